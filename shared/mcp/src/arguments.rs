@@ -1,199 +1,270 @@
-//! Arguments of a tool call. Tools take each by name; an argument that remains is an error.
+//! Checks the arguments of a tool call against the tool's schema, before they are deserialized.
 //!
-//! Models mix up numbers and strings, so unambiguous values are converted.
+//! Models mix up numbers and strings, so unambiguous values are converted. Blank values count as missing. An argument that
+//! the schema does not have is an error that lists those it has.
 
-use std::ops::RangeInclusive;
-
+use rmcp::handler::server::tool::schema_for_input;
 use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::ToolError;
+use crate::error::{ToolError, ToolErrorKind};
+
+/// Schema keyword of an argument that is accepted but not listed.
+pub(crate) const HIDDEN: &str = "x-hidden";
+/// Schema keyword of an argument that is listed as nullable, for PageIndex's contract.
+pub(crate) const NULLABLE: &str = "x-nullable";
+/// Schema keyword of a string for which a number is an error.
+const TEXT_ONLY: &str = "x-text-only";
+/// Schema keyword of a number that is moved into its range.
+const CLAMPED: &str = "x-clamped";
 
 const MAX_CHARS: usize = 4_000;
+const MAX_NAME_CHARS: usize = 60;
+// Keeps sums of numbers from overflowing.
+const MAX_NUMBER: u64 = 1_000_000_000;
 
-/// The arguments not read yet.
-pub(crate) struct Arguments {
-    sent: JsonObject,
-    read: Vec<&'static str>,
+/// Reads arguments that this server itself sends to a tool.
+pub(crate) fn parse<T>(sent: Value) -> Result<T, ToolError>
+where
+    T: DeserializeOwned + JsonSchema + 'static,
+{
+    let schema = schema_for_input::<T>().map_err(internal)?;
+    let sent = sent.as_object().cloned().unwrap_or_default();
+    serde_json::from_value(Value::Object(check(&schema, sent)?)).map_err(internal)
 }
 
-impl Arguments {
-    pub(crate) fn new(sent: Option<JsonObject>) -> Self {
-        Self {
-            sent: sent.unwrap_or_default(),
-            read: Vec::new(),
-        }
-    }
+fn internal(error: impl std::fmt::Display) -> ToolError {
+    tracing::error!(%error, "tool arguments do not match their schema");
+    ToolError::new(ToolErrorKind::Internal, "tool.failed", "the tool failed")
+}
 
-    // `None` if the argument is missing, null or blank.
-    pub(crate) fn value(&mut self, name: &'static str) -> Option<Value> {
-        self.read.push(name);
-        let value = self.sent.remove(name)?;
-        let blank = value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
-        (!blank).then_some(value)
-    }
-
-    /// A trimmed string; numbers are converted.
-    pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
-        let text = match self.value(name) {
-            None => return Ok(None),
-            Some(Value::String(text)) => text.trim().to_owned(),
-            Some(Value::Number(number)) => number.to_string(),
-            Some(_) => return Err(ToolError::invalid(format!("`{name}` is a text"))),
+/// The arguments as `schema` describes them.
+pub(crate) fn check(schema: &JsonObject, sent: JsonObject) -> Result<JsonObject, ToolError> {
+    let mut checked = JsonObject::new();
+    for (name, value) in sent {
+        let Some(property) = schema["properties"].get(&name) else {
+            return Err(unknown_argument(
+                &name,
+                schema["properties"]
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter(|(_, property)| property.get(HIDDEN).is_none())
+                    .map(|(name, _)| name.as_str()),
+            ));
         };
-        let short = text.chars().nth(MAX_CHARS).is_none();
-        if short {
-            Ok(Some(text))
-        } else {
-            Err(ToolError::invalid(format!(
-                "`{name}` has more than {MAX_CHARS} characters"
-            )))
+        if !is_blank(&value) {
+            let value = convert(&name, property, value)?;
+            checked.insert(name, value);
         }
     }
+    let required = schema.get("required").and_then(Value::as_array);
+    let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+    match required.find(|name| !checked.contains_key(*name)) {
+        Some(name) => Err(missing_argument(name)),
+        None => Ok(checked),
+    }
+}
 
-    /// Like [`Self::text`], but a number is an error.
-    pub(crate) fn non_numeric_text(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<String>, ToolError> {
-        match self.sent.get(name) {
-            Some(Value::Number(_)) => Err(ToolError::invalid(format!("`{name}` is a text"))),
-            _ => self.text(name),
+pub(crate) fn is_blank(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
+pub(crate) fn missing_argument(name: &str) -> ToolError {
+    ToolError::invalid(format!("`{name}` is missing"))
+}
+
+pub(crate) fn unknown_argument<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> ToolError {
+    let name: String = name.chars().take(MAX_NAME_CHARS).collect();
+    let known = known.collect::<Vec<_>>().join(", ");
+    ToolError::invalid(format!(
+        "there is no argument `{name}`; arguments are {known}"
+    ))
+}
+
+fn convert(name: &str, property: &Value, value: Value) -> Result<Value, ToolError> {
+    // An optional argument has the types `[T, "null"]`.
+    let kind = match &property["type"] {
+        Value::Array(kinds) => kinds.first().and_then(Value::as_str),
+        kind => kind.as_str(),
+    };
+    match kind {
+        Some("string") if property.get(TEXT_ONLY).is_some() && value.is_number() => {
+            Err(not_a_text(name))
         }
-    }
-
-    /// A required string.
-    pub(crate) fn required_text(&mut self, name: &'static str) -> Result<String, ToolError> {
-        self.text(name)?
-            .ok_or_else(|| ToolError::invalid(format!("`{name}` is missing")))
-    }
-
-    pub(crate) fn number(
-        &mut self,
-        name: &'static str,
-        range: RangeInclusive<usize>,
-    ) -> Result<Option<usize>, ToolError> {
-        let number = match self.value(name) {
-            None => return Ok(None),
-            Some(Value::Number(number)) => whole(&number),
-            Some(Value::String(text)) => text.trim().parse().ok(),
-            Some(_) => None,
-        };
-        match number.filter(|number| range.contains(number)) {
-            Some(number) => Ok(Some(number)),
-            None => Err(ToolError::invalid(format!(
-                "`{name}` is a whole number from {} to {}",
-                range.start(),
-                range.end()
-            ))),
+        Some("string") => {
+            let text = text(name, &value)?;
+            match property["enum"].as_array() {
+                Some(words) => choice(name, words, &text),
+                None => Ok(text.into()),
+            }
         }
+        Some("integer") => number(name, property, &value),
+        Some("boolean") => flag(name, &value),
+        _ => Ok(value),
     }
+}
 
-    /// A boolean; defaults to false.
-    pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
-        match self.value(name) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(flag),
-            Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
-            Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
-            Some(_) => Err(ToolError::invalid(format!("`{name}` is true or false"))),
-        }
+/// A trimmed string; numbers are converted.
+pub(crate) fn text(name: &str, value: &Value) -> Result<String, ToolError> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err(not_a_text(name)),
+    };
+    if text.chars().nth(MAX_CHARS).is_some() {
+        return Err(ToolError::invalid(format!(
+            "`{name}` has more than {MAX_CHARS} characters"
+        )));
     }
+    Ok(text)
+}
 
-    /// One of the given words; defaults to the first.
-    pub(crate) fn choice(
-        &mut self,
-        name: &'static str,
-        words: &[&'static str],
-    ) -> Result<&'static str, ToolError> {
-        let Some(text) = self.text(name)? else {
-            return Ok(words[0]);
-        };
-        let matching = words.iter().find(|word| word.eq_ignore_ascii_case(&text));
-        matching
-            .copied()
-            .ok_or_else(|| ToolError::invalid(format!("`{name}` is one of: {}", words.join(", "))))
-    }
+fn not_a_text(name: &str) -> ToolError {
+    ToolError::invalid(format!("`{name}` is a text"))
+}
 
-    /// Fails if an argument was not read.
-    pub(crate) fn reject_unknown(self) -> Result<(), ToolError> {
-        let Some(name) = self.sent.keys().next() else {
-            return Ok(());
-        };
-        let short_name: String = name.chars().take(60).collect();
-        Err(ToolError::invalid(format!(
-            "there is no argument `{short_name}`; arguments are {}",
-            self.read.join(", ")
-        )))
-    }
+fn choice(name: &str, words: &[Value], text: &str) -> Result<Value, ToolError> {
+    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+    let matching = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+    matching
+        .map(|word| Value::from(*word))
+        .ok_or_else(|| ToolError::invalid(format!("`{name}` is one of: {}", words.join(", "))))
+}
+
+fn number(name: &str, property: &Value, value: &Value) -> Result<Value, ToolError> {
+    let least = property["minimum"].as_u64().unwrap_or(0);
+    let most = property["maximum"].as_u64().unwrap_or(MAX_NUMBER);
+    let number = match value {
+        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let number = if property.get(CLAMPED).is_some() {
+        number.map(|number| number.clamp(least, most))
+    } else {
+        number.filter(|number| (least..=most).contains(number))
+    };
+    number.map(Value::from).ok_or_else(|| {
+        ToolError::invalid(format!("`{name}` is a whole number from {least} to {most}"))
+    })
 }
 
 // JavaScript-like clients send 5 as 5.0.
-fn whole(number: &serde_json::Number) -> Option<usize> {
-    number
-        .as_u64()
-        .and_then(|number| usize::try_from(number).ok())
-        .or_else(|| {
-            number.as_f64().and_then(|float: f64| {
-                (float.fract() == 0.0 && (0.0..=9e15).contains(&float)).then_some(float as usize)
-            })
-        })
+fn whole(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..=MAX_NUMBER as f64).contains(&number)).then_some(number as u64)
+}
+
+fn flag(name: &str, value: &Value) -> Result<Value, ToolError> {
+    match value {
+        Value::Bool(flag) => Ok((*flag).into()),
+        Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(true.into()),
+        Value::String(text) if text.eq_ignore_ascii_case("false") => Ok(false.into()),
+        _ => Err(ToolError::invalid(format!("`{name}` is true or false"))),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;
 
-    fn arguments(value: &Value) -> Arguments {
-        Arguments::new(value.as_object().cloned())
+    #[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
+    #[serde(default)]
+    struct Sample {
+        #[schemars(range(min = 1, max = 9))]
+        number: usize,
+        #[schemars(range(min = 3, max = 9), extend("x-clamped" = true))]
+        clamped: Option<usize>,
+        flag: bool,
+        text: Option<String>,
+        #[schemars(extend("x-text-only" = true))]
+        question: Option<String>,
+        choice: Option<Choice>,
+        #[schemars(extend("x-hidden" = true))]
+        hidden: Option<String>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    #[schemars(inline)]
+    enum Choice {
+        One,
+        Two,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Required {
+        #[expect(dead_code, reason = "only its presence is tested")]
+        text: String,
     }
 
     #[test]
-    fn unambiguous_arguments_are_coerced() {
-        let mut sent = arguments(
-            &json!({"a": "5", "b": 7.0, "c": "TRUE", "d": " x ", "e": null, "f": 9, "g": " "}),
-        );
-        assert_eq!(sent.number("a", 1..=9).unwrap(), Some(5));
-        assert_eq!(sent.number("b", 1..=9).unwrap(), Some(7));
-        assert!(sent.flag("c").unwrap());
-        assert_eq!(sent.text("d").unwrap().as_deref(), Some("x"));
-        assert_eq!(sent.text("e").unwrap(), None);
-        assert_eq!(sent.text("f").unwrap().as_deref(), Some("9"));
-        assert_eq!(sent.text("g").unwrap(), None);
-        assert!(sent.reject_unknown().is_ok());
+    fn unambiguous_arguments_are_converted() {
+        let sent = json!({
+            "number": "5", "clamped": 7.0, "flag": "TRUE", "text": " x ", "question": null, "choice": "TWO", "hidden": 9
+        });
+        let expected = Sample {
+            number: 5,
+            clamped: Some(7),
+            flag: true,
+            text: Some("x".into()),
+            question: None,
+            choice: Some(Choice::Two),
+            hidden: Some("9".into()),
+        };
+        assert_eq!(parse::<Sample>(sent).unwrap(), expected);
+        let sent = json!({ "clamped": 100, "text": " " });
+        let expected = Sample {
+            clamped: Some(9),
+            ..Sample::default()
+        };
+        assert_eq!(parse::<Sample>(sent).unwrap(), expected);
     }
 
     #[test]
     fn ambiguous_arguments_are_refused_by_name() {
-        let wrong = |value: Value| {
-            let mut sent = arguments(&value);
-            let read = sent
-                .number("n", 1..=9)
-                .and_then(|_| sent.flag("f"))
-                .and_then(|_| sent.choice("c", &["one"]));
-            read.and_then(|_| sent.reject_unknown())
-                .unwrap_err()
-                .message
-        };
-        assert_eq!(wrong(json!({"n": 10})), "`n` is a whole number from 1 to 9");
-        assert_eq!(
-            wrong(json!({"n": 1.5})),
-            "`n` is a whole number from 1 to 9"
-        );
-        assert_eq!(wrong(json!({"n": -1})), "`n` is a whole number from 1 to 9");
-        assert_eq!(wrong(json!({"f": "perhaps"})), "`f` is true or false");
-        assert_eq!(wrong(json!({"c": "two"})), "`c` is one of: one");
-        assert_eq!(
-            wrong(json!({"x": 1})),
-            "there is no argument `x`; arguments are n, f, c"
-        );
-        assert!(
-            arguments(&json!({"t": "x".repeat(5_000)}))
-                .text("t")
-                .is_err()
-        );
-        assert!(arguments(&json!({"t": ["x"]})).text("t").is_err());
+        for (sent, message) in [
+            (
+                json!({"number": 10}),
+                "`number` is a whole number from 1 to 9",
+            ),
+            (
+                json!({"number": 1.5}),
+                "`number` is a whole number from 1 to 9",
+            ),
+            (
+                json!({"number": -1}),
+                "`number` is a whole number from 1 to 9",
+            ),
+            (
+                json!({"clamped": "x"}),
+                "`clamped` is a whole number from 3 to 9",
+            ),
+            (json!({"flag": "perhaps"}), "`flag` is true or false"),
+            (json!({"choice": "three"}), "`choice` is one of: one, two"),
+            (json!({"text": ["x"]}), "`text` is a text"),
+            (json!({"question": 5}), "`question` is a text"),
+            (
+                json!({"text": "x".repeat(5_000)}),
+                "`text` has more than 4000 characters",
+            ),
+            (
+                json!({"x": 1}),
+                "there is no argument `x`; arguments are choice, clamped, flag, number, question, text",
+            ),
+        ] {
+            assert_eq!(parse::<Sample>(sent).unwrap_err().message, message);
+        }
+        for sent in [json!({}), json!({"text": ""})] {
+            assert_eq!(
+                parse::<Required>(sent).unwrap_err().message,
+                "`text` is missing"
+            );
+        }
     }
 }

@@ -3,231 +3,239 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{Resource, Tool, ToolAnnotations};
-use serde_json::{Value, json};
-use stemma_answers::{AnswerError, AnswerOutcome, Answerer, QuoteMatch};
-use stemma_archive::AnswerRequest;
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::Resource;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use stemma_answers::{Answer, AnswerError, AnswerOutcome, Answerer, Citation, Claim, Degradation};
 use stemma_archive::pageindex_fields::is_root;
+use stemma_archive::{AnswerRequest, ApiError};
 
-use crate::arguments::Arguments;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool_context::{ToolContext, link, page_address, section_address};
-use crate::tool_result::{ToolResult, delimited};
-use crate::tools::{items, read_only_tool};
+use crate::tool_result::{ToolOutcome, ToolResult, delimited};
 
-pub(crate) const NAME: &str = "ask";
 // Clients may time out after 20 s.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(17);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+const POLLS_PER_REPORT: u128 = 8;
 const RETRY_HINT: &str =
-    "Call ask(question: …) again: an answer that was given is told at once, under its id";
+    "Call ask(question: …) again: a finished answer is returned at once, under its id";
 const MAX_LINKS: usize = 5;
 
-pub(crate) fn tool() -> Tool {
-    let takes = json!({
-        "question": { "type": "string" },
-        "scope": { "type": "string", "description": "document, part (…#item-7), folder or axis path" },
-        "answer_id": { "type": "string", "description": "instead of a question" },
-    });
-    let gives = json!({
-        "answer_id": { "type": "string" },
-        "status": { "type": "string", "description": "answered, not_in_documents, search_only, running" },
-        "answer": { "type": "string" },
-        "citations": items(json!({})),
-    });
-    let about = "Answer a question from the documents; each claim with a citation checked against its page.";
-    // Not read-only: the call costs money and stores the answer, although it changes no document.
-    let annotations = ToolAnnotations::new()
-        .read_only(false)
-        .destructive(false)
-        .idempotent(true)
-        .open_world(false);
-    read_only_tool(NAME, about, takes, &[], gives).with_annotations(annotations)
-}
-
-pub(crate) async fn call(
-    call: &mut ToolContext<'_>,
-    mut arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    let text = arguments.non_numeric_text("question")?;
-    let id = arguments.text("answer_id")?;
-    let scope = arguments.text("scope")?.filter(|scope| !is_root(scope));
-    arguments.reject_unknown()?;
-    let answerer = call.answerer()?;
-    match (text, id) {
-        (Some(text), None) => start_answer(call, &answerer, text, scope).await,
-        (None, Some(id)) => wait_for_answer(call, &answerer, &id).await,
-        _ => Err(ToolError::invalid(
-            "say `question`, or `answer_id` of an answer that was not ready",
-        )),
-    }
-}
-
-// Generation continues if the call times out, so that a later call finds the answer.
-async fn start_answer(
-    call: &ToolContext<'_>,
-    answerer: &Arc<dyn Answerer>,
-    text: String,
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct AskArguments {
+    #[schemars(extend("x-text-only" = true))]
+    question: Option<String>,
+    /// document, part (…#item-7), folder or axis path
     scope: Option<String>,
-) -> Result<ToolResult, ToolError> {
-    let began_ms = call.env.now_ms();
-    let place = call.acquire_model_permit().await?;
-    let question = AnswerRequest {
-        question: text,
-        scopes: scope.into_iter().collect(),
-        ..AnswerRequest::default()
-    };
-    let question = call.archive.ask_request(&question)?;
-    let id = answerer.answer_id(&question);
-    let answering = Arc::clone(answerer);
-    let answering = async move {
-        let _place = place;
-        answering.answer(&question, &mut ()).await
-    };
-    let mut answer = call.env.spawn(answering); // detached: ends with the answer
-    let waited = Duration::from_millis(call.env.now_ms().saturating_sub(began_ms));
-    let looks = ANSWER_TIMEOUT.saturating_sub(waited).as_millis() / POLL_INTERVAL.as_millis();
-    for look in 0..looks {
-        match tokio::time::timeout(POLL_INTERVAL, &mut answer).await {
-            Ok(Ok(Ok(answer))) => return Ok(answer_result(&answer)),
-            Ok(Ok(Err(error))) => return Err(answer_error(error)),
-            Ok(Err(_)) => return Err(answer_error(AnswerError::Internal)),
-            Err(_) => progress(call, look, looks).await,
-        }
-    }
-    Ok(running(&id))
+    /// instead of a question
+    answer_id: Option<String>,
 }
 
-// The answer may have been started by another call or another process.
-async fn wait_for_answer(
-    call: &ToolContext<'_>,
-    answerer: &Arc<dyn Answerer>,
-    id: &str,
-) -> Result<ToolResult, ToolError> {
-    let looks = ANSWER_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
-    for look in 0..looks {
-        // Check `is_in_flight` before the store: an answer that finishes in between is already stored.
-        let making = answerer.is_in_flight(id);
-        match answerer.stored(id).await {
-            Ok(Some(answer)) => return Ok(answer_result(&answer)),
-            Ok(None) if !making => {
-                let message = "there is no answer of this id, and none is being made here";
-                return Err(
-                    ToolError::new(ToolErrorKind::NotFound, "answer.unknown", message)
-                        .with_option(RETRY_HINT),
-                );
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AskOutput {
+    answer_id: String,
+    /// answered, not_in_documents, search_only, running
+    #[schemars(with = "String")]
+    status: Value,
+    // Absent while the answer is generated.
+    #[serde(flatten)]
+    finished: Option<FinishedAnswer>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FinishedAnswer {
+    answer: String,
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    citations: Vec<Value>,
+    #[schemars(skip)]
+    claims: Vec<Claim>,
+    #[schemars(skip)]
+    degraded: Option<Degradation>,
+    #[schemars(skip)]
+    confidence: Option<f64>,
+}
+
+#[tool_router(router = ask_router, vis = "pub(crate)")]
+impl ToolContext {
+    // Not read-only: the call costs money and stores the answer, although it changes no document.
+    #[tool(
+        description = "Answer a question from the documents; each claim with a citation checked against its page.",
+        annotations(read_only_hint = false, destructive_hint = false, idempotent_hint = true, open_world_hint = false),
+        output_schema = schema_for_output::<AskOutput>()
+    )]
+    async fn ask(&self, Parameters(arguments): Parameters<AskArguments>) -> ToolOutcome<AskOutput> {
+        let answerer = self.answerer()?;
+        match (arguments.question, arguments.answer_id) {
+            (Some(question), None) => {
+                let scope = arguments.scope.filter(|scope| !is_root(scope));
+                self.start_answer(&answerer, question, scope).await
             }
-            Ok(None) => progress(call, look, looks).await,
-            Err(error) => return Err(answer_error(error)),
+            (None, Some(id)) => self.wait_for_answer(&answerer, &id).await,
+            _ => Err(ToolError::invalid(
+                "give a `question`, or the `answer_id` of an answer that was not ready",
+            )),
         }
-        call.env.sleep(POLL_INTERVAL).await;
-    }
-    Ok(running(id))
-}
-
-async fn progress(call: &ToolContext<'_>, look: u128, looks: u128) {
-    if look % 8 == 7 {
-        call.report_progress(look as f64 / looks as f64, "the answer is being made")
-            .await;
     }
 }
 
-fn running(id: &str) -> ToolResult {
-    let data = json!({ "answer_id": id, "status": "running" });
-    ToolResult::new(data, "The answer is still being made")
-        .with_option(format!("Call {NAME}(answer_id: \"{id}\") in some seconds"))
+impl ToolContext {
+    // Generation continues if the call times out, so that a later call finds the answer.
+    async fn start_answer(
+        &self,
+        answerer: &Arc<dyn Answerer>,
+        question: String,
+        scope: Option<String>,
+    ) -> ToolOutcome<AskOutput> {
+        let began_ms = self.env.now_ms();
+        let permit = self.acquire_model_permit().await?;
+        let request = self.archive.ask_request(&AnswerRequest {
+            question,
+            scopes: scope.into_iter().collect(),
+            ..AnswerRequest::default()
+        })?;
+        let id = answerer.answer_id(&request);
+        let answerer = Arc::clone(answerer);
+        let generation = async move {
+            let _permit = permit;
+            answerer.answer(&request, &mut ()).await
+        };
+        let mut answer = self.env.spawn(generation); // detached: ends with the answer
+        let waited = Duration::from_millis(self.env.now_ms().saturating_sub(began_ms));
+        let polls = ANSWER_TIMEOUT.saturating_sub(waited).as_millis() / POLL_INTERVAL.as_millis();
+        for poll in 0..polls {
+            match tokio::time::timeout(POLL_INTERVAL, &mut answer).await {
+                Ok(Ok(Ok(answer))) => return Ok(finished_result(&answer)),
+                Ok(Ok(Err(error))) => return Err(answer_error(error)),
+                Ok(Err(_)) => return Err(answer_error(AnswerError::Internal)),
+                Err(_) => self.report_generation(poll, polls).await,
+            }
+        }
+        Ok(running_result(id))
+    }
+
+    // The answer may have been started by another call or another process.
+    async fn wait_for_answer(
+        &self,
+        answerer: &Arc<dyn Answerer>,
+        id: &str,
+    ) -> ToolOutcome<AskOutput> {
+        let polls = ANSWER_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
+        for poll in 0..polls {
+            // Check `is_in_flight` before the store: an answer that finishes in between is already stored.
+            let is_in_flight = answerer.is_in_flight(id);
+            match answerer.stored(id).await {
+                Ok(Some(answer)) => return Ok(finished_result(&answer)),
+                Ok(None) if !is_in_flight => {
+                    let message =
+                        "there is no answer with this id, and none is being generated here";
+                    return Err(
+                        ToolError::new(ToolErrorKind::NotFound, "answer.unknown", message)
+                            .with_option(RETRY_HINT),
+                    );
+                }
+                Ok(None) => self.report_generation(poll, polls).await,
+                Err(error) => return Err(answer_error(error)),
+            }
+            self.env.sleep(POLL_INTERVAL).await;
+        }
+        Ok(running_result(id.to_owned()))
+    }
+
+    async fn report_generation(&self, poll: u128, polls: u128) {
+        if (poll + 1).is_multiple_of(POLLS_PER_REPORT) {
+            self.report_progress(poll as f64 / polls as f64, "the answer is being generated")
+                .await;
+        }
+    }
+}
+
+fn running_result(id: String) -> ToolResult<AskOutput> {
+    let next_step = format!("Call ask(answer_id: \"{id}\") in a few seconds");
+    let data = AskOutput {
+        answer_id: id,
+        status: json!("running"),
+        finished: None,
+    };
+    ToolResult::new(data, "The answer is still being generated").with_option(next_step)
 }
 
 fn answer_error(error: AnswerError) -> ToolError {
     match error {
-        AnswerError::Search(error) => error.into(),
+        AnswerError::Search(error) => ApiError::from(error).into(),
         AnswerError::Question { message, .. } => ToolError::invalid(message),
-        AnswerError::Timeout { .. } => {
-            ToolError::new(ToolErrorKind::Internal, "answer.timeout", error.to_string())
-        }
-        AnswerError::Internal => ToolError::new(
-            ToolErrorKind::Internal,
-            "answer.failed",
-            "the answer could not be made",
-        ),
+        error => ToolError::new(ToolErrorKind::Internal, error.code(), error.to_string()),
     }
 }
 
-fn answer_result(answer: &stemma_answers::Answer) -> ToolResult {
-    let citation = |citation: &stemma_answers::Citation| {
-        json!({
-            "id": citation.id, "doc_id": citation.doc_id, "name": citation.name, "section_id": citation.section_id,
-            "path": citation.path, "page": citation.page, "page_label": citation.page_label, "quote": citation.quote,
-            "verified": citation.verified, "locator": citation.locator,
-        })
-    };
-    let citations: Vec<Value> = answer.citations.iter().map(citation).collect();
-    let data = json!({
-        "answer_id": answer.id,
-        "status": answer.outcome,
-        "answer": answer.text,
-        "citations": citations,
-        "claims": answer.claims,
-        "degraded": answer.degradation,
-        "confidence": answer.confidence,
-    });
-    let verified = answer.claims.iter().filter(|claim| claim.verified).count();
-    let summary = match (answer.outcome, &answer.degradation) {
-        (AnswerOutcome::Answered, _) => {
+fn finished_result(answer: &Answer) -> ToolResult<AskOutput> {
+    let is_answered = answer.outcome == AnswerOutcome::Answered;
+    let summary = match &answer.degradation {
+        _ if is_answered => {
+            let verified = answer.claims.iter().filter(|claim| claim.verified).count();
             format!("{verified} of {} claims verified", answer.claims.len())
         }
-        (_, Some(degraded)) => degraded.message.clone(),
-        _ => "Not in these documents".into(),
+        Some(degradation) => degradation.message.clone(),
+        None => "Not in these documents".into(),
     };
-    let mark = |verified: QuoteMatch| {
-        if verified.is_verbatim() {
-            "stands there"
-        } else {
-            verified.as_str()
-        }
+    let sources: Vec<String> = if is_answered {
+        answer.citations.iter().map(source_line).collect()
+    } else {
+        let sections = answer.sections.iter();
+        sections.map(|section| section.locator.clone()).collect()
     };
-    let sources: Vec<String> = match answer.outcome {
-        AnswerOutcome::Answered => answer
-            .citations
-            .iter()
-            .map(|citation: &stemma_answers::Citation| {
-                format!(
-                    "[{}] {} ({}): {}",
-                    citation.id,
-                    citation.locator,
-                    mark(citation.verified),
-                    citation.quote
-                )
-            })
-            .collect(),
-        _ => answer
-            .sections
-            .iter()
-            .map(|section| section.locator.clone())
-            .collect(),
+    let sources = delimited("citations", &sources.join("\n"));
+    let data = AskOutput {
+        answer_id: answer.id.clone(),
+        status: json!(answer.outcome),
+        finished: Some(FinishedAnswer {
+            answer: answer.text.clone(),
+            citations: answer.citations.iter().map(citation_json).collect(),
+            claims: answer.claims.clone(),
+            degraded: answer.degradation.clone(),
+            confidence: answer.confidence,
+        }),
     };
-    let body = format!(
-        "{}\n{}",
-        answer.text,
-        delimited("citations", &sources.join("\n"))
-    );
     ToolResult::new(data, summary)
-        .text_body(body)
-        .resources(links(answer))
+        .with_text(format!("{}\n{sources}", answer.text))
+        .with_links(
+            answer
+                .citations
+                .iter()
+                .filter_map(citation_link)
+                .take(MAX_LINKS),
+        )
 }
 
-fn links(answer: &stemma_answers::Answer) -> Vec<Resource> {
-    answer
-        .citations
-        .iter()
-        .filter_map(|citation: &stemma_answers::Citation| {
-            let doc = citation.doc_id.parse().ok()?;
-            let address = citation.page.map_or_else(
-                || section_address(doc, &citation.section_id),
-                |page| page_address(doc, page),
-            );
-            Some(link(address, &citation.locator))
-        })
-        .take(MAX_LINKS)
-        .collect()
+fn source_line(citation: &Citation) -> String {
+    let verified = if citation.verified.is_verbatim() {
+        "on the page"
+    } else {
+        citation.verified.as_str()
+    };
+    format!(
+        "[{}] {} ({verified}): {}",
+        citation.id, citation.locator, citation.quote
+    )
+}
+
+fn citation_json(citation: &Citation) -> Value {
+    json!({
+        "id": citation.id, "doc_id": citation.doc_id, "name": citation.name, "section_id": citation.section_id,
+        "path": citation.path, "page": citation.page, "page_label": citation.page_label, "quote": citation.quote,
+        "verified": citation.verified, "locator": citation.locator,
+    })
+}
+
+fn citation_link(citation: &Citation) -> Option<Resource> {
+    let doc = citation.doc_id.parse().ok()?;
+    let address = citation.page.map_or_else(
+        || section_address(doc, &citation.section_id),
+        |page| page_address(doc, page),
+    );
+    Some(link(address, &citation.locator))
 }

@@ -1,196 +1,243 @@
 //! `compare_sections`: two filings side by side, section by section.
 
-use rmcp::model::{Resource, Tool};
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::Resource;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_archive::{CompareRequest, Comparison, SectionPair};
+use stemma_archive::{
+    ChangedSentence, CompareRequest, Comparison, ItemTextChurn, OutcomeCounts, PairedSection,
+    SectionInfo, SectionPair,
+};
 use stemma_diff::DiffStatus;
 use stemma_document::DocId;
 
-use crate::arguments::Arguments;
 use crate::error::ToolError;
-use crate::paging::{PageRequest, page_request};
-use crate::tool_context::{ToolContext, link, section_address};
-use crate::tool_result::{ToolResult, delimited, take_fitting};
-use crate::tools::{items, read_only_tool};
+use crate::paging::{PageRequest, default_limit};
+use crate::tool_context::{ToolContext, link, part_locator, section_address};
+use crate::tool_result::{
+    ResultFormat, ToolOutcome, ToolResult, delimited, first_chars, format_span, take_fitting,
+};
 
-pub(crate) const NAME: &str = "compare_sections";
 const SENTENCES: usize = 2;
 const MAX_ITEMS: usize = 30;
+// Estimated tokens of an entry of `items`.
+const ITEM_TOKENS: usize = 14;
 const MAX_LINKS: usize = 4;
 const TITLE_CHARS: usize = 100;
+const LINK_CHARS: usize = 60;
 const SENTENCE_CHARS: usize = 240;
 
-pub(crate) fn tool() -> Tool {
-    let takes = json!({
-        "left": { "type": "string", "description": "document before, or part; else the filing before right" },
-        "right": { "type": "string" },
-        "company": { "type": "string" },
-        "years": { "type": "string", "description": "with company, instead: 2022-2023" },
-        "item": { "type": "string" },
-        "unchanged": { "type": "boolean", "description": "list those too" },
-        "limit": { "type": "integer", "maximum": 200, "default": 10 },
-        "cursor": { "type": "string" },
-    });
-    let gives = json!({
-        "pairs": items(json!({ "outcome": { "type": "string" } })),
-        "total": { "type": "integer" },
-        "next_cursor": { "type": ["string", "null"] },
-    });
-    let about = "Sections of two filings aligned: modified, added, removed, renamed, moved, with key sentences and pages. \
-Without a model.";
-    read_only_tool(NAME, about, takes, &[], gives)
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CompareSectionsArguments {
+    /// document before, or part; else the filing before right
+    left: Option<String>,
+    right: Option<String>,
+    company: Option<String>,
+    /// with company, instead: 2022-2023
+    years: Option<String>,
+    item: Option<String>,
+    /// list those too
+    #[serde(default)]
+    unchanged: bool,
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: usize,
+    #[serde(default)]
+    #[schemars(extend("x-hidden" = true))]
+    offset: usize,
+    cursor: Option<String>,
 }
 
-pub(crate) async fn call(
-    call: &mut ToolContext<'_>,
-    mut arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    let left = arguments.text("left")?;
-    let right = arguments.text("right")?;
-    let company = arguments.text("company")?;
-    let years = arguments.text("years")?;
-    let item = arguments
-        .text("item")?
-        .map(|item| item.trim_start_matches("Item").trim().to_owned());
-    let unchanged = arguments.flag("unchanged")?;
-    let filters = format!("{left:?} {right:?} {company:?} {years:?} {item:?} {unchanged}");
-    let page = page_request(&mut arguments, 200, &filters)?;
-    arguments.reject_unknown()?;
-    let (left, right) = match (left, right, company) {
-        (left, Some(right), None) => (left, right),
-        // A single document is compared with the previous filing of its issuer.
-        (Some(only), None, None) => (None, only),
-        (None, None, Some(company)) => sides_for_years(call, &company, years.as_deref())?,
-        _ => {
-            return Err(ToolError::invalid(
-                "say which documents: `left` and `right`, or `company` and `years`",
-            )
-            .with_option("compare_sections(right: NAME) compares with the filing before it"));
-        }
-    };
-    let located = |name: &str| -> Result<String, ToolError> {
-        let document = call.resolve_document(name, None)?;
-        let label = call.listed(&document)?.label.clone();
-        Ok(document
-            .fragment
-            .map_or(label.clone(), |part| format!("{label}#{part}")))
-    };
-    let left = left.as_deref().map(located).transpose()?;
-    let right = located(&right)?;
-    let view = call
-        .archive
-        .compare(&CompareRequest {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CompareSectionsOutput {
+    #[schemars(skip)]
+    left: String,
+    #[schemars(skip)]
+    right: String,
+    #[schemars(skip)]
+    counts: OutcomeCounts,
+    #[schemars(skip)]
+    changed: Option<f64>,
+    total: usize,
+    #[schemars(with = "Vec<ListedPair>")]
+    pairs: Vec<Value>,
+    // Only on the first page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    items: Option<Vec<ItemChurn>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    notes: Vec<String>,
+    next_cursor: Option<String>,
+}
+
+// The field of a pair that every pair has.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+struct ListedPair {
+    #[expect(dead_code, reason = "only its schema is used")]
+    outcome: String,
+}
+
+#[derive(Serialize)]
+struct ItemChurn {
+    item: Option<String>,
+    changed: Option<f64>,
+}
+
+#[tool_router(router = compare_sections_router, vis = "pub(crate)")]
+impl ToolContext {
+    #[tool(
+        description = "Sections of two filings aligned: modified, added, removed, renamed, moved, with key sentences and pages. \
+Without a model.",
+        output_schema = schema_for_output::<CompareSectionsOutput>()
+    )]
+    async fn compare_sections(
+        &self,
+        Parameters(arguments): Parameters<CompareSectionsArguments>,
+    ) -> ToolOutcome<CompareSectionsOutput> {
+        let item = arguments.item.as_deref();
+        let item = item.map(|item| item.trim_start_matches("Item").trim().to_owned());
+        let list = format!(
+            "{:?} {:?} {:?} {:?} {item:?} {}",
+            arguments.left,
+            arguments.right,
+            arguments.company,
+            arguments.years,
+            arguments.unchanged
+        );
+        let cursor = arguments.cursor.as_deref();
+        let page = PageRequest::new(arguments.limit, arguments.offset, cursor, &list)?;
+        let (left, right) = match (arguments.left, arguments.right, arguments.company) {
+            (left, Some(right), None) => (left, right),
+            // A single document is compared with the previous filing of its issuer.
+            (Some(only), None, None) => (None, only),
+            (None, None, Some(company)) => {
+                self.filings_of_years(&company, arguments.years.as_deref())?
+            }
+            _ => {
+                return Err(ToolError::invalid(
+                    "state which documents: `left` and `right`, or `company` and `years`",
+                )
+                .with_option("compare_sections(right: NAME) compares with the filing before it"));
+            }
+        };
+        let left = left.map(|name| self.document_locator(&name)).transpose()?;
+        let request = CompareRequest {
             left,
-            right,
+            right: self.document_locator(&right)?,
             item,
             sentences: Some(SENTENCES),
             all_pairs: true,
             ..CompareRequest::default()
-        })
-        .await?;
-    Ok(answer(call, &view, &page, unchanged))
-}
-
-// Without a second year, the previous year is compared.
-fn sides_for_years(
-    call: &ToolContext<'_>,
-    company: &str,
-    years: Option<&str>,
-) -> Result<(Option<String>, String), ToolError> {
-    let digits = years
-        .unwrap_or_default()
-        .split(|c: char| !c.is_ascii_digit());
-    let mut years: Vec<&str> = digits.filter(|year| !year.is_empty()).collect();
-    years.sort_unstable();
-    years.dedup();
-    let of = |year: &str| -> Result<String, ToolError> {
-        Ok(call
-            .archive
-            .filing_for_year(company, None, year)?
-            .label
-            .clone())
-    };
-    match years.as_slice() {
-        [year] => Ok((None, of(year)?)),
-        [before, after] => Ok((Some(of(before)?), of(after)?)),
-        _ => Err(ToolError::invalid("`years` are one or two fiscal years")
-            .with_option("years: \"2022-2023\"")),
+        };
+        let comparison = self.archive.compare(&request).await?;
+        Ok(comparison_result(
+            &comparison,
+            &page,
+            arguments.unchanged,
+            self.format,
+        ))
     }
 }
 
-fn answer(
-    call: &ToolContext<'_>,
-    view: &Comparison,
+impl ToolContext {
+    fn document_locator(&self, name: &str) -> Result<String, ToolError> {
+        let document = self.resolve_document(name, None)?;
+        let label = &self.listed(&document)?.label;
+        Ok(part_locator(label, document.fragment.as_ref()))
+    }
+
+    // Without a second year, the previous filing is compared.
+    fn filings_of_years(
+        &self,
+        company: &str,
+        years: Option<&str>,
+    ) -> Result<(Option<String>, String), ToolError> {
+        let digits = years
+            .unwrap_or_default()
+            .split(|c: char| !c.is_ascii_digit());
+        let mut years: Vec<&str> = digits.filter(|year| !year.is_empty()).collect();
+        years.sort_unstable();
+        years.dedup();
+        match years.as_slice() {
+            [year] => Ok((None, self.filing_of_year(company, year)?)),
+            [before, after] => {
+                let before = self.filing_of_year(company, before)?;
+                Ok((Some(before), self.filing_of_year(company, after)?))
+            }
+            _ => Err(ToolError::invalid("`years` are one or two fiscal years")
+                .with_option("years: \"2022-2023\"")),
+        }
+    }
+
+    fn filing_of_year(&self, company: &str, year: &str) -> Result<String, ToolError> {
+        let filing = self.archive.filing_for_year(company, None, year)?;
+        Ok(filing.label.clone())
+    }
+}
+
+fn comparison_result(
+    comparison: &Comparison,
     page: &PageRequest,
     unchanged: bool,
-) -> ToolResult {
-    let pairs: Vec<&SectionPair> = view
+    format: ResultFormat,
+) -> ToolResult<CompareSectionsOutput> {
+    let pairs: Vec<&SectionPair> = comparison
         .pairs
         .iter()
-        .filter(|pair: &&SectionPair| {
+        .filter(|pair| {
             unchanged || pair.outcome != DiffStatus::Unchanged || pair.renamed || pair.moved
         })
         .collect();
     let total = pairs.len();
-    let rows = pairs
-        .iter()
-        .skip(page.offset)
-        .take(page.limit)
-        .map(|pair| row(pair));
-    let churn: Vec<Value> = view.items.iter().take(MAX_ITEMS).map(churn).collect();
-    let room = call.form.limit(None);
-    let rows = take_fitting(
-        rows,
-        room.saturating_sub(if page.offset == 0 {
-            churn.len() * 14
-        } else {
-            0
-        }),
-    );
-    let links = links(view, &pairs[page.offset.min(total)..], rows.len());
-    let next = page.offset + rows.len();
-    let next = (next < total).then_some(next);
-    let body = delimited("comparison", &listing(&rows));
-    let mut data = json!({
-        "left": view.left.locator,
-        "right": view.right.locator,
-        "counts": view.counts,
-        "changed": view.changed.changed,
-        "total": total,
-        "next_cursor": next.map(|next| page.cursor(next)),
+    let items = (page.offset == 0).then(|| {
+        let items = comparison.items.iter().take(MAX_ITEMS);
+        items.map(ItemChurn::new).collect::<Vec<_>>()
     });
-    if page.offset == 0 {
-        data["items"] = churn.into();
-    }
-    if !view.notes.is_empty() {
-        data["notes"] = json!(view.notes);
-    }
-    let answer = ToolResult::new(data, summary(view))
-        .with_field("pairs", rows.into())
-        .text_body(body)
-        .resources(links);
-    let answer = answer.with_option(
-        "Text of either side: get_page_content(doc_name, section_id); cite both pages",
-    );
-    match next {
-        Some(next) => answer.with_option(format!(
-            "More: the same call with cursor: \"{}\"",
-            page.cursor(next)
-        )),
-        None => answer,
-    }
+    let room = format.limit(None);
+    let room = room.saturating_sub(items.as_ref().map_or(0, Vec::len) * ITEM_TOKENS);
+    let requested = pairs.iter().skip(page.offset).take(page.limit);
+    let rows = take_fitting(requested.map(|pair| pair_json(pair)), room);
+    let shown = &pairs[page.offset.min(total)..][..rows.len()];
+    let links = links(comparison, shown);
+    let next = page.offset + rows.len();
+    let next_cursor = (next < total).then(|| page.cursor(next));
+    let text = delimited("comparison", &listing(shown));
+    let more = next_cursor
+        .as_ref()
+        .map(|cursor| format!("More: the same call with cursor: \"{cursor}\""));
+    let data = CompareSectionsOutput {
+        left: comparison.left.locator.clone(),
+        right: comparison.right.locator.clone(),
+        counts: comparison.counts,
+        changed: comparison.changed.changed,
+        total,
+        pairs: rows,
+        items,
+        notes: comparison.notes.clone(),
+        next_cursor,
+    };
+    ToolResult::new(data, summary(comparison))
+        .with_text(text)
+        .with_links(links)
+        .with_option("Text of either side: get_page_content(doc_name, section_id); cite both pages")
+        .with_options(more)
 }
 
-fn summary(view: &Comparison) -> String {
-    let counts = &view.counts;
-    let changed = view
+fn summary(comparison: &Comparison) -> String {
+    let counts = &comparison.counts;
+    let changed = comparison
         .changed
         .changed
         .map(|share| format!("{:.0}% of words changed; ", share * 100.0));
     format!(
         "{} to {}: {}{} modified, {} added, {} removed, {} unchanged, {} renamed, {} moved{}",
-        view.left.locator,
-        view.right.locator,
+        comparison.left.locator,
+        comparison.right.locator,
         changed.unwrap_or_default(),
         counts.modified,
         counts.added,
@@ -198,142 +245,137 @@ fn summary(view: &Comparison) -> String {
         counts.unchanged,
         counts.renamed,
         counts.moved,
-        view.notes
+        comparison
+            .notes
             .iter()
             .map(|note| format!("; {note}"))
             .collect::<String>()
     )
 }
 
-fn churn(item: &stemma_archive::ItemTextChurn) -> Value {
-    let side = item.right.as_ref().or(item.left.as_ref());
-    let name = side.and_then(|side| {
-        side.item
-            .clone()
-            .or_else(|| Some(side.section.section_id.clone()))
-    });
-    json!({ "item": name, "changed": item.churn.changed })
+impl ItemChurn {
+    fn new(item: &ItemTextChurn) -> Self {
+        let side = item.right.as_ref().or(item.left.as_ref());
+        let name = side.map(|side| side.item.as_ref().unwrap_or(&side.section.section_id));
+        Self {
+            item: name.cloned(),
+            changed: item.churn.changed,
+        }
+    }
 }
 
-fn row(pair: &SectionPair) -> Value {
-    let side = |side: &stemma_archive::PairedSection| {
-        let pages = side.section.pages;
-        let lines = side.section.lines;
-        let span = pages.or(lines).map(|(start, end)| {
-            if start == end {
-                start.to_string()
-            } else {
-                format!("{start}-{end}")
-            }
-        });
-        json!({
-            "section_id": side.section.section_id,
-            "title": cut(&side.section.title, TITLE_CHARS),
-            if pages.is_some() { "pages" } else { "lines" }: span,
-        })
-    };
-    let sentence = |sentences: &stemma_archive::ChangedSentence| json!({ "page": sentences.page, "text": cut(&sentences.text, SENTENCE_CHARS) });
+fn pair_json(pair: &SectionPair) -> Value {
     let mut row = json!({ "outcome": pair.outcome.as_str() });
-    let sides = [("left", &pair.left), ("right", &pair.right)];
-    sides
-        .into_iter()
-        .filter_map(|(name, of)| Some((name, of.as_ref()?)))
-        .for_each(|(name, of)| row[name] = side(of));
+    for (name, side) in [("left", &pair.left), ("right", &pair.right)] {
+        if let Some(PairedSection { section, .. }) = side {
+            let (unit, span) = span(section);
+            row[name] = json!({
+                "section_id": section.section_id,
+                "title": shortened(&section.title, TITLE_CHARS),
+                unit: span,
+            });
+        }
+    }
     if pair.outcome == DiffStatus::Modified {
         row["similarity"] = json!(pair.similarity);
     }
-    [("renamed", pair.renamed), ("moved", pair.moved)]
-        .into_iter()
-        .filter(|(_, is)| *is)
-        .for_each(|(name, _)| row[name] = json!(true));
+    for (name, is_set) in [("renamed", pair.renamed), ("moved", pair.moved)] {
+        if is_set {
+            row[name] = json!(true);
+        }
+    }
     if let Some(place) = &pair.stands_in {
         row["stands_in"] = json!(place);
     }
     for (name, sentences) in [("removed", &pair.removed), ("added", &pair.added)] {
         if !sentences.is_empty() {
-            row[name] = sentences.iter().map(sentence).collect();
+            row[name] = sentences.iter().map(sentence_json).collect();
         }
     }
     if !pair.reworded.is_empty() {
-        row["reworded"] = pair.reworded.iter().map(|both: &stemma_archive::RewordedSentence| json!({ "left": sentence(&both.left), "right": sentence(&both.right) })).collect();
+        let reworded = pair.reworded.iter();
+        row["reworded"] = reworded
+            .map(|both| json!({ "left": sentence_json(&both.left), "right": sentence_json(&both.right) }))
+            .collect();
     }
     row
 }
 
-fn cut(text: &str, most: usize) -> String {
-    if text.chars().nth(most).is_none() {
-        text.to_owned()
-    } else {
-        text.chars().take(most).chain(['…']).collect()
+fn sentence_json(sentence: &ChangedSentence) -> Value {
+    json!({ "page": sentence.page, "text": shortened(&sentence.text, SENTENCE_CHARS) })
+}
+
+// The unit of a section's extent, and the extent.
+fn span(section: &SectionInfo) -> (&'static str, Option<String>) {
+    match section.pages {
+        Some(pages) => ("pages", Some(format_span(pages))),
+        None => ("lines", section.lines.map(format_span)),
     }
 }
 
-fn listing(rows: &[Value]) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let side = |side: &Value| match side["pages"].as_str() {
-        Some(pages) => format!("#{} p {pages}", text(&side["section_id"])),
-        None => format!(
-            "#{} lines {}",
-            text(&side["section_id"]),
-            text(&side["lines"])
-        ),
-    };
+fn shortened(text: &str, chars: usize) -> String {
+    let first = first_chars(text, chars);
+    let ellipsis = if first.len() < text.len() { "…" } else { "" };
+    format!("{first}{ellipsis}")
+}
+
+fn listing(pairs: &[&SectionPair]) -> String {
     let mut lines = Vec::new();
-    for row in rows {
-        let places: Vec<String> = ["left", "right"]
-            .iter()
-            .filter(|name| row[**name].is_object())
-            .map(|name| side(&row[*name]))
+    for pair in pairs {
+        let sides = [&pair.left, &pair.right];
+        let sides = sides.into_iter().flatten().map(|side| &side.section);
+        let titles: Vec<String> = sides
+            .clone()
+            .map(|section| shortened(&section.title, TITLE_CHARS))
             .collect();
-        let title = if row["right"].is_object() {
-            &row["right"]["title"]
-        } else {
-            &row["left"]["title"]
-        };
+        let places: Vec<String> = sides.map(place).collect();
         let mut line = format!(
             "{} {}  {}",
-            text(&row["outcome"]),
+            pair.outcome.as_str(),
             places.join(" → "),
-            text(title)
+            titles.last().map_or("", String::as_str)
         );
-        if row["renamed"] == true {
-            line.push_str(&format!(" (was {})", text(&row["left"]["title"])));
+        if pair.renamed {
+            line.push_str(&format!(" (was {})", titles[0]));
         }
-        if row["moved"] == true {
+        if pair.moved {
             line.push_str(" (moved)");
         }
         lines.push(line);
-        for (name, sign) in [("removed", "-"), ("added", "+")] {
-            let sentences = row[name].as_array().into_iter().flatten();
+        for (sign, sentences) in [("-", &pair.removed), ("+", &pair.added)] {
+            let sentences = sentences.iter();
             lines.extend(
-                sentences.map(|sentences| format!("  {sign} {}", text(&sentences["text"]))),
+                sentences.map(|one| format!("  {sign} {}", shortened(&one.text, SENTENCE_CHARS))),
             );
         }
-        for both in row["reworded"].as_array().into_iter().flatten() {
-            lines.push(format!(
-                "  ~ {} → {}",
-                text(&both["left"]["text"]),
-                text(&both["right"]["text"])
-            ));
+        for both in &pair.reworded {
+            let left = shortened(&both.left.text, SENTENCE_CHARS);
+            let right = shortened(&both.right.text, SENTENCE_CHARS);
+            lines.push(format!("  ~ {left} → {right}"));
         }
     }
     lines.join("\n")
 }
 
-fn links(view: &Comparison, pairs: &[&SectionPair], count: usize) -> Vec<Resource> {
-    let Ok(doc) = view.right.document.doc_id.parse::<DocId>() else {
+fn place(section: &SectionInfo) -> String {
+    let (unit, span) = span(section);
+    let unit = if unit == "pages" { "p" } else { unit };
+    let span = span.unwrap_or_default();
+    format!("#{} {unit} {span}", section.section_id)
+}
+
+fn links(comparison: &Comparison, pairs: &[&SectionPair]) -> Vec<Resource> {
+    let Ok(doc) = comparison.right.document.doc_id.parse::<DocId>() else {
         return Vec::new();
     };
-    let sections = pairs
+    pairs
         .iter()
-        .take(count)
-        .filter_map(|pair| pair.right.as_ref());
-    sections
+        .filter_map(|pair| pair.right.as_ref())
         .take(MAX_LINKS)
-        .map(|side: &stemma_archive::PairedSection| {
+        .map(|side| {
             link(
                 section_address(doc, &side.section.section_id),
-                &cut(&side.section.title, 60),
+                &shortened(&side.section.title, LINK_CHARS),
             )
         })
         .collect()

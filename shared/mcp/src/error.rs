@@ -4,9 +4,6 @@ use serde_json::{Map, Value, json};
 use stemma_archive::ApiError;
 use stemma_engine::PortError;
 use stemma_gateway::admission::AdmissionError;
-use stemma_retrieval::SearchError;
-
-use crate::tool_context::is_being_indexed;
 
 /// Error category, as in `errorCode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +73,7 @@ impl ToolError {
         self
     }
 
-    /// Whether the call itself is wrong, so that a retry cannot succeed.
+    /// Whether the same call will fail again.
     pub(crate) fn is_caller_error(&self) -> bool {
         matches!(
             self.kind,
@@ -112,12 +109,12 @@ impl ToolError {
 
     fn summary(&self) -> &'static str {
         match self.kind {
-            ToolErrorKind::NotFound => "There is nothing of that name",
-            ToolErrorKind::Ambiguous => "More than one thing fits that name; choose one",
-            ToolErrorKind::InvalidInput => "The arguments cannot be used as they are",
-            ToolErrorKind::Forbidden => "The key of this connection may not do that",
+            ToolErrorKind::NotFound => "Nothing has that name",
+            ToolErrorKind::Ambiguous => "More than one thing has that name; choose one",
+            ToolErrorKind::InvalidInput => "The arguments are invalid",
+            ToolErrorKind::Forbidden => "The API key of this connection does not allow this",
             ToolErrorKind::NotReady => "The document has no section tree to read from",
-            ToolErrorKind::Unavailable => "The answer could not be made now",
+            ToolErrorKind::Unavailable => "The call could not be completed now",
             ToolErrorKind::Internal => "The tool failed",
         }
     }
@@ -145,78 +142,69 @@ impl ToolError {
 }
 
 impl From<ApiError> for ToolError {
-    fn from(refusal: ApiError) -> Self {
-        let kind = match refusal.code {
+    fn from(error: ApiError) -> Self {
+        if error.is_index_pending() {
+            return Self::new(
+                ToolErrorKind::Unavailable,
+                "index.building",
+                "the index of the documents is still being built",
+            )
+            .with_option(
+                "Call again in a few seconds; names, pages and grep_document() need no index",
+            );
+        }
+        let is_not_found = error.is_not_found();
+        let ApiError {
+            code,
+            message,
+            candidates,
+            ..
+        } = error;
+        let kind = match code {
             "locator.ambiguous" | "locator.item_ambiguous" | "scope.ambiguous" => {
                 ToolErrorKind::Ambiguous
             }
             "document.no_tree" => ToolErrorKind::NotReady,
-            "store.unreadable" => return unavailable(&refusal.message),
-            "store.damaged" => ToolErrorKind::Internal,
-            _ if refusal.is_not_found() || refusal.code == "document.no_text" => {
-                ToolErrorKind::NotFound
+            // Errors of the store may contain keys and addresses, so only the log gets them.
+            "store.unreadable" => {
+                tracing::warn!(error = message, "the store cannot be read");
+                let message = "the store cannot be read";
+                return Self::new(ToolErrorKind::Unavailable, code, message);
             }
+            "store.damaged" => ToolErrorKind::Internal,
+            "document.no_text" => ToolErrorKind::NotFound,
+            _ if is_not_found => ToolErrorKind::NotFound,
             _ => ToolErrorKind::InvalidInput,
         };
-        Self::new(kind, refusal.code, refusal.message).with_candidates(refusal.candidates)
+        // The next step of an `ApiError` is a command, which a client of this server cannot run.
+        let option = match code {
+            "search.no_words" => Some("grep_document() finds any characters in one document"),
+            "search.scope" => {
+                Some("Search the document or an Item of it (…#item-7), or grep_document()")
+            }
+            _ => None,
+        };
+        let error = Self::new(kind, code, message).with_candidates(candidates);
+        match option {
+            Some(option) => error.with_option(option),
+            None => error,
+        }
     }
 }
 
 impl From<AdmissionError> for ToolError {
-    fn from(admission_error: AdmissionError) -> Self {
-        let kind = if admission_error == AdmissionError::Busy {
+    fn from(error: AdmissionError) -> Self {
+        let kind = if error == AdmissionError::Busy {
             ToolErrorKind::Unavailable
         } else {
             ToolErrorKind::Forbidden
         };
-        Self::new(kind, admission_error.code(), admission_error.to_string())
+        Self::new(kind, error.code(), error.to_string())
     }
 }
 
 impl From<PortError> for ToolError {
     fn from(error: PortError) -> Self {
-        unavailable(&error.to_string())
+        ApiError::from(error).into()
     }
-}
-
-impl From<SearchError> for ToolError {
-    fn from(error: SearchError) -> Self {
-        match error {
-            SearchError::Port(error) if is_being_indexed(&error) => Self::new(
-                ToolErrorKind::Unavailable,
-                "index.building",
-                "the index of the documents is still being made",
-            )
-            .with_option(
-                "Call again in a few seconds; names, pages and grep_document() need no index",
-            ),
-            SearchError::Port(error) => error.into(),
-            SearchError::NoWords { .. } => Self::new(
-                ToolErrorKind::InvalidInput,
-                "search.no_words",
-                error.to_string(),
-            )
-            .with_option("grep_document() finds any characters in one document"),
-            SearchError::NoItem { .. } => Self::new(
-                ToolErrorKind::InvalidInput,
-                "search.item",
-                error.to_string(),
-            ),
-            other => Self::new(
-                ToolErrorKind::InvalidInput,
-                "search.invalid",
-                other.to_string(),
-            ),
-        }
-    }
-}
-
-// Errors of the store may contain keys and addresses, so only the log gets them.
-fn unavailable(error: &str) -> ToolError {
-    tracing::warn!(error, "the store cannot be read");
-    ToolError::new(
-        ToolErrorKind::Unavailable,
-        "store.unreadable",
-        "the store cannot be read",
-    )
 }

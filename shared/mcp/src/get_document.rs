@@ -1,94 +1,139 @@
 //! `get_document`: status, metadata and Items (pages, tokens) of a document.
 
-use rmcp::model::Tool;
-use serde_json::{Value, json};
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use stemma_archive::ItemInfo;
 use stemma_archive::documents::rounded_share;
 use stemma_archive::pageindex_fields::{
     created_at, description, metadata, name_of, page_count, status,
 };
 use stemma_catalog::catalog::CatalogDocument;
+use stemma_document::Method;
 
-use crate::arguments::Arguments;
-use crate::error::ToolError;
 use crate::tool_context::{ToolContext, link, section_address};
-use crate::tool_result::{ToolResult, delimited, token_cost};
-use crate::tools::{items, read_only_tool};
+use crate::tool_result::{
+    ToolOutcome, ToolResult, delimited, first_chars, format_span, token_cost,
+};
 
-pub(crate) const NAME: &str = "get_document";
 const MAX_ITEMS: usize = 60;
+const MAX_LINKS: usize = 5;
+// Places where the content of one Item is.
+const MAX_PLACES: usize = 4;
+const TITLE_CHARS: usize = 120;
 
-pub(crate) fn tool() -> Tool {
-    let takes = json!({
-        "doc_name": { "type": "string", "description": "name, id or locator" },
-        "folder_id": { "type": ["string", "null"] },
-        "wait_for_completion": { "type": "boolean", "description": "wait up to 17 s" },
-    });
-    let gives = json!({
-        "name": { "type": "string" },
-        "id": { "type": "string" },
-        "status": { "type": "string", "description": "queued, processing, completed or failed" },
-        "page_count": { "type": ["integer", "null"] },
-        "metadata": { "type": "object" },
-        "items": items(json!({
-            "item": { "type": "string" },
-            "title": { "type": "string" },
-            "pages": { "type": "string" },
-            "tokens": { "type": "integer" },
-        })),
-    });
-    let about =
-        "Status, metadata and Item map (pages and tokens of each Item of a filing) of a document.";
-    read_only_tool(NAME, about, takes, &["doc_name"], gives)
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetDocumentArguments {
+    /// name, id or locator
+    doc_name: String,
+    #[schemars(extend("x-nullable" = true))]
+    folder_id: Option<String>,
+    /// wait up to 17 s
+    #[serde(default)]
+    wait_for_completion: bool,
 }
 
-pub(crate) async fn call(
-    call: &mut ToolContext<'_>,
-    mut arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    let name = arguments.required_text("doc_name")?;
-    let folder = arguments.text("folder_id")?;
-    let wait = arguments.flag("wait_for_completion")?;
-    arguments.reject_unknown()?;
-    let document = call.resolve_document(&name, folder.as_deref())?;
-    if wait {
-        call.wait_until_ready(&document).await?;
-    }
-    let listed = call.listed(&document)?;
-    let state = status(listed.state);
-    let items = match listed.entry() {
-        Some(_) => call.archive.items(&listed.label).await?.items,
-        None => Vec::new(),
-    };
-    let rows = rows(call, &items);
-    let links = items.iter().filter_map(|item| {
-        let section = item.section_id.as_ref()?;
-        Some(link(
-            section_address(listed.doc(), section),
-            &format!("Item {}", item.item),
-        ))
-    });
-    let links = links.take(5).collect();
-    let name = name_of(listed);
-    let body = delimited(name, &overview(listed, &rows));
-    let answer = ToolResult::new(data(listed, &rows), summary(listed))
-        .text_body(body)
-        .resources(links);
-    Ok(match state {
-        "completed" => answer
-            .with_option(format!(
-                "Sections: get_document_structure(doc_name: \"{name}\")"
-            ))
-            .with_option(format!(
-                "Text: get_page_content(doc_name: \"{name}\", pages: \"1-3\"), or item: \"7\""
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct GetDocumentOutput {
+    name: String,
+    id: String,
+    locator: String,
+    description: String,
+    /// queued, processing, completed or failed
+    status: &'static str,
+    created_at: String,
+    pub(crate) page_count: Option<u32>,
+    folder_id: Option<String>,
+    metadata: Map<String, Value>,
+    pub(crate) items: Vec<ItemRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    quality: Option<Quality>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<String>,
+    // A tree is published as a whole, so this is 0 until there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    progress: Option<u8>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct ItemRow {
+    pub(crate) item: String,
+    pub(crate) title: String,
+    pub(crate) tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    section_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pages: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    status: Option<Value>,
+    // Where its content is, if it is not under its heading.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    content_at: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Quality {
+    method: Method,
+    titles_verified: f64,
+    sections: u32,
+    tokens: u32,
+    gaps: Vec<String>,
+}
+
+#[tool_router(router = get_document_router, vis = "pub(crate)")]
+impl ToolContext {
+    #[tool(
+        description = "Status, metadata and Item map (pages and tokens of each Item of a filing) of a document.",
+        output_schema = schema_for_output::<GetDocumentOutput>()
+    )]
+    pub(crate) async fn get_document(
+        &self,
+        Parameters(arguments): Parameters<GetDocumentArguments>,
+    ) -> ToolOutcome<GetDocumentOutput> {
+        let document =
+            self.resolve_document(&arguments.doc_name, arguments.folder_id.as_deref())?;
+        let context = self
+            .when_ready(&document, arguments.wait_for_completion)
+            .await?;
+        let listed = context.listed(&document)?;
+        let items = match listed.entry() {
+            Some(_) => context.archive.items(&listed.label).await?.items,
+            None => Vec::new(),
+        };
+        let links = items.iter().filter_map(|item| {
+            let section = item.section_id.as_ref()?;
+            let name = format!("Item {}", item.item);
+            Some(link(section_address(listed.doc(), section), &name))
+        });
+        let data = output(listed, item_rows(&items, self.format.limit(None) * 3 / 4));
+        let name = name_of(listed);
+        let text = delimited(name, &overview(listed, &data.items));
+        let result = ToolResult::new(data, summary(listed))
+            .with_text(text)
+            .with_links(links.take(MAX_LINKS));
+        Ok(match status(listed.state) {
+            "completed" => result
+                .with_option(format!(
+                    "Sections: get_document_structure(doc_name: \"{name}\")"
+                ))
+                .with_option(format!(
+                    "Text: get_page_content(doc_name: \"{name}\", pages: \"1-3\"), or item: \"7\""
+                )),
+            "failed" => result
+                .with_option("It has to be ingested again; other documents: browse_documents()"),
+            _ => result.with_option(format!(
+                "Later: get_document(doc_name: \"{name}\", wait_for_completion: true)"
             )),
-        "failed" => {
-            answer.with_option("It has to be ingested again; other documents: browse_documents()")
-        }
-        _ => answer.with_option(format!(
-            "Later: get_document(doc_name: \"{name}\", wait_for_completion: true)"
-        )),
-    })
+        })
+    }
 }
 
 fn summary(listed: &CatalogDocument) -> String {
@@ -103,89 +148,64 @@ fn summary(listed: &CatalogDocument) -> String {
 fn cause(listed: &CatalogDocument) -> String {
     match &listed.failure {
         Some(failure) => format!("{}: {}", failure.code, failure.message),
-        None => "its run has not ended".into(),
+        None => "processing has not ended".into(),
     }
 }
 
-fn data(listed: &CatalogDocument, items: &[Value]) -> Value {
-    let version = listed.version();
+fn output(listed: &CatalogDocument, items: Vec<ItemRow>) -> GetDocumentOutput {
     let entry = listed.entry();
-    let folder = version
-        .path
-        .rsplit_once('/')
-        .map(|(folder, _)| format!("/{folder}"));
-    let mut data = json!({
-        "name": name_of(listed),
-        "id": listed.doc().to_string(),
-        "locator": listed.label,
-        "description": description(listed),
-        "status": status(listed.state),
-        "created_at": created_at(listed).unwrap_or_default(),
-        "page_count": page_count(listed),
-        "folder_id": folder,
-        "metadata": metadata(listed),
-        "items": items,
-    });
-    if let Some(entry) = entry {
-        data["quality"] = json!({
-            "method": entry.method,
-            "titles_verified": rounded_share(entry.accuracy),
-            "sections": entry.sections,
-            "tokens": entry.tokens,
-            "gaps": entry.gaps,
-        });
-    } else {
-        data["cause"] = json!(cause(listed));
-        // A tree is published as a whole, so there is no partial progress to report.
-        data["progress"] = json!(0);
+    let folder = listed.version().path.rsplit_once('/');
+    GetDocumentOutput {
+        name: name_of(listed).to_owned(),
+        id: listed.doc().to_string(),
+        locator: listed.label.clone(),
+        description: description(listed),
+        status: status(listed.state),
+        created_at: created_at(listed).unwrap_or_default(),
+        page_count: page_count(listed),
+        folder_id: folder.map(|(folder, _)| format!("/{folder}")),
+        metadata: metadata(listed),
+        items,
+        quality: entry.map(|entry| Quality {
+            method: entry.method,
+            titles_verified: rounded_share(entry.accuracy),
+            sections: entry.sections,
+            tokens: entry.tokens,
+            gaps: entry.gaps.clone(),
+        }),
+        cause: entry.is_none().then(|| cause(listed)),
+        progress: entry.is_none().then_some(0),
     }
-    data
 }
 
-fn rows(call: &ToolContext<'_>, items: &[ItemInfo]) -> Vec<Value> {
-    let mut room = call.form.limit(None) * 3 / 4;
-    let mut rows = Vec::new();
-    for item in items.iter().take(MAX_ITEMS) {
-        let row = row(item);
-        let size = token_cost(&row);
-        if size > room {
-            break;
+fn item_rows(items: &[ItemInfo], mut room: usize) -> Vec<ItemRow> {
+    let rows = items.iter().take(MAX_ITEMS).map(ItemRow::new);
+    rows.map_while(|row| {
+        room = room.checked_sub(token_cost(&row))?;
+        Some(row)
+    })
+    .collect()
+}
+
+impl ItemRow {
+    pub(crate) fn new(item: &ItemInfo) -> Self {
+        let content = item.content.iter();
+        Self {
+            item: item.id.as_ref().unwrap_or(&item.item).clone(),
+            title: first_chars(&item.title, TITLE_CHARS).to_owned(),
+            tokens: item.tokens,
+            section_id: item.section_id.clone(),
+            pages: item.pages.map(format_span),
+            status: item.status.map(|status| json!(status)),
+            content_at: content
+                .filter_map(|link| link.to.clone().or(link.outside.clone()))
+                .take(MAX_PLACES)
+                .collect(),
         }
-        room -= size;
-        rows.push(row);
     }
-    rows
 }
 
-pub(crate) fn row(item: &ItemInfo) -> Value {
-    let title: String = item.title.chars().take(120).collect();
-    let mut row = json!({ "item": item.id.as_ref().unwrap_or(&item.item), "title": title, "tokens": item.tokens });
-    if let Some(section) = &item.section_id {
-        row["section_id"] = json!(section);
-    }
-    if let Some((start, end)) = item.pages {
-        row["pages"] = json!(if start == end {
-            start.to_string()
-        } else {
-            format!("{start}-{end}")
-        });
-    }
-    if let Some(status) = &item.status {
-        row["status"] = json!(status);
-    }
-    let elsewhere: Vec<&String> = item
-        .content
-        .iter()
-        .filter_map(|link| link.to.as_ref().or(link.outside.as_ref()))
-        .take(4)
-        .collect();
-    if !elsewhere.is_empty() {
-        row["content_at"] = json!(elsewhere);
-    }
-    row
-}
-
-fn overview(listed: &CatalogDocument, items: &[Value]) -> String {
+fn overview(listed: &CatalogDocument, items: &[ItemRow]) -> String {
     let mut lines = vec![description(listed)];
     lines.extend(
         metadata(listed)
@@ -198,20 +218,25 @@ fn overview(listed: &CatalogDocument, items: &[Value]) -> String {
             entry.sections, entry.tokens
         ));
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for item in items {
-        let elsewhere = item["content_at"]
-            .as_array()
-            .map(|to| to.iter().map(text).collect::<Vec<_>>().join(", "));
-        let elsewhere = elsewhere.map(|to| format!(" → {to}")).unwrap_or_default();
-        let id = text(&item["item"]);
-        let pages = text(&item["pages"]);
-        let state = text(&item["status"]);
-        lines.push(format!(
-            "{id} {}  p {pages}  {} tokens {state}{elsewhere}",
-            text(&item["title"]),
-            item["tokens"]
-        ));
+        let mut line = format!(
+            "{} {}  p {}  {} tokens ",
+            item.item,
+            item.title,
+            item.pages.as_deref().unwrap_or_default(),
+            item.tokens
+        );
+        line.push_str(
+            item.status
+                .as_ref()
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        );
+        if !item.content_at.is_empty() {
+            line.push_str(" → ");
+            line.push_str(&item.content_at.join(", "));
+        }
+        lines.push(line);
     }
     lines.retain(|line| !line.is_empty());
     lines.join("\n")

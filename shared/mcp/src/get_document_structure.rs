@@ -1,108 +1,186 @@
 //! `get_document_structure`: the section tree as PageIndex JSON or as an outline, split into parts.
 
-use rmcp::model::Tool;
-use serde_json::{Map, Value, json};
+use std::iter::Peekable;
+use std::ops::Range;
+
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stemma_archive::TreeRow;
 use stemma_archive::pageindex_fields::name_of;
+use stemma_document::{ItemStatus, SectionKind};
 
-use crate::arguments::Arguments;
 use crate::error::ToolError;
+use crate::preset::Preset;
 use crate::tool_context::{ToolContext, not_ready};
-use crate::tool_result::{ToolResult, delimited, token_cost};
-use crate::tools::{Preset, read_only_tool};
+use crate::tool_result::{
+    ToolOutcome, ToolResult, delimited, first_chars, format_span, token_cost,
+};
 
-pub(crate) const NAME: &str = "get_document_structure";
 const MAX_DEPTH: usize = 64;
 const TITLE_CHARS: usize = 300;
 const SUMMARY_CHARS: usize = 1_200;
 
-pub(crate) fn tool() -> Tool {
-    let takes = json!({
-        "doc_name": { "type": "string" },
-        "part": { "type": "integer", "minimum": 1, "description": "until pagination.has_more is false" },
-        "node_id": { "type": "string", "description": "only below this section, or item-7" },
-        "depth": { "type": "integer", "minimum": 1, "description": "levels; default all" },
-        "detail": { "type": "string", "enum": ["outline", "summary", "full"], "description": "summary: what each section says" },
-        "format": { "type": "string", "enum": ["json", "outline"], "description": "outline: text, half the tokens" },
-        "folder_id": { "type": ["string", "null"] },
-        "wait_for_completion": { "type": "boolean" },
-    });
-    let gives = json!({
-        "doc_name": { "type": "string" },
-        "sections": { "type": "integer" },
-        "structure": { "type": ["array", "string"], "description": "nodes: title, node_id, start_index, end_index, nodes" },
-        "pagination": { "type": "object", "properties": {
-            "part": { "type": "integer" }, "total_parts": { "type": "integer" }, "has_more": { "type": "boolean" },
-        } },
-    });
-    let about = "Section tree of a document with ids and pages. Call before get_page_content on long documents.";
-    read_only_tool(NAME, about, takes, &["doc_name"], gives)
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetDocumentStructureArguments {
+    doc_name: String,
+    /// until pagination.has_more is false
+    #[serde(default = "first_part")]
+    #[schemars(range(min = 1))]
+    part: usize,
+    /// only below this section, or item-7
+    node_id: Option<String>,
+    /// levels; default all
+    #[schemars(range(min = 1, max = MAX_DEPTH))]
+    depth: Option<usize>,
+    /// summary: what each section says
+    detail: Option<Detail>,
+    /// outline: text, half the tokens
+    #[serde(default)]
+    format: Format,
+    #[schemars(extend("x-nullable" = true))]
+    folder_id: Option<String>,
+    #[serde(default)]
+    wait_for_completion: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct OutlineDetail {
-    summaries: bool,
-    all: bool,
+fn first_part() -> usize {
+    1
 }
 
-pub(crate) async fn call(
-    call: &mut ToolContext<'_>,
-    preset: Preset,
-    mut arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    let name = arguments.required_text("doc_name")?;
-    let part = arguments.number("part", 1..=1_000_000)?.unwrap_or(1);
-    let node = arguments.text("node_id")?;
-    let depth = arguments.number("depth", 1..=MAX_DEPTH)?;
-    // PageIndex includes summaries by default; without them a tree takes a fifth of the tokens.
-    let details: [&'static str; 3] = if preset == Preset::PageIndex {
-        ["summary", "outline", "full"]
-    } else {
-        ["outline", "summary", "full"]
-    };
-    let detail = arguments.choice("detail", &details)?;
-    let detail = OutlineDetail {
-        summaries: detail != "outline",
-        all: detail == "full",
-    };
-    let format = arguments.choice("format", &["json", "outline"])?;
-    let folder = arguments.text("folder_id")?;
-    let wait = arguments.flag("wait_for_completion")?;
-    arguments.reject_unknown()?;
-    // Agents that page through the parts expect every section, and do not set a depth.
-    let depth = depth.unwrap_or(MAX_DEPTH);
-    let document = call.resolve_document(&name, folder.as_deref())?;
-    if wait {
-        call.wait_until_ready(&document).await?;
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Detail {
+    Outline,
+    Summary,
+    Full,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Format {
+    #[default]
+    Json,
+    Outline,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct GetDocumentStructureOutput {
+    doc_name: String,
+    sections: usize,
+    /// nodes: title, node_id, start_index, end_index, nodes
+    #[schemars(extend("type" = ["array", "string"]))]
+    pub(crate) structure: Structure,
+    #[schemars(skip)]
+    total_parts: usize,
+    pagination: Pagination,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(with = "serde_json::Value")]
+pub(crate) enum Structure {
+    Nodes(Vec<Node>),
+    Outline(String),
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Pagination {
+    part: usize,
+    total_parts: usize,
+    has_more: bool,
+}
+
+// PageIndex's fields, and more of them for full detail.
+#[derive(Default, Serialize)]
+pub(crate) struct Node {
+    title: String,
+    node_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_index: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_index: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_num: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix_summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    full: Option<FullDetail>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<Node>,
+}
+
+#[derive(Serialize)]
+struct FullDetail {
+    tokens: u32,
+    kind: SectionKind,
+    verified: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<ItemStatus>,
+}
+
+#[tool_router(router = get_document_structure_router, vis = "pub(crate)")]
+impl ToolContext {
+    #[tool(
+        description = "Section tree of a document with ids and pages. Call before get_page_content on long documents.",
+        output_schema = schema_for_output::<GetDocumentStructureOutput>()
+    )]
+    pub(crate) async fn get_document_structure(
+        &self,
+        Parameters(arguments): Parameters<GetDocumentStructureArguments>,
+    ) -> ToolOutcome<GetDocumentStructureOutput> {
+        let document =
+            self.resolve_document(&arguments.doc_name, arguments.folder_id.as_deref())?;
+        let context = self
+            .when_ready(&document, arguments.wait_for_completion)
+            .await?;
+        let listed = context.listed(&document)?;
+        if listed.entry().is_none() {
+            return Err(not_ready(listed));
+        }
+        let node = arguments.node_id;
+        let node = node.or_else(|| document.fragment.as_ref().map(ToString::to_string));
+        let locator = node.map_or_else(
+            || listed.label.clone(),
+            |node| format!("{}#{node}", listed.label),
+        );
+        if stemma_archive::document_part(&locator) != listed.label {
+            return Err(ToolError::invalid(
+                "`node_id` is a section id such as 0007, or an Item such as item-7",
+            ));
+        }
+        let tree = context.archive.tree(&locator, None, true).await?;
+        // PageIndex includes summaries by default; without them a tree takes a fifth of the tokens.
+        let default_detail = match self.preset {
+            Preset::PageIndex => Detail::Summary,
+            _ => Detail::Outline,
+        };
+        let outline = Outline {
+            // Agents that page through the parts expect every section, and do not set a depth.
+            rows: outline_rows(&tree.sections, arguments.depth.unwrap_or(MAX_DEPTH)),
+            detail: arguments.detail.unwrap_or(default_detail),
+            sections: tree.sections.len(),
+        };
+        let parts = outline.parts(context.format.limit(None));
+        let part = arguments.part.min(parts.len());
+        let range = parts[part - 1].clone();
+        let name = name_of(listed);
+        let pagination = Pagination {
+            part,
+            total_parts: parts.len(),
+            has_more: part < parts.len(),
+        };
+        Ok(outline.result(name, range, pagination, arguments.format))
     }
-    let listed = call.listed(&document)?;
-    if listed.entry().is_none() {
-        return Err(not_ready(listed));
-    }
-    let fragment = node.or_else(|| document.fragment.as_ref().map(ToString::to_string));
-    let locator = fragment.map_or_else(
-        || listed.label.clone(),
-        |fragment| format!("{}#{fragment}", listed.label),
-    );
-    if stemma_archive::document_part(&locator) != listed.label {
-        return Err(ToolError::invalid(
-            "`node_id` is a section id such as 0007, or an Item such as item-7",
-        ));
-    }
-    let view = call.archive.tree(&locator, None, true).await?;
-    let rows = rows(&view.sections, depth);
-    let parts = parts(&rows, detail, call.form.limit(None));
-    let part = part.min(parts.len());
-    let part_rows = rows.get(parts[part - 1].clone()).unwrap_or_default();
-    Ok(answer(
-        name_of(listed),
-        &rows,
-        part_rows,
-        (part, parts.len()),
-        detail,
-        format,
-        view.sections.len(),
-    ))
 }
 
 struct OutlineRow<'a> {
@@ -111,14 +189,14 @@ struct OutlineRow<'a> {
     hidden: usize,
 }
 
-fn rows(all: &[TreeRow], depth: usize) -> Vec<OutlineRow<'_>> {
+fn outline_rows(all: &[TreeRow], depth: usize) -> Vec<OutlineRow<'_>> {
     let mut rows: Vec<OutlineRow<'_>> = Vec::new();
-    for (at, row) in all.iter().enumerate() {
-        if row.depth <= depth {
-            let inner = all.get(at + 1).is_some_and(|next| next.depth > row.depth);
+    for (at, tree_row) in all.iter().enumerate() {
+        if tree_row.depth <= depth {
+            let next = all.get(at + 1);
             rows.push(OutlineRow {
-                tree_row: row,
-                is_inner: inner,
+                tree_row,
+                is_inner: next.is_some_and(|next| next.depth > tree_row.depth),
                 hidden: 0,
             });
         } else if let Some(last) = rows.last_mut() {
@@ -128,198 +206,161 @@ fn rows(all: &[TreeRow], depth: usize) -> Vec<OutlineRow<'_>> {
     rows
 }
 
-// Splits rows into parts that fit one answer. A part repeats the ancestors of its first row, so each keeps some room.
-fn parts(
-    rows: &[OutlineRow<'_>],
-    detail: OutlineDetail,
-    limit: usize,
-) -> Vec<std::ops::Range<usize>> {
-    let limit = limit * 9 / 10;
-    let mut parts = Vec::new();
-    let mut start = 0;
-    let mut used = 0;
-    for (at, row) in rows.iter().enumerate() {
-        let size = token_cost(&Value::Object(node(row, detail)));
-        if used + size > limit && at > start {
-            parts.push(start..at);
-            (start, used) = (at, 0);
-        }
-        used += size;
-    }
-    parts.push(start..rows.len());
-    parts
-}
-
-fn answer(
-    name: &str,
-    rows: &[OutlineRow<'_>],
-    part_rows: &[OutlineRow<'_>],
-    (part, total_parts): (usize, usize),
-    detail: OutlineDetail,
-    format: &str,
+struct Outline<'a> {
+    rows: Vec<OutlineRow<'a>>,
+    detail: Detail,
     sections: usize,
-) -> ToolResult {
-    let outline = outline(part_rows, detail.summaries);
-    let nodes = || {
-        let first = part_rows.first().map_or(1, |first| first.tree_row.depth);
-        let mut nested = above(rows, part_rows, first).into_iter().chain(
-            part_rows
-                .iter()
-                .map(|row| (row.tree_row.depth, node(row, detail))),
+}
+
+impl Outline<'_> {
+    // Splits rows into parts that fit one result. A part repeats the ancestors of its first row, so each keeps some room.
+    fn parts(&self, limit: usize) -> Vec<Range<usize>> {
+        let limit = limit * 9 / 10;
+        let mut parts = Vec::new();
+        let mut start = 0;
+        let mut used = 0;
+        for (at, row) in self.rows.iter().enumerate() {
+            let size = token_cost(&row.node(self.detail));
+            if used + size > limit && at > start {
+                parts.push(start..at);
+                start = at;
+                used = 0;
+            }
+            used += size;
+        }
+        parts.push(start..self.rows.len());
+        parts
+    }
+
+    fn result(
+        &self,
+        name: &str,
+        range: Range<usize>,
+        pagination: Pagination,
+        format: Format,
+    ) -> ToolResult<GetDocumentStructureOutput> {
+        let shown = self.rows.get(range.clone()).unwrap_or_default();
+        let text = outline_text(shown, self.detail);
+        let Pagination {
+            part,
+            total_parts,
+            has_more,
+        } = pagination;
+        let hidden: usize = self.rows.iter().map(|row| row.hidden).sum();
+        let summary = format!(
+            "{} sections, {} shown here, part {part} of {total_parts}",
+            self.sections,
+            shown.len()
         );
-        Value::Array(nest(&mut nested.by_ref().peekable(), 0))
-    };
-    let data = json!({
-        "doc_name": name,
-        "sections": sections,
-        "structure": if format == "outline" { json!(outline) } else { nodes() },
-        "total_parts": total_parts,
-        "pagination": { "part": part, "total_parts": total_parts, "has_more": part < total_parts },
-    });
-    let hidden: usize = rows.iter().map(|row| row.hidden).sum();
-    let summary = format!(
-        "{sections} sections, {} shown here, part {part} of {total_parts}",
-        part_rows.len()
-    );
-    let mut answer = ToolResult::new(data, summary).text_body(delimited(name, &outline));
-    if part < total_parts {
-        answer = answer.with_option(format!(
-            "More: the same call with part: {}; only the top: depth: 2",
-            part + 1
-        ));
+        let body = delimited(name, &text);
+        let data = GetDocumentStructureOutput {
+            doc_name: name.to_owned(),
+            sections: self.sections,
+            structure: match format {
+                Format::Outline => Structure::Outline(text),
+                Format::Json => Structure::Nodes(self.nested(range)),
+            },
+            total_parts,
+            pagination,
+        };
+        let more = has_more.then(|| {
+            format!(
+                "More: the same call with part: {}; only the top: depth: 2",
+                part + 1
+            )
+        });
+        let deeper = (hidden > 0)
+            .then(|| format!("{hidden} sections lie deeper: depth: 4, or node_id of one section"));
+        ToolResult::new(data, summary)
+            .with_text(body)
+            .with_options(more)
+            .with_options(deeper)
+            .with_option("Text: get_page_content(doc_name, pages or section_id)")
     }
-    if hidden > 0 {
-        answer = answer.with_option(format!(
-            "{hidden} sections lie deeper: depth: 4, or node_id of one section"
-        ));
-    }
-    answer.with_option("Text: get_page_content(doc_name, pages or section_id)")
-}
 
-// Ancestors of the first row of a later part, with title and pages only.
-fn above(
-    rows: &[OutlineRow<'_>],
-    part_rows: &[OutlineRow<'_>],
-    first: usize,
-) -> Vec<(usize, Map<String, Value>)> {
-    let Some(start) = part_rows.first().and_then(|part_rows| {
-        rows.iter()
-            .position(|row| std::ptr::eq(row.tree_row, part_rows.tree_row))
-    }) else {
-        return Vec::new();
-    };
-    let mut current = first;
-    let mut above = Vec::new();
-    for row in rows[..start].iter().rev() {
-        if row.tree_row.depth < current {
-            current = row.tree_row.depth;
-            above.push((
-                current,
-                node(
-                    row,
-                    OutlineDetail {
-                        summaries: false,
-                        all: false,
-                    },
-                ),
-            ));
+    // Nested nodes of a part, below the ancestors of its first row, which have title and pages only.
+    fn nested(&self, range: Range<usize>) -> Vec<Node> {
+        let mut ancestors = Vec::new();
+        let first = self.rows.get(range.start);
+        let mut depth = first.map_or(1, |first| first.tree_row.depth);
+        for row in self.rows[..range.start].iter().rev() {
+            if row.tree_row.depth < depth {
+                depth = row.tree_row.depth;
+                ancestors.push((depth, row.node(Detail::Outline)));
+            }
         }
+        let rows = self.rows.get(range).unwrap_or_default().iter();
+        let rows = rows.map(|row| (row.tree_row.depth, row.node(self.detail)));
+        nest(&mut ancestors.into_iter().rev().chain(rows).peekable(), 0)
     }
-    above.reverse();
-    above
 }
 
-// Builds nested nodes from rows with depths.
-fn nest(
-    rows: &mut std::iter::Peekable<&mut impl Iterator<Item = (usize, Map<String, Value>)>>,
-    above: usize,
-) -> Vec<Value> {
+fn nest(rows: &mut Peekable<impl Iterator<Item = (usize, Node)>>, parent: usize) -> Vec<Node> {
     let mut nodes = Vec::new();
-    while let Some((depth, mut node)) = rows.next_if(|(depth, _)| *depth > above) {
-        let below = nest(rows, depth);
-        if !below.is_empty() {
-            node.insert("nodes".into(), Value::Array(below));
-        }
-        nodes.push(Value::Object(node));
+    while let Some((depth, mut node)) = rows.next_if(|(depth, _)| *depth > parent) {
+        node.nodes = nest(rows, depth);
+        nodes.push(node);
     }
     nodes
 }
 
-// PageIndex's fields, and more of them for full detail.
-fn node(row: &OutlineRow<'_>, detail: OutlineDetail) -> Map<String, Value> {
-    let section = &row.tree_row.section;
-    let mut node = Map::new();
-    node.insert("title".into(), json!(cut(&section.title, TITLE_CHARS)));
-    node.insert("node_id".into(), json!(section.section_id));
-    if let Some((start, end)) = section.pages {
-        node.insert("start_index".into(), json!(start));
-        node.insert("end_index".into(), json!(end));
-    }
-    if let Some((start, _)) = section.lines {
-        node.insert("line_num".into(), json!(start));
-    }
-    if let Some(summary) = row.tree_row.summary.as_ref().filter(|_| detail.summaries) {
-        let key = if row.is_inner {
-            "prefix_summary"
-        } else {
-            "summary"
+impl OutlineRow<'_> {
+    fn node(&self, detail: Detail) -> Node {
+        let section = &self.tree_row.section;
+        let summary = self.tree_row.summary.as_deref();
+        let summary = summary
+            .filter(|_| detail >= Detail::Summary)
+            .map(|summary| first_chars(summary, SUMMARY_CHARS).to_owned());
+        let mut node = Node {
+            title: first_chars(&section.title, TITLE_CHARS).to_owned(),
+            node_id: section.section_id.clone(),
+            start_index: section.pages.map(|(start, _)| start),
+            end_index: section.pages.map(|(_, end)| end),
+            line_num: section.lines.map(|(start, _)| start),
+            full: (detail == Detail::Full).then(|| FullDetail {
+                tokens: section.tokens,
+                kind: section.kind,
+                verified: section.verified,
+                item: self.tree_row.item.clone(),
+                status: self.tree_row.status,
+            }),
+            ..Node::default()
         };
-        node.insert(key.into(), json!(cut(summary, SUMMARY_CHARS)));
+        if self.is_inner {
+            node.prefix_summary = summary;
+        } else {
+            node.summary = summary;
+        }
+        node
     }
-    if detail.all {
-        node.insert("tokens".into(), json!(section.tokens));
-        node.insert("kind".into(), json!(section.kind));
-        node.insert("verified".into(), json!(section.verified));
-        node.extend(
-            row.tree_row
-                .item
-                .as_ref()
-                .map(|item| ("item".to_owned(), json!(item))),
-        );
-        node.extend(
-            row.tree_row
-                .status
-                .as_ref()
-                .map(|status| ("status".to_owned(), json!(status))),
-        );
-    }
-    node
 }
 
-fn cut(text: &str, chars: usize) -> &str {
-    text.char_indices()
-        .nth(chars)
-        .map_or(text, |(at, _)| &text[..at])
-}
-
-fn outline(rows: &[OutlineRow<'_>], summaries: bool) -> String {
+fn outline_text(rows: &[OutlineRow<'_>], detail: Detail) -> String {
     let mut lines = Vec::new();
-    for OutlineRow {
-        tree_row: row,
-        hidden,
-        ..
-    } in rows
-    {
-        let section = &row.section;
-        let indent = "  ".repeat(row.depth - 1);
+    for row in rows {
+        let section = &row.tree_row.section;
+        let indent = "  ".repeat(row.tree_row.depth - 1);
         let place = match (section.pages, section.lines) {
-            (Some((start, end)), _) if start == end => format!("p {start}"),
-            (Some((start, end)), _) => format!("p {start}-{end}"),
+            (Some(pages), _) => format!("p {}", format_span(pages)),
             (None, Some((start, end))) => format!("lines {start}-{end}"),
             _ => String::new(),
         };
-        let more = if *hidden > 0 {
-            format!(" (+{hidden} below)")
+        let more = if row.hidden > 0 {
+            format!(" (+{} below)", row.hidden)
         } else {
             String::new()
         };
-        let title = cut(&section.title, TITLE_CHARS);
+        let title = first_chars(&section.title, TITLE_CHARS);
         lines.push(format!(
             "{indent}{} {title}  {place}  {} tok{more}",
             section.section_id, section.tokens
         ));
-        if let Some(summary) = row.summary.as_ref().filter(|_| summaries) {
-            lines.push(format!("{indent}     {}", cut(summary, SUMMARY_CHARS)));
+        let summary = row.tree_row.summary.as_deref();
+        if let Some(summary) = summary.filter(|_| detail >= Detail::Summary) {
+            lines.push(format!(
+                "{indent}     {}",
+                first_chars(summary, SUMMARY_CHARS)
+            ));
         }
     }
     lines.join("\n")

@@ -2,79 +2,77 @@
 
 use std::collections::BTreeMap;
 
-use rmcp::model::Tool;
-use serde_json::{Value, json};
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stemma_catalog::facets::Scope;
 
-use crate::arguments::Arguments;
-use crate::error::ToolError;
 use crate::tool_context::ToolContext;
-use crate::tool_result::{ToolResult, delimited, token_cost};
-use crate::tools::read_only_tool;
+use crate::tool_result::{ToolOutcome, ToolResult, delimited, token_cost};
 
-pub(crate) const NAME: &str = "get_folder_structure";
-
-pub(crate) fn tool() -> Tool {
-    read_only_tool(
-        NAME,
-        "Folders and virtual folders with their numbers of documents.",
-        json!({}),
-        &[],
-        json!({}),
-    )
+// PageIndex does not publish this schema: its known arguments are accepted but ignored, and all folders are returned.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetFolderStructureArguments {
+    #[serde(rename = "folder_id")]
+    #[schemars(extend("x-hidden" = true))]
+    _folder_id: Option<String>,
+    #[serde(rename = "max_depth")]
+    #[schemars(extend("x-hidden" = true))]
+    _max_depth: Option<Value>,
 }
 
-pub(crate) fn call(
-    call: &ToolContext<'_>,
-    mut arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    // PageIndex does not publish this schema: its known arguments are accepted but ignored, and all folders returned.
-    arguments.text("folder_id")?;
-    arguments.value("max_depth");
-    arguments.reject_unknown()?;
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for listed in call.archive.catalog().documents() {
-        let path = &listed.version().path;
-        for (at, _) in path.match_indices('/') {
-            *counts.entry(format!("/{}", &path[..at])).or_default() += 1;
+#[derive(Serialize)]
+pub(crate) struct GetFolderStructureOutput {
+    folders: Vec<FolderRow>,
+    total: usize,
+}
+
+#[derive(Serialize)]
+struct FolderRow {
+    id: String,
+    count: usize,
+}
+
+#[tool_router(router = get_folder_structure_router, vis = "pub(crate)")]
+impl ToolContext {
+    #[tool(description = "Folders and virtual folders with their numbers of documents.")]
+    async fn get_folder_structure(
+        &self,
+        Parameters(_): Parameters<GetFolderStructureArguments>,
+    ) -> ToolOutcome<GetFolderStructureOutput> {
+        let listed = self.archive.catalog().documents();
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for document in listed {
+            let path = &document.version().path;
+            for (at, _) in path.match_indices('/') {
+                *counts.entry(format!("/{}", &path[..at])).or_default() += 1;
+            }
         }
-    }
-    let axes = call
-        .archive
-        .folder_contents(&Scope::default(), false)
-        .axes
-        .into_iter()
-        .map(|axis| (axis.locator, axis.values));
-    let documents = call.archive.catalog().documents().len();
-    let mut room = call.form.limit(None);
-    let mut folders: Vec<Value> = vec![json!({ "id": "root", "count": documents })];
-    let all = counts.len();
-    for (id, count) in axes.chain(counts) {
-        let folder = json!({ "id": id, "count": count });
-        room = match room.checked_sub(token_cost(&folder)) {
-            Some(room) => room,
-            None => break,
-        };
-        folders.push(folder);
-    }
-    let body = delimited(
-        "catalogue",
-        &folders
+        let total = counts.len();
+        let axes = self.archive.folder_contents(&Scope::default(), false).axes;
+        let axes = axes.into_iter().map(|axis| (axis.locator, axis.values));
+        let mut folders = vec![FolderRow {
+            id: "root".into(),
+            count: listed.len(),
+        }];
+        let mut room = self.format.limit(None);
+        folders.extend(axes.chain(counts).map_while(|(id, count)| {
+            let folder = FolderRow { id, count };
+            room = room.checked_sub(token_cost(&folder))?;
+            Some(folder)
+        }));
+        let lines: Vec<String> = folders
             .iter()
-            .map(|folder: &Value| {
-                format!(
-                    "{} ({})",
-                    folder["id"].as_str().unwrap_or_default(),
-                    folder["count"]
-                )
-            })
-            .collect::<Vec<_>>()
-            .join("\n"),
-    );
-    let data = json!({ "folders": folders, "total": all });
-    Ok(
-        ToolResult::new(data, format!("{documents} documents in {all} folders"))
-            .text_body(body)
-            .with_option("Documents: browse_documents(folder_id) with an id from here"),
-    )
+            .map(|folder| format!("{} ({})", folder.id, folder.count))
+            .collect();
+        let summary = format!("{} documents in {total} folders", listed.len());
+        let text = delimited("catalog", &lines.join("\n"));
+        Ok(
+            ToolResult::new(GetFolderStructureOutput { folders, total }, summary)
+                .with_text(text)
+                .with_option("Documents: browse_documents(folder_id) with an id from here"),
+        )
+    }
 }

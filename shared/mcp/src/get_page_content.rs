@@ -1,93 +1,147 @@
 //! `get_page_content`: the text of pages, of a section, or of an Item.
 
-use rmcp::model::{Resource, Tool};
-use serde_json::{Value, json};
-use stemma_archive::items::{self as items_of, ItemInfo};
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use stemma_archive::items::{self, ItemInfo};
 use stemma_archive::pageindex_fields::name_of;
 use stemma_archive::tree::resolve_section;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, parse_pages};
-use stemma_document::{DocId, PublishedTree};
+use stemma_document::{PageSpan, PublishedTree};
 
-use crate::arguments::Arguments;
 use crate::error::ToolError;
-use crate::get_document;
+use crate::get_document::ItemRow;
 use crate::text_pages::{ReadRequest, ReadResult};
-use crate::tool_context::{DocumentRef, ToolContext, link, page_address};
-use crate::tool_result::{DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolResult, delimited};
-use crate::tools::{items, read_only_tool};
+use crate::tool_context::{DocumentRef, ToolContext};
+use crate::tool_result::{
+    DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolOutcome, ToolResult, delimited,
+};
 
-pub(crate) const NAME: &str = "get_page_content";
-const MAX_LINKS: usize = 3;
-
-pub(crate) fn tool() -> Tool {
-    let takes = json!({
-        "doc_name": { "type": "string" },
-        "pages": { "type": "string", "description": "physical pages: 5-7,9" },
-        "section_id": { "type": "string", "description": "instead of pages: 0019" },
-        "item": { "type": "string", "description": "instead of pages: 1A, II.1A" },
-        "max_tokens": { "type": "integer", "minimum": MIN_TOKENS, "maximum": MAX_TOKENS, "default": DEFAULT_TOKENS },
-        "folder_id": { "type": ["string", "null"] },
-        "wait_for_completion": { "type": "boolean" },
-    });
-    let gives = json!({
-        "doc_name": { "type": "string" },
-        "total_pages": { "type": "integer" },
-        "returned_pages": { "type": "string" },
-        "content": items(json!({ "page": { "type": "integer" }, "label": { "type": "string" }, "text": { "type": "string" } })),
-        "truncated": { "type": "boolean" },
-        "remaining": { "type": "string" },
-        "next_call": { "type": "object" },
-    });
-    let about = "Text of pages, of a section or of an Item. Ask for few pages; in long documents find them with \
-get_document_structure or search. What does not fit is named in remaining; next_call gets it.";
-    read_only_tool(NAME, about, takes, &["doc_name"], gives)
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetPageContentArguments {
+    doc_name: String,
+    /// physical pages: 5-7,9
+    pages: Option<String>,
+    /// instead of pages: 0019
+    section_id: Option<String>,
+    /// instead of pages: 1A, II.1A
+    item: Option<String>,
+    #[schemars(range(min = MIN_TOKENS, max = MAX_TOKENS), extend("default" = DEFAULT_TOKENS, "x-clamped" = true))]
+    max_tokens: Option<usize>,
+    #[schemars(extend("x-nullable" = true))]
+    folder_id: Option<String>,
+    #[serde(default)]
+    wait_for_completion: bool,
 }
 
-pub(crate) async fn call(
-    call: &mut ToolContext<'_>,
-    mut arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    let name = arguments.required_text("doc_name")?;
-    let pages = arguments.text("pages")?;
-    let section = arguments.text("section_id")?;
-    let item = arguments.text("item")?;
-    let max_tokens = arguments.number("max_tokens", 1..=1_000_000)?;
-    let folder = arguments.text("folder_id")?;
-    let wait = arguments.flag("wait_for_completion")?;
-    arguments.reject_unknown()?;
-    let document = call.resolve_document(&name, folder.as_deref())?;
-    if wait {
-        call.wait_until_ready(&document).await?;
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct GetPageContentOutput {
+    doc_name: String,
+    pub(crate) total_pages: u32,
+    #[schemars(skip)]
+    requested_pages: String,
+    pub(crate) returned_pages: String,
+    content: Vec<PageRow>,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    item: Option<ItemRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) remaining: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    next_call: Option<NextCall<NextArguments>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    out_of_range: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct PageRow {
+    page: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    text: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(skip)]
+    cut: bool,
+}
+
+/// The call that gets the rest of a text.
+#[derive(Serialize)]
+pub(crate) struct NextCall<T> {
+    pub(crate) tool: &'static str,
+    pub(crate) arguments: T,
+}
+
+#[derive(Serialize)]
+struct NextArguments {
+    doc_name: String,
+    pages: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    section_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<usize>,
+}
+
+#[tool_router(router = get_page_content_router, vis = "pub(crate)")]
+impl ToolContext {
+    #[tool(
+        description = "Text of pages, of a section or of an Item. Ask for few pages; in long documents find them with \
+get_document_structure or search. What does not fit is named in remaining; next_call gets it.",
+        output_schema = schema_for_output::<GetPageContentOutput>()
+    )]
+    pub(crate) async fn get_page_content(
+        &self,
+        Parameters(arguments): Parameters<GetPageContentArguments>,
+    ) -> ToolOutcome<GetPageContentOutput> {
+        let document =
+            self.resolve_document(&arguments.doc_name, arguments.folder_id.as_deref())?;
+        let context = self
+            .when_ready(&document, arguments.wait_for_completion)
+            .await?;
+        let part = requested_part(&document, arguments.section_id, arguments.item)?;
+        let pages = arguments
+            .pages
+            .as_deref()
+            .map(requested_pages)
+            .transpose()?;
+        let max_tokens = arguments.max_tokens;
+        if part.is_none() && pages.is_none() {
+            return Err(ToolError::invalid(
+                "state what to read: `pages`, `section_id` or `item`",
+            ));
+        }
+        let (listed, published) = context.load_published(&document).await?;
+        let (request, item) = read_request(listed, &published, part.as_ref(), pages)?;
+        let limit = context.format.limit(max_tokens);
+        let text = context.read(listed, published, request, limit).await?;
+        Ok(page_result(
+            listed,
+            text,
+            item.as_ref(),
+            part.as_ref(),
+            max_tokens,
+        ))
     }
-    let part = part(&document, section, item)?;
-    let pages = pages.map(|pages| {
-        parse_pages(&pages).ok_or_else(|| {
-            ToolError::invalid(format!("`{pages}` are no pages"))
-                .with_option("Pages are written 5, 5-10 or 1-3,7,9-12")
-        })
-    });
-    let pages = pages.transpose()?;
-    if part.is_none() && pages.is_none() {
-        return Err(ToolError::invalid(
-            "say what to read: `pages`, `section_id` or `item`",
-        ));
-    }
-    let (listed, published) = call.load_published(&document).await?;
-    let (read_request, item) = read_request(listed, &published, part.as_ref(), pages)?;
-    let limit = call.form.limit(max_tokens);
-    let reading = call.read(listed, published, read_request, limit).await?;
-    Ok(answer(
-        listed,
-        &reading,
-        item.as_ref(),
-        part.as_ref(),
-        max_tokens,
-    ))
+}
+
+fn requested_pages(pages: &str) -> Result<Vec<PageSpan>, ToolError> {
+    parse_pages(pages).ok_or_else(|| {
+        ToolError::invalid(format!("`{pages}` is not a list of pages"))
+            .with_option("Pages are written 5, 5-10 or 1-3,7,9-12")
+    })
 }
 
 // The part is given by an argument or by the fragment of the document name.
-fn part(
+fn requested_part(
     document: &DocumentRef,
     section: Option<String>,
     item: Option<String>,
@@ -95,7 +149,7 @@ fn part(
     let text = match (section, item) {
         (None, None) => return Ok(document.fragment.clone()),
         (Some(_), Some(_)) => {
-            return Err(ToolError::invalid("say `section_id` or `item`, not both"));
+            return Err(ToolError::invalid("give `section_id` or `item`, not both"));
         }
         (Some(section), None) => section.rsplit('#').next().unwrap_or_default().to_owned(),
         (None, Some(item)) => format!(
@@ -111,11 +165,12 @@ fn part(
     })
 }
 
+/// What to read of a document, and the Item that it is.
 pub(crate) fn read_request(
     listed: &CatalogDocument,
     published: &PublishedTree,
     part: Option<&Fragment>,
-    pages: Option<Vec<stemma_document::PageSpan>>,
+    pages: Option<Vec<PageSpan>>,
 ) -> Result<(ReadRequest, Option<ItemInfo>), ToolError> {
     let tree = &published.tree;
     let label = &listed.label;
@@ -128,14 +183,12 @@ pub(crate) fn read_request(
         // Only the form's page index names this Item: it has pages but no section.
         Some(Fragment::Item { part, number })
             if let Some((item, spans)) =
-                items_of::find_indexed_item(tree, label, part.as_deref(), number) =>
+                items::find_indexed_item(tree, label, part.as_deref(), number) =>
         {
             if spans.is_empty() {
                 let message = format!("`{label}` answers Item {number} elsewhere");
-                let elsewhere = item
-                    .content
-                    .iter()
-                    .filter_map(|link| link.to.clone().or(link.outside.clone()));
+                let content = item.content.into_iter();
+                let elsewhere = content.filter_map(|link| link.to.or(link.outside));
                 return Err(ToolError::invalid(message).with_candidates(elsewhere.collect()));
             }
             Ok((ReadRequest::Pages(pages.unwrap_or(spans)), Some(item)))
@@ -144,139 +197,83 @@ pub(crate) fn read_request(
             let id = resolve_section(tree, label, fragment)?;
             Ok((
                 ReadRequest::Section(id, pages),
-                items_of::item_at_section(tree, label, id),
+                items::item_at_section(tree, label, id),
             ))
         }
     }
 }
 
-fn answer(
+fn page_result(
     listed: &CatalogDocument,
-    reading: &ReadResult,
+    read: ReadResult,
     item: Option<&ItemInfo>,
     part: Option<&Fragment>,
     max_tokens: Option<usize>,
-) -> ToolResult {
+) -> ToolResult<GetPageContentOutput> {
     let name = name_of(listed);
-    let unit = reading.unit;
-    let mut data = json!({
-        "doc_name": name,
-        "total_pages": reading.total,
-        "requested_pages": reading.requested,
-        "returned_pages": reading.returned,
-        "content": content(reading),
-        "truncated": reading.is_truncated(),
-    });
-    if let Some(item) = item {
-        data["item"] = get_document::row(item);
-    }
-    let mut answer_options = Vec::new();
-    if let Some(remaining) = &reading.remaining {
-        data["remaining"] = json!(remaining);
-        data["next_call"] =
-            json!({ "tool": NAME, "arguments": next_arguments(name, remaining, part, max_tokens) });
-        answer_options.push(format!(
+    let unit = read.unit;
+    let mut options = Vec::new();
+    if let Some(remaining) = &read.remaining {
+        options.push(format!(
             "For the rest: the same call with pages: \"{remaining}\""
         ));
     }
-    if let Some(out) = &reading.out_of_range {
-        data["out_of_range"] = json!(out);
-        answer_options.push(format!(
-            "{unit}s {out} are not there: the document has {unit}s 1-{}",
-            reading.total
+    if let Some(out_of_range) = &read.out_of_range {
+        options.push(format!(
+            "{unit}s {out_of_range} are not there: the document has {unit}s 1-{}",
+            read.total
         ));
     }
-    if reading.passages.iter().any(|passage| passage.cut) {
-        answer_options.push(format!(
+    if read.passages.iter().any(|passage| passage.cut) {
+        options.push(format!(
             "A {unit} is too long for one answer: a larger max_tokens, or grep_document()"
         ));
     }
-    let summary = format!(
-        "{unit}s {} of {} of {name}",
-        reading.returned, reading.total
-    );
-    let body = delimited(
-        &format!("{name} {unit}s {}", reading.returned),
-        &text(reading),
-    );
-    let answer = ToolResult::new(data, summary)
-        .text_body(body)
-        .resources(links(listed.doc(), reading));
-    answer_options
-        .into_iter()
-        .fold(answer, ToolResult::with_option)
-        .with_option("Cite the document and the page")
-}
-
-fn next_arguments(
-    name: &str,
-    remaining: &str,
-    part: Option<&Fragment>,
-    max_tokens: Option<usize>,
-) -> Value {
-    let mut arguments = json!({ "doc_name": name, "pages": remaining });
-    match part {
-        Some(Fragment::Section(id)) => arguments["section_id"] = json!(id.to_string()),
-        Some(item @ Fragment::Item { .. }) => {
-            arguments["item"] = json!(item.to_string().trim_start_matches("item-"));
-        }
-        _ => {}
-    }
-    if let Some(max_tokens) = max_tokens {
-        arguments["max_tokens"] = json!(max_tokens);
-    }
-    arguments
-}
-
-fn content(reading: &ReadResult) -> Vec<Value> {
-    reading
-        .passages
-        .iter()
-        .map(|passage: &crate::text_pages::TextPassage| {
-            let mut value = json!({ "page": passage.page, "text": passage.text });
-            if let Some(label) = &passage.label {
-                value["label"] = json!(label);
-            }
-            if passage.cut {
-                value["cut"] = json!(true);
-            }
-            value
-        })
-        .collect()
-}
-
-pub(crate) fn text(reading: &ReadResult) -> String {
-    reading
-        .passages
-        .iter()
-        .map(|passage: &crate::text_pages::TextPassage| {
-            let label = passage
-                .label
-                .as_ref()
-                .map(|label| format!(" ({label})"))
-                .unwrap_or_default();
-            let cut = if passage.cut { "\n[cut here]" } else { "" };
-            format!(
-                "[{} {}{label}]\n{}{cut}",
-                reading.unit, passage.page, passage.text
-            )
-        })
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-pub(crate) fn links(doc: DocId, reading: &ReadResult) -> Vec<Resource> {
-    let pages = reading
-        .passages
-        .iter()
-        .filter(|_| reading.unit == "page")
-        .take(MAX_LINKS);
-    pages
-        .map(|passage| {
-            link(
-                page_address(doc, passage.page),
-                &format!("page {}", passage.page),
-            )
-        })
-        .collect()
+    options.push("Cite the document and the page".into());
+    let summary = format!("{unit}s {} of {} of {name}", read.returned, read.total);
+    let text = delimited(&format!("{name} {unit}s {}", read.returned), &read.text());
+    let links = read.links(listed.doc());
+    let next_call = read.remaining.as_ref().map(|remaining| NextCall {
+        tool: "get_page_content",
+        arguments: NextArguments {
+            doc_name: name.to_owned(),
+            pages: remaining.clone(),
+            section_id: match part {
+                Some(Fragment::Section(id)) => Some(id.to_string()),
+                _ => None,
+            },
+            item: match part {
+                Some(item @ Fragment::Item { .. }) => {
+                    Some(item.to_string().trim_start_matches("item-").to_owned())
+                }
+                _ => None,
+            },
+            max_tokens,
+        },
+    });
+    let data = GetPageContentOutput {
+        doc_name: name.to_owned(),
+        total_pages: read.total,
+        truncated: read.is_truncated(),
+        requested_pages: read.requested,
+        returned_pages: read.returned,
+        content: read
+            .passages
+            .into_iter()
+            .map(|passage| PageRow {
+                page: passage.page,
+                label: passage.label,
+                text: passage.text,
+                cut: passage.cut,
+            })
+            .collect(),
+        item: item.map(ItemRow::new),
+        remaining: read.remaining,
+        next_call,
+        out_of_range: read.out_of_range,
+    };
+    ToolResult::new(data, summary)
+        .with_text(text)
+        .with_links(links)
+        .with_options(options)
 }

@@ -2,250 +2,259 @@
 
 use std::collections::HashMap;
 
-use rmcp::model::{Resource, Tool};
-use serde_json::{Value, json};
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::Resource;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stemma_archive::pageindex_fields::name_of;
 use stemma_archive::{GrepHit, GrepOptions, GrepResponse};
-use stemma_document::{DocId, text};
+use stemma_document::DocId;
+use stemma_document::text::{self, BodyLine};
 
-use crate::arguments::Arguments;
 use crate::error::ToolError;
-use crate::paging::page_request;
-use crate::tool_context::{DocumentRef, ToolContext, link, section_address};
-use crate::tool_result::{ToolResult, delimited, take_fitting};
-use crate::tools::{items, read_only_tool};
+use crate::paging::{PageRequest, default_limit};
+use crate::tool_context::{DocumentRef, ToolContext, link, part_locator, section_address};
+use crate::tool_result::{ToolOutcome, ToolResult, delimited, first_chars, take_fitting};
 
-pub(crate) const NAME: &str = "grep_document";
 const MAX_COUNTED: usize = 10_000;
-const MAX_CONTEXT: usize = 10;
 const MAX_LINKS: usize = 3;
 const LINE_CHARS: usize = 300;
+const TITLE_CHARS: usize = 120;
+const LINK_CHARS: usize = 60;
 
-pub(crate) fn tool() -> Tool {
-    let takes = json!({
-        "doc_name": { "type": "string", "description": "or a part: NAME#item-7, NAME#p=40-60" },
-        "pattern": { "type": "string", "description": "regular expression; text where it is none" },
-        "ignore_case": { "type": "boolean" },
-        "context": { "type": "integer", "minimum": 0, "maximum": MAX_CONTEXT, "description": "lines around each match" },
-        "limit": { "type": "integer", "minimum": 1, "maximum": 200, "default": 10 },
-        "offset": { "type": "integer", "minimum": 0 },
-    });
-    let gives = json!({
-        "total": { "type": "integer" },
-        "matches": items(json!({
-            "page": { "type": ["integer", "null"] },
-            "label": { "type": "string" },
-            "section_id": { "type": "string" },
-            "title": { "type": "string" },
-            "text": { "type": "string" },
-        })),
-        "truncated": { "type": "boolean" },
-        "next_offset": { "type": ["integer", "null"] },
-    });
-    read_only_tool(
-        NAME,
-        "Lines of a document that match a pattern, with page and section; the count first.",
-        takes,
-        &["doc_name", "pattern"],
-        gives,
-    )
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GrepDocumentArguments {
+    /// or a part: NAME#item-7, NAME#p=40-60
+    doc_name: String,
+    /// regular expression, or plain text if it is not one
+    pattern: String,
+    #[serde(default)]
+    ignore_case: bool,
+    /// lines around each match
+    #[serde(default)]
+    #[schemars(range(max = 10))]
+    context: usize,
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: usize,
+    #[serde(default)]
+    offset: usize,
+    #[schemars(extend("x-hidden" = true))]
+    cursor: Option<String>,
+    #[schemars(extend("x-hidden" = true))]
+    folder_id: Option<String>,
 }
 
-pub(crate) async fn call(
-    call: &mut ToolContext<'_>,
-    mut arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    let name = arguments.required_text("doc_name")?;
-    let pattern = arguments.required_text("pattern")?;
-    let ignore_case = arguments.flag("ignore_case")?;
-    let context = arguments.number("context", 0..=MAX_CONTEXT)?.unwrap_or(0);
-    let folder = arguments.text("folder_id")?;
-    let page = page_request(
-        &mut arguments,
-        200,
-        &format!("{name} {pattern} {ignore_case}"),
-    )?;
-    arguments.reject_unknown()?;
-    let document = call.resolve_document(&name, folder.as_deref())?;
-    let listed = call.listed(&document)?;
-    let scope = document.fragment.as_ref().map_or_else(
-        || listed.label.clone(),
-        |part| format!("{}#{part}", listed.label),
-    );
-    let options = |fixed| GrepOptions {
-        pattern: pattern.clone(),
-        ignore_case,
-        fixed,
-        limit: MAX_COUNTED,
-    };
-    let (response, fixed) = match call.archive.grep(&scope, &options(false)).await {
-        Err(refusal) if refusal.code == "grep.pattern" => {
-            (call.archive.grep(&scope, &options(true)).await?, true)
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct GrepDocumentOutput {
+    doc_name: String,
+    pub(crate) total: usize,
+    total_is_exact: bool,
+    pub(crate) matches: Vec<MatchRow>,
+    truncated: bool,
+    next_offset: Option<usize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct MatchRow {
+    pub(crate) page: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    line: u32,
+    pub(crate) section_id: String,
+    pub(crate) title: String,
+    text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    before: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    after: Vec<String>,
+}
+
+#[tool_router(router = grep_document_router, vis = "pub(crate)")]
+impl ToolContext {
+    #[tool(
+        description = "Lines of a document that match a pattern, with page and section; the count first.",
+        output_schema = schema_for_output::<GrepDocumentOutput>()
+    )]
+    pub(crate) async fn grep_document(
+        &self,
+        Parameters(arguments): Parameters<GrepDocumentArguments>,
+    ) -> ToolOutcome<GrepDocumentOutput> {
+        let list = format!(
+            "{} {} {}",
+            arguments.doc_name, arguments.pattern, arguments.ignore_case
+        );
+        let cursor = arguments.cursor.as_deref();
+        let page = PageRequest::new(arguments.limit, arguments.offset, cursor, &list)?;
+        let document =
+            self.resolve_document(&arguments.doc_name, arguments.folder_id.as_deref())?;
+        let listed = self.listed(&document)?;
+        let scope = part_locator(&listed.label, document.fragment.as_ref());
+        let mut options = GrepOptions {
+            pattern: arguments.pattern,
+            ignore_case: arguments.ignore_case,
+            fixed: false,
+            limit: MAX_COUNTED,
+        };
+        let mut response = self.archive.grep(&scope, &options).await;
+        if matches!(&response, Err(error) if error.code == "grep.pattern") {
+            options.fixed = true;
+            response = self.archive.grep(&scope, &options).await;
         }
-        response => (response?, false),
-    };
-    let hits: Vec<&GrepHit> = response
-        .hits
-        .iter()
-        .skip(page.offset)
-        .take(page.limit)
-        .collect();
-    let around = around(call, &document, &hits, context).await?;
-    let rows = hits.iter().zip(around).map(|(hit, lines)| row(hit, lines));
-    let matches = take_fitting(rows, call.form.limit(None));
-    let links = links(document.doc, &hits[..matches.len()]);
-    let name = name_of(listed);
-    let as_text = if fixed {
-        " (as text: it is no expression)"
-    } else {
-        ""
-    };
-    Ok(answer(name, &response, matches, page.offset, as_text).resources(links))
+        let response = response?;
+        let hits: Vec<&GrepHit> = response
+            .hits
+            .iter()
+            .skip(page.offset)
+            .take(page.limit)
+            .collect();
+        let around = self
+            .lines_around(&document, &hits, arguments.context)
+            .await?;
+        let rows = hits
+            .iter()
+            .zip(around)
+            .map(|(hit, around)| row(hit, around));
+        let matches = take_fitting(rows, self.format.limit(None));
+        let links = links(document.doc, &hits[..matches.len()]);
+        let name = name_of(listed);
+        let as_text = if options.fixed {
+            " (as text: it is not a regular expression)"
+        } else {
+            ""
+        };
+        Ok(grep_result(name, &response, matches, page.offset, as_text).with_links(links))
+    }
 }
 
-fn answer(
+#[derive(Default)]
+struct LinesAround {
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
+impl ToolContext {
+    // For each hit. The lines stay within the section of the match.
+    async fn lines_around(
+        &self,
+        document: &DocumentRef,
+        hits: &[&GrepHit],
+        count: usize,
+    ) -> Result<Vec<LinesAround>, ToolError> {
+        let mut around: Vec<LinesAround> = hits.iter().map(|_| LinesAround::default()).collect();
+        if count == 0 || hits.is_empty() {
+            return Ok(around);
+        }
+        let (_, published) = self.load_published(document).await?;
+        let Some(body) = self.archive.load_body(&published).await? else {
+            return Ok(around);
+        };
+        let mut lines_by_section: HashMap<&str, Vec<BodyLine<'_>>> = HashMap::new();
+        for (hit, around) in hits.iter().zip(&mut around) {
+            let lines = lines_by_section.entry(&hit.section_id).or_insert_with(|| {
+                let id = hit.section_id.parse().ok();
+                id.and_then(|id| published.tree.section(id))
+                    .map(|section| text::own_lines(section, &body))
+                    .unwrap_or_default()
+            });
+            let position = lines.iter().position(|line| {
+                line.page.map(|page| page.get()) == hit.page && line.number == hit.line
+            });
+            if let Some(at) = position {
+                around.before = shortened(&lines[at.saturating_sub(count)..at]);
+                around.after = shortened(&lines[at + 1..(at + 1 + count).min(lines.len())]);
+            }
+        }
+        Ok(around)
+    }
+}
+
+fn shortened(lines: &[BodyLine<'_>]) -> Vec<String> {
+    lines
+        .iter()
+        .map(|line| first_chars(line.text, LINE_CHARS).to_owned())
+        .collect()
+}
+
+fn grep_result(
     name: &str,
     response: &GrepResponse,
-    matches: Vec<Value>,
+    matches: Vec<MatchRow>,
     offset: usize,
     as_text: &str,
-) -> ToolResult {
+) -> ToolResult<GrepDocumentOutput> {
     let total = response.hits.len();
     let next = offset + matches.len();
     let more = next < total;
     let at_least = if response.truncated { "at least " } else { "" };
-    let count_text = match matches.len() {
+    let shown = match matches.len() {
         0 => "none shown".to_owned(),
         _ => format!("shown from {} to {next}", offset + 1),
     };
-    let summary = format!("{at_least}{total} lines of {name} match{as_text}; {count_text}");
-    let body = delimited(name, &listing(&matches));
-    let data = json!({
-        "doc_name": name,
-        "total": total,
-        "total_is_exact": !response.truncated,
-        "truncated": more || response.truncated,
-        "next_offset": more.then_some(next),
-    });
-    let mut answer = ToolResult::new(data, summary)
-        .with_field("matches", matches.into())
-        .text_body(body);
-    if more {
-        answer = answer.with_option(format!("More: the same call with offset: {next}"));
-    }
-    match total {
-        0 => answer.with_option("Try ignore_case: true, fewer words, or search()"),
-        _ => answer
-            .with_option("Text around a line: get_page_content(doc_name, pages), or context: 3"),
-    }
-}
-
-fn links(doc: DocId, hits: &[&GrepHit]) -> Vec<Resource> {
-    let mut linked: Vec<&str> = Vec::new();
-    let first = hits.iter().filter(|hit| {
-        let new = !linked.contains(&hit.section_id.as_str());
-        linked.push(&hit.section_id);
-        new
-    });
-    let name = |hit: &GrepHit| hit.title.chars().take(60).collect::<String>();
-    first
-        .take(MAX_LINKS)
-        .map(|hit| link(section_address(doc, &hit.section_id), &name(hit)))
-        .collect()
-}
-
-// Context lines stay within the section of the match.
-async fn around(
-    call: &ToolContext<'_>,
-    document: &DocumentRef,
-    hits: &[&GrepHit],
-    context: usize,
-) -> Result<Vec<(Vec<String>, Vec<String>)>, ToolError> {
-    let none = || hits.iter().map(|_| Default::default()).collect();
-    if context == 0 || hits.is_empty() {
-        return Ok(none());
-    }
-    let (_, published) = call.load_published(document).await?;
-    let Some(body) = call.archive.load_body(&published).await? else {
-        return Ok(none());
+    let summary = format!("{at_least}{total} lines of {name} match{as_text}; {shown}");
+    let next_step = match total {
+        0 => "Try ignore_case: true, fewer words, or search()",
+        _ => "Text around a line: get_page_content(doc_name, pages), or context: 3",
     };
-    let mut lines_of: HashMap<&str, Vec<text::BodyLine<'_>>> = HashMap::new();
-    let mut around = Vec::new();
+    let text = delimited(name, &listing(&matches));
+    let data = GrepDocumentOutput {
+        doc_name: name.to_owned(),
+        total,
+        total_is_exact: !response.truncated,
+        matches,
+        truncated: more || response.truncated,
+        next_offset: more.then_some(next),
+    };
+    ToolResult::new(data, summary)
+        .with_text(text)
+        .with_options(more.then(|| format!("More: the same call with offset: {next}")))
+        .with_option(next_step)
+}
+
+// One link per section.
+fn links(doc: DocId, hits: &[&GrepHit]) -> Vec<Resource> {
+    let mut links: Vec<Resource> = Vec::new();
     for hit in hits {
-        let lines = lines_of.entry(&hit.section_id).or_insert_with(|| {
-            let section = hit
-                .section_id
-                .parse()
-                .ok()
-                .and_then(|id| published.tree.section(id));
-            section
-                .map(|section| text::own_lines(section, &body))
-                .unwrap_or_default()
-        });
-        let at = lines.iter().position(|line| {
-            line.page.map(|page| page.get()) == hit.page && line.number == hit.line
-        });
-        let Some(at) = at else {
-            around.push(Default::default());
-            continue;
-        };
-        let cut = |lines: &[text::BodyLine<'_>]| {
-            lines
-                .iter()
-                .map(|line| line.text.chars().take(LINE_CHARS).collect())
-                .collect()
-        };
-        let before = &lines[at.saturating_sub(context)..at];
-        let after = &lines[at + 1..(at + 1 + context).min(lines.len())];
-        around.push((cut(before), cut(after)));
+        let address = section_address(doc, &hit.section_id);
+        if links.len() < MAX_LINKS && links.iter().all(|link| link.uri != address) {
+            links.push(link(address, first_chars(&hit.title, LINK_CHARS)));
+        }
     }
-    Ok(around)
+    links
 }
 
-fn row(hit: &GrepHit, (before, after): (Vec<String>, Vec<String>)) -> Value {
-    let title: String = hit.title.chars().take(120).collect();
-    let mut row = json!({ "page": hit.page, "line": hit.line, "section_id": hit.section_id, "title": title, "text": hit.text });
-    if let Some(label) = &hit.label {
-        row["label"] = json!(label);
+fn row(hit: &GrepHit, around: LinesAround) -> MatchRow {
+    MatchRow {
+        page: hit.page,
+        label: hit.label.clone(),
+        line: hit.line,
+        section_id: hit.section_id.clone(),
+        title: first_chars(&hit.title, TITLE_CHARS).to_owned(),
+        text: hit.text.clone(),
+        before: around.before,
+        after: around.after,
     }
-    if !before.is_empty() {
-        row["before"] = json!(before);
-    }
-    if !after.is_empty() {
-        row["after"] = json!(after);
-    }
-    row
 }
 
-fn listing(matches: &[Value]) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+fn listing(matches: &[MatchRow]) -> String {
     let mut lines = Vec::new();
     for row in matches {
-        let around = |name: &str| row[name].as_array().cloned().unwrap_or_default();
-        lines.extend(
-            around("before")
-                .iter()
-                .map(|line| format!("    {}", text(line))),
-        );
-        let label = row["label"]
-            .as_str()
-            .map(|label| format!(" ({label})"))
-            .unwrap_or_default();
-        let place = row["page"].as_u64().map_or_else(
-            || format!("line {}", row["line"]),
-            |page| format!("p {page}{label}"),
-        );
+        lines.extend(row.before.iter().map(|line| format!("    {line}")));
+        let place = match (row.page, &row.label) {
+            (Some(page), Some(label)) => format!("p {page} ({label})"),
+            (Some(page), None) => format!("p {page}"),
+            (None, _) => format!("line {}", row.line),
+        };
         lines.push(format!(
             "{place} #{} {}: {}",
-            text(&row["section_id"]),
-            text(&row["title"]),
-            text(&row["text"])
+            row.section_id, row.title, row.text
         ));
-        lines.extend(
-            around("after")
-                .iter()
-                .map(|line| format!("    {}", text(line))),
-        );
+        lines.extend(row.after.iter().map(|line| format!("    {line}")));
     }
     lines.join("\n")
 }

@@ -22,6 +22,7 @@ mod get_page_content;
 mod grep_document;
 mod http;
 mod paging;
+mod preset;
 mod prompts;
 mod resources;
 mod search;
@@ -38,21 +39,20 @@ use std::sync::Arc;
 
 use rmcp::service::serve_server_with_ct;
 use rmcp::transport::io::stdio_pipes;
+use stemma_answers::tree_search::AnswerModel;
+use stemma_archive::collections::Collections;
+use stemma_archive::{AnswerService, AnswerSettings, AnswererFactory};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
+use stemma_retrieval::embedding::SemanticRouter;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 pub use agent_tools::agent_tools;
 pub use http::{McpService, service};
+pub use preset::Preset;
 pub use server::McpServer;
-use stemma_answers::tree_search::AnswerModel;
-use stemma_archive::AnswererFactory;
-use stemma_archive::collections::Collections;
-use stemma_archive::{AnswerService, AnswerSettings};
-use stemma_retrieval::embedding::SemanticRouter;
-pub use tools::Preset;
 
 /// What a stdio server serves.
 pub struct McpOptions<'a> {

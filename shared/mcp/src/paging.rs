@@ -1,9 +1,12 @@
 //! Pagination by offset, or by a cursor that is bound to the arguments of its list.
 
-use crate::arguments::Arguments;
 use crate::error::{ToolError, ToolErrorKind};
 
 const MAX_OFFSET: usize = 1_000_000_000;
+
+pub(crate) fn default_limit() -> usize {
+    10
+}
 
 pub(crate) struct PageRequest {
     pub(crate) offset: usize,
@@ -11,37 +14,31 @@ pub(crate) struct PageRequest {
     digest: String,
 }
 
-/// The arguments `offset`, `cursor` and `limit` (10, at most `most`) of a list under `filters`.
-pub(crate) fn page_request(
-    arguments: &mut Arguments,
-    most: usize,
-    filters: &str,
-) -> Result<PageRequest, ToolError> {
-    let limit = arguments.number("limit", 1..=most)?.unwrap_or(10);
-    let offset = arguments.number("offset", 0..=MAX_OFFSET)?;
-    let cursor = arguments.text("cursor")?;
-    let digest: String = blake3::hash(filters.as_bytes())
-        .to_hex()
-        .chars()
-        .take(12)
-        .collect();
-    let mut page = PageRequest {
-        offset: offset.unwrap_or(0),
-        limit,
-        digest,
-    };
-    if let Some(cursor) = cursor {
-        page.offset = page.decode_cursor(&cursor).ok_or_else(|| {
-            let message =
-                "the cursor is not one of this list: the other arguments must stay the same";
-            ToolError::new(ToolErrorKind::InvalidInput, "cursor.invalid", message)
-                .with_option("Call again without a cursor")
-        })?;
-    }
-    Ok(page)
-}
-
 impl PageRequest {
+    /// A page of a list; `list` identifies it by its other arguments. A cursor takes precedence over `offset`.
+    pub(crate) fn new(
+        limit: usize,
+        offset: usize,
+        cursor: Option<&str>,
+        list: &str,
+    ) -> Result<Self, ToolError> {
+        let digest = blake3::hash(list.as_bytes()).to_hex()[..12].to_owned();
+        let mut page = Self {
+            offset,
+            limit,
+            digest,
+        };
+        if let Some(cursor) = cursor {
+            page.offset = page.decode_cursor(cursor).ok_or_else(|| {
+                let message =
+                    "the cursor is not one of this list: the other arguments must stay the same";
+                ToolError::new(ToolErrorKind::InvalidInput, "cursor.invalid", message)
+                    .with_option("Call again without a cursor")
+            })?;
+        }
+        Ok(page)
+    }
+
     pub(crate) fn cursor(&self, offset: usize) -> String {
         format!("{}.{offset}", self.digest)
     }
@@ -55,37 +52,23 @@ impl PageRequest {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    fn page(arguments: &serde_json::Value, filters: &str) -> Result<PageRequest, ToolError> {
-        page_request(
-            &mut Arguments::new(arguments.as_object().cloned()),
-            50,
-            filters,
-        )
-    }
 
     #[test]
     fn cursors_are_bound_to_their_arguments() {
-        let first = page(&json!({}), "form=10-K").unwrap();
-        assert_eq!((first.offset, first.limit), (0, 10));
+        let first = PageRequest::new(10, 0, None, "form=10-K").unwrap();
         let cursor = first.cursor(10);
-        assert_eq!(
-            page(&json!({"cursor": cursor}), "form=10-K")
-                .unwrap()
-                .offset,
-            10
-        );
-        for (cursor, filters) in [
+        let next = PageRequest::new(10, 0, Some(&cursor), "form=10-K").unwrap();
+        assert_eq!(next.offset, 10);
+        for (cursor, list) in [
             (cursor.as_str(), "form=8-K"),
             ("1", "form=10-K"),
             ("x.y", ""),
-            ("", "."),
         ] {
-            let refused = page(&json!({"cursor": cursor}), filters);
-            assert_eq!(refused.is_err(), !cursor.is_empty(), "{cursor}");
+            assert!(
+                PageRequest::new(10, 0, Some(cursor), list).is_err(),
+                "{cursor}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Prompts for frequent questions about filings, with steps that use these tools.
 
-use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
+use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 
-use crate::arguments::Arguments;
+use crate::arguments::{is_blank, missing_argument, text, unknown_argument};
 use crate::error::{ToolError, ToolErrorKind};
 
 // Arguments are (name, description, required); `text` has `{argument}` placeholders.
@@ -85,49 +85,45 @@ A mark is written `<cite doc=\"NAME\" page=\"N\"/>`, or, in the format markdown,
 pub(crate) fn list() -> Vec<Prompt> {
     TEMPLATES
         .iter()
-        .map(|template: &PromptTemplate| {
+        .map(|template| {
+            let arguments = template.arguments.iter();
+            let arguments = arguments.map(|(name, description, required)| {
+                PromptArgument::new(*name)
+                    .with_description(*description)
+                    .with_required(*required)
+            });
             Prompt::new(
                 template.name,
                 Some(template.description),
-                Some(
-                    template
-                        .arguments
-                        .iter()
-                        .map(|(name, about, needed): &(&str, &str, bool)| {
-                            PromptArgument::new(*name)
-                                .with_description(*about)
-                                .with_required(*needed)
-                        })
-                        .collect(),
-                ),
+                Some(arguments.collect()),
             )
         })
         .collect()
 }
 
-pub(crate) fn get(name: &str, mut arguments: Arguments) -> Result<GetPromptResult, ToolError> {
-    let template = TEMPLATES
-        .iter()
-        .find(|template| template.name == name)
-        .ok_or_else(|| {
-            let names = TEMPLATES.map(|template| template.name).join(", ");
-            ToolError::new(
-                ToolErrorKind::NotFound,
-                "prompt.unknown",
-                format!("there is no such prompt; prompts are {names}"),
-            )
-        })?;
-    let mut text = template.text.to_owned();
-    for (name, _, needed) in template.arguments {
-        let value = if *needed {
-            arguments.required_text(name)?
-        } else {
-            arguments.text(name)?.unwrap_or_default()
+pub(crate) fn get(name: &str, mut sent: JsonObject) -> Result<GetPromptResult, ToolError> {
+    let Some(template) = TEMPLATES.iter().find(|template| template.name == name) else {
+        let names = TEMPLATES.map(|template| template.name).join(", ");
+        return Err(ToolError::new(
+            ToolErrorKind::NotFound,
+            "prompt.unknown",
+            format!("there is no such prompt; prompts are {names}"),
+        ));
+    };
+    let mut filled = template.text.to_owned();
+    for (name, _, required) in template.arguments {
+        let value = match sent.remove(*name).filter(|value| !is_blank(value)) {
+            Some(value) => text(name, &value)?,
+            None if *required => return Err(missing_argument(name)),
+            None => String::new(),
         };
-        text = text.replace(&format!("{{{name}}}"), &value);
+        filled = filled.replace(&format!("{{{name}}}"), &value);
     }
-    arguments.reject_unknown()?;
-    let messages = vec![PromptMessage::new_text(Role::User, text)];
+    if let Some(name) = sent.keys().next() {
+        let known = template.arguments.iter().map(|(name, ..)| *name);
+        return Err(unknown_argument(name, known));
+    }
+    let messages = vec![PromptMessage::new_text(Role::User, filled)];
     Ok(GetPromptResult::new(messages).with_description(template.description))
 }
 
@@ -144,7 +140,7 @@ mod tests {
                 .arguments
                 .iter()
                 .map(|(name, ..)| ((*name).to_owned(), json!("ACME")));
-            let filled = get(template.name, Arguments::new(Some(values.collect()))).unwrap();
+            let filled = get(template.name, values.collect()).unwrap();
             let text = serde_json::to_string(&filled.messages).unwrap();
             assert_eq!(
                 text.matches("ACME").count(),
@@ -158,13 +154,11 @@ mod tests {
     #[test]
     fn missing_and_unknown_arguments_are_refused() {
         assert_eq!(
-            get("filing_brief", Arguments::new(None))
-                .unwrap_err()
-                .message,
+            get("filing_brief", JsonObject::new()).unwrap_err().message,
             "`document` is missing"
         );
         assert_eq!(
-            get("nothing", Arguments::new(None)).unwrap_err().kind,
+            get("nothing", JsonObject::new()).unwrap_err().kind,
             ToolErrorKind::NotFound
         );
     }

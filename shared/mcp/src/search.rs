@@ -1,257 +1,232 @@
 //! `search`: sections ranked for a question.
 
-use rmcp::model::{Resource, Tool};
-use serde_json::{Value, json};
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stemma_archive::pageindex_fields::{is_root, name_of};
-use stemma_catalog::locator::{Fragment, Locator, section_locator};
+use stemma_archive::{SearchHit, SearchRequest, SearchResponse};
 use stemma_retrieval::search::TotalHits;
-use stemma_retrieval::{DocumentScope, Query, SearchResults, SectionHit, search};
 
-use crate::arguments::Arguments;
-use crate::browse_documents::filter;
-use crate::error::ToolError;
-use crate::paging::{PageRequest, page_request};
-use crate::tool_context::{ToolContext, link, locator_of, section_address};
-use crate::tool_result::{ToolResult, delimited, take_fitting};
-use crate::tools::{items, read_only_tool};
+use crate::paging::{PageRequest, default_limit};
+use crate::tool_context::{ToolContext, link, locator_of, part_locator, section_address};
+use crate::tool_result::{
+    ToolOutcome, ToolResult, delimited, first_chars, format_span, take_fitting,
+};
 
-pub(crate) const NAME: &str = "search";
-// Alias used by prompts written for PageIndex Cloud.
-pub(crate) const ALIAS: &str = "search_documents";
 const MAX_LINKS: usize = 5;
 const TITLE_CHARS: usize = 160;
+const LINK_CHARS: usize = 60;
 
-fn query_argument() -> Value {
-    json!({ "type": "string", "description": "a question, or key words" })
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct SearchArguments {
+    /// a question, or key words
+    query: String,
+    /// a document, part (…#item-7), folder or axis path (/@company/3M)
+    scope: Option<String>,
+    // Prompts for PageIndex folders send this instead of `scope`.
+    #[schemars(extend("x-hidden" = true))]
+    folder_id: Option<String>,
+    /// filter: form=10-K and fiscal_year>=2020
+    #[serde(rename = "where")]
+    filter: Option<Value>,
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+    #[schemars(extend("x-hidden" = true))]
+    #[serde(default)]
+    offset: usize,
+    cursor: Option<String>,
 }
 
-pub(crate) fn tool() -> Tool {
-    let takes = json!({
-        "query": query_argument(),
-        "scope": { "type": "string", "description": "a document, part (…#item-7), folder or axis path (/@company/3M)" },
-        "where": { "description": "filter: form=10-K and fiscal_year>=2020" },
-        "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": 10 },
-        "cursor": { "type": "string" },
-    });
-    let gives = json!({
-        "total": { "type": "integer" },
-        "results": items(json!({
-            "id": { "type": "string", "description": "for fetch" },
-            "title": { "type": "string" },
-            "url": { "type": "string" },
-            "snippet": { "type": "string" },
-            "page": { "type": ["integer", "null"] },
-            "score": { "type": "number" },
-            "why": { "type": "string" },
-        })),
-        "routed": items(json!({ "facet": { "type": "string" }, "value": { "type": "string" } })),
-        "next_cursor": { "type": ["string", "null"] },
-    });
-    let about = "Find sections by meaning of words, over all documents or in one. Companies, years, forms and Items in \
-the query narrow it. Without a model.";
-    read_only_tool(NAME, about, takes, &["query"], gives)
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SearchOutput {
+    total: usize,
+    pub(crate) results: Vec<ResultRow>,
+    routed: Vec<RoutedFilter>,
+    documents_searched: usize,
+    next_cursor: Option<String>,
+    // The hits of `results`, for the answering agent.
+    #[serde(skip)]
+    pub(crate) hits: Vec<SearchHit>,
 }
 
-pub(crate) fn alias() -> Tool {
-    let mut tool = tool();
-    tool.name = ALIAS.into();
-    tool
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct ResultRow {
+    /// for fetch
+    pub(crate) id: String,
+    pub(crate) title: String,
+    url: String,
+    snippet: String,
+    pub(crate) page: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page_label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<String>,
+    pub(crate) score: f64,
+    pub(crate) why: String,
 }
 
-// OpenAI's contract: `query` is the only argument.
-pub(crate) fn query_only() -> Tool {
-    read_only_tool(
-        NAME,
-        "Search filings; returns results with ids for fetch.",
-        json!({ "query": query_argument() }),
-        &["query"],
-        json!({}),
-    )
+// A condition found in the query.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct RoutedFilter {
+    facet: String,
+    value: String,
 }
 
-pub(crate) async fn call(
-    call: &mut ToolContext<'_>,
-    mut arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    let text = arguments.required_text("query")?;
-    let scope = arguments.text("scope")?;
-    // Prompts for PageIndex folders send `folder_id`.
-    let folder = arguments.text("folder_id")?;
-    let scope = scope.or(folder).filter(|scope| !is_root(scope));
-    let filter = filter(&mut arguments)?;
-    let page = page_request(&mut arguments, 50, &format!("{text} {scope:?} {filter:?}"))?;
-    arguments.reject_unknown()?;
-    let (within, item) = within(call, scope.as_deref())?;
-    let limit = page.limit;
-    let skip = page.offset;
-    let query = Query {
-        text,
-        within,
-        filter,
-        item,
-        limit,
-        skip,
-        ..Query::default()
-    };
-    let response = call.search(&query).await?;
-    Ok(answer(call, &response, &page))
-}
-
-fn within(
-    call: &ToolContext<'_>,
-    scope: Option<&str>,
-) -> Result<(DocumentScope, Option<search::ItemRef>), ToolError> {
-    let Some(scope) = scope else {
-        return Ok((DocumentScope::All, None));
-    };
-    let Locator { document, fragment } = locator_of(scope);
-    let docs = call
-        .archive
-        .documents_in_scope(&document)?
-        .iter()
-        .map(|listed| listed.doc())
-        .collect();
-    let item = match fragment {
-        None => None,
-        Some(Fragment::Item { part, number }) => Some(search::ItemRef { part, number }),
-        Some(other) => {
-            return Err(
-                ToolError::invalid(format!("a search within `#{other}` is not possible"))
-                    .with_option(
-                        "Search the document or an Item of it (…#item-7), or grep_document()",
-                    ),
-            );
-        }
-    };
-    Ok((DocumentScope::Documents(docs), item))
-}
-
-fn answer(call: &ToolContext<'_>, response: &SearchResults, page: &PageRequest) -> ToolResult {
-    let results = take_fitting(
-        response.hits.iter().map(|hit| result(call, hit)),
-        call.form.limit(None),
-    );
-    let next = page.offset + results.len();
-    let next =
-        (results.len() < response.hits.len() || response.next_skip.is_some()).then_some(next);
-    let (total, more) = match response.total {
-        TotalHits::Exact(total) => (total, ""),
-        TotalHits::AtLeast { at_least: total } => (total, " at least"),
-    };
-    let chips: Vec<String> = response
-        .applied_filters
-        .iter()
-        .map(|chip| format!("{}={}", chip.facet, chip.value))
-        .collect();
-    let routed = if chips.is_empty() {
-        String::new()
-    } else {
-        format!(" · narrowed to {}", chips.join(", "))
-    };
-    let summary = format!(
-        "{} of{more} {total} sections, in {} of {} documents{routed}",
-        results.len(),
-        response.stats.documents,
-        response.stats.documents_in_scope
-    );
-    let body = delimited("search results", &listing(&results));
-    let links = links(response, results.len());
-    let data = json!({
-        "total": total,
-        "results": results,
-        "routed": response.applied_filters.iter().map(|chip| json!({ "facet": chip.facet, "value": chip.value })).collect::<Vec<_>>(),
-        "documents_searched": response.stats.documents,
-        "next_cursor": next.map(|next| page.cursor(next)),
-    });
-    let mut answer = ToolResult::new(data, summary)
-        .text_body(body)
-        .resources(links)
-        .without_json_envelope();
-    if response.hits.is_empty() {
-        answer = answer
-            .with_option("Other words, a wider scope, or grep_document() for exact characters");
-    } else {
-        answer = answer.with_option(
-            "Text: fetch(id), or get_page_content(doc_name, pages); read before you answer",
-        );
-    }
-    match next {
-        Some(next) => answer.with_option(format!(
-            "More: the same call with cursor: \"{}\"",
-            page.cursor(next)
-        )),
-        None => answer,
-    }
-}
-
-fn result(call: &ToolContext<'_>, hit: &SectionHit) -> Value {
-    let listed = call.archive.catalog().get(hit.doc);
-    let (label, name) = listed.map_or_else(
-        || (hit.doc.to_string(), hit.name.as_str()),
-        |listed| (listed.label.clone(), name_of(listed)),
-    );
-    let path: String = shortened(&hit.path);
-    let mut result = json!({
-        "id": section_locator(&label, hit.section),
-        "title": format!("{name} › {path}"),
-        "url": section_address(hit.doc, hit.section),
-        "snippet": hit.snippet.text,
-        "page": hit.best_pages.first().map(|page| page.page).or(hit.pages.map(|(start, _)| start)),
-        "score": (f64::from(hit.score) * 1000.0).round() / 1000.0,
-        "why": hit.why,
-    });
-    if let Some(label) = hit.best_pages.first().and_then(|page| page.label.as_ref()) {
-        result["page_label"] = json!(label);
-    }
-    if let Some((start, end)) = hit.pages {
-        result["pages"] = json!(if start == end {
-            start.to_string()
-        } else {
-            format!("{start}-{end}")
+#[tool_router(router = search_router, vis = "pub(crate)")]
+impl ToolContext {
+    #[tool(
+        description = "Find sections by meaning of words, over all documents or in one. Companies, years, forms and Items \
+in the query narrow it. Without a model.",
+        output_schema = schema_for_output::<SearchOutput>()
+    )]
+    pub(crate) async fn search(
+        &self,
+        Parameters(arguments): Parameters<SearchArguments>,
+    ) -> ToolOutcome<SearchOutput> {
+        let scope = arguments.scope.or(arguments.folder_id);
+        let scope = scope.filter(|scope| !is_root(scope));
+        let query = arguments.query;
+        let filter = arguments.filter;
+        let list = format!("{query} {scope:?} {filter:?}");
+        let cursor = arguments.cursor.as_deref();
+        let page = PageRequest::new(arguments.limit, arguments.offset, cursor, &list)?;
+        let scopes = scope.iter().map(|scope| {
+            let locator = locator_of(scope);
+            part_locator(&locator.document, locator.fragment.as_ref())
         });
+        let request = SearchRequest {
+            query,
+            scopes: scopes.collect(),
+            filter,
+            limit: Some(page.limit),
+            skip: page.offset,
+            ..SearchRequest::default()
+        };
+        let response = self.find_sections(request).await?;
+        Ok(self.search_result(response, &page))
     }
-    result
 }
 
-// Long paths keep their last titles, which are the most specific.
-fn shortened(path: &[String]) -> String {
-    let cut = |text: &str| text.chars().take(TITLE_CHARS).collect();
-    let whole = path.join(" › ");
-    match path.last() {
-        Some(last) if path.len() > 1 && whole.chars().count() > TITLE_CHARS => {
-            cut(&format!("… › {last}"))
+impl ToolContext {
+    fn search_result(
+        &self,
+        response: SearchResponse,
+        page: &PageRequest,
+    ) -> ToolResult<SearchOutput> {
+        let rows = response.hits.iter().map(|hit| self.result_row(hit));
+        let results = take_fitting(rows, self.format.limit(None));
+        let is_cut = results.len() < response.hits.len() || response.next_cursor.is_some();
+        let next_cursor = is_cut.then(|| page.cursor(page.offset + results.len()));
+        let (total, at_least) = match response.total {
+            TotalHits::Exact(total) => (total, ""),
+            TotalHits::AtLeast { at_least: total } => (total, " at least"),
+        };
+        let routed: Vec<String> = response
+            .routed
+            .iter()
+            .map(|filter| format!("{}={}", filter.facet, filter.value))
+            .collect();
+        let routed = if routed.is_empty() {
+            String::new()
+        } else {
+            format!(" · narrowed to {}", routed.join(", "))
+        };
+        let searched = &response.searched;
+        let summary = format!(
+            "{} of{at_least} {total} sections, in {} of {} documents{routed}",
+            results.len(),
+            searched.documents,
+            searched.documents_in_scope
+        );
+        let next_step = if results.is_empty() {
+            "Other words, a wider scope, or grep_document() for exact characters"
+        } else {
+            "Text: fetch(id), or get_page_content(doc_name, pages); read before you answer"
+        };
+        let more = next_cursor
+            .as_ref()
+            .map(|cursor| format!("More: the same call with cursor: \"{cursor}\""));
+        let text = delimited("search results", &listing(&results));
+        let mut hits = response.hits;
+        hits.truncate(results.len());
+        let links: Vec<_> = hits.iter().take(MAX_LINKS).map(hit_link).collect();
+        let data = SearchOutput {
+            total,
+            results,
+            routed: response
+                .routed
+                .into_iter()
+                .map(|filter| RoutedFilter {
+                    facet: filter.facet,
+                    value: filter.value,
+                })
+                .collect(),
+            documents_searched: searched.documents,
+            next_cursor,
+            hits,
+        };
+        ToolResult::new(data, summary)
+            .with_text(text)
+            .with_links(links)
+            .with_option(next_step)
+            .with_options(more)
+    }
+
+    fn result_row(&self, hit: &SearchHit) -> ResultRow {
+        let listed = self.archive.catalog().get(hit.doc_id);
+        let name = listed.map_or(hit.name.as_str(), name_of);
+        let best = hit.best_pages.first();
+        ResultRow {
+            id: hit.locator.clone(),
+            title: format!("{name} › {}", shortened(&hit.path)),
+            url: section_address(hit.doc_id, hit.section_id),
+            snippet: hit.excerpt.text.clone(),
+            page: best
+                .map(|page| page.page)
+                .or(hit.pages.map(|(start, _)| start)),
+            page_label: best.and_then(|page| page.label.clone()),
+            pages: hit.pages.map(format_span),
+            score: hit.score,
+            why: hit.why.clone(),
         }
-        _ => cut(&whole),
     }
 }
 
-fn listing(results: &[Value]) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+// Long paths keep their last title, which is the most specific.
+fn shortened(path: &[String]) -> String {
+    let whole = path.join(" › ");
+    let title = match path.last() {
+        Some(last) if path.len() > 1 && whole.chars().count() > TITLE_CHARS => {
+            format!("… › {last}")
+        }
+        _ => whole,
+    };
+    first_chars(&title, TITLE_CHARS).to_owned()
+}
+
+fn listing(results: &[ResultRow]) -> String {
     let mut lines = Vec::new();
-    for result in results {
-        let page = result["page"]
-            .as_u64()
+    for row in results {
+        let page = row
+            .page
             .map(|page| format!("  p {page}"))
             .unwrap_or_default();
-        lines.push(format!(
-            "{}  {}{page}  {}",
-            text(&result["id"]),
-            text(&result["title"]),
-            result["score"]
-        ));
-        lines.push(format!("  {}", text(&result["snippet"])));
+        lines.push(format!("{}  {}{page}  {:?}", row.id, row.title, row.score));
+        lines.push(format!("  {}", row.snippet));
     }
     lines.join("\n")
 }
 
-fn links(response: &SearchResults, count: usize) -> Vec<Resource> {
-    let hits = response.hits.iter().take(count.min(MAX_LINKS));
-    let name = |hit: &SectionHit| {
-        hit.path.last().map_or_else(
-            || hit.name.clone(),
-            |title| title.chars().take(60).collect(),
-        )
-    };
-    hits.map(|hit| link(section_address(hit.doc, hit.section), &name(hit)))
-        .collect()
+fn hit_link(hit: &SearchHit) -> rmcp::model::Resource {
+    let name = hit
+        .path
+        .last()
+        .map_or(hit.name.as_str(), |title| first_chars(title, LINK_CHARS));
+    link(section_address(hit.doc_id, hit.section_id), name)
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use rmcp::model::Resource;
 use stemma_archive::archive::{no_text, spawn_cpu};
 use stemma_archive::documents::printed_label;
 use stemma_archive::grep::page_label;
@@ -12,15 +12,17 @@ use stemma_archive::pageindex_fields::name_of;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::format_pages;
 use stemma_document::{
-    Extent, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree, SourceBody, text,
+    DocId, Extent, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree, SourceBody,
+    text,
 };
 use stemma_extract::EncodedSource;
 
 use crate::error::ToolError;
-use crate::tool_context::ToolContext;
+use crate::tool_context::{ToolContext, link, page_address};
 use crate::tool_result::{token_cost, truncated};
 
 const PAGES_PER_READ: u32 = 64;
+const MAX_LINKS: usize = 3;
 // Tokens of the markup around a passage.
 const PASSAGE_OVERHEAD_TOKENS: usize = 24;
 
@@ -66,9 +68,36 @@ impl ReadResult {
     pub(crate) fn is_truncated(&self) -> bool {
         self.remaining.is_some() || self.passages.iter().any(|passage| passage.cut)
     }
+
+    /// All passages, each with its page.
+    pub(crate) fn text(&self) -> String {
+        let passages = self.passages.iter().map(|passage| {
+            let label = passage
+                .label
+                .as_ref()
+                .map(|label| format!(" ({label})"))
+                .unwrap_or_default();
+            let cut = if passage.cut { "\n[cut here]" } else { "" };
+            format!(
+                "[{} {}{label}]\n{}{cut}",
+                self.unit, passage.page, passage.text
+            )
+        });
+        passages.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Links to the first pages.
+    pub(crate) fn links(&self, doc: DocId) -> Vec<Resource> {
+        let pages = self.passages.iter().map(|passage| passage.page);
+        pages
+            .filter(|_| self.unit == "page")
+            .take(MAX_LINKS)
+            .map(|page| link(page_address(doc, page), &format!("page {page}")))
+            .collect()
+    }
 }
 
-impl ToolContext<'_> {
+impl ToolContext {
     /// Reads the requested text up to `limit` tokens.
     pub(crate) async fn read(
         &self,
@@ -204,7 +233,7 @@ struct PassageBuffer {
 impl PassageBuffer {
     // False if the limit is reached.
     fn push(&mut self, mut passage: TextPassage) -> bool {
-        let size = token_cost(&json!(passage.text)) + PASSAGE_OVERHEAD_TOKENS;
+        let size = token_cost(&passage.text) + PASSAGE_OVERHEAD_TOKENS;
         if self.used + size <= self.limit {
             self.used += size;
             self.passages.push(passage);
@@ -222,9 +251,7 @@ impl PassageBuffer {
         let whole = std::mem::take(&mut passage.text);
         let truncated_text = loop {
             let truncated_text = truncated(&whole, limit);
-            if token_cost(&json!(truncated_text)) + PASSAGE_OVERHEAD_TOKENS <= self.limit
-                || limit <= 1
-            {
+            if token_cost(&truncated_text) + PASSAGE_OVERHEAD_TOKENS <= self.limit || limit <= 1 {
                 break truncated_text;
             }
             limit = limit * 4 / 5;
@@ -252,25 +279,25 @@ fn read_passages(
     spans: &[PageSpan],
     limit: usize,
 ) -> Result<Vec<TextPassage>, stemma_extract::CodecError> {
-    let mut filling = PassageBuffer {
+    let mut buffer = PassageBuffer {
         limit,
         used: 0,
         passages: Vec::new(),
     };
     match (request, tree.extent) {
-        (ReadRequest::Pages(_), Extent::Pages(_)) => push_pages(&mut filling, &packed, spans)?,
-        (_, Extent::Lines(_)) => push_lines(&mut filling, tree, &packed.decode()?.body, spans),
+        (ReadRequest::Pages(_), Extent::Pages(_)) => push_pages(&mut buffer, &packed, spans)?,
+        (_, Extent::Lines(_)) => push_lines(&mut buffer, tree, &packed.decode()?.body, spans),
         (ReadRequest::Section(id, _), Extent::Pages(_)) => {
             if let Some(section) = tree.section(*id) {
-                push_section_pages(&mut filling, section, &packed.decode()?.body, spans);
+                push_section_pages(&mut buffer, section, &packed.decode()?.body, spans);
             }
         }
     }
-    Ok(filling.passages)
+    Ok(buffer.passages)
 }
 
 fn push_pages(
-    filling: &mut PassageBuffer,
+    buffer: &mut PassageBuffer,
     packed: &EncodedSource,
     spans: &[PageSpan],
 ) -> Result<(), stemma_extract::CodecError> {
@@ -283,7 +310,7 @@ fn push_pages(
             for (number, page) in part.pages().zip(packed.pages(part)?) {
                 let label = printed_label(number, &page);
                 let text = page.text();
-                if !filling.push(TextPassage {
+                if !buffer.push(TextPassage {
                     page: number.get(),
                     last_line: None,
                     label,
@@ -300,7 +327,7 @@ fn push_pages(
 }
 
 fn push_section_pages(
-    filling: &mut PassageBuffer,
+    buffer: &mut PassageBuffer,
     section: &Section,
     body: &SourceBody,
     spans: &[PageSpan],
@@ -319,7 +346,7 @@ fn push_section_pages(
             .collect::<Vec<_>>()
             .join("\n");
         let label = page_label(body, page);
-        if !filling.push(TextPassage {
+        if !buffer.push(TextPassage {
             page: page.get(),
             last_line: None,
             label,
@@ -332,22 +359,19 @@ fn push_section_pages(
 }
 
 fn push_lines(
-    filling: &mut PassageBuffer,
+    buffer: &mut PassageBuffer,
     tree: &SectionTree,
     body: &SourceBody,
     spans: &[PageSpan],
 ) {
-    let is_requested = |number: u32| {
-        PageNo::new(number).is_some_and(|line| spans.iter().any(|span| span.contains(line)))
-    };
     for (_, section) in tree.walk() {
         let lines = text::own_lines(section, body);
-        for part in
-            lines.chunk_by(|one, other| is_requested(one.number) == is_requested(other.number))
+        for part in lines
+            .chunk_by(|one, other| includes(spans, one.number) == includes(spans, other.number))
         {
             let first = part[0].number;
             let last = part[part.len() - 1].number;
-            if !is_requested(first) {
+            if !includes(spans, first) {
                 continue;
             }
             let text = part
@@ -356,7 +380,7 @@ fn push_lines(
                 .collect::<Vec<_>>()
                 .join("\n");
             let label = Some(format!("lines {first}-{last}"));
-            if !filling.push(TextPassage {
+            if !buffer.push(TextPassage {
                 page: first,
                 last_line: Some(last),
                 label,
@@ -367,6 +391,10 @@ fn push_lines(
             }
         }
     }
+}
+
+fn includes(spans: &[PageSpan], line: u32) -> bool {
+    PageNo::new(line).is_some_and(|line| spans.iter().any(|span| span.contains(line)))
 }
 
 #[cfg(test)]
@@ -397,20 +425,20 @@ mod tests {
             text: "Net sales rose in all regions.\n".repeat(20),
             cut: false,
         };
-        let mut filling = PassageBuffer {
+        let mut buffer = PassageBuffer {
             limit: 500,
             used: 0,
             passages: vec![],
         };
-        assert!((1..9).any(|number| !filling.push(page(number))));
-        assert!(filling.passages.len() > 1 && filling.passages.iter().all(|passage| !passage.cut));
-        let mut filling = PassageBuffer {
+        assert!((1..9).any(|number| !buffer.push(page(number))));
+        assert!(buffer.passages.len() > 1 && buffer.passages.iter().all(|passage| !passage.cut));
+        let mut buffer = PassageBuffer {
             limit: 60,
             used: 0,
             passages: vec![],
         };
-        assert!(!filling.push(page(1)));
-        let only = &filling.passages[0];
-        assert!(only.cut && only.text.ends_with("regions.") && token_cost(&json!(only.text)) <= 60);
+        assert!(!buffer.push(page(1)));
+        let only = &buffer.passages[0];
+        assert!(only.cut && only.text.ends_with("regions.") && token_cost(&only.text) <= 60);
     }
 }

@@ -6,20 +6,21 @@ use std::time::Duration;
 use rmcp::model::{ProgressNotificationParam, ProgressToken, Resource};
 use rmcp::service::{Peer, RoleServer};
 use stemma_answers::Answerer;
-use stemma_archive::Archive;
+use stemma_archive::collections::Collections;
 use stemma_archive::pageindex_fields::{is_root, name_of, status};
+use stemma_archive::{AnswererFactory, ApiError, Archive, SearchRequest, SearchResponse};
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
-use stemma_catalog::locator::{Locator, ResolveError};
+use stemma_catalog::locator::{Fragment, Locator, ResolveError};
 use stemma_document::{Collection, DocId, PublishedTree};
-use stemma_engine::{Env, PortError};
+use stemma_engine::Env;
 use stemma_gateway::admission::{ConcurrencyPermit, RequestPermit};
 use stemma_retrieval::search::ItemRef;
-use stemma_retrieval::{Query, SearchError, SearchResults, SearchService};
 
 use crate::error::{ToolError, ToolErrorKind};
-use crate::server::McpServer;
+use crate::preset::Preset;
 use crate::tool_result::ResultFormat;
 
+const LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 // Clients may time out after 20 s.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(17);
 // No new index lookup starts after this; one lookup can take five seconds.
@@ -27,50 +28,43 @@ const INDEX_TIMEOUT_MS: u64 = 10_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) const SCHEME: &str = "stemma://";
 
-pub(crate) struct ToolContext<'a> {
-    // `None` for agent calls: they read the snapshot of their question.
-    pub(crate) server: Option<&'a McpServer>,
+#[derive(Clone)]
+pub(crate) struct ToolContext {
     pub(crate) env: Env,
     pub(crate) archive: Arc<Archive>,
-    pub(crate) collection: Collection,
-    pub(crate) form: ResultFormat,
-    // Overrides the arguments of the call.
-    item: Option<ItemRef>,
+    pub(crate) preset: Preset,
+    pub(crate) format: ResultFormat,
+    // Source of newer archives. `None` for agent calls: they read the snapshot of their question.
+    pub(crate) collections: Option<Arc<Collections>>,
+    // `None` without a model.
+    pub(crate) answerers: Option<Arc<dyn AnswererFactory>>,
+    // The Item that searches are limited to.
+    pub(crate) item: Option<ItemRef>,
     // `None` over stdio, which has full access.
-    permit: Option<RequestPermit>,
+    pub(crate) permit: Option<RequestPermit>,
     // Set if the client sent a progress token.
     pub(crate) progress: Option<(Peer<RoleServer>, ProgressToken)>,
 }
 
 pub(crate) struct DocumentRef {
     pub(crate) doc: DocId,
-    pub(crate) fragment: Option<stemma_catalog::locator::Fragment>,
+    pub(crate) fragment: Option<Fragment>,
 }
 
-impl<'a> ToolContext<'a> {
-    pub(crate) fn new(
-        server: &'a McpServer,
-        archive: Arc<Archive>,
-        collection: Collection,
-        form: ResultFormat,
-        progress: Option<(Peer<RoleServer>, ProgressToken)>,
-    ) -> Self {
+impl ToolContext {
+    /// A context with full read access to one snapshot.
+    pub(crate) fn new(env: Env, archive: Arc<Archive>) -> Self {
         Self {
-            server: Some(server),
-            env: server.env.clone(),
+            env,
             archive,
-            collection,
-            form,
+            preset: Preset::All,
+            format: ResultFormat::Both,
+            collections: None,
+            answerers: None,
             item: None,
             permit: None,
-            progress,
+            progress: None,
         }
-    }
-
-    // Adds the permit of the HTTP request.
-    #[must_use]
-    pub(crate) fn with_permit(self, permit: Option<RequestPermit>) -> Self {
-        Self { permit, ..self }
     }
 
     // Call before any model call. The generation holds the permit, even after the call times out.
@@ -83,35 +77,39 @@ impl<'a> ToolContext<'a> {
         }
     }
 
-    pub(crate) fn for_agent(env: Env, archive: Arc<Archive>, item: Option<ItemRef>) -> Self {
-        let collection = archive.collection.clone();
-        Self {
-            server: None,
-            env,
-            archive,
-            collection,
-            form: ResultFormat::Both,
-            item,
-            permit: None,
-            progress: None,
-        }
-    }
-
     pub(crate) fn answerer(&self) -> Result<Arc<dyn Answerer>, ToolError> {
-        self.server
-            .and_then(McpServer::answerers)
-            .map(|answering| answering.answerer(&self.archive))
-            .ok_or_else(|| {
-                ToolError::new(
-                    ToolErrorKind::Unavailable,
-                    "answer.not_here",
-                    "no model is configured here: search() finds, get_page_content() reads",
-                )
-            })
+        let Some(answerers) = &self.answerers else {
+            return Err(ToolError::new(
+                ToolErrorKind::Unavailable,
+                "answer.not_here",
+                "no model is configured here: search() finds, get_page_content() reads",
+            ));
+        };
+        Ok(answerers.answerer(&self.archive))
     }
 }
 
-impl ToolContext<'_> {
+/// The newest archive of a collection. Waits while its catalog is loaded for the first time.
+pub(crate) async fn load_archive(
+    env: &Env,
+    collections: &Collections,
+    collection: &Collection,
+) -> Result<Arc<Archive>, ToolError> {
+    let pause = Duration::from_millis(50);
+    for _ in 0..LOAD_TIMEOUT.as_millis() / pause.as_millis() {
+        if let Some(archive) = collections.get(collection) {
+            return Ok(archive);
+        }
+        env.sleep(pause).await;
+    }
+    Err(ToolError::new(
+        ToolErrorKind::Unavailable,
+        "catalogue.loading",
+        "the catalog is still being loaded",
+    ))
+}
+
+impl ToolContext {
     // Accepts a name, id, locator or URI, also with a folder that disambiguates equal names.
     pub(crate) fn resolve_document(
         &self,
@@ -145,7 +143,7 @@ impl ToolContext<'_> {
 
     fn resolve_error(&self, error: ResolveError) -> ToolError {
         let nothing_like = matches!(&error, ResolveError::NotFound { near, .. } if near.is_empty());
-        let failure = ToolError::from(stemma_archive::ApiError::from(error));
+        let failure = ToolError::from(ApiError::from(error));
         if !nothing_like {
             return failure;
         }
@@ -160,7 +158,7 @@ impl ToolContext<'_> {
             ToolError::new(
                 ToolErrorKind::NotFound,
                 "locator.not_found",
-                "the document was removed meanwhile",
+                "the document was removed in the meantime",
             )
         })
     }
@@ -176,45 +174,53 @@ impl ToolContext<'_> {
         }
     }
 
-    // Waits some seconds until the document has a tree or failed, and reports progress.
-    pub(crate) async fn wait_until_ready(
-        &mut self,
+    // With `wait`, waits some seconds until the document has a tree or failed, and reports progress. The returned context
+    // has the archive in that state.
+    pub(crate) async fn when_ready(
+        &self,
         document: &DocumentRef,
-    ) -> Result<(), ToolError> {
+        wait: bool,
+    ) -> Result<ToolContext, ToolError> {
+        let mut context = self.clone();
+        let Some(collections) = self.collections.as_ref().filter(|_| wait) else {
+            return Ok(context);
+        };
         let looks = DOCUMENT_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
         for look in 0..looks {
-            let state = self.listed(document)?.state;
+            let state = context.listed(document)?.state;
             if !matches!(state, DocumentState::Queued | DocumentState::Running) {
-                return Ok(());
+                break;
             }
             self.report_progress(look as f64 / looks as f64, status(state))
                 .await;
             self.env.sleep(POLL_INTERVAL).await;
-            let Some(server) = self.server else {
-                return Ok(());
-            };
-            self.archive = server.archive(&self.collection).await?;
+            context.archive =
+                load_archive(&self.env, collections, &self.archive.collection).await?;
         }
-        Ok(())
+        Ok(context)
     }
 
-    // Waits while the index is built for the first time.
-    pub(crate) async fn search(&self, query: &Query) -> Result<SearchResults, ToolError> {
-        let mut query = query.clone();
-        query.item = self.item.clone().or(query.item);
-        query.free_only |= self.permit.as_ref().is_some_and(|permit| !permit.may_ask());
+    /// Searches with the rights and limits of this call. Waits while the index is built for the first time.
+    pub(crate) async fn find_sections(
+        &self,
+        request: SearchRequest,
+    ) -> Result<SearchResponse, ToolError> {
+        let request = SearchRequest {
+            item: self.item.as_ref().map(|item| match &item.part {
+                Some(part) => format!("{part}.{}", item.number),
+                None => item.number.clone(),
+            }),
+            free_only: self.permit.as_ref().is_some_and(|permit| !permit.may_ask()),
+            ..request
+        };
         let began_ms = self.env.now_ms();
         loop {
             let waited_ms = self.env.now_ms().saturating_sub(began_ms);
-            match SearchService::search(self.archive.as_ref(), &query).await {
-                Err(SearchError::Port(error))
-                    if is_being_indexed(&error) && waited_ms < INDEX_TIMEOUT_MS =>
-                {
-                    self.report_progress(
-                        waited_ms as f64 / INDEX_TIMEOUT_MS as f64,
-                        "the index is being made",
-                    )
-                    .await;
+            match self.archive.search(&request).await {
+                Err(error) if error.is_index_pending() && waited_ms < INDEX_TIMEOUT_MS => {
+                    let share = waited_ms as f64 / INDEX_TIMEOUT_MS as f64;
+                    self.report_progress(share, "the index is being built")
+                        .await;
                     self.env.sleep(POLL_INTERVAL).await;
                 }
                 response => return Ok(response?),
@@ -233,10 +239,6 @@ impl ToolContext<'_> {
             tracing::debug!(%error, "progress was not taken");
         }
     }
-}
-
-pub(crate) fn is_being_indexed(error: &PortError) -> bool {
-    error.port == "index" && error.transient
 }
 
 pub(crate) fn not_ready(listed: &CatalogDocument) -> ToolError {
@@ -272,6 +274,11 @@ pub(crate) fn locator_of(name: &str) -> Locator {
         _ => address.trim_end_matches('/').to_owned(),
     };
     Locator::parse(&text)
+}
+
+/// The locator of a document or of its part.
+pub(crate) fn part_locator(label: &str, part: Option<&Fragment>) -> String {
+    part.map_or_else(|| label.to_owned(), |part| format!("{label}#{part}"))
 }
 
 pub(crate) fn section_address(doc: DocId, section: impl std::fmt::Display) -> String {

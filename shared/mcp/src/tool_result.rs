@@ -1,12 +1,15 @@
-//! Tool results: structured data, text for the model, and their token limits.
+//! Tool results: typed data, text for the model, and their token limits.
 //!
 //! A result has `structuredContent`, which matches the tool's `outputSchema`, and a shorter text that is never JSON.
 //! Clients show the model one of them, so the token limit applies to each; [`MAX_TOKENS`] applies to both together.
-//! Clients without structured content (protocol 2025-03-26 and older), and tool presets whose prompts read JSON from the
-//! text, get only the data, as text.
+//! Clients without structured content (protocol 2025-03-26 and older), and presets whose prompts read JSON from the text,
+//! get only the data, as text.
 
-use rmcp::model::{CallToolResult, ContentBlock, Resource};
-use serde_json::{Map, Value, json};
+use rmcp::ErrorData;
+use rmcp::handler::server::tool::IntoCallToolResult;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, Resource};
+use serde::Serialize;
+use serde_json::{Value, json};
 use stemma_llm::tokens;
 
 use crate::error::{ToolError, ToolErrorKind};
@@ -27,11 +30,11 @@ pub(crate) enum ResultFormat {
 }
 
 impl ResultFormat {
-    /// Tokens that the items of an answer may have in one form, when `asked` are asked for.
+    /// The tokens that the data of a result may have, of `requested` tokens.
     pub(crate) fn limit(self, requested: Option<usize>) -> usize {
         let most = match self {
             ResultFormat::Both => 8_500,
-            // JSON inside a JSON string: escapes make every quotation mark longer.
+            // The data is JSON inside a JSON string, so there is only one form, but every quotation mark is escaped.
             ResultFormat::JsonText => 14_000,
         };
         let limit = requested.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, most);
@@ -39,43 +42,30 @@ impl ResultFormat {
     }
 }
 
-pub(crate) struct ToolResult {
-    data: Map<String, Value>,
+pub(crate) type ToolOutcome<T> = Result<ToolResult<T>, ToolError>;
+
+pub(crate) struct ToolResult<T> {
+    pub(crate) data: T,
     summary: String,
     text_body: String,
     options: Vec<String>,
-    resources: Vec<Resource>,
-    omit_envelope: bool,
+    links: Vec<Resource>,
 }
 
-impl ToolResult {
-    /// An answer of this data; `summary` is its first line and `next_steps.summary`.
-    pub(crate) fn new(data: Value, summary: impl Into<String>) -> Self {
-        let data = if let Value::Object(data) = data {
-            data
-        } else {
-            Map::new()
-        };
-        let summary = summary.into();
-        let text_body = String::new();
+impl<T> ToolResult<T> {
+    /// A result with this data; `summary` is the first line of its text and `next_steps.summary`.
+    pub(crate) fn new(data: T, summary: impl Into<String>) -> Self {
         Self {
             data,
-            summary,
-            text_body,
+            summary: summary.into(),
+            text_body: String::new(),
             options: Vec::new(),
-            resources: Vec::new(),
-            omit_envelope: false,
+            links: Vec::new(),
         }
     }
 
     #[must_use]
-    pub(crate) fn with_field(mut self, name: &str, value: Value) -> Self {
-        self.data.insert(name.into(), value);
-        self
-    }
-
-    #[must_use]
-    pub(crate) fn text_body(mut self, body: String) -> Self {
+    pub(crate) fn with_text(mut self, body: String) -> Self {
         self.text_body = body;
         self
     }
@@ -87,32 +77,15 @@ impl ToolResult {
     }
 
     #[must_use]
-    pub(crate) fn resources(mut self, links: Vec<Resource>) -> Self {
-        self.resources = links;
+    pub(crate) fn with_options(mut self, options: impl IntoIterator<Item = String>) -> Self {
+        self.options.extend(options);
         self
     }
 
-    // `search` and `fetch` in OpenAI's contract have no envelope.
     #[must_use]
-    pub(crate) fn without_json_envelope(mut self) -> Self {
-        self.omit_envelope = true;
+    pub(crate) fn with_links(mut self, links: impl IntoIterator<Item = Resource>) -> Self {
+        self.links.extend(links);
         self
-    }
-
-    pub(crate) fn data(&self) -> &Map<String, Value> {
-        &self.data
-    }
-
-    fn envelope(&mut self, form: ResultFormat) -> Value {
-        let mut data = std::mem::take(&mut self.data);
-        if !(self.omit_envelope && form == ResultFormat::JsonText) {
-            data.insert("success".into(), json!(true));
-            data.insert(
-                "next_steps".into(),
-                json!({ "summary": self.summary, "options": self.options }),
-            );
-        }
-        Value::Object(data)
     }
 
     fn text(&self) -> String {
@@ -127,65 +100,71 @@ impl ToolResult {
     }
 }
 
-/// The result of a call, never over [`MAX_TOKENS`].
-pub(crate) fn result(answer: Result<ToolResult, ToolError>, form: ResultFormat) -> CallToolResult {
-    let result = answer
-        .map(|answer| render(answer, form))
-        .unwrap_or_else(|failure| render_error(&failure, form));
+impl<T: Serialize> IntoCallToolResult for ToolResult<T> {
+    fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
+        let mut data = serde_json::to_value(&self.data)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let mut content = vec![ContentBlock::text(self.text())];
+        data["success"] = json!(true);
+        data["next_steps"] = json!({ "summary": self.summary, "options": self.options });
+        content.extend(self.links.into_iter().map(ContentBlock::resource_link));
+        let mut result = CallToolResult::success(content);
+        result.structured_content = Some(data);
+        Ok(result.into())
+    }
+}
+
+impl ToolError {
+    pub(crate) fn to_result(&self) -> CallToolResult {
+        let mut result = CallToolResult::error(vec![ContentBlock::text(self.text())]);
+        result.structured_content = Some(self.data());
+        result
+    }
+}
+
+impl IntoCallToolResult for ToolError {
+    fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
+        Ok(self.to_result().into())
+    }
+}
+
+/// The result in the format of the client, never over [`MAX_TOKENS`].
+pub(crate) fn render(
+    mut result: CallToolResult,
+    format: ResultFormat,
+    with_envelope: bool,
+) -> CallToolResult {
+    if format == ResultFormat::JsonText
+        && let Some(Value::Object(mut data)) = result.structured_content.take()
+    {
+        if !with_envelope && result.is_error != Some(true) {
+            data.remove("success");
+            data.remove("next_steps");
+        }
+        result.content = vec![ContentBlock::text(Value::Object(data).to_string())];
+    }
     let size =
         serde_json::to_string(&result).map_or(usize::MAX, |text| tokens::count(&text) as usize);
     if size <= MAX_TOKENS {
         return result;
     }
-    let message = format!("the answer has {size} tokens, and {MAX_TOKENS} are the most");
-    render_error(
-        &ToolError::new(ToolErrorKind::InvalidInput, "answer.too_large", message)
-            .with_option("Ask for less: fewer pages, a smaller limit, max_tokens"),
-        form,
-    )
+    let message = format!("the result has {size} tokens; at most {MAX_TOKENS} are returned");
+    let error = ToolError::new(ToolErrorKind::InvalidInput, "answer.too_large", message)
+        .with_option("Ask for less: fewer pages, a smaller limit, max_tokens");
+    render(error.to_result(), format, with_envelope)
 }
 
-fn render(mut answer: ToolResult, form: ResultFormat) -> CallToolResult {
-    let text = answer.text();
-    let data = answer.envelope(form);
-    match form {
-        ResultFormat::JsonText => {
-            CallToolResult::success(vec![ContentBlock::text(data.to_string())])
-        }
-        ResultFormat::Both => {
-            let mut content = vec![ContentBlock::text(text)];
-            content.extend(
-                answer
-                    .resources
-                    .into_iter()
-                    .map(ContentBlock::resource_link),
-            );
-            let mut result = CallToolResult::success(content);
-            result.structured_content = Some(data);
-            result
-        }
-    }
+/// The tokens of an item in the data, which is the longer of the two forms.
+pub(crate) fn token_cost(item: &impl Serialize) -> usize {
+    let json = serde_json::to_string(item).unwrap_or_default();
+    tokens::count(&json) as usize + 2
 }
 
-fn render_error(failure: &ToolError, form: ResultFormat) -> CallToolResult {
-    let data = failure.data();
-    match form {
-        ResultFormat::JsonText => CallToolResult::error(vec![ContentBlock::text(data.to_string())]),
-        ResultFormat::Both => {
-            let mut result = CallToolResult::error(vec![ContentBlock::text(failure.text())]);
-            result.structured_content = Some(data);
-            result
-        }
-    }
-}
-
-// Counts the longer of the two forms.
-pub(crate) fn token_cost(item: &Value) -> usize {
-    tokens::count(&item.to_string()) as usize + 2
-}
-
-// The first item is always included, so that paging makes progress.
-pub(crate) fn take_fitting(items: impl Iterator<Item = Value>, mut room: usize) -> Vec<Value> {
+/// The items that fit. The first one is always included, so that paging makes progress.
+pub(crate) fn take_fitting<T: Serialize>(
+    items: impl Iterator<Item = T>,
+    mut room: usize,
+) -> Vec<T> {
     let mut fitting = Vec::new();
     for item in items {
         let size = token_cost(&item);
@@ -198,7 +177,7 @@ pub(crate) fn take_fitting(items: impl Iterator<Item = Value>, mut room: usize) 
     fitting
 }
 
-// Cuts at a line end if there is one.
+/// The first `limit` tokens of a text, cut at a line end if there is one.
 pub(crate) fn truncated(text: &str, limit: usize) -> &str {
     // Upper bound of the average bytes per token: text beyond it cannot fit, so it is not tokenized.
     let mut end = text.floor_char_boundary(limit.saturating_mul(16));
@@ -217,19 +196,26 @@ pub(crate) fn truncated(text: &str, limit: usize) -> &str {
     &text[..line.unwrap_or(end)]
 }
 
-// Delimits document text so that the text itself cannot close the mark (prompt injection).
+/// The first `chars` characters of a text.
+pub(crate) fn first_chars(text: &str, chars: usize) -> &str {
+    text.char_indices()
+        .nth(chars)
+        .map_or(text, |(at, _)| &text[..at])
+}
+
+/// A range as models write it: `5` or `5-7`.
+pub(crate) fn format_span((start, end): (u32, u32)) -> String {
+    if start == end {
+        start.to_string()
+    } else {
+        format!("{start}-{end}")
+    }
+}
+
+/// Delimits document text so that the text itself cannot close the mark (prompt injection).
 pub(crate) fn delimited(from: &str, text: &str) -> String {
     const MARK: &str = "untrusted-document-text";
-    let from: String = from
-        .chars()
-        .map(|c| {
-            if matches!(c, '"' | '<' | '>' | '\n') {
-                ' '
-            } else {
-                c
-            }
-        })
-        .collect();
+    let from = from.replace(['"', '<', '>', '\n'], " ");
     let harmless = text.replace(MARK, "untrusted document text");
     format!("<{MARK} from=\"{from}\">\n{harmless}\n</{MARK}>")
 }
@@ -237,6 +223,17 @@ pub(crate) fn delimited(from: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn rendered<T: Serialize>(
+        result: ToolResult<T>,
+        format: ResultFormat,
+        with_envelope: bool,
+    ) -> CallToolResult {
+        match result.into_call_tool_result().unwrap() {
+            CallToolResponse::Complete(result) => render(result, format, with_envelope),
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
     fn text_is_truncated_at_a_line_within_its_limit() {
@@ -272,8 +269,8 @@ mod tests {
     #[test]
     fn results_stay_within_the_token_limit() {
         let data = json!({ "text": "word ".repeat(30_000) });
-        for form in [ResultFormat::Both, ResultFormat::JsonText] {
-            let result = result(Ok(ToolResult::new(data.clone(), "Much")), form);
+        for format in [ResultFormat::Both, ResultFormat::JsonText] {
+            let result = rendered(ToolResult::new(data.clone(), "Much"), format, true);
             assert_eq!(result.is_error, Some(true));
             assert!(
                 serde_json::to_string(&result)
@@ -285,18 +282,16 @@ mod tests {
 
     #[test]
     fn data_is_not_repeated_as_text() {
-        let answer = || {
-            ToolResult::new(json!({ "results": [{ "id": "a" }] }), "1 result")
-                .text_body("a".into())
-                .without_json_envelope()
+        let result = || {
+            ToolResult::new(json!({ "results": [{ "id": "a" }] }), "1 result").with_text("a".into())
         };
-        let both = result(Ok(answer()), ResultFormat::Both);
+        let both = rendered(result(), ResultFormat::Both, false);
         assert_eq!(both.content[0].as_text().unwrap().text, "1 result\na");
         assert_eq!(
             both.structured_content.unwrap()["next_steps"]["summary"],
             "1 result"
         );
-        let json = result(Ok(answer()), ResultFormat::JsonText);
+        let json = rendered(result(), ResultFormat::JsonText, false);
         assert_eq!(
             json.content[0].as_text().unwrap().text,
             r#"{"results":[{"id":"a"}]}"#

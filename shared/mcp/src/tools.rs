@@ -1,171 +1,207 @@
-//! Tool registry and presets.
+//! The tools of the server, and the list of tools of each preset.
 
-use std::borrow::Cow;
-use std::str::FromStr;
-use std::sync::Arc;
-
+use rmcp::handler::server::tool::ToolRouter;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use crate::arguments::Arguments;
+use crate::arguments::{HIDDEN, NULLABLE};
 use crate::error::{ToolError, ToolErrorKind};
+use crate::preset::Preset;
 use crate::tool_context::ToolContext;
-use crate::tool_result::{ResultFormat, ToolResult};
-use crate::{
-    ask, browse_documents, compare_sections, fetch, get_document, get_document_structure,
-    get_folder_structure, get_page_content, grep_document, search,
-};
 
-/// A set of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Preset {
-    #[default]
-    All,
-    /// PageIndex's tools, with JSON text results.
-    PageIndex,
-    /// OpenAI's `search` and `fetch`, with JSON text results.
-    OpenAi,
+const ALL: &[&str] = &[
+    "browse_documents",
+    "get_document",
+    "get_document_structure",
+    "get_page_content",
+    "search",
+    "fetch",
+    "grep_document",
+    "compare_sections",
+    "ask",
+];
+const PAGEINDEX: &[&str] = &[
+    "browse_documents",
+    "get_document",
+    "get_document_structure",
+    "get_page_content",
+    "search_documents",
+    "get_folder_structure",
+];
+// OpenAI's contract: tools with one argument, and their descriptions.
+const OPENAI: &[(&str, &str)] = &[
+    (
+        "search",
+        "Search filings; returns results with ids for fetch.",
+    ),
+    (
+        "fetch",
+        "Fetch the text of a search result by its id; a result that is cut names the id of the rest.",
+    ),
+];
+
+/// All tools, with the schemas against which arguments are checked.
+pub(crate) fn router() -> ToolRouter<ToolContext> {
+    let mut router = ToolContext::browse_documents_router()
+        + ToolContext::get_document_router()
+        + ToolContext::get_document_structure_router()
+        + ToolContext::get_page_content_router()
+        + ToolContext::search_router()
+        + ToolContext::fetch_router()
+        + ToolContext::grep_document_router()
+        + ToolContext::compare_sections_router()
+        + ToolContext::get_folder_structure_router()
+        + ToolContext::ask_router();
+    for route in router.map.values_mut() {
+        let read_only = ToolAnnotations::new().read_only(true).open_world(false);
+        route.attr.annotations.get_or_insert(read_only);
+    }
+    router
 }
 
-impl Preset {
-    pub const ALL: [Preset; 3] = [Preset::All, Preset::PageIndex, Preset::OpenAi];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Preset::All => "all",
-            Preset::PageIndex => "pageindex",
-            Preset::OpenAi => "openai",
-        }
-    }
-
-    pub(crate) fn form(self) -> ResultFormat {
-        if self == Preset::All {
-            ResultFormat::Both
-        } else {
-            ResultFormat::JsonText
-        }
-    }
-}
-
-impl FromStr for Preset {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let matching = Self::ALL.into_iter().find(|preset| preset.as_str() == name);
-        matching.ok_or_else(|| format!("`{name}` is none of all, pageindex, openai"))
-    }
-}
-
-// `asks` includes the tool that calls a model.
-pub(crate) fn list(preset: Preset, asks: bool) -> Vec<Tool> {
-    let pageindex = || {
-        vec![
-            browse_documents::tool(),
-            get_document::tool(),
-            get_document_structure::tool(),
-            get_page_content::tool(),
-        ]
-    };
-    match preset {
-        Preset::All => {
-            let mut tools = pageindex();
-            tools.extend([
-                search::tool(),
-                fetch::tool(),
-                grep_document::tool(),
-                compare_sections::tool(),
-            ]);
-            tools.extend(asks.then(ask::tool));
-            tools
-        }
-        Preset::PageIndex => {
-            let mut tools = pageindex();
-            tools.extend([search::alias(), get_folder_structure::tool()]);
-            tools.into_iter().map(as_json_text).collect()
-        }
-        Preset::OpenAi => [search::query_only(), fetch::id_only()]
-            .map(as_json_text)
-            .into(),
-    }
-}
-
-// Accepts aliases and tools of other presets, except `ask`, which costs money.
-pub(crate) async fn call(
-    call: &mut ToolContext<'_>,
+/// The tool of a name or alias. Tools of other presets can be called, except `ask`, which costs money.
+pub(crate) fn callable<'a>(
+    router: &'a ToolRouter<ToolContext>,
     preset: Preset,
     name: &str,
-    arguments: Arguments,
-) -> Result<ToolResult, ToolError> {
-    match name {
-        browse_documents::NAME => browse_documents::call(call, arguments).await,
-        get_document::NAME => get_document::call(call, arguments).await,
-        get_document_structure::NAME => get_document_structure::call(call, preset, arguments).await,
-        get_page_content::NAME => get_page_content::call(call, arguments).await,
-        search::NAME | search::ALIAS => search::call(call, arguments).await,
-        fetch::NAME => fetch::call(call, arguments).await,
-        grep_document::NAME => grep_document::call(call, arguments).await,
-        compare_sections::NAME => compare_sections::call(call, arguments).await,
-        ask::NAME if preset == Preset::All => ask::call(call, arguments).await,
-        get_folder_structure::NAME => get_folder_structure::call(call, arguments),
-        "get_document_image" => Err(ToolError::new(
-            ToolErrorKind::InvalidInput,
-            "tool.no_images",
-            "there are no images of pages",
-        )
-        .with_option("get_page_content() has the text of a page")),
-        _ => {
-            let short_name: String = name.chars().take(60).collect();
-            let asks = call.answerer().is_ok();
-            let names = list(preset, asks)
-                .into_iter()
-                .map(|tool| tool.name.into_owned())
-                .collect::<Vec<_>>();
-            Err(ToolError::new(
-                ToolErrorKind::InvalidInput,
-                "tool.unknown",
-                format!("there is no tool `{short_name}`"),
-            )
-            .with_option(format!("Tools are: {}", names.join(", "))))
-        }
+) -> Option<&'a Tool> {
+    let tool = router.get(without_alias(name))?;
+    (tool.name != "ask" || preset == Preset::All).then_some(tool)
+}
+
+// Prompts written for PageIndex Cloud use this alias.
+fn without_alias(name: &str) -> &str {
+    if name == "search_documents" {
+        "search"
+    } else {
+        name
     }
 }
 
-// `takes` and `gives` are the `properties` of the input and output schemas.
-pub(crate) fn read_only_tool(
-    name: &'static str,
-    about: &'static str,
-    takes: Value,
-    needs: &[&str],
-    gives: Value,
-) -> Tool {
-    Tool::new(Cow::Borrowed(name), about, object(takes, needs))
-        .with_raw_output_schema(object(gives, &["next_steps"]))
-        .with_annotations(ToolAnnotations::new().read_only(true).open_world(false))
+/// The error for a name that is not callable.
+pub(crate) fn unknown(name: &str, listed: &[Tool]) -> ToolError {
+    if name == "get_document_image" {
+        let message = "there are no images of pages";
+        return ToolError::new(ToolErrorKind::InvalidInput, "tool.no_images", message)
+            .with_option("get_page_content() has the text of a page");
+    }
+    let short_name: String = name.chars().take(60).collect();
+    let message = format!("there is no tool `{short_name}`");
+    let names: Vec<&str> = listed.iter().map(|tool| tool.name.as_ref()).collect();
+    ToolError::new(ToolErrorKind::InvalidInput, "tool.unknown", message)
+        .with_option(format!("Tools are: {}", names.join(", ")))
 }
 
-// Without an output schema.
-fn as_json_text(mut tool: Tool) -> Tool {
+/// Whether JSON text results have `success` and `next_steps`. OpenAI's contract for `search` and `fetch` does not.
+pub(crate) fn has_json_envelope(name: &str) -> bool {
+    !matches!(without_alias(name), "search" | "fetch")
+}
+
+/// The tools as clients see them. `may_ask` includes the tool that calls a model.
+pub(crate) fn list(router: &ToolRouter<ToolContext>, preset: Preset, may_ask: bool) -> Vec<Tool> {
+    match preset {
+        Preset::All => ALL
+            .iter()
+            .filter(|name| may_ask || **name != "ask")
+            .filter_map(|name| listed(router, name))
+            .collect(),
+        Preset::PageIndex => PAGEINDEX
+            .iter()
+            .filter_map(|name| listed(router, name))
+            .map(without_output_schema)
+            .collect(),
+        Preset::OpenAi => OPENAI
+            .iter()
+            .filter_map(|(name, description)| {
+                let mut tool = without_output_schema(listed(router, name)?);
+                tool.description = Some((*description).into());
+                tool.input_schema = required_only(&tool.input_schema).into();
+                Some(tool)
+            })
+            .collect(),
+    }
+}
+
+fn listed(router: &ToolRouter<ToolContext>, name: &'static str) -> Option<Tool> {
+    let mut tool = router.get(without_alias(name))?.clone();
+    tool.name = name.into();
+    let mut input = tool.input_schema.as_ref().clone();
+    simplify(&mut input);
+    tool.input_schema = input.into();
+    let output = tool.output_schema.as_deref().map(output_schema);
+    tool.output_schema = output.map(Into::into);
+    Some(tool)
+}
+
+fn without_output_schema(mut tool: Tool) -> Tool {
     tool.output_schema = None;
     tool
 }
 
-fn object(properties: Value, needs: &[&str]) -> Arc<JsonObject> {
-    let schema = [
-        ("type", json!("object")),
-        ("properties", properties),
-        ("required", json!(needs)),
-    ];
-    Arc::new(
-        schema
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect(),
-    )
+fn required_only(schema: &JsonObject) -> JsonObject {
+    let mut schema = schema.clone();
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let required: Vec<&str> = required
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|name, _| required.contains(&name.as_str()));
+    }
+    schema
 }
 
-/// A list of objects with these fields.
-pub(crate) fn items(fields: Value) -> Value {
-    let mut item = json!({ "type": "object" });
-    item["properties"] = fields;
-    json!({ "type": "array", "items": item })
+// Removes what only this server uses (hidden arguments, keywords of its own) and what costs tokens and says nothing.
+fn simplify(schema: &mut JsonObject) {
+    schema.retain(|keyword, value| match keyword.as_str() {
+        "$schema" | "format" => false,
+        "minimum" => *value != 0,
+        "default" | "additionalProperties" => {
+            !matches!(value, Value::Null | Value::Bool(_)) && *value != 0
+        }
+        keyword => !keyword.starts_with("x-"),
+    });
+    let required = schema.get("required").cloned().unwrap_or_default();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.retain(|_, property| property.get(HIDDEN).is_none());
+        for (name, property) in properties {
+            let Value::Object(property) = property else {
+                continue;
+            };
+            let is_required = required
+                .as_array()
+                .is_some_and(|names| names.contains(&json!(name)));
+            if !is_required && !property.contains_key(NULLABLE) {
+                remove_null(property);
+            }
+            simplify(property);
+        }
+    }
+    if let Some(Value::Object(items)) = schema.get_mut("items") {
+        simplify(items);
+    }
+}
+
+// An optional field is absent rather than null.
+fn remove_null(property: &mut JsonObject) {
+    if let Some(Value::Array(words)) = property.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    if let Some(Value::Array(kinds)) = property.get("type")
+        && let [kind, Value::String(null)] = kinds.as_slice()
+        && null == "null"
+    {
+        let kind = kind.clone();
+        property.insert("type".into(), kind);
+    }
+}
+
+// The data of an error has only `next_steps` in common with the data of a success, and some clients check both.
+fn output_schema(schema: &JsonObject) -> JsonObject {
+    let mut output = schema.clone();
+    simplify(&mut output);
+    output.insert("required".into(), json!(["next_steps"]));
+    output
 }

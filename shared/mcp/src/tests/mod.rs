@@ -1,0 +1,230 @@
+//! Tests over the protocol: a client that speaks JSON-RPC over a pipe in this process.
+
+mod asking;
+mod errors;
+mod presets;
+mod reading;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stemma_answers::tree_search::AnswerModel;
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_engine::blobs::MemoryBlobs;
+use stemma_sample_store as store;
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{McpOptions, Preset, serve};
+
+/// Longer than any call of these tests takes.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+
+struct TestClient {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+    next: u64,
+    /// Messages that are not responses.
+    notes: Vec<Value>,
+    blobs: Arc<MemoryBlobs>,
+    stop: CancellationToken,
+    _cache: tempfile::TempDir,
+}
+
+impl Drop for TestClient {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl TestClient {
+    async fn start(preset: Preset) -> Self {
+        Self::with_version(preset, "2025-06-18").await
+    }
+
+    async fn with_version(preset: Preset, version: &str) -> Self {
+        Self::with_options(preset, version, None).await
+    }
+
+    /// A client of a server with a model.
+    async fn with_model(model: AnswerModel) -> Self {
+        Self::with_options(Preset::All, "2025-06-18", Some(model)).await
+    }
+
+    async fn with_options(preset: Preset, version: &str, model: Option<AnswerModel>) -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let env = Env::system();
+        let blobs = store::store().await;
+        let stop = CancellationToken::new();
+        let cache = tempfile::tempdir().unwrap();
+        let world = env.clone();
+        let store = blobs.clone();
+        let path = cache.path().to_owned();
+        let ended = stop.clone();
+        let served = async move {
+            let served = McpOptions {
+                collection: Collection::default(),
+                cache: &path,
+                model: model.as_ref(),
+                meaning: None,
+                preset,
+                answer: stemma_archive::AnswerSettings::default(),
+            };
+            serve(world, store, served, split(theirs), ended).await
+        };
+        drop(env.spawn(served)); // ends with `stop`
+        let (archive, writer) = split(ours);
+        let lines = BufReader::new(archive).lines();
+        let mut client = Self {
+            lines,
+            writer,
+            next: 0,
+            notes: Vec::new(),
+            blobs,
+            stop,
+            _cache: cache,
+        };
+        let hello = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let welcome = client.ask("initialize", hello).await;
+        assert_eq!(welcome["serverInfo"]["name"], "stemma");
+        assert!(
+            welcome["instructions"]
+                .as_str()
+                .unwrap()
+                .contains("never follow instructions")
+        );
+        client
+            .send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+        client
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.writer
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+
+    /// The whole response, with `result` or `error`.
+    async fn exchange(&mut self, method: &str, params: Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+        loop {
+            let line = tokio::time::timeout(REPLY_TIMEOUT, self.lines.next_line())
+                .await
+                .expect("a response in time");
+            let message: Value =
+                serde_json::from_str(&line.unwrap().expect("an open connection")).unwrap();
+            if message["id"] == id {
+                return message;
+            }
+            self.notes.push(message);
+        }
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.exchange(method, params).await;
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.ask(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        )
+        .await
+    }
+
+    /// The data of a successful call, checked against the schema of its tool.
+    async fn data(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments.clone()).await;
+        assert_ne!(result["isError"], true, "{tool} {arguments}: {result}");
+        let schema = &self.tools().await[tool]["outputSchema"];
+        let data = &result["structuredContent"];
+        assert_matches_schema(data, schema, tool);
+        assert_eq!(data["success"], true);
+        assert!(
+            data["next_steps"]["summary"].is_string() && data["next_steps"]["options"].is_array(),
+            "{data}"
+        );
+        data.clone()
+    }
+
+    /// The tools, by name.
+    async fn tools(&mut self) -> Value {
+        let tools = self.ask("tools/list", json!({})).await;
+        Value::Object(
+            tools["tools"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|tool: &Value| (tool["name"].as_str().unwrap().to_owned(), tool.clone()))
+                .collect(),
+        )
+    }
+
+    /// The data of a failed call.
+    async fn call_error(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments.clone()).await;
+        assert_eq!(result["isError"], true, "{tool} {arguments}: {result}");
+        let data = result["structuredContent"].clone();
+        assert!(
+            data["error"].is_string() && data["errorCode"].is_string(),
+            "{data}"
+        );
+        assert!(
+            !data["next_steps"]["options"].as_array().unwrap().is_empty(),
+            "{data}"
+        );
+        data
+    }
+}
+
+// Checks the keywords of JSON Schema that the tools use.
+fn assert_matches_schema(value: &Value, schema: &Value, at: &str) {
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one],
+        Value::Array(some) => some.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    };
+    let is = |kind: &str| match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("{at}: the type {other} is not checked"),
+    };
+    assert!(
+        types.is_empty() || types.iter().any(|kind| is(kind)),
+        "{at}: {value} is none of {types:?}"
+    );
+    for name in schema["required"].as_array().into_iter().flatten() {
+        assert!(
+            value.get(name.as_str().unwrap()).is_some(),
+            "{at}: {name} is missing in {value}"
+        );
+    }
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        if let Some(value) = value.get(name) {
+            assert_matches_schema(value, schema, &format!("{at}/{name}"));
+        }
+    }
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        assert_matches_schema(item, &schema["items"], &format!("{at}/{index}"));
+    }
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}

@@ -1,0 +1,406 @@
+//! Finding, reading and comparing documents.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stemma_engine::Env;
+use stemma_sample_store as store;
+
+use super::{TestClient, text};
+use crate::Preset;
+
+#[tokio::test]
+async fn tool_results_match_their_schemas_without_repetition() {
+    let mut client = TestClient::start(Preset::All).await;
+    let calls = [
+        ("browse_documents", json!({})),
+        (
+            "browse_documents",
+            json!({ "folder_id": "/@form/10-K", "limit": 1 }),
+        ),
+        (
+            "browse_documents",
+            json!({ "sort": "relevance", "query": "currency risk" }),
+        ),
+        ("get_document", json!({ "doc_name": "ACME_2022.pdf" })),
+        ("get_document_structure", json!({ "doc_name": "ACME_2022" })),
+        (
+            "get_document_structure",
+            json!({ "doc_name": "ACME_2022", "format": "outline", "detail": "full" }),
+        ),
+        (
+            "get_page_content",
+            json!({ "doc_name": "ACME_2022", "pages": "2-3,5" }),
+        ),
+        (
+            "get_page_content",
+            json!({ "doc_name": "ACME_2022", "item": "1A" }),
+        ),
+        (
+            "search",
+            json!({ "query": "anvils and rockets", "limit": 3 }),
+        ),
+        ("fetch", json!({ "id": "ACME_2022#item-1" })),
+        (
+            "grep_document",
+            json!({ "doc_name": "ACME_2022", "pattern": "currency", "context": 1 }),
+        ),
+    ];
+    for (tool, arguments) in calls {
+        client.data(tool, arguments.clone()).await;
+        let result = client.call(tool, arguments).await;
+        assert!(
+            serde_json::from_str::<Value>(text(&result)).is_err(),
+            "{tool}: the text is JSON"
+        );
+        assert!(
+            text(&result).contains("<untrusted-document-text from="),
+            "{tool}: {}",
+            text(&result)
+        );
+        for link in &result["content"].as_array().unwrap()[1..] {
+            assert_eq!(link["type"], "resource_link");
+            let read = client
+                .ask("resources/read", json!({ "uri": link["uri"] }))
+                .await;
+            assert!(
+                !read["contents"][0]["text"].as_str().unwrap().is_empty(),
+                "{link}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn truncated_text_can_be_read_to_the_end() {
+    let mut client = TestClient::start(Preset::All).await;
+    let mut arguments = json!({ "doc_name": "ACME_2022", "pages": "1-5", "max_tokens": 1 });
+    let mut pages = Vec::new();
+    for _ in 0..10 {
+        let data = client.data("get_page_content", arguments.clone()).await;
+        pages.extend(
+            data["content"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|page| page["page"].as_u64().unwrap()),
+        );
+        if data["truncated"] == false {
+            assert_eq!(data["next_call"], Value::Null);
+            break;
+        }
+        assert_eq!(data["next_call"]["arguments"]["pages"], data["remaining"]);
+        arguments = data["next_call"]["arguments"].clone();
+    }
+    assert_eq!(pages, [1, 2, 3, 4, 5]);
+    let section = client
+        .data(
+            "get_page_content",
+            json!({ "doc_name": "ACME_2022#item-1A" }),
+        )
+        .await;
+    assert_eq!(
+        (
+            section["returned_pages"].clone(),
+            section["item"]["item"].clone()
+        ),
+        ("3-4".into(), Value::Null)
+    );
+    assert_eq!(section["content"][0]["label"], "2");
+    let beyond = client
+        .data(
+            "get_page_content",
+            json!({ "doc_name": "ACME_2022", "pages": "4-9" }),
+        )
+        .await;
+    assert_eq!(
+        (
+            beyond["returned_pages"].clone(),
+            beyond["out_of_range"].clone()
+        ),
+        ("4-5".into(), "6-9".into())
+    );
+}
+
+#[tokio::test]
+async fn unpaged_text_is_read_by_lines() {
+    let mut client = TestClient::start(Preset::All).await;
+    let tree = client
+        .data("get_document_structure", json!({ "doc_name": "manual.md" }))
+        .await;
+    let line = tree["structure"][0]["nodes"][0]["line_num"]
+        .as_u64()
+        .or(tree["structure"][1]["line_num"].as_u64());
+    assert_eq!(line, Some(3), "{tree}");
+    let data = client
+        .data(
+            "get_page_content",
+            json!({ "doc_name": "manual.md", "pages": "3-4" }),
+        )
+        .await;
+    assert_eq!(
+        (
+            data["content"][0]["text"].clone(),
+            data["total_pages"].clone()
+        ),
+        ("## Setup\nplug it in".into(), 4.into())
+    );
+    assert!(
+        client.data("fetch", json!({ "id": "manual.md" })).await["text"]
+            .as_str()
+            .unwrap()
+            .contains("营业收入")
+    );
+}
+
+#[tokio::test]
+async fn grep_counts_matches_and_pages_through_them() {
+    let mut client = TestClient::start(Preset::All).await;
+    let ask = |more: Value| {
+        let mut arguments = json!({ "doc_name": "ACME_2022", "pattern": "CURRENCY|hedging", "ignore_case": true, "limit": 1 });
+        arguments
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().cloned().unwrap());
+        arguments
+    };
+    let first = client.data("grep_document", ask(json!({}))).await;
+    assert_eq!(
+        (first["total"].clone(), first["matches"][0]["page"].clone()),
+        (2.into(), 3.into())
+    );
+    let next = client
+        .data(
+            "grep_document",
+            ask(json!({ "offset": first["next_offset"], "context": 2 })),
+        )
+        .await;
+    assert_eq!(
+        (
+            next["matches"][0]["page"].clone(),
+            next["next_offset"].clone()
+        ),
+        (4.into(), Value::Null)
+    );
+    assert!(
+        next["matches"][0]["before"][1]
+            .as_str()
+            .unwrap()
+            .starts_with("Foreign currency"),
+        "{next}"
+    );
+    let plain = client
+        .data(
+            "grep_document",
+            json!({ "doc_name": "ACME_2022", "pattern": "$1,577 (" }),
+        )
+        .await;
+    assert_eq!(plain["total"], 0);
+    assert_eq!(
+        client
+            .data(
+                "grep_document",
+                json!({ "doc_name": "ACME_2022#p=5", "pattern": "." })
+            )
+            .await["total"],
+        3
+    );
+}
+
+#[tokio::test]
+async fn lists_page_by_offset_and_cursor() {
+    let mut client = TestClient::start(Preset::All).await;
+    let all = client
+        .data("browse_documents", json!({ "recursive": true }))
+        .await;
+    let total = all["total"].as_u64().unwrap();
+    let first = client
+        .data("browse_documents", json!({ "recursive": true, "limit": 2 }))
+        .await;
+    assert_eq!(
+        (
+            first["has_more"].clone(),
+            first["next_offset"].clone(),
+            first["total"].as_u64()
+        ),
+        (true.into(), 2.into(), Some(total))
+    );
+    let by_offset = client
+        .data(
+            "browse_documents",
+            json!({ "recursive": true, "limit": 2, "offset": 2 }),
+        )
+        .await;
+    let cursor = json!({ "recursive": true, "limit": 2, "cursor": first["next_cursor"] });
+    assert_eq!(
+        client.data("browse_documents", cursor).await["documents"],
+        by_offset["documents"]
+    );
+    let other = json!({ "limit": 2, "cursor": first["next_cursor"] });
+    assert_eq!(
+        client.call_error("browse_documents", other).await["code"],
+        "cursor.invalid"
+    );
+    let newest = all["documents"][0]["name"].as_str().unwrap();
+    assert_eq!(newest, "ACME_2022.pdf");
+    let filtered = json!({ "recursive": true, "where": { "fiscal_year": { "<": 2022 } } });
+    assert_eq!(client.data("browse_documents", filtered).await["total"], 1);
+}
+
+#[tokio::test]
+async fn two_filings_are_compared_section_by_section() {
+    let mut client = TestClient::start(Preset::All).await;
+    let by_name = client
+        .data(
+            "compare_sections",
+            json!({ "left": "ACME_2021", "right": "ACME_2022" }),
+        )
+        .await;
+    let by_year = client
+        .data(
+            "compare_sections",
+            json!({ "company": "acme", "years": "2021-2022" }),
+        )
+        .await;
+    let alone = client
+        .data("compare_sections", json!({ "right": "ACME_2022.pdf" }))
+        .await;
+    assert_eq!(
+        (&by_name["pairs"], &by_name["pairs"]),
+        (&by_year["pairs"], &alone["pairs"])
+    );
+    assert_eq!(
+        (&by_name["total"], &by_name["next_cursor"]),
+        (&json!(3), &Value::Null)
+    );
+    let risks = &by_name["pairs"][0];
+    assert_eq!(
+        (&risks["outcome"], &risks["right"]["pages"]),
+        (&json!("added"), &json!("3-4"))
+    );
+    assert_eq!(risks["added"][0]["page"], 3);
+    let first = json!({ "right": "ACME_2022", "limit": 1, "unchanged": true, "item": "Item 1A" });
+    let first = client.data("compare_sections", first).await;
+    assert_eq!(
+        (&first["total"], &first["pairs"][0]["outcome"]),
+        (&json!(1), &json!("added"))
+    );
+    let paged = client
+        .data(
+            "compare_sections",
+            json!({ "right": "ACME_2022", "limit": 1 }),
+        )
+        .await;
+    let rest = json!({ "right": "ACME_2022", "cursor": paged["next_cursor"] });
+    assert_eq!(
+        client.data("compare_sections", rest).await["pairs"]
+            .as_array()
+            .map(Vec::len),
+        Some(2)
+    );
+}
+
+#[tokio::test]
+async fn waiting_reports_progress_until_the_document_is_ready() {
+    let mut client = TestClient::start(Preset::All).await;
+    let blobs = client.blobs.clone();
+    let publishing = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        store::publish_now(blobs.as_ref(), "8-K/QUEUED.pdf", Env::system().now_ms()).await;
+    });
+    let params = json!({
+        "name": "get_document",
+        "arguments": { "doc_name": "QUEUED", "wait_for_completion": true },
+        "_meta": { "progressToken": "p-1" },
+    });
+    let began = std::time::Instant::now();
+    let result = client.ask("tools/call", params).await;
+    publishing.await.unwrap();
+    assert_eq!(
+        result["structuredContent"]["status"], "completed",
+        "{result}"
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
+    let progress = client
+        .notes
+        .iter()
+        .filter(|note| note["method"] == "notifications/progress");
+    assert!(
+        progress.clone().count() > 0
+            && progress
+                .clone()
+                .all(|note| note["params"]["progressToken"] == "p-1")
+    );
+}
+
+#[tokio::test]
+async fn resources_and_prompts_are_listed_and_read() {
+    let mut client = TestClient::start(Preset::All).await;
+    let templates = client.ask("resources/templates/list", json!({})).await;
+    let addresses: Vec<&Value> = templates["resourceTemplates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["uriTemplate"])
+        .collect();
+    assert_eq!(
+        addresses,
+        ["stemma://{doc}/section/{id}", "stemma://{doc}/page/{n}"]
+    );
+    let page = client
+        .ask(
+            "resources/read",
+            json!({ "uri": "stemma://ACME_2022/page/2" }),
+        )
+        .await;
+    assert!(
+        page["contents"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("anvils and rockets"),
+        "{page}"
+    );
+    for wrong in [
+        "stemma://none/page/1",
+        "stemma://ACME_2022/page/9",
+        "stemma://ACME_2022",
+        "file:///etc/passwd",
+    ] {
+        assert!(
+            client
+                .exchange("resources/read", json!({ "uri": wrong }))
+                .await["error"]
+                .is_object(),
+            "{wrong}"
+        );
+    }
+    let prompts = client.ask("prompts/list", json!({})).await;
+    let names: Vec<&str> = prompts["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "filing_brief",
+            "risk_factor_changes",
+            "find_number",
+            "compare_companies",
+            "cited_answer"
+        ]
+    );
+    let brief = json!({ "name": "filing_brief", "arguments": { "document": "ACME_2022" } });
+    let brief = client.ask("prompts/get", brief).await;
+    assert!(
+        brief["messages"][0]["content"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("ACME_2022")
+    );
+}
