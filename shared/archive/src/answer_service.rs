@@ -1,7 +1,7 @@
-//! Who answers questions in words over a store: one librarian for each question, and answers that are being made.
+//! Generates answers in background tasks, and shares each with everyone who asks the same question meanwhile.
 //!
-//! Who asks what is being answered already hears the same answer from its beginning: a hundred people with one question are one call
-//! of the model. An answer is made to its end also where no one waits for it any more.
+//! A question that is already being answered joins that answer and receives its events from the first: a hundred callers
+//! with one question cost one generation. An answer is completed and stored even if all callers disconnect.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -24,13 +24,13 @@ use tokio::sync::watch;
 
 use crate::Archive;
 
-/// What answers may cost, whoever asks.
+/// Limits of all answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerSettings {
-    /// What one answer may cost at most: a caller may ask for less and is refused more. `nanodollars` 0: no limit of money.
+    /// Upper bounds for one answer. A request may set lower ones; higher ones are an error. `nanodollars` 0: no cost limit.
     pub limits: AnswerLimits,
-    /// Seconds in which an answer has to be made, also where no one waits for it any more; then what was begun ends.
+    /// Seconds after which generation is canceled.
     pub seconds: u64,
 }
 
@@ -43,7 +43,7 @@ impl Default for AnswerSettings {
     }
 }
 
-/// Answers questions from the collections of one store; with the model of each reader, or by search alone.
+/// Answers questions over the collections of one store: with the model of the archive, or by search alone.
 pub struct AnswerService {
     env: Env,
     blobs: Arc<dyn Blobs>,
@@ -52,31 +52,31 @@ pub struct AnswerService {
     agent_tools: AgentToolsFn,
 }
 
-/// What is kept of the answers of one collection.
+// The answers of one collection, stored and in progress.
 struct CollectionAnswers {
     store: AnswerStore,
     in_flight: Mutex<HashMap<String, Arc<EventLog>>>,
 }
 
-/// What is told of an answer that is being made: how many events, and whether it has ended.
+// The events of an answer in progress.
 struct EventLog {
     events: Mutex<Vec<AnswerEvent>>,
-    /// Events so far, and the end.
+    // Number of events so far, and the result.
     progress: watch::Sender<(usize, Option<Result<Answer, AnswerError>>)>,
 }
 
-/// Answers questions in words over what a reader reads.
+/// Creates an answerer for an archive.
 pub trait AnswererFactory: Send + Sync {
-    /// The answerer over this state of a collection.
+    /// An answerer over the documents of `archive`.
     fn answerer(&self, archive: &Arc<Archive>) -> Arc<dyn Answerer>;
 }
 
-/// Makes the tools with which an agent reads an archive while it answers one question, limited to one Item where the
+/// Creates the tools with which an agent reads an archive while it answers one question; limited to an Item if the
 /// question is.
 pub type AgentToolsFn = fn(Env, Arc<Archive>, Option<ItemRef>) -> Box<dyn ToolSet>;
 
 impl AnswerService {
-    /// Answers over `blobs`; nothing is read before someone asks.
+    /// Creates a service over `blobs`. Nothing is read before the first question.
     pub fn new(
         env: Env,
         blobs: Arc<dyn Blobs>,
@@ -93,33 +93,31 @@ impl AnswerService {
     }
 
     fn collection_answers(&self, collection: &Collection) -> Arc<CollectionAnswers> {
-        let mut shelves = lock(&self.collections);
-        Arc::clone(shelves.entry(collection.clone()).or_insert_with(|| {
-            let answers = AnswerStore::new(self.env.clone(), Arc::clone(&self.blobs), collection);
+        let mut collections = lock(&self.collections);
+        let answers = collections.entry(collection.clone()).or_insert_with(|| {
             Arc::new(CollectionAnswers {
-                store: answers,
+                store: AnswerStore::new(self.env.clone(), Arc::clone(&self.blobs), collection),
                 in_flight: Mutex::default(),
             })
-        }))
+        });
+        Arc::clone(answers)
     }
 }
 
 impl AnswererFactory for AnswerService {
     fn answerer(&self, archive: &Arc<Archive>) -> Arc<dyn Answerer> {
-        let env = self.env.clone();
-        let settings = self.settings;
         Arc::new(SnapshotAnswerer {
-            env,
+            env: self.env.clone(),
             archive: Arc::clone(archive),
             answers: self.collection_answers(&archive.collection),
-            settings,
+            settings: self.settings,
             agent_tools: self.agent_tools,
             id: OnceLock::new(),
         })
     }
 }
 
-/// Answers over one state of a collection.
+// Answers over one snapshot of a collection.
 struct SnapshotAnswerer {
     env: Env,
     archive: Arc<Archive>,
@@ -147,24 +145,22 @@ impl SnapshotAnswerer {
         }
     }
 
-    /// The answer that is being made to this question; begun, where none is.
+    // The answer in progress to this question; starts one if there is none.
     fn start_or_join(&self, id: &str, question: &AskRequest) -> Arc<EventLog> {
-        let mut making = lock(&self.answers.in_flight);
-        if let Some(log) = making.get(id) {
+        let mut in_flight = lock(&self.answers.in_flight);
+        if let Some(log) = in_flight.get(id) {
             return Arc::clone(log);
         }
         let log = Arc::new(EventLog {
             events: Mutex::default(),
             progress: watch::Sender::new((0, None)),
         });
-        making.insert(id.to_owned(), Arc::clone(&log));
-        let env = self.env.clone();
-        let settings = self.settings;
-        let over = Self {
-            env,
+        in_flight.insert(id.to_owned(), Arc::clone(&log));
+        let answerer = Self {
+            env: self.env.clone(),
             archive: Arc::clone(&self.archive),
             answers: Arc::clone(&self.answers),
-            settings,
+            settings: self.settings,
             agent_tools: self.agent_tools,
             id: OnceLock::new(),
         };
@@ -172,21 +168,22 @@ impl SnapshotAnswerer {
         let question = question.clone();
         let producer = Arc::clone(&log);
         let answering = async move {
-            let answered = AssertUnwindSafe(over.answer_with_timeout(&id, &question, &producer))
-                .catch_unwind()
-                .await;
+            let answered =
+                AssertUnwindSafe(answerer.answer_with_timeout(&id, &question, &producer))
+                    .catch_unwind()
+                    .await;
             let ended = answered.unwrap_or_else(|_| {
-                tracing::error!(id, "the making of an answer panicked");
+                tracing::error!(id, "answer generation panicked");
                 Err(AnswerError::Internal)
             });
-            lock(&over.answers.in_flight).remove(&id);
+            lock(&answerer.answers.in_flight).remove(&id);
             producer.progress.send_modify(|(_, end)| *end = Some(ended));
         };
         drop(self.env.spawn(answering)); // ends with the answer
         log
     }
 
-    /// The answer, or the end of its time: who asked may have gone, and an agent could go on for long.
+    // Generates the answer within the time limit: all callers may have disconnected, and an agent could run for long.
     async fn answer_with_timeout(
         &self,
         id: &str,
@@ -198,13 +195,13 @@ impl SnapshotAnswerer {
         match tokio::time::timeout(Duration::from_secs(seconds), generating).await {
             Ok(answered) => answered,
             Err(_) => {
-                let late = AnswerError::Timeout { seconds };
+                let timeout = AnswerError::Timeout { seconds };
                 let mut sink = log;
                 sink.send(AnswerEvent::Error {
-                    code: late.code().into(),
-                    message: late.to_string(),
+                    code: timeout.code().into(),
+                    message: timeout.to_string(),
                 });
-                Err(late)
+                Err(timeout)
             }
         }
     }
@@ -222,8 +219,8 @@ impl SnapshotAnswerer {
                 .answer_as(id, question, &mut sink)
                 .await;
         }
-        let inside = Arc::new(self.archive.restricted(&question.within, &question.filter));
-        let tools = (self.agent_tools)(self.env.clone(), inside, question.item.clone());
+        let in_scope = Arc::new(self.archive.restricted(&question.within, &question.filter));
+        let tools = (self.agent_tools)(self.env.clone(), in_scope, question.item.clone());
         self.cached_answerer(Some(tools.as_ref()))
             .answer_as(id, question, &mut sink)
             .await
@@ -231,7 +228,7 @@ impl SnapshotAnswerer {
 }
 
 impl EventLog {
-    /// Tells all of it from its beginning, and what comes, to its end.
+    // Sends all events from the first, and later ones as they come, until the end.
     async fn stream_to(&self, events: &mut dyn EventSink) -> Result<Answer, AnswerError> {
         let mut length = self.progress.subscribe();
         let mut sent = 0;
@@ -312,16 +309,17 @@ impl Answerer for SnapshotAnswerer {
 }
 
 impl SnapshotAnswerer {
-    /// Whether all documents that an answer quotes are there: what quotes a removed one is gone with it.
+    // Whether all documents that an answer quotes still exist. An answer that quotes a removed document is not returned.
     fn has_all_sources(&self, answer: &Answer) -> bool {
         let quoted = answer.citations.iter().map(|citation| &citation.doc_id);
-        let mut all = quoted.chain(answer.sections.iter().map(|section| &section.doc_id));
-        let listed = |doc: &String| {
-            doc.parse()
+        let mut sources = quoted.chain(answer.sections.iter().map(|section| &section.doc_id));
+        sources.all(|doc| {
+            let listed = doc
+                .parse()
                 .ok()
-                .and_then(|doc| self.archive.catalog().get(doc)?.entry())
-        };
-        all.all(|doc| listed(doc).is_some())
+                .and_then(|doc| self.archive.catalog().get(doc));
+            listed.is_some_and(|listed| listed.entry().is_some())
+        })
     }
 }
 

@@ -38,22 +38,21 @@ impl Collections {
         env: &Env,
         blobs: &Arc<dyn Blobs>,
         collections: Vec<Collection>,
-        meaning: &[(Collection, Arc<SemanticRouter>)],
+        semantic_routers: &[(Collection, Arc<SemanticRouter>)],
         cache: &Path,
         model: Option<&AnswerModel>,
         stop: &CancellationToken,
     ) -> Arc<Self> {
-        let caches = |collection: &Collection| {
-            let meaning = meaning
+        let caches = collections.iter().map(|collection| {
+            let router = semantic_routers
                 .iter()
-                .find(|(of, _)| of == collection)
-                .map(|(_, meaning)| Arc::clone(meaning));
-            CollectionCache::with_models(env.clone(), cache, blobs, collection, meaning, model)
-        };
-        let caches = collections
-            .iter()
-            .map(|collection| (collection.clone(), caches(collection)))
-            .collect();
+                .find(|(routed, _)| routed == collection)
+                .map(|(_, router)| Arc::clone(router));
+            let cache =
+                CollectionCache::with_models(env.clone(), cache, blobs, collection, router, model);
+            (collection.clone(), cache)
+        });
+        let caches = caches.collect();
         let wakes = collections
             .iter()
             .map(|collection| (collection.clone(), Notify::new()))

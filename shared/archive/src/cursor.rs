@@ -6,8 +6,21 @@ use crate::ApiError;
 
 /// Encodes a position. The cursor is valid only for requests with the same `key`.
 pub fn encode(key: &str, position: &str) -> String {
-    let text = format!("{}\n{position}", short_digest(key));
+    hex(&format!("{}\n{position}", short_digest(key)))
+}
+
+/// The bytes of a text in hexadecimal.
+pub fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The text of [`hex`]; `None` if it is none.
+pub fn hex_text(hex: &str) -> Option<String> {
+    let bytes = hex.as_bytes().chunks(2).map(|pair| match pair {
+        [high, low] => Some(hex_digit(*high)? * 16 + hex_digit(*low)?),
+        _ => None,
+    });
+    String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()
 }
 
 /// Decodes a position.
@@ -36,11 +49,7 @@ pub fn invalid() -> ApiError {
 }
 
 fn decode_position(cursor: &str, key: &str) -> Option<String> {
-    let bytes = cursor.as_bytes().chunks(2).map(|pair| match pair {
-        [high, low] => Some(hex_digit(*high)? * 16 + hex_digit(*low)?),
-        _ => None,
-    });
-    let text = String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()?;
+    let text = hex_text(cursor)?;
     let (digest, position) = text.split_once('\n')?;
     (digest == short_digest(key)).then(|| position.to_owned())
 }

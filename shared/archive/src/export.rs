@@ -152,15 +152,11 @@ fn safe_segment(segment: &str) -> String {
     if segment == "." || segment == ".." {
         return String::new();
     }
-    let reserved = |c: char| c.is_control() || matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*');
-    let safe: String = segment
-        .chars()
-        .map(|c| if reserved(c) { '_' } else { c })
-        .collect();
+    let safe = segment.replace(|c: char| c.is_control() || "<>:\"|?*".contains(c), "_");
     if safe.len() <= MAX_SEGMENT_BYTES {
         return safe;
     }
-    // The ending stays, so that two long names of one beginning differ as they did.
+    // The extension stays.
     let (stem, ending) = safe
         .rfind('.')
         .filter(|at| safe.len() - at <= 16)

@@ -239,7 +239,7 @@ impl Archive {
                 ..FileRow::new(FileEntryKind::Document, depth, name, path)
             });
         }
-        // Below the first level, axes would say the same again and again.
+        // Below the first level, axes would repeat.
         for axis in level.axes.into_iter().filter(|_| depth == 1) {
             let name = format!("@{}", axis.axis.as_str());
             rows.push(FileRow {
@@ -249,24 +249,23 @@ impl Archive {
         }
     }
 
-    /// What lies in each folder of a level; nothing below ranges of values.
+    // The contents of each folder of a level; value ranges are not opened.
     fn subfolders<'a>(
         &'a self,
         scope: &Scope,
         level: &FolderContents<'a>,
     ) -> Vec<(Scope, FolderContents<'a>)> {
         let Some(axis) = scope.values_of else {
-            let inside = |name: &str| {
-                let folder = [scope.folder.as_str(), name]
+            let scopes = level.folders.iter().map(|folder| {
+                let path = [scope.folder.as_str(), &folder.name]
                     .into_iter()
                     .filter(|part| !part.is_empty());
                 Scope {
-                    folder: folder.collect::<Vec<_>>().join("/"),
+                    folder: path.collect::<Vec<_>>().join("/"),
                     filters: scope.filters.clone(),
                     values_of: None,
                 }
-            };
-            let scopes = level.folders.iter().map(|folder| inside(&folder.name));
+            });
             return scopes
                 .map(|scope| (scope.clone(), self.folder_contents(&scope, false)))
                 .collect();
@@ -369,18 +368,16 @@ impl<'a> DocumentFolder<'a> {
                 }
                 Ok((FileEntryKind::Items, format!("{}/@item", self.path), rows))
             }
-            Some(DocumentPart::Pages) => {
-                let path = |page: usize| format!("{}/@page/{page}", self.path);
-                Ok((
-                    FileEntryKind::Pages,
-                    format!("{}/@page", self.path),
-                    (1..=self.pages())
-                        .map(|page: usize| {
-                            FileRow::new(FileEntryKind::Page, 1, page.to_string(), path(page))
-                        })
-                        .collect(),
-                ))
-            }
+            Some(DocumentPart::Pages) => Ok((
+                FileEntryKind::Pages,
+                format!("{}/@page", self.path),
+                (1..=self.pages())
+                    .map(|page: usize| {
+                        let path = format!("{}/@page/{page}", self.path);
+                        FileRow::new(FileEntryKind::Page, 1, page.to_string(), path)
+                    })
+                    .collect(),
+            )),
             Some(DocumentPart::Fragment(part @ Fragment::Pages(_))) => {
                 let pages = part.to_string();
                 Ok((

@@ -206,10 +206,8 @@ impl Archive {
         })?;
         let (documents, fragment) = match self.locate(scope) {
             Ok((listed, fragment)) => (vec![listed], fragment),
-            Err(refusal) if refusal.code == "locator.folder" => {
-                (self.documents_in_scope(scope)?, None)
-            }
-            Err(refusal) => return Err(refusal),
+            Err(error) if error.code == "locator.folder" => (self.documents_in_scope(scope)?, None),
+            Err(error) => return Err(error),
         };
         let limit = options.limit.clamp(1, MAX_HITS);
         let mut view = GrepResponse {

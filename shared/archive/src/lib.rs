@@ -1,10 +1,9 @@
-//! The read facade: every question that published trees can answer, with one request, response and error type for all
-//! surfaces.
+//! The read facade: one request, response and error type per operation, for all surfaces.
 //!
-//! An [`Archive`] is a collection opened for reading at one state of its catalog. Its methods take typed requests, resolve
-//! scopes and filters, and return plain structs that serialize to the documented JSON (snake_case, physical and printed
-//! page numbers where they differ, ids, locators that can be pasted back). [`AnswerService`] answers questions in words.
-//! [`collections::Collections`] keeps archives current for as long as a server runs.
+//! An [`Archive`] is a collection opened for reading at one state of its catalog. Requests such as [`SearchRequest`] are the JSON
+//! of the HTTP routes. The archive resolves the names in them (scopes, filters, strategies, cursors), and nothing else
+//! does. Responses serialize to the documented JSON. [`AnswerService`] answers questions with a model.
+//! [`collections::Collections`] keeps archives current while a server runs.
 //!
 //! This crate reads blobs and nothing else: no queue, no ledger. It never guesses: a name that fits two documents, an Item
 //! that occurs twice or a page past the end is an [`ApiError`] that says what to ask for instead.

@@ -243,11 +243,14 @@ impl Archive {
             ..scope.clone()
         }
         .path();
-        // Dates of filing are narrowed from year to month, not again.
-        let narrowed = |axis: &FacetField| {
-            *axis == FacetField::Filed && scope.filters.iter().any(|(on, _)| on == axis)
-        };
-        let open = FacetField::ALL.into_iter().filter(|axis| !narrowed(axis));
+        // Filing dates are narrowed from year to month, and no further.
+        let is_filed_narrowed = scope
+            .filters
+            .iter()
+            .any(|(axis, _)| *axis == FacetField::Filed);
+        let open = FacetField::ALL
+            .into_iter()
+            .filter(|axis| *axis != FacetField::Filed || !is_filed_narrowed);
         open.map(|axis: FacetField| {
             let values = scope.values(axis, &self.catalog).len();
             let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.as_str());

@@ -168,16 +168,10 @@ pub(crate) fn finish_reason(answer: &Answer) -> &'static str {
 
 // Absolute under the name by which the client called the server; a path if that is unknown.
 pub(crate) fn address(parts: &Parts, url: &str) -> String {
-    let text = |name: &str| {
-        parts
-            .headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    let scheme = text("x-forwarded-proto")
+    let scheme = header_text(parts, "x-forwarded-proto")
         .filter(|scheme| matches!(*scheme, "http" | "https"))
         .unwrap_or("http");
-    match text(header::HOST.as_str()).filter(|host: &&str| {
+    match header_text(parts, header::HOST.as_str()).filter(|host: &&str| {
         !host.is_empty()
             && host
                 .bytes()
@@ -186,6 +180,10 @@ pub(crate) fn address(parts: &Parts, url: &str) -> String {
         Some(host) if url.starts_with('/') => format!("{scheme}://{host}{url}"),
         _ => url.to_owned(),
     }
+}
+
+fn header_text<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
+    parts.headers.get(name)?.to_str().ok()
 }
 
 /// Token usage in OpenAI's format.

@@ -80,15 +80,15 @@ pub(crate) struct FacetValue {
 pub(crate) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
     let limit = request.limit()?;
     let cursor = request.parameters.text("cursor");
-    let choice = DocumentSelection::from_request(&mut request)?;
+    let selection = DocumentSelection::from_request(&mut request)?;
     request.parameters.reject_unknown()?;
     let after = cursor
-        .map(|text| cursor::decode(&text, &choice.cursor_key))
+        .map(|text| cursor::decode(&text, &selection.cursor_key))
         .transpose()?;
     let after = after
         .map(|place| cursor_position(&place).ok_or_else(cursor::invalid))
         .transpose()?;
-    let selected = choice.documents(&request)?;
+    let selected = selection.documents(&request)?;
     let mut rest = selected.iter().filter(|listed: &&&CatalogDocument| {
         after.as_ref().is_none_or(|(doc, path)| {
             (listed.version().path.as_str(), listed.doc()) > (path.as_str(), *doc)
@@ -96,8 +96,10 @@ pub(crate) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
     });
     let page: Vec<&CatalogDocument> = rest.by_ref().take(limit).copied().collect();
     let last = page.last().filter(|_| rest.next().is_some());
-    let place = |last: &&CatalogDocument| format!("{}\n{}", last.doc(), last.version().path);
-    let next_cursor = last.map(|last| cursor::encode(&choice.cursor_key, &place(last)));
+    let next_cursor = last.map(|last| {
+        let position = format!("{}\n{}", last.doc(), last.version().path);
+        cursor::encode(&selection.cursor_key, &position)
+    });
     let items = page.into_iter().map(DocumentInfo::from_catalog).collect();
     json(DocumentList {
         items,
@@ -125,7 +127,7 @@ pub(crate) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
 pub(crate) async fn facets(mut request: ArchiveRequest) -> HandlerResult {
     let limit = request.limit()?;
     let fields = request.parameters.text("fields").unwrap_or_default();
-    let choice = DocumentSelection::from_request(&mut request)?;
+    let selection = DocumentSelection::from_request(&mut request)?;
     request.parameters.reject_unknown()?;
     let axes: Option<Vec<FacetField>> = fields
         .split(',')
@@ -137,7 +139,7 @@ pub(crate) async fn facets(mut request: ArchiveRequest) -> HandlerResult {
     };
     axes.sort_unstable();
     axes.dedup();
-    let documents = choice.documents(&request)?;
+    let documents = selection.documents(&request)?;
     let facets = axes
         .into_iter()
         .map(|axis| facet(axis, &documents, limit))
@@ -215,7 +217,7 @@ impl DocumentSelection {
         request: &'a ArchiveRequest,
     ) -> Result<Vec<&'a CatalogDocument>, ApiError> {
         let selected = match request.archive.documents_in_scope(&self.scope) {
-            Err(refusal) if refusal.is_not_found() && self.scope.contains("/@") => Vec::new(), // no document has that value
+            Err(error) if error.is_not_found() && self.scope.contains("/@") => Vec::new(), // no document has that value
             selected => selected?,
         };
         Ok(selected
@@ -228,23 +230,21 @@ impl DocumentSelection {
 
     // All words must occur in the name, path, issuer, form or description.
     fn matches_words(&self, listed: &CatalogDocument) -> bool {
-        let about = || {
-            let described = listed
-                .entry()
-                .and_then(|entry| entry.description.as_deref());
-            let facts = [FacetField::Company, FacetField::Form, FacetField::Ticker]
-                .into_iter()
-                .flat_map(|axis| axis.values(listed));
-            let searchable = [listed.version().path.as_str()]
-                .into_iter()
-                .chain(described)
-                .chain(facts);
-            searchable.collect::<Vec<_>>().join("\n").to_lowercase()
-        };
-        self.words.is_empty() || {
-            let about = about();
-            self.words.iter().all(|word| about.contains(word.as_str()))
+        if self.words.is_empty() {
+            return true;
         }
+        let description = listed
+            .entry()
+            .and_then(|entry| entry.description.as_deref());
+        let facts = [FacetField::Company, FacetField::Form, FacetField::Ticker]
+            .into_iter()
+            .flat_map(|axis| axis.values(listed));
+        let texts = [listed.version().path.as_str()]
+            .into_iter()
+            .chain(description)
+            .chain(facts);
+        let text = texts.collect::<Vec<_>>().join("\n").to_lowercase();
+        self.words.iter().all(|word| text.contains(word.as_str()))
     }
 }
 

@@ -63,18 +63,16 @@ fn resolve_model(
         return Ok((archive, Vec::new()));
     }
     // Folders and axes are paths of the file-system view; documents can also be named.
-    let unknown = || {
-        let detail = format!(
-            "there is no model `{}`",
-            model.chars().take(80).collect::<String>()
-        );
-        Problem::new(404, "model_not_found", detail).with_next("GET /v1/models")
-    };
     let paths = [format!("/{scope}"), scope.to_owned()];
     let scope_path = paths
         .into_iter()
         .find(|path| archive.documents_in_scope(path).is_ok());
-    Ok((archive, vec![scope_path.ok_or_else(unknown)?]))
+    let scope_path = scope_path.ok_or_else(|| {
+        let name: String = model.chars().take(80).collect();
+        let detail = format!("there is no model `{name}`");
+        Problem::new(404, "model_not_found", detail).with_next("GET /v1/models")
+    })?;
+    Ok((archive, vec![scope_path]))
 }
 
 // Chat completions nest the citation, responses do not. The title repeats the verification status, because clients may

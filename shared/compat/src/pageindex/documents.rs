@@ -90,14 +90,10 @@ pub(crate) struct PageIndexDocumentList {
     ),
     responses((status = 200, body = PageIndexDocumentContent)))]
 pub(crate) async fn document(mut request: ArchiveRequest) -> HandlerResult {
-    let parameter = |request: &mut ArchiveRequest, name: &str| {
-        request
-            .parameters
-            .text(name)
-            .map(|text| text.to_lowercase())
-    };
-    let what = parameter(&mut request, "type");
-    let format = parameter(&mut request, "format");
+    let [what, format] = ["type", "format"].map(|name| {
+        let text = request.parameters.text(name);
+        text.map(|text| text.to_lowercase())
+    });
     let summaries = bool_parameter(&mut request, "summary", false)?;
     let texts = bool_parameter(&mut request, "include_text", true)?;
     let kind = match (

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_archive::archive::no_text;
-use stemma_archive::{ApiError, SearchHit, SearchRequest};
+use stemma_archive::{ApiError, SearchHit, SearchRequest, cursor};
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_gateway::auth::CollectionScope;
 use stemma_gateway::body::parse_body;
@@ -109,9 +109,12 @@ pub(crate) async fn submit(
     responses((status = 200, body = RetrievalResponse)))]
 pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
     let id = request.segment("retrieval");
-    let unknown = || Problem::new(404, "pageindex.no_retrieval", "there is no such retrieval");
-    let RetrievalId { doc, query } = decode_id(id).ok_or_else(unknown)?;
-    let listed = request.archive.catalog().get(doc).ok_or_else(unknown)?;
+    let RetrievalId { doc, query } = decode_id(id).ok_or_else(unknown_retrieval)?;
+    let listed = request
+        .archive
+        .catalog()
+        .get(doc)
+        .ok_or_else(unknown_retrieval)?;
     if listed.entry().is_none() {
         let status = stemma_archive::pageindex_fields::status(listed.state);
         let retrieval_id = id.to_owned();
@@ -166,49 +169,47 @@ pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
     .await
 }
 
+fn unknown_retrieval() -> Problem {
+    Problem::new(404, "pageindex.no_retrieval", "there is no such retrieval")
+}
+
 // The text of the best pages, or an excerpt if the section has no pages.
 fn node(hit: &SearchHit, packed: &stemma_extract::EncodedSource) -> Value {
-    let page = |number: u32| {
-        let number = PageNo::new(number)?;
-        let text = packed
-            .pages(PageSpan::between(number, number))
-            .ok()?
-            .first()?
-            .text();
-        // SDK versions use either name.
-        Some(json!({ "page_index": number, "physical_index": number, "relevant_content": text }))
-    };
-    let pages: Vec<Value> = hit
+    let mut contents: Vec<Value> = hit
         .best_pages
         .iter()
         .take(PAGES)
-        .filter_map(|best| page(best.page))
+        .filter_map(|best| page_content(packed, best.page))
         .collect();
-    let excerpt = || vec![json!({ "relevant_content": hit.excerpt.text })];
+    if contents.is_empty() {
+        contents.push(json!({ "relevant_content": hit.excerpt.text }));
+    }
     json!({
         "title": hit.path.last(),
         "node_id": hit.section_id,
         "path": hit.path,
         "score": hit.score,
-        "relevant_contents": if pages.is_empty() { excerpt() } else { pages },
+        "relevant_contents": contents,
     })
+}
+
+fn page_content(packed: &stemma_extract::EncodedSource, number: u32) -> Option<Value> {
+    let number = PageNo::new(number)?;
+    let pages = packed.pages(PageSpan::between(number, number)).ok()?;
+    let text = pages.first()?.text();
+    // SDK versions use either name.
+    Some(json!({ "page_index": number, "physical_index": number, "relevant_content": text }))
 }
 
 // The question and a checksum that detects truncated ids.
 fn encode_id(retrieval: &RetrievalId) -> String {
     let text = serde_json::to_string(retrieval).unwrap_or_default();
-    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("rt-{}{hex}", digest(&text))
+    format!("rt-{}{}", digest(&text), cursor::hex(&text))
 }
 
 fn decode_id(id: &str) -> Option<RetrievalId> {
     let (expected_digest, hex) = id.strip_prefix("rt-")?.split_at_checked(8)?;
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let pairs = hex.as_bytes().chunks(2).map(|pair| match pair {
-        [high, low] => Some(digit(*high)? * 16 + digit(*low)?),
-        _ => None,
-    });
-    let text = String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()?;
+    let text = cursor::hex_text(hex)?;
     if digest(&text) == expected_digest {
         serde_json::from_str(&text).ok()
     } else {

@@ -206,22 +206,22 @@ fn upload_path(folder: &str, name: &str) -> Option<String> {
 }
 
 fn parse_metadata(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
-    let wrong = || {
+    let object = serde_json::from_str::<Map<String, Value>>(metadata).ok();
+    let texts = object.and_then(|object| {
+        let texts = object.into_iter().map(|(name, value)| match value {
+            Value::String(text) => Some((name, text)),
+            value @ (Value::Number(_) | Value::Bool(_)) => Some((name, value.to_string())),
+            _ => None,
+        });
+        texts.collect()
+    });
+    texts.ok_or_else(|| {
         Problem::parameter(
             422,
             "metadata",
             "metadata is a JSON object of texts, numbers and booleans",
         )
-    };
-    let object: Map<String, Value> = serde_json::from_str(metadata).map_err(|_| wrong())?;
-    object
-        .into_iter()
-        .map(|(name, value)| match value {
-            Value::String(text) => Ok((name, text)),
-            value @ (Value::Number(_) | Value::Bool(_)) => Ok((name, value.to_string())),
-            _ => Err(wrong()),
-        })
-        .collect()
+    })
 }
 
 #[cfg(test)]
