@@ -59,20 +59,15 @@ impl Flow for FilingFlow {
     }
 
     async fn claim(
-        env: &Env,
         ports: &Ports,
         job: &JobManifest,
         entry: &JobEntry,
     ) -> Result<ClaimOutcome, PortError> {
-        versions::claim_version(env, ports, job, entry).await
+        versions::claim_version(ports, job, entry).await
     }
 
-    async fn run_outcome(
-        env: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-    ) -> Result<Option<RunOutcome>, PortError> {
-        versions::run_outcome(env, ports, run).await
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
+        versions::run_outcome(ports, run).await
     }
 }
 

@@ -186,7 +186,7 @@ impl Submitter<'_> {
             ..submission
         };
         self.submitting
-            .push(self.env, self.ports.blobs.as_ref(), job_entry(&submission)?)
+            .push(&self.ports.blobs, job_entry(&submission)?)
             .await?;
         if self.submitting.entries().is_multiple_of(PROGRESS_EVERY) {
             self.context.output.note(&format!(
@@ -284,7 +284,7 @@ async fn submission(
     let source = Digest::from_content(&bytes);
     let size_bytes = bytes.len() as u64;
     if upload {
-        store_source(env, ports.blobs.as_ref(), collection, source, bytes).await?;
+        store_source(&ports.blobs, collection, source, bytes).await?;
     }
     let uri = file_uri(&input.absolute_path);
     Ok(Ok(Submission {
