@@ -410,7 +410,7 @@ async fn replayed_dead_letter_is_requested_again() {
         let worker = cluster.worker(&format!("worker-{life}"), 4);
         cluster.env.sleep(Duration::from_secs(90)).await;
         worker.abort();
-        if dead_letter::count(blobs.as_ref()).await.unwrap() > 0 {
+        if dead_letter::count(&blobs).await.unwrap() > 0 {
             break;
         }
     }
@@ -419,10 +419,7 @@ async fn replayed_dead_letter_is_requested_again() {
     while run_count("lasts until repaired").is_none() {
         cluster.env.sleep(Duration::from_secs(1)).await;
     }
-    let letter = dead_letter::list(blobs.as_ref(), 10)
-        .await
-        .unwrap()
-        .remove(0);
+    let letter = dead_letter::list(&blobs, 10).await.unwrap().remove(0);
     cluster.counter.recovered.store(true, Ordering::SeqCst);
     let replayed = dead_letter::replay(&cluster.ports, &letter).await.unwrap();
     assert_eq!(
@@ -442,7 +439,7 @@ async fn replayed_dead_letter_is_requested_again() {
         run_count("kills until repaired"),
         before.map(|runs| runs + 1)
     );
-    assert_eq!(dead_letter::count(blobs.as_ref()).await.unwrap(), 0);
+    assert_eq!(dead_letter::count(&blobs).await.unwrap(), 0);
 }
 
 #[tokio::test(start_paused = true)]

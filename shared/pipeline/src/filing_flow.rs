@@ -6,7 +6,7 @@ use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest}
 use stemma_engine::message::RunOutcome;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_engine::{Env, FailureRecord, PortError, Ports, RunHeader, TaskKey};
+use stemma_engine::{FailureRecord, PortError, Ports, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;

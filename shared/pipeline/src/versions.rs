@@ -11,7 +11,7 @@ use stemma_engine::key::run_failure_key;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::s3::ObjectMeta;
 use stemma_engine::{
-    Env, Failure, PortError, Ports, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact,
+    Failure, PortError, Ports, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact,
 };
 
 use crate::FilingFlow;
@@ -404,6 +404,8 @@ fn run_header(
 mod tests {
     use stemma_engine::flow::JobOptions;
     use stemma_engine::{JobId, Priority};
+
+    use stemma_engine::Env;
 
     use super::*;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::{ClaimOutcome, Flow};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::{FailureRecord, RunHeader, jobs};

@@ -1,5 +1,7 @@
 //! `stemma rm`: removes documents from the collection.
 
+use std::sync::Arc;
+
 use stemma_archive::Archive;
 use stemma_engine::Env;
 

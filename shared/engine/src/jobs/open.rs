@@ -266,6 +266,7 @@ impl OpenJob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blobs::Blobs;
     use crate::jobs::JobOptions;
     use crate::key::Priority;
     use crate::ports::Ports;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
+use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
@@ -15,7 +15,7 @@ use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest}
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
-use stemma_engine::ledger::{RedisLedger, ScheduledItem};
+use stemma_engine::ledger::{Ledger, RedisLedger, ScheduledItem};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
@@ -181,7 +181,7 @@ impl RedisCluster {
         );
         let consumer = Consumer {
             env: cluster.env.clone(),
-            queue: Arc::clone(&cluster.ports.queue),
+            queue: cluster.ports.queue.clone(),
             name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
             concurrency: 4,
             grace: Duration::from_secs(1),

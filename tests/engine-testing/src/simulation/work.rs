@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
-use stemma_engine::env::Env;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::key::{

@@ -230,20 +230,18 @@ impl Submitter<'_> {
             ));
         }
         let mut stated = sidecars(&discovery)?;
-        let env = self.env.clone();
         let ports = self.ports.clone();
         let collection = self.collection.clone();
         let max_bytes = self.max_bytes;
         let upload = self.upload;
         let files = stream::iter(discovery.files).map(|input| {
             let facts = stated.remove(&input.absolute_path).unwrap_or_default();
-            let env = env.clone();
             let ports = ports.clone();
             let collection = collection.clone();
             async move {
                 (
                     input.relative_path.clone(),
-                    submission(&env, &ports, &collection, input, facts, max_bytes, upload).await,
+                    submission(&ports, &collection, input, facts, max_bytes, upload).await,
                 )
             }
         });
@@ -266,7 +264,6 @@ impl Submitter<'_> {
 // Reads a file once, for its digest and, with `upload`, to copy it to the store. The inner error is a file that
 // cannot be read.
 async fn submission(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     input: DiscoveredFile,
