@@ -48,7 +48,7 @@ pub async fn run_reindex(
     stop: CancellationToken,
 ) {
     let env = reindex.env.clone();
-    let queue = Arc::clone(&reindex.ports.queue);
+    let queue = reindex.ports.queue.clone();
     let name = QueueName::Reindex;
     let concurrency = REINDEX_CONCURRENCY;
     let grace = REINDEX_GRACE;
@@ -83,12 +83,12 @@ pub async fn start_job(
     ports: &Ports,
     order: SubmitRequest<'_>,
 ) -> Result<JobStart, PortError> {
-    let blobs = ports.blobs.as_ref();
-    let settings = settings::freeze::<FilingFlow>(env, blobs, order.settings).await?;
+    let blobs = &ports.blobs;
+    let settings = settings::freeze::<FilingFlow>(blobs, order.settings).await?;
     let fresh = job_id(env);
     let collection = order.collection.to_string();
     let job = match &order.terms.name {
-        Some(name) => jobs::job_for_name(env, blobs, &collection, name, Some(&fresh))
+        Some(name) => jobs::job_for_name(blobs, &collection, name, Some(&fresh))
             .await?
             .unwrap_or(fresh),
         None => fresh,
@@ -122,9 +122,7 @@ pub async fn submit(
         JobStart::Existing(manifest) => Ok(manifest),
         JobStart::New(mut submitting) => {
             for document in documents {
-                submitting
-                    .push(env, ports.blobs.as_ref(), job_entry(document)?)
-                    .await?;
+                submitting.push(&ports.blobs, job_entry(document)?).await?;
             }
             submitting.finish(env, ports).await
         }

@@ -72,10 +72,7 @@ impl Context {
         env: &Env,
         command: &str,
     ) -> Result<WritableStore, CommandError> {
-        Ok(
-            WritableStore::open(&self.store, &self.config()?.servers, command, env.now_ms())
-                .await?,
-        )
+        Ok(WritableStore::open(&self.store, &self.config()?.servers, command, env).await?)
     }
 
     /// Whether to do `action` (`remove 3 documents`): asks on a terminal; elsewhere `--yes` is required.

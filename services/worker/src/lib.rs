@@ -45,7 +45,7 @@ pub async fn run(
     ));
     let consume = |lane, class, concurrency| {
         let env = env.clone();
-        let queue = Arc::clone(&ports.queue);
+        let queue = ports.queue.clone();
         let name = QueueName::Lane(lane, class);
         Consumer {
             env,

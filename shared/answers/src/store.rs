@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, Digest, DocId, TreeObject, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::env::Millis;
-use stemma_engine::port_error::with_retry;
+use stemma_engine::port_retry::with_retry;
 use stemma_engine::{Env, PortError};
 
 use super::answer::{Answer, GenerationUsage};

@@ -170,12 +170,13 @@ impl BackendConfig {
         )
         .await?;
         let broker = Arc::new(broker);
-        let ports = Ports {
-            queue: Arc::clone(&broker) as Arc<dyn Queue>,
-            ledger: Arc::new(RedisLedger::new(redis.clone())),
+        let ports = Ports::new(
+            env,
+            Arc::clone(&broker) as Arc<dyn Queue>,
+            Arc::new(RedisLedger::new(redis.clone())),
             blobs,
-            limiter: Arc::new(RedisLimiter::new(redis.clone(), env.clone())),
-        };
+            Arc::new(RedisLimiter::new(redis.clone(), env.clone())),
+        );
         Ok(Cluster {
             ports,
             broker,

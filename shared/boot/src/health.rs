@@ -98,19 +98,20 @@ impl Health {
         };
         let checks = vec![
             check("queue", |_, ports| {
-                Box::pin(async move { ports.queue.depth(QueueName::Dead).await.map(drop) })
+                Box::pin(async move { ports.queue.raw().depth(QueueName::Dead).await.map(drop) })
             }),
             check("ledger", |env, ports| {
                 Box::pin(async move {
                     ports
                         .ledger
+                        .raw()
                         .status_records(StatusTopic::Processes, env.now_ms())
                         .await
                         .map(drop)
                 })
             }),
             check("blobs", |_, ports| {
-                Box::pin(async move { ports.blobs.size("layout").await.map(drop) })
+                Box::pin(async move { ports.blobs.raw().size("layout").await.map(drop) })
             }),
         ];
         Self::new(env, presence, checks)
@@ -337,7 +338,7 @@ mod tests {
             ["queue", "ledger", "blobs"],
             "not connected yet"
         );
-        drop(ports.set(Ports::memory()));
+        drop(ports.set(Ports::memory(&env)));
         health.run_checks().await;
         assert_eq!(
             health.readiness(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, FolderBlobs};
-use stemma_engine::{PortError, Ports};
+use stemma_engine::{Env, PortError, Ports};
 
 use crate::backends::BackendConfig;
 use crate::location::Location;
@@ -95,7 +95,7 @@ impl Store {
 }
 
 impl WritableStore {
-    /// Opens a store for writing and creates it if needed. `command` and `now_ms` are recorded in the lock.
+    /// Opens a store for writing and creates it if needed. `command` and the time are recorded in the lock.
     ///
     /// # Errors
     /// [`StoreError`] when another process is writing to it, or the file system refuses.
@@ -103,20 +103,20 @@ impl WritableStore {
         location: &Location,
         servers: &BackendConfig,
         command: &str,
-        now_ms: u64,
+        env: &Env,
     ) -> Result<Self, StoreError> {
         match location {
-            Location::Folder(path) => Self::open_folder(path, command, now_ms),
+            Location::Folder(path) => Self::open_folder(path, command, env),
             Location::Bucket { bucket, prefix } => {
-                let ports = Ports::embedded(servers.bucket(bucket, prefix).await?);
+                let ports = Ports::embedded(env, servers.bucket(bucket, prefix).await?);
                 Ok(Self { ports, _lock: None })
             }
         }
     }
 
-    fn open_folder(path: &Path, command: &str, now_ms: u64) -> Result<Self, StoreError> {
+    fn open_folder(path: &Path, command: &str, env: &Env) -> Result<Self, StoreError> {
         fs::create_dir_all(path).map_err(io_error(path))?;
-        let lock = acquire_lock(path, command, now_ms)?;
+        let lock = acquire_lock(path, command, env.now_ms())?;
         check_layout(path)?;
         let layout = path.join("layout");
         if !layout.exists() {
@@ -125,7 +125,7 @@ impl WritableStore {
         let blobs = FolderBlobs::open(path).map_err(io_error(path))?;
         blobs.remove_temp_files().map_err(io_error(path))?;
         Ok(Self {
-            ports: Ports::embedded(Arc::new(blobs)),
+            ports: Ports::embedded(env, Arc::new(blobs)),
             _lock: Some(lock),
         })
     }
@@ -210,16 +210,12 @@ mod tests {
         Store::open(&Location::Folder(folder.into()), &BackendConfig::default()).await
     }
 
-    async fn open_for_write(
-        folder: &Path,
-        command: &str,
-        now_ms: u64,
-    ) -> Result<WritableStore, StoreError> {
+    async fn open_for_write(folder: &Path, command: &str) -> Result<WritableStore, StoreError> {
         WritableStore::open(
             &Location::Folder(folder.into()),
             &BackendConfig::default(),
             command,
-            now_ms,
+            &Env::system(),
         )
         .await
     }
@@ -231,8 +227,8 @@ mod tests {
             open_for_read(folder.path()).await,
             Err(StoreError::Missing(_))
         ));
-        let writer = open_for_write(folder.path(), "ingest", 5).await.unwrap();
-        match open_for_write(folder.path(), "rm", 6).await {
+        let writer = open_for_write(folder.path(), "ingest").await.unwrap();
+        match open_for_write(folder.path(), "rm").await {
             Err(StoreError::Locked { holder, .. }) => {
                 assert_eq!(
                     (holder.pid, holder.command.as_str()),
@@ -245,20 +241,20 @@ mod tests {
         assert_eq!(reader.writer().unwrap().command, "ingest");
         drop(writer);
         assert_eq!(reader.writer(), None);
-        open_for_write(folder.path(), "rm", 7).await.unwrap();
+        open_for_write(folder.path(), "rm").await.unwrap();
     }
 
     #[tokio::test]
     async fn newer_layout_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
-        drop(open_for_write(folder.path(), "ingest", 5).await.unwrap());
+        drop(open_for_write(folder.path(), "ingest").await.unwrap());
         fs::write(folder.path().join("layout"), "2\n").unwrap();
         assert!(matches!(
             open_for_read(folder.path()).await,
             Err(StoreError::NewerLayout { layout: 2, .. })
         ));
         assert!(matches!(
-            open_for_write(folder.path(), "x", 0).await,
+            open_for_write(folder.path(), "x").await,
             Err(StoreError::NewerLayout { .. })
         ));
     }

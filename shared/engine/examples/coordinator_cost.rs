@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::{Coordinator, CoordinatorEvent};
 use stemma_engine::executor::TaskExecutor;
@@ -23,7 +24,7 @@ use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
-use stemma_engine::{Env, PortError, Ports, jobs, settings};
+use stemma_engine::{Env, PortError, Ports, Retrying, jobs, settings};
 use tokio_util::sync::CancellationToken;
 
 const PAGES: u64 = 5_000;
@@ -158,7 +159,6 @@ impl Flow for CostWork {
     }
 
     async fn claim(
-        _: &Env,
         ports: &Ports,
         job: &JobManifest,
         entry: &JobEntry,
@@ -182,11 +182,7 @@ impl Flow for CostWork {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(
-        _: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-    ) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
         Ok(ports
             .blobs
             .size(&format!("{}/tree", run.at.scope))
@@ -211,7 +207,7 @@ fn peak_mb() -> f64 {
 }
 
 /// The ports, with a separate connection to Redis if one is configured.
-fn connect(ports: Ports) -> Result<Ports, PortError> {
+fn connect(env: &Env, ports: Ports) -> Result<Ports, PortError> {
     let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else {
         return Ok(ports);
     };
@@ -220,7 +216,10 @@ fn connect(ports: Ports) -> Result<Ports, PortError> {
         ..RedisSettings::new(url.into())
     };
     Ok(Ports {
-        ledger: Arc::new(RedisLedger::new(RedisClient::open(&settings)?)),
+        ledger: Retrying::new(
+            env,
+            Arc::new(RedisLedger::new(RedisClient::open(&settings)?)),
+        ),
         ..ports
     })
 }
@@ -240,7 +239,7 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
     let env = Env::system();
     let presence = HeartbeatReporter::new(&env, "coordinator", "coordinator");
     runtime.block_on(async {
-        let ports = connect(ports).map_err(std::io::Error::other)?;
+        let ports = connect(&env, ports).map_err(std::io::Error::other)?;
         Coordinator::<CostWork>::new(env, ports, 10, Arc::new(observer), presence)
             .run(stop)
             .await;
@@ -255,7 +254,7 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let env = Env::system();
-    let ports = Ports::memory();
+    let ports = Ports::memory(&env);
     let stop = CancellationToken::new();
     let before_mb = peak_mb();
     let latency = std::env::args()
@@ -265,7 +264,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let theirs = ports.clone();
     let ends = stop.clone();
     let coordinator = std::thread::spawn(move || coordinate(theirs, ends));
-    let ports = connect(ports)?;
+    let ports = connect(&env, ports)?;
     let registry = StageRegistry::default()
         .with_stage::<CheckPage>()
         .with_stage::<PublishTotal>();
@@ -280,7 +279,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ));
     for lane in [Lane::Llm, Lane::Publish] {
         let name = QueueName::Lane(lane, Priority::Bulk);
-        let queue = Arc::clone(&ports.queue);
+        let queue = ports.queue.clone();
         let world = env.clone();
         let presence = Arc::clone(&presence);
         let grace = Duration::from_secs(1);
@@ -301,8 +300,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let manifest = JobManifest {
         job: JobId("cost".into()),
         collection: "cost".into(),
-        settings: settings::freeze::<CostWork>(&env, ports.blobs.as_ref(), &"settings".into())
-            .await?,
+        settings: settings::freeze::<CostWork>(&ports.blobs, &"settings".into()).await?,
         class: Priority::Bulk,
         entries: 1,
         submitted_ms: env.now_ms(),
@@ -318,10 +316,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }],
     )
     .await?;
-    while jobs::report(ports.blobs.as_ref(), &manifest.job)
-        .await?
-        .is_none()
-    {
+    while jobs::report(&ports.blobs, &manifest.job).await?.is_none() {
         env.sleep(Duration::from_millis(50)).await;
     }
     let took = started.elapsed();

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::env::Env;
 use crate::heartbeat::HeartbeatReporter;
 use crate::metrics::InFlightMessage;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
+use crate::ports::Retrying;
 use crate::queue::{Delivery, Message, Queue, QueueName, RetryDelay, Subscription};
 
 /// What happens to a message after it was handled.
@@ -47,7 +48,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Consumer {
     pub env: Env,
-    pub queue: Arc<dyn Queue>,
+    pub queue: Retrying<dyn Queue>,
     pub name: QueueName,
     /// Messages handled concurrently; also the prefetch.
     pub concurrency: u16,
@@ -69,7 +70,7 @@ impl Consumer {
             let subscribed = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                subscribed = self.queue.subscribe(self.name, self.concurrency) => subscribed,
+                subscribed = self.queue.raw().subscribe(self.name, self.concurrency) => subscribed,
             };
             match subscribed {
                 Ok(mut subscription) => {
@@ -167,12 +168,7 @@ impl Consumer {
             Disposition::Retry { delay, attempts } => {
                 self.publish_retry(message, delay, attempts).await
             }
-            Disposition::DeadLetter => {
-                with_retry(&self.env, || {
-                    self.queue.publish(QueueName::Dead, vec![message.clone()])
-                })
-                .await
-            }
+            Disposition::DeadLetter => self.queue.publish(QueueName::Dead, vec![message]).await,
         };
         let ack_result = match settled {
             Ok(()) => receipt.ack().await,
@@ -201,10 +197,7 @@ impl Consumer {
             attempts,
             ..message
         };
-        with_retry(&self.env, || {
-            self.queue.publish_later(self.name, message.clone(), delay)
-        })
-        .await
+        self.queue.publish_later(self.name, message, delay).await
     }
 }
 

@@ -9,17 +9,17 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact;
-use crate::blobs::{Blobs, list_all};
+use crate::blobs::{Blobs, list_all, put_json};
 use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureKind, FailureRecord};
 use crate::key::{RunRef, TaskKey, failure_key, run_failure_key};
-use crate::ledger::TaskOutcome;
+use crate::ledger::{Ledger, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics;
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
-use crate::port_error::{PortError, with_retry};
-use crate::ports::Ports;
+use crate::port_error::PortError;
+use crate::ports::{Ports, RetryingBlobs};
 use crate::queue::{Message, RetryDelay};
 
 // Bytes of the message body that are kept.
@@ -61,7 +61,7 @@ pub enum ReplayOutcome {
 /// [`PortError`] when the store is unavailable.
 pub async fn record(
     env: &Env,
-    blobs: &dyn Blobs,
+    blobs: &RetryingBlobs,
     message: &Message,
     reason: &str,
 ) -> Result<(), PortError> {
@@ -92,12 +92,9 @@ pub async fn record(
         reason: reason.into(),
         begins: String::from_utf8_lossy(excerpt).into_owned(),
     };
-    let json = serde_json::to_vec(&letter)
-        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
-    let key = blob_key(&letter.id);
-    with_retry(env, || blobs.put(&key, json.clone().into()))
+    put_json(blobs, &blob_key(&letter.id), &letter)
         .await
-        .map(|_| ())
+        .map(drop)
 }
 
 /// The dead letters of a store, at most `most` of them, latest first.
@@ -133,29 +130,25 @@ pub async fn count(blobs: &dyn Blobs) -> Result<u64, PortError> {
 ///
 /// # Errors
 /// [`PortError`] when a port is unavailable; replay again.
-pub async fn replay(
-    env: &Env,
-    ports: &Ports,
-    letter: &DeadLetter,
-) -> Result<ReplayOutcome, PortError> {
-    let blobs = ports.blobs.as_ref();
+pub async fn replay(ports: &Ports, letter: &DeadLetter) -> Result<ReplayOutcome, PortError> {
+    let blobs = &ports.blobs;
     let over = match letter.run.as_ref().map(|at| run_failure_key(&at.run)) {
-        Some(key) => with_retry(env, || blobs.size(&key)).await?.is_some(),
+        Some(key) => blobs.size(&key).await?.is_some(),
         None => false,
     };
     let replayed = match (&letter.run, &letter.key) {
         (Some(at), _) if over => ReplayOutcome::RunEnded(at.clone()),
         (Some(at), Some(key)) => {
             let failure = failure_key(&at.run, key);
-            with_retry(env, || blobs.delete(&failure)).await?;
-            with_retry(env, || ports.ledger.forget_run(&at.run)).await?;
-            notify_coordinator(env, ports, &CoordinatorMessage::Wake(at.clone())).await?;
+            blobs.delete(&failure).await?;
+            ports.ledger.forget_run(&at.run).await?;
+            notify_coordinator(ports, &CoordinatorMessage::Wake(at.clone())).await?;
             ReplayOutcome::Requested(at.clone())
         }
         _ => ReplayOutcome::Removed,
     };
     let key = blob_key(&letter.id);
-    with_retry(env, || blobs.delete(&key)).await?;
+    blobs.delete(&key).await?;
     Ok(replayed)
 }
 
@@ -175,15 +168,7 @@ impl Handler for DeadLetterHandler {
         metrics::dead_letter();
         let recorded = match serde_json::from_slice::<TaskMessage>(&message.body) {
             Ok(task) => self.record(&task, message).await,
-            Err(_) => {
-                record(
-                    &self.env,
-                    self.ports.blobs.as_ref(),
-                    message,
-                    "it cannot be read",
-                )
-                .await
-            }
+            Err(_) => record(&self.env, &self.ports.blobs, message, "it cannot be read").await,
         };
         match recorded {
             Ok(()) => Disposition::Ack,
@@ -201,12 +186,9 @@ impl Handler for DeadLetterHandler {
 impl DeadLetterHandler {
     async fn record(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
         let env = &self.env;
-        let blobs = self.ports.blobs.as_ref();
-        if let Some(outcome) =
-            with_retry(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await?
-        {
+        let blobs = &self.ports.blobs;
+        if let Some(outcome) = artifact::outcome(blobs, &task.run.scope, &task.key).await? {
             return record_outcome(
-                env,
                 &self.ports,
                 &task.run,
                 &task.key,
@@ -217,7 +199,7 @@ impl DeadLetterHandler {
         let poison = poison_failure(&task.stage);
         record(env, blobs, message, &poison.message).await?;
         let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
-        record_failure(env, &self.ports, &task.run, &task.key, record).await
+        record_failure(&self.ports, &task.run, &task.key, record).await
     }
 }
 

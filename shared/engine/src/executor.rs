@@ -13,16 +13,17 @@ use futures::FutureExt;
 use tracing::{Instrument, Span, field};
 
 use crate::artifact;
+use crate::blobs::Blobs;
 use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureRecord};
 use crate::heartbeat::{AttemptOutcome, HeartbeatReporter, RunningTask};
 use crate::key::{RunId, TaskKey, failure_key, run_failure_key};
-use crate::ledger::{Lease, Retry, TaskOutcome};
+use crate::ledger::{Lease, Ledger, Retry, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
-use crate::port_error::{PortError, with_long_retry, with_retry};
+use crate::port_error::PortError;
 use crate::ports::Ports;
 use crate::queue::Message;
 use crate::retry::{RetryDecision, RetryDelay, decide_retry};
@@ -163,8 +164,8 @@ impl<W: Work> TaskExecutor<W> {
                 self.env.now_ms().saturating_sub(task.published_ms),
             );
         }
-        let blobs = self.ports.blobs.as_ref();
-        let Some(settings) = self.settings.load(&self.env, blobs, &task.settings).await? else {
+        let blobs = &self.ports.blobs;
+        let Some(settings) = self.settings.load(blobs, &task.settings).await? else {
             return Ok((DeliveryOutcome::Elsewhere, uncounted));
         };
         // A duplicate of a task that runs in this process: that execution decides what becomes of the task.
@@ -191,11 +192,7 @@ impl<W: Work> TaskExecutor<W> {
         Span::current().record("attempt", attempts);
         let running = self.presence.start_task(task, self.env.now_ms());
         // Checked under the lease: a previous holder has either stored its artifact by now, or never will.
-        if let Some(outcome) = with_retry(&self.env, || {
-            artifact::outcome(blobs, &task.run.scope, &task.key)
-        })
-        .await?
-        {
+        if let Some(outcome) = artifact::outcome(blobs, &task.run.scope, &task.key).await? {
             self.record_outcome(task, TaskOutcome::Done(outcome))
                 .await?;
             return Ok((DeliveryOutcome::Reused, Disposition::Ack));
@@ -236,10 +233,7 @@ impl<W: Work> TaskExecutor<W> {
     async fn has_recorded_failure(&self, task: &TaskMessage) -> Result<bool, PortError> {
         let run = &task.run.run;
         for name in [failure_key(run, &task.key), run_failure_key(run)] {
-            if with_retry(&self.env, || self.ports.blobs.size(&name))
-                .await?
-                .is_some()
-            {
+            if self.ports.blobs.size(&name).await?.is_some() {
                 return Ok(true);
             }
         }
@@ -249,7 +243,7 @@ impl<W: Work> TaskExecutor<W> {
     // Only the notification is left: the first one may have been lost.
     async fn on_already_ended(&self, task: &TaskMessage) -> Result<HandleResult, PortError> {
         let completed = CoordinatorMessage::Completed(task.run.clone());
-        notify_coordinator(&self.env, &self.ports, &completed).await?;
+        notify_coordinator(&self.ports, &completed).await?;
         Ok((DeliveryOutcome::Ended, Disposition::Ack))
     }
 
@@ -284,11 +278,9 @@ impl<W: Work> TaskExecutor<W> {
                 )));
             }
         };
-        let blobs = self.ports.blobs.as_ref();
         // Stored under the lease: while the store is in trouble a second worker must not pay for the same work again.
-        let store = with_long_retry(&self.env, || {
-            artifact.store(blobs, &task.run.scope, &task.key)
-        });
+        let blobs = self.ports.blobs.with_long_retries();
+        let store = artifact.store(&blobs, &task.run.scope, &task.key);
         match self.while_leased(task, store).await {
             Ok(outcome) => Ok(StageResult::Outcome(outcome)),
             Err(error) if error.transient => Err(error),
@@ -332,7 +324,7 @@ impl<W: Work> TaskExecutor<W> {
             RetryDecision::Final => {
                 tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "task failed permanently");
                 let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());
-                record_failure(&self.env, &self.ports, &task.run, &task.key, record).await?;
+                record_failure(&self.ports, &task.run, &task.key, record).await?;
                 self.leased().remove(&task.id());
                 self.finish_attempt(running, AttemptOutcome::Failed);
                 Ok((DeliveryOutcome::Failed, Disposition::Ack))
@@ -346,7 +338,7 @@ impl<W: Work> TaskExecutor<W> {
         task: &TaskMessage,
         entry: TaskOutcome,
     ) -> Result<(), PortError> {
-        record_outcome(&self.env, &self.ports, &task.run, &task.key, entry).await?;
+        record_outcome(&self.ports, &task.run, &task.key, entry).await?;
         self.leased().remove(&task.id());
         Ok(())
     }
@@ -386,10 +378,9 @@ impl<W: Work> TaskExecutor<W> {
         let ledger = &self.ports.ledger;
         let holder = self.presence.process();
         self.leased().insert(task.id()); // before the call: a failed call may still have taken the lease
-        let lease = with_retry(&self.env, || {
-            ledger.lease(&task.run.run, &task.key, holder, now, until)
-        })
-        .await?;
+        let lease = ledger
+            .lease(&task.run.run, &task.key, holder, now, until)
+            .await?;
         if !matches!(lease, Lease::Granted { .. }) {
             self.leased().remove(&task.id());
         }
@@ -399,10 +390,9 @@ impl<W: Work> TaskExecutor<W> {
     async fn release(&self, task: &TaskMessage, retry: Option<&Retry>) -> Result<(), PortError> {
         let ledger = &self.ports.ledger;
         let holder = self.presence.process();
-        with_retry(&self.env, || {
-            ledger.release(&task.run.run, &task.key, holder, retry)
-        })
-        .await?;
+        ledger
+            .release(&task.run.run, &task.key, holder, retry)
+            .await?;
         self.leased().remove(&task.id());
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 
-use crate::env::Env;
 use crate::key::RunHeader;
 use crate::message::RunOutcome;
 use crate::port_error::PortError;
@@ -45,7 +44,6 @@ pub trait Flow: Work {
     /// # Errors
     /// [`PortError`] when a port is unavailable; the entry is claimed again later.
     async fn claim(
-        env: &Env,
         ports: &Ports,
         job: &JobManifest,
         entry: &JobEntry,
@@ -55,9 +53,5 @@ pub trait Flow: Work {
     ///
     /// # Errors
     /// [`PortError`] when a port is unavailable.
-    async fn run_outcome(
-        env: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-    ) -> Result<Option<RunOutcome>, PortError>;
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError>;
 }

@@ -1,37 +1,124 @@
-//! The four ports of the engine.
+//! The four ports of the engine. Calls to queue, ledger and blobs are retried.
 
+use std::future::Future;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+
 use crate::blobs::{Blobs, MemoryBlobs};
+use crate::env::Env;
 use crate::ledger::{Ledger, MemoryLedger};
 use crate::limit::{Limiter, MemoryLimiter};
+use crate::port_error::PortError;
+use crate::port_layer::{Layered, PortLayer};
+use crate::port_retry::{with_long_retry, with_retry};
 use crate::queue::{MemoryQueue, Queue};
 
 /// Everything through which the engine performs IO. Cheap to clone.
 #[derive(Clone)]
 pub struct Ports {
-    pub queue: Arc<dyn Queue>,
+    pub queue: Retrying<dyn Queue>,
     /// Shared short-term state; may be lost.
-    pub ledger: Arc<dyn Ledger>,
+    pub ledger: Retrying<dyn Ledger>,
     /// Object storage; the source of truth.
-    pub blobs: Arc<dyn Blobs>,
-    /// Shared rate limits and budgets.
+    pub blobs: RetryingBlobs,
+    /// Shared rate limits and budgets. Not retried: a repeated reservation would reserve twice, and callers wait for
+    /// permits anyway.
     pub limiter: Arc<dyn Limiter>,
 }
 
 impl Ports {
-    /// Queue, ledger and limiter in memory over the given blobs: single-process mode.
-    pub fn embedded(blobs: Arc<dyn Blobs>) -> Self {
+    pub fn new(
+        env: &Env,
+        queue: Arc<dyn Queue>,
+        ledger: Arc<dyn Ledger>,
+        blobs: Arc<dyn Blobs>,
+        limiter: Arc<dyn Limiter>,
+    ) -> Self {
         Self {
-            queue: Arc::new(MemoryQueue::default()),
-            ledger: Arc::new(MemoryLedger::default()),
-            blobs,
-            limiter: Arc::new(MemoryLimiter::default()),
+            queue: Retrying::new(env, queue),
+            ledger: Retrying::new(env, ledger),
+            blobs: Retrying::new(env, blobs),
+            limiter,
         }
     }
 
+    /// Queue, ledger and limiter in memory over the given blobs: single-process mode.
+    pub fn embedded(env: &Env, blobs: Arc<dyn Blobs>) -> Self {
+        Self::new(
+            env,
+            Arc::new(MemoryQueue::default()),
+            Arc::new(MemoryLedger::default()),
+            blobs,
+            Arc::new(MemoryLimiter::default()),
+        )
+    }
+
     /// All ports in memory, for tests.
-    pub fn memory() -> Self {
-        Self::embedded(Arc::new(MemoryBlobs::default()))
+    pub fn memory(env: &Env) -> Self {
+        Self::embedded(env, Arc::new(MemoryBlobs::default()))
+    }
+}
+
+/// A port whose calls are retried while they fail with a transient error. Any call may then take effect more than once,
+/// which every method of the queue, the ledger and the blobs allows.
+pub type Retrying<P> = Layered<RetryLayer, P>;
+
+/// Object storage whose calls are retried.
+pub type RetryingBlobs = Retrying<dyn Blobs>;
+
+impl<P: ?Sized> Retrying<P> {
+    pub fn new(env: &Env, port: Arc<P>) -> Self {
+        let layer = RetryLayer {
+            env: env.clone(),
+            long: false,
+        };
+        Self { layer, port }
+    }
+
+    /// The port without retries: for health checks and status that is read or posted again soon anyway.
+    pub fn raw(&self) -> &Arc<P> {
+        &self.port
+    }
+
+    /// The port with retries for up to 5 min, for writes that are expensive to recompute.
+    #[must_use]
+    pub fn with_long_retries(&self) -> Self {
+        let layer = RetryLayer {
+            env: self.layer.env.clone(),
+            long: true,
+        };
+        Self {
+            layer,
+            port: Arc::clone(&self.port),
+        }
+    }
+}
+
+/// Retries port calls.
+#[derive(Clone)]
+pub struct RetryLayer {
+    env: Env,
+    long: bool,
+}
+
+impl PortLayer for RetryLayer {
+    fn call<'a, T, F>(
+        &'a self,
+        _operation: &'static str,
+        _about: impl Fn() -> String + Send + 'a,
+        call: F,
+    ) -> impl Future<Output = Result<T, PortError>> + Send + 'a
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, Result<T, PortError>> + Send + 'a,
+    {
+        async move {
+            if self.long {
+                with_long_retry(&self.env, call).await
+            } else {
+                with_retry(&self.env, call).await
+            }
+        }
     }
 }

@@ -8,19 +8,19 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use tracing::Instrument;
 
 use crate::artifact;
-use crate::blobs::list_all;
+use crate::blobs::{Blobs, list_all};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Flow, FlowOutput};
 use crate::key::{RunHeader, TaskKey, artifacts_prefix, failures_prefix};
 use crate::latency::LatencyHistogram;
-use crate::ledger::{ScheduledItem, TaskOutcome, TaskSpec};
+use crate::ledger::{Ledger, ScheduledItem, TaskOutcome, TaskSpec};
 use crate::message::{TaskMessage, encode};
 use crate::metrics;
 use crate::outcome::record_failure;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
 use crate::ports::Ports;
-use crate::queue::{Message, QueueName};
+use crate::queue::{Message, Queue, QueueName};
 use crate::replay::{FlowStop, Memo, Replay, ReplayResult, TaskRequest};
 use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::trace::RunTrace;
@@ -145,7 +145,7 @@ impl<W: Flow> OpenRun<W> {
                 .requests
                 .into_iter()
                 .partition(|request: &TaskRequest| self.existing.contains(&request.key));
-            let (torn, reused) = self.reuse_artifacts(env, ports, existing).await?;
+            let (torn, reused) = self.reuse_artifacts(ports, existing).await?;
             let missing = missing.into_iter().chain(torn);
             let (again, new) = missing.partition(|request| overdue.remove(&request.key));
             self.publish_new(env, ports, new).await?;
@@ -194,14 +194,14 @@ impl<W: Flow> OpenRun<W> {
     // Returns false when the ledger has lost the run.
     async fn fetch_outcomes(&mut self, env: &Env, ports: &Ports) -> Result<bool, PortError> {
         let run = self.header.at.run.clone();
-        let mut batch = with_retry(env, || ports.ledger.outcomes(&run, self.cursor)).await?;
+        let mut batch = ports.ledger.outcomes(&run, self.cursor).await?;
         if self.epoch.is_some_and(|epoch| epoch != batch.epoch) {
             return Ok(false);
         }
         while self.epoch != Some(batch.epoch) {
             self.rebuild_from_blobs(env, ports).await?;
             self.epoch = Some(batch.epoch); // if it is lost again meanwhile, the next batch has another epoch
-            batch = with_retry(env, || ports.ledger.outcomes(&run, 0)).await?;
+            batch = ports.ledger.outcomes(&run, 0).await?;
         }
         self.cursor = batch.next;
         self.settled &= batch.entries.is_empty();
@@ -220,41 +220,39 @@ impl<W: Flow> OpenRun<W> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
         let artifacts = artifacts_prefix(scope);
-        let keys = with_retry(env, || list_all(ports.blobs.as_ref(), &artifacts)).await?;
+        let keys = list_all(&ports.blobs, &artifacts).await?;
         self.existing = keys
             .iter()
             .filter_map(|key| key.strip_prefix(&artifacts)?.parse().ok())
             .collect();
         let failures = failures_prefix(run);
-        for name in with_retry(env, || list_all(ports.blobs.as_ref(), &failures)).await? {
+        for name in list_all(&ports.blobs, &failures).await? {
             let key = name
                 .strip_prefix(&failures)
                 .and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
-            let (Some(key), Some(json)) = (key, with_retry(env, || ports.blobs.get(&name)).await?)
-            else {
+            let (Some(key), Some(json)) = (key, ports.blobs.get(&name).await?) else {
                 continue;
             };
             if let Ok(record) = serde_json::from_slice(&json) {
-                with_retry(env, || {
-                    ports.ledger.record(
+                ports
+                    .ledger
+                    .record(
                         run,
                         &key,
                         TaskOutcome::Failed(FailureRecord::clone(&record)),
                     )
-                })
-                .await?;
+                    .await?;
             }
         }
         let item = ScheduledItem::Run(self.header.at.clone());
         let due_ms = env.now_ms() + REPUBLISH_AFTER_MS;
-        with_retry(env, || ports.ledger.schedule(&item, due_ms)).await
+        ports.ledger.schedule(&item, due_ms).await
     }
 
     /// Reuses existing artifacts. Returns the requests whose artifact turned out to be missing (torn or removed), and
     /// whether any was reused.
     async fn reuse_artifacts(
         &mut self,
-        env: &Env,
         ports: &Ports,
         requests: Vec<TaskRequest>,
     ) -> Result<(Vec<TaskRequest>, bool), PortError> {
@@ -262,16 +260,13 @@ impl<W: Flow> OpenRun<W> {
         let scope = &self.header.at.scope;
         let reads: Vec<_> = stream::iter(requests)
             .map(|request: TaskRequest| async move {
-                let blobs = ports.blobs.as_ref();
-                let outcome =
-                    with_retry(env, || artifact::outcome(blobs, scope, &request.key)).await?;
+                let blobs = &ports.blobs;
+                let outcome = artifact::outcome(blobs, scope, &request.key).await?;
                 if let Some(outcome) = &outcome {
-                    with_retry(env, || {
-                        ports
-                            .ledger
-                            .record(run, &request.key, TaskOutcome::Done(outcome.clone()))
-                    })
-                    .await?;
+                    ports
+                        .ledger
+                        .record(run, &request.key, TaskOutcome::Done(outcome.clone()))
+                        .await?;
                 }
                 Ok::<_, PortError>((request, outcome))
             })
@@ -316,12 +311,10 @@ impl<W: Flow> OpenRun<W> {
             })
             .collect();
         let now = env.now_ms();
-        let new = with_retry(env, || {
-            ports
-                .ledger
-                .request_tasks(&self.header.at.run, &tasks, now, now + REPUBLISH_AFTER_MS)
-        })
-        .await?;
+        let new = ports
+            .ledger
+            .request_tasks(&self.header.at.run, &tasks, now, now + REPUBLISH_AFTER_MS)
+            .await?;
         let recent_ms = now.saturating_sub(REPUBLISH_AFTER_MS);
         let new: HashSet<TaskKey> = new
             .into_iter()
@@ -348,12 +341,10 @@ impl<W: Flow> OpenRun<W> {
     async fn overdue(&self, env: &Env, ports: &Ports) -> Result<BTreeSet<TaskKey>, PortError> {
         let now = env.now_ms();
         let behind = (3 * self.latencies.p99_ms(now)).saturating_sub(REPUBLISH_AFTER_MS);
-        let keys = with_retry(env, || {
-            ports
-                .ledger
-                .overdue(&self.header.at.run, now.saturating_sub(behind))
-        })
-        .await?;
+        let keys = ports
+            .ledger
+            .overdue(&self.header.at.run, now.saturating_sub(behind))
+            .await?;
         if !keys.is_empty() {
             tracing::info!(run = %self.header.at.run, tasks = keys.len(), "overdue, publishing again");
         }
@@ -418,7 +409,7 @@ impl<W: Flow> OpenRun<W> {
         }
         for (queue, messages) in by_queue {
             for batch in messages.chunks(PUBLISH_AT_ONCE) {
-                with_retry(env, || ports.queue.publish(queue, batch.to_vec())).await?;
+                ports.queue.publish(queue, batch.to_vec()).await?;
             }
             metrics::published(queue, messages.len(), again);
         }
@@ -439,7 +430,7 @@ impl<W: Flow> OpenRun<W> {
             format!("{stage} cannot be sent: {}", error.message),
         );
         let record = FailureRecord::new(failure, stage, 1, env.now_ms());
-        record_failure(env, ports, &self.header.at, key, record).await
+        record_failure(ports, &self.header.at, key, record).await
     }
 
     fn task_message(

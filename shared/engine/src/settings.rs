@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::blobs::Blobs;
-use crate::env::Env;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
+use crate::ports::RetryingBlobs;
 use crate::stage::Work;
 use crate::sync::lock;
 
@@ -18,8 +18,7 @@ fn settings_key(digest: &str) -> String {
 /// # Errors
 /// [`PortError`] when the store is unavailable.
 pub async fn freeze<W: Work>(
-    env: &Env,
-    blobs: &dyn Blobs,
+    blobs: &RetryingBlobs,
     settings: &W::Settings,
 ) -> Result<String, PortError> {
     let json = serde_json::to_vec(settings).map_err(|error| {
@@ -31,7 +30,7 @@ pub async fn freeze<W: Work>(
     })?;
     let digest = blake3::hash(&json).to_hex().as_str()[..32].to_string();
     let key = settings_key(&digest);
-    with_retry(env, || blobs.put(&key, json.clone().into())).await?;
+    blobs.put(&key, json.into()).await?;
     Ok(digest)
 }
 
@@ -51,8 +50,7 @@ impl<W: Work> SettingsCache<W> {
     /// [`PortError`] when the store is unavailable.
     pub async fn load(
         &self,
-        env: &Env,
-        blobs: &dyn Blobs,
+        blobs: &RetryingBlobs,
         digest: &str,
     ) -> Result<Option<Arc<W::Settings>>, PortError> {
         let cached = self.cached().get(digest).cloned();
@@ -60,7 +58,7 @@ impl<W: Work> SettingsCache<W> {
             return Ok(cached);
         }
         let key = settings_key(digest);
-        let Some(json) = with_retry(env, || blobs.get(&key)).await? else {
+        let Some(json) = blobs.get(&key).await? else {
             return Ok(None);
         };
         match serde_json::from_slice::<W::Settings>(&json) {

@@ -11,10 +11,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::artifact;
+use crate::blobs::Blobs;
 use crate::env::Env;
 use crate::failure::Failure;
 use crate::key::{Priority, RunHeader, RunRef, TaskKey, TaskKeyBuilder};
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
 use crate::ports::Ports;
 use crate::queue::Lane;
 
@@ -117,7 +118,7 @@ impl<W: Work> TaskContext<'_, W> {
     /// # Errors
     /// Throttled (not counted) when the store is unavailable, permanent when the header is missing or invalid.
     pub async fn header(&self) -> Result<RunHeader, Failure> {
-        let bytes = with_retry(self.env, || self.ports.blobs.get(&self.run.header)).await?;
+        let bytes = self.ports.blobs.get(&self.run.header).await?;
         serde_json::from_slice(&bytes.ok_or_else(|| {
             Failure::permanent(
                 "engine.header_missing",
@@ -138,10 +139,7 @@ impl<W: Work> TaskContext<'_, W> {
     /// Throttled (not counted) when the store is unavailable, permanent when the blob is missing or torn.
     pub async fn blob(&self, key: &TaskKey, name: &str) -> Result<Bytes, Failure> {
         let scope = &self.run.scope;
-        let bytes = with_retry(self.env, || {
-            artifact::blob(self.ports.blobs.as_ref(), scope, key, name)
-        })
-        .await?;
+        let bytes = artifact::blob(&self.ports.blobs, scope, key, name).await?;
         bytes.ok_or_else(|| {
             Failure::permanent(
                 "engine.blob_missing",

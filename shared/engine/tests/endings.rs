@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::consumer::{Consumer, Disposition, Handler};
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::dead_letter::{self, ReplayOutcome};
@@ -28,10 +28,10 @@ use stemma_engine::key::{
 };
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::queue::{Lane, QueueName};
+use stemma_engine::queue::{Lane, Queue, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
-use stemma_engine::{Env, PortError, Ports, settings};
+use stemma_engine::{Env, PortError, Ports, Retrying, settings};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, PortFault};
 use tokio_util::sync::CancellationToken;
 
@@ -131,7 +131,6 @@ impl Flow for ProbeWork {
     }
 
     async fn claim(
-        _: &Env,
         ports: &Ports,
         job: &JobManifest,
         entry: &JobEntry,
@@ -160,11 +159,7 @@ impl Flow for ProbeWork {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(
-        _: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-    ) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
         let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
         Ok(json
             .and_then(|json| serde_json::from_slice(&json).ok())
@@ -182,7 +177,7 @@ impl ProbeCluster {
     fn new(plan: FaultPlan) -> (Self, FaultInjector) {
         let env = Env::simulated(1);
         let faults = FaultInjector::new(env.clone(), plan);
-        let ports = faults.wrap(&Ports::embedded(Arc::new(MemoryBlobs::default())));
+        let ports = faults.wrap(&Ports::embedded(&env, Arc::new(MemoryBlobs::default())));
         (
             Self {
                 env,
@@ -232,7 +227,7 @@ impl ProbeCluster {
         let performer = self.executor(&presence);
         let consumer = Consumer {
             env: self.env.clone(),
-            queue: Arc::clone(&self.ports.queue),
+            queue: self.ports.queue.clone(),
             name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
             concurrency,
             grace: Duration::from_secs(1),
@@ -245,13 +240,9 @@ impl ProbeCluster {
         let manifest = JobManifest {
             job: JobId("job".into()),
             collection: "x".into(),
-            settings: settings::freeze::<ProbeWork>(
-                &self.env,
-                self.ports.blobs.as_ref(),
-                &"s".into(),
-            )
-            .await
-            .unwrap(),
+            settings: settings::freeze::<ProbeWork>(&self.ports.blobs, &"s".into())
+                .await
+                .unwrap(),
             class: Priority::Bulk,
             entries: documents.len() as u64,
             submitted_ms: 0,
@@ -273,7 +264,7 @@ impl ProbeCluster {
     async fn report(&self, job: &JobId, within: Duration) -> JobReport {
         let wait = async {
             loop {
-                if let Ok(Some(report)) = jobs::report(self.ports.blobs.as_ref(), job).await {
+                if let Ok(Some(report)) = jobs::report(&self.ports.blobs, job).await {
                     return report;
                 }
                 self.env.sleep(Duration::from_secs(1)).await;
@@ -336,7 +327,7 @@ async fn stage_past_deadline_fails_after_five_attempts() {
 async fn ledger_loss_does_not_duplicate_running_task() {
     let (mut cluster, _) = ProbeCluster::new(FaultPlan::default());
     let ledger = Arc::new(MemoryLedger::default());
-    cluster.ports.ledger = ledger.clone();
+    cluster.ports.ledger = Retrying::new(&cluster.env, ledger.clone());
     let coordinator = cluster.coordinator();
     cluster.submit(&["slow".into()]).await;
     let lane = QueueName::Lane(Lane::Cpu, Priority::Bulk);
@@ -384,7 +375,7 @@ async fn task_that_crashes_workers_is_poison() {
             cluster.env.sleep(Duration::from_secs(60)).await;
             worker.abort();
         }
-        if jobs::report(cluster.ports.blobs.as_ref(), &job)
+        if jobs::report(&cluster.ports.blobs, &job)
             .await
             .unwrap()
             .is_some()
@@ -402,7 +393,7 @@ async fn task_that_crashes_workers_is_poison() {
 #[tokio::test(start_paused = true)]
 async fn replayed_dead_letter_is_requested_again() {
     let (cluster, _) = ProbeCluster::new(FaultPlan::default());
-    let blobs = Arc::clone(&cluster.ports.blobs);
+    let blobs = cluster.ports.blobs.clone();
     let _coordinator = cluster.coordinator();
     let run_count = |how: &str| {
         cluster
@@ -419,7 +410,7 @@ async fn replayed_dead_letter_is_requested_again() {
         let worker = cluster.worker(&format!("worker-{life}"), 4);
         cluster.env.sleep(Duration::from_secs(90)).await;
         worker.abort();
-        if dead_letter::count(blobs.as_ref()).await.unwrap() > 0 {
+        if dead_letter::count(&blobs).await.unwrap() > 0 {
             break;
         }
     }
@@ -428,14 +419,9 @@ async fn replayed_dead_letter_is_requested_again() {
     while run_count("lasts until repaired").is_none() {
         cluster.env.sleep(Duration::from_secs(1)).await;
     }
-    let letter = dead_letter::list(blobs.as_ref(), 10)
-        .await
-        .unwrap()
-        .remove(0);
+    let letter = dead_letter::list(&blobs, 10).await.unwrap().remove(0);
     cluster.counter.recovered.store(true, Ordering::SeqCst);
-    let replayed = dead_letter::replay(&cluster.env, &cluster.ports, &letter)
-        .await
-        .unwrap();
+    let replayed = dead_letter::replay(&cluster.ports, &letter).await.unwrap();
     assert_eq!(
         (replayed, letter.stage.as_deref()),
         (
@@ -453,7 +439,7 @@ async fn replayed_dead_letter_is_requested_again() {
         run_count("kills until repaired"),
         before.map(|runs| runs + 1)
     );
-    assert_eq!(dead_letter::count(blobs.as_ref()).await.unwrap(), 0);
+    assert_eq!(dead_letter::count(&blobs).await.unwrap(), 0);
 }
 
 #[tokio::test(start_paused = true)]

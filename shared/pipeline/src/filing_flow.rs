@@ -6,7 +6,7 @@ use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest}
 use stemma_engine::message::RunOutcome;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_engine::{Env, FailureRecord, PortError, Ports, RunHeader, TaskKey};
+use stemma_engine::{FailureRecord, PortError, Ports, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;
@@ -59,20 +59,15 @@ impl Flow for FilingFlow {
     }
 
     async fn claim(
-        env: &Env,
         ports: &Ports,
         job: &JobManifest,
         entry: &JobEntry,
     ) -> Result<ClaimOutcome, PortError> {
-        versions::claim_version(env, ports, job, entry).await
+        versions::claim_version(ports, job, entry).await
     }
 
-    async fn run_outcome(
-        env: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-    ) -> Result<Option<RunOutcome>, PortError> {
-        versions::run_outcome(env, ports, run).await
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
+        versions::run_outcome(ports, run).await
     }
 }
 

@@ -26,7 +26,7 @@ struct ChangeEvent<'a> {
 pub(crate) async fn notify_change(ports: &Ports, collection: &Collection, change: &Change) {
     let event = change_event(collection, change);
     let sent = match encode(&event) {
-        Ok(message) => ports.queue.announce(event.event, message).await,
+        Ok(message) => ports.queue.raw().announce(event.event, message).await,
         Err(error) => Err(error),
     };
     if let Err(error) = sent {

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
-use stemma_engine::blobs::{PutOutcome, list_all};
+use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::key::run_failure_key;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::port_error::with_retry;
 use stemma_engine::s3::ObjectMeta;
 use stemma_engine::{
-    Env, Failure, PortError, Ports, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact,
+    Failure, PortError, Ports, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact,
 };
 
 use crate::FilingFlow;
@@ -150,7 +149,6 @@ fn claim_error(subject: &str, error: &dyn std::fmt::Display) -> PortError {
 }
 
 pub(crate) async fn claim_version(
-    env: &Env,
     ports: &Ports,
     job: &JobManifest,
     entry: &JobEntry,
@@ -163,13 +161,13 @@ pub(crate) async fn claim_version(
         .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
     let doc = DocId::new(&collection, &submission.uri);
     loop {
-        let versions = load_versions(env, ports, &collection, doc).await?;
+        let versions = load_versions(ports, &collection, doc).await?;
         if let Some(newest) = versions
             .newest
             .filter(|newest| !versions.removed && is_same_version(newest, &submission, job))
         {
             // A failed run is repeated only by another job: a job that repeated its own failures would never end.
-            match run_outcome(env, ports, &newest).await? {
+            match run_outcome(ports, &newest).await? {
                 None => return Ok(ClaimOutcome::Run(newest)),
                 // The run is over. A new version continues from its artifacts.
                 Some(RunOutcome::Cancelled) => {}
@@ -178,7 +176,7 @@ pub(crate) async fn claim_version(
                 Some(RunOutcome::DoneWithGaps(_))
                     if submission.retry_failed
                         && newest.opened_by != job.job
-                        && has_unanswered_gaps(env, ports, &collection, &newest).await? => {}
+                        && has_unanswered_gaps(ports, &collection, &newest).await? => {}
                 Some(ended @ RunOutcome::Failed(_)) => return Ok(ClaimOutcome::Ended(ended)),
                 Some(ended) if newest.opened_by == job.job => {
                     return Ok(ClaimOutcome::Ended(ended));
@@ -192,12 +190,7 @@ pub(crate) async fn claim_version(
         let header = run_header(job, &collection, doc, versions.next, submission.clone())?;
         let json = serde_json::to_vec(&header)
             .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
-        if with_retry(env, || {
-            ports.blobs.put(&header.at.header, json.clone().into())
-        })
-        .await?
-            == PutOutcome::Created
-        {
+        if ports.blobs.put(&header.at.header, json.into()).await? == PutOutcome::Created {
             return Ok(ClaimOutcome::Run(header));
         }
         // Someone else claimed this number. Read the versions again: it may be the same one.
@@ -212,7 +205,6 @@ fn is_unanswered(code: &str) -> bool {
 
 // Such a version can be tried again: the model may answer this time.
 async fn has_unanswered_gaps(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     run: &RunHeader,
@@ -221,7 +213,7 @@ async fn has_unanswered_gaps(
         return Ok(false);
     };
     let key = blob_keys::tree_key(collection, version.doc, version.seq);
-    let json = with_retry(env, || ports.blobs.get(&key)).await?;
+    let json = ports.blobs.get(&key).await?;
     Ok(
         match json.and_then(|json| serde_json::from_slice(&json).ok()) {
             Some(TreeObject::Published(published)) => published
@@ -249,7 +241,6 @@ pub(crate) fn identify_version(identity: &mut TaskKeyBuilder, doc: DocId, seq: u
 
 // `None` while the tree (or tombstone) or the change record of the version may be missing.
 async fn publish_outcome(
-    env: &Env,
     ports: &Ports,
     scope: &str,
     version: &DocumentVersion,
@@ -261,13 +252,12 @@ async fn publish_outcome(
     let mut identity = TaskKey::builder(name, revision);
     identify_version(&mut identity, version.doc, version.seq);
     let key = identity.finish();
-    let outcome = with_retry(env, || artifact::outcome(ports.blobs.as_ref(), scope, &key)).await?;
+    let outcome = artifact::outcome(&ports.blobs, scope, &key).await?;
     Ok(outcome.and_then(|outcome| serde_json::from_slice(&outcome).ok()))
 }
 
 /// How a run ended, derived from blobs alone.
 pub(crate) async fn run_outcome(
-    env: &Env,
     ports: &Ports,
     run: &RunHeader,
 ) -> Result<Option<RunOutcome>, PortError> {
@@ -278,9 +268,7 @@ pub(crate) async fn run_outcome(
             format!("run header {}: {error}", run.at.header),
         )
     })?;
-    if let Some(PublishOutcome { gaps }) =
-        publish_outcome(env, ports, &run.at.scope, &version).await?
-    {
+    if let Some(PublishOutcome { gaps }) = publish_outcome(ports, &run.at.scope, &version).await? {
         return Ok(Some(if gaps == 0 {
             RunOutcome::Done
         } else {
@@ -288,7 +276,7 @@ pub(crate) async fn run_outcome(
         }));
     }
     let key = run_failure_key(&run.at.run);
-    let Some(json) = with_retry(env, || ports.blobs.get(&key)).await? else {
+    let Some(json) = ports.blobs.get(&key).await? else {
         return Ok(None);
     };
     serde_json::from_slice(&json)
@@ -303,44 +291,42 @@ pub(crate) async fn run_outcome(
 /// # Errors
 /// [`PortError`] if a port is unavailable.
 pub async fn has_open_run(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     uri: &str,
 ) -> Result<bool, PortError> {
-    let versions = load_versions(env, ports, collection, DocId::new(collection, uri)).await?;
+    let versions = load_versions(ports, collection, DocId::new(collection, uri)).await?;
     match versions.newest.filter(|_| !versions.removed) {
-        Some(newest) => Ok(run_outcome(env, ports, &newest).await?.is_none()),
+        Some(newest) => Ok(run_outcome(ports, &newest).await?.is_none()),
         None => Ok(false),
     }
 }
 
 /// The next free version number of a document, above all claims, trees and tombstones.
 pub(crate) async fn next_version(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
 ) -> Result<u64, PortError> {
-    Ok(load_versions(env, ports, collection, doc).await?.next)
+    Ok(load_versions(ports, collection, doc).await?.next)
 }
 
 async fn load_versions(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
 ) -> Result<VersionState, PortError> {
-    let blobs = ports.blobs.as_ref();
+    let blobs = &ports.blobs;
     let claims = blob_keys::versions_prefix(collection, doc);
     let trees = blob_keys::trees_prefix(collection, doc);
-    let claims = with_retry(env, || list_all(blobs, &claims)).await?;
-    let trees = with_retry(env, || list_all(blobs, &trees)).await?;
+    let claims = list_all(blobs, &claims).await?;
+    let trees = list_all(blobs, &trees).await?;
     let claimed = highest_seq(&claims);
     let finished = highest_seq(&trees);
     let newest = match claims.last() {
         // A claim torn by a power loss is skipped: the next number is claimed instead.
-        Some(key) => with_retry(env, || blobs.get(key))
+        Some(key) => blobs
+            .get(key)
             .await?
             .and_then(|json| serde_json::from_slice(&json).ok()),
         None => None,
@@ -419,6 +405,8 @@ mod tests {
     use stemma_engine::flow::JobOptions;
     use stemma_engine::{JobId, Priority};
 
+    use stemma_engine::Env;
+
     use super::*;
 
     fn entry(text: &str) -> JobEntry {
@@ -453,11 +441,8 @@ mod tests {
         }
     }
 
-    async fn claim_run(env: &Env, ports: &Ports, text: &str) -> RunHeader {
-        match claim_version(env, ports, &job(), &entry(text))
-            .await
-            .unwrap()
-        {
+    async fn claim_run(ports: &Ports, text: &str) -> RunHeader {
+        match claim_version(ports, &job(), &entry(text)).await.unwrap() {
             ClaimOutcome::Run(header) => header,
             ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
         }
@@ -466,16 +451,16 @@ mod tests {
     #[tokio::test]
     async fn older_flow_revision_is_claimed_again() {
         let env = Env::simulated(1);
-        let ports = Ports::memory();
-        let first = claim_run(&env, &ports, "text").await;
-        assert_eq!(claim_run(&env, &ports, "text").await, first);
+        let ports = Ports::memory(&env);
+        let first = claim_run(&ports, "text").await;
+        assert_eq!(claim_run(&ports, "text").await, first);
         assert_eq!(
-            claim_run(&env, &ports, "other text").await.at.run.0,
+            claim_run(&ports, "other text").await.at.run.0,
             first.at.run.0.replace("-1", "-2")
         );
 
         let env = Env::simulated(1);
-        let ports = Ports::memory();
+        let ports = Ports::memory(&env);
         let older = RunHeader {
             flow_revision: first.flow_revision - 1,
             ..first
@@ -485,15 +470,15 @@ mod tests {
             .put(&older.at.header, serde_json::to_vec(&older).unwrap().into())
             .await
             .unwrap();
-        let anew = claim_run(&env, &ports, "text").await;
+        let anew = claim_run(&ports, "text").await;
         assert_ne!(anew.at.run, older.at.run);
-        assert_eq!(claim_run(&env, &ports, "text").await, anew);
+        assert_eq!(claim_run(&ports, "text").await, anew);
     }
 
     #[tokio::test]
     async fn object_version_depends_on_etag_and_size() {
         let env = Env::simulated(1);
-        let ports = Ports::memory();
+        let ports = Ports::memory(&env);
         let object = ObjectMeta {
             key: "in/2022/a b.pdf".into(),
             size_bytes: 5,
@@ -518,7 +503,7 @@ mod tests {
         for entry in [&object, &versioned, &changed] {
             let input =
                 serde_json::to_value(Submission::from_object("filings", "in/", entry)).unwrap();
-            match claim_version(&env, &ports, &job(), &JobEntry { weight: 1, input })
+            match claim_version(&ports, &job(), &JobEntry { weight: 1, input })
                 .await
                 .unwrap()
             {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::SpendAmount;
-use stemma_engine::port_error::with_retry;
+use stemma_engine::port_retry::with_retry;
 use stemma_engine::{Env, PortError};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::request::TokenUsage;

@@ -2,24 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use futures::future::BoxFuture;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use stemma_engine::blobs::{Blobs, PutOutcome};
-use stemma_engine::env::{Env, Millis};
-use stemma_engine::key::{JobId, RunId, TaskKey};
-use stemma_engine::ledger::{
-    Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
-    TaskOutcome, TaskSpec,
-};
-use stemma_engine::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
+use stemma_engine::env::Env;
 use stemma_engine::port_error::PortError;
+use stemma_engine::port_layer::{Layered, PortLayer};
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::{
     Delivery, Depth, Message, Queue, QueueName, Receipt, RetryDelay, Subscription,
@@ -121,23 +114,19 @@ impl FaultInjector {
     }
 
     pub fn wrap(&self, ports: &Ports) -> Ports {
-        Ports {
-            queue: Arc::new(FaultyQueue {
-                faults: self.clone(),
-                inner: Arc::clone(&ports.queue),
-            }),
-            ledger: Arc::new(FaultyLedger {
-                faults: self.clone(),
-                inner: Arc::clone(&ports.ledger),
-            }),
-            blobs: Arc::new(FaultyBlobs {
-                faults: self.clone(),
-                inner: Arc::clone(&ports.blobs),
-            }),
-            limiter: Arc::new(FaultyLimiter {
-                faults: self.clone(),
-                inner: Arc::clone(&ports.limiter),
-            }),
+        Ports::new(
+            &self.0.env,
+            Arc::new(FaultyQueue(self.layer(ports.queue.raw()))),
+            Arc::new(self.layer(ports.ledger.raw())),
+            Arc::new(self.layer(ports.blobs.raw())),
+            Arc::new(self.layer(&ports.limiter)),
+        )
+    }
+
+    fn layer<P: ?Sized>(&self, port: &Arc<P>) -> Layered<Self, P> {
+        Layered {
+            layer: self.clone(),
+            port: Arc::clone(port),
         }
     }
 
@@ -190,28 +179,14 @@ impl FaultInjector {
         fault
     }
 
-    async fn call<T, F, Called>(
-        &self,
-        operation: &'static str,
-        about: &str,
-        call: F,
-    ) -> Result<T, PortError>
-    where
-        F: Fn() -> Called,
-        Called: Future<Output = Result<T, PortError>>,
-    {
-        let fault = self.next_fault(operation, about);
-        self.apply(fault, operation, call).await
-    }
-
     async fn apply<T, F, Called>(
         &self,
         fault: Option<PortFault>,
         operation: &'static str,
-        call: F,
+        mut call: F,
     ) -> Result<T, PortError>
     where
-        F: Fn() -> Called,
+        F: FnMut() -> Called,
         Called: Future<Output = Result<T, PortError>>,
     {
         match fault {
@@ -271,36 +246,46 @@ fn injected_error(operation: &'static str) -> PortError {
     )
 }
 
-struct FaultyQueue {
-    faults: FaultInjector,
-    inner: Arc<dyn Queue>,
+impl PortLayer for FaultInjector {
+    fn call<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        about: impl Fn() -> String + Send + 'a,
+        call: F,
+    ) -> impl Future<Output = Result<T, PortError>> + Send + 'a
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, Result<T, PortError>> + Send + 'a,
+    {
+        async move {
+            let fault = self.next_fault(operation, &about());
+            self.apply(fault, operation, call).await
+        }
+    }
 }
+
+// Publications can also be lost or overtaken, and deliveries and acknowledgements fail too.
+struct FaultyQueue(Layered<FaultInjector, dyn Queue>);
 
 #[async_trait]
 impl Queue for FaultyQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
+        let Layered { layer, port } = &self.0;
         let about = format!("{queue} {}", message_digest(&messages));
-        match self.faults.next_fault("queue.publish", &about) {
-            Some(PortFault::Lose) => {
-                self.inner
-                    .publish(queue, self.faults.survivors(messages))
-                    .await
-            }
+        match layer.next_fault("queue.publish", &about) {
+            Some(PortFault::Lose) => port.publish(queue, layer.survivors(messages)).await,
             Some(PortFault::Overtaken(delay)) => {
-                let env = self.faults.0.env.clone();
-                let inner = Arc::clone(&self.inner);
+                let env = layer.0.env.clone();
+                let port = Arc::clone(port);
                 env.clone().spawn(async move {
                     env.sleep(delay).await;
-                    inner.publish(queue, messages).await
+                    port.publish(queue, messages).await
                 });
                 Ok(())
             }
             fault => {
-                self.faults
-                    .apply(fault, "queue.publish", || {
-                        self.inner.publish(queue, messages.clone())
-                    })
-                    .await
+                let publish = || port.publish(queue, messages.clone());
+                layer.apply(fault, "queue.publish", publish).await
             }
         }
     }
@@ -311,20 +296,17 @@ impl Queue for FaultyQueue {
         message: Message,
         delay: RetryDelay,
     ) -> Result<(), PortError> {
-        let about = format!(
-            "{queue} {delay:?} {}",
-            message_digest(std::slice::from_ref(&message))
+        let Layered { layer, port } = &self.0;
+        let digest = message_digest(std::slice::from_ref(&message));
+        let fault = layer.next_fault(
+            "queue.publish_later",
+            &format!("{queue} {delay:?} {digest}"),
         );
-        let fault = self.faults.next_fault("queue.publish_later", &about);
-        if fault == Some(PortFault::Lose) && self.faults.survivors(vec![message.clone()]).is_empty()
-        {
+        if fault == Some(PortFault::Lose) && layer.survivors(vec![message.clone()]).is_empty() {
             return Ok(());
         }
-        self.faults
-            .apply(fault, "queue.publish_later", || {
-                self.inner.publish_later(queue, message.clone(), delay)
-            })
-            .await
+        let publish = || port.publish_later(queue, message.clone(), delay);
+        layer.apply(fault, "queue.publish_later", publish).await
     }
 
     async fn subscribe(
@@ -332,33 +314,19 @@ impl Queue for FaultyQueue {
         queue: QueueName,
         prefetch: u16,
     ) -> Result<Box<dyn Subscription>, PortError> {
-        let inner = self
-            .faults
-            .call("queue.subscribe", &queue.to_string(), || {
-                self.inner.subscribe(queue, prefetch)
-            })
-            .await?;
         Ok(Box::new(FaultySubscription {
-            faults: self.faults.clone(),
+            faults: self.0.layer.clone(),
             queue,
-            inner,
+            inner: self.0.subscribe(queue, prefetch).await?,
         }))
     }
 
     async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
-        self.faults
-            .call("queue.announce", topic, || {
-                self.inner.announce(topic, event.clone())
-            })
-            .await
+        self.0.announce(topic, event).await
     }
 
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
-        self.faults
-            .call("queue.depth", &queue.to_string(), || {
-                self.inner.depth(queue)
-            })
-            .await
+        self.0.depth(queue).await
     }
 }
 
@@ -442,357 +410,6 @@ impl Receipt for FaultyReceipt {
 
     async fn requeue(self: Box<Self>) -> Result<(), PortError> {
         self.settle("queue.requeue", |receipt| receipt.requeue())
-            .await
-    }
-}
-
-struct FaultyLedger {
-    faults: FaultInjector,
-    inner: Arc<dyn Ledger>,
-}
-
-#[async_trait]
-impl Ledger for FaultyLedger {
-    async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError> {
-        self.faults
-            .call("ledger.outcomes", &run.0, || {
-                self.inner.outcomes(run, since)
-            })
-            .await
-    }
-
-    async fn record(
-        &self,
-        run: &RunId,
-        key: &TaskKey,
-        entry: TaskOutcome,
-    ) -> Result<(), PortError> {
-        let about = format!("{run} {key}");
-        self.faults
-            .call("ledger.record", &about, || {
-                self.inner.record(run, key, entry.clone())
-            })
-            .await
-    }
-
-    async fn request_tasks(
-        &self,
-        run: &RunId,
-        tasks: &[TaskSpec],
-        now_ms: Millis,
-        due_ms: Millis,
-    ) -> Result<Vec<TaskKey>, PortError> {
-        let about = format!(
-            "{run} {:?}",
-            tasks.iter().map(|task| task.key).collect::<Vec<_>>()
-        );
-        self.faults
-            .call("ledger.want", &about, || {
-                self.inner.request_tasks(run, tasks, now_ms, due_ms)
-            })
-            .await
-    }
-
-    async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
-        self.faults
-            .call("ledger.overdue", &run.0, || self.inner.overdue(run, now_ms))
-            .await
-    }
-
-    async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
-        self.faults
-            .call("ledger.open_tasks", &run.0, || self.inner.open_tasks(run))
-            .await
-    }
-
-    async fn lease(
-        &self,
-        run: &RunId,
-        key: &TaskKey,
-        holder: &str,
-        now_ms: Millis,
-        until_ms: Millis,
-    ) -> Result<Lease, PortError> {
-        let about = format!("{run} {key} {holder}");
-        self.faults
-            .call("ledger.lease", &about, || {
-                self.inner.lease(run, key, holder, now_ms, until_ms)
-            })
-            .await
-    }
-
-    async fn release(
-        &self,
-        run: &RunId,
-        key: &TaskKey,
-        holder: &str,
-        retry: Option<&Retry>,
-    ) -> Result<u32, PortError> {
-        let about = format!("{run} {key} {holder} {retry:?}");
-        self.faults
-            .call("ledger.release", &about, || {
-                self.inner.release(run, key, holder, retry)
-            })
-            .await
-    }
-
-    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError> {
-        self.faults
-            .call("ledger.schedule", &format!("{item:?}"), || {
-                self.inner.schedule(item, at_ms)
-            })
-            .await
-    }
-
-    async fn claim_due(
-        &self,
-        now_ms: Millis,
-        again_ms: Millis,
-        limit: usize,
-    ) -> Result<Vec<ScheduledItem>, PortError> {
-        self.faults
-            .call("ledger.due", "", || {
-                self.inner.claim_due(now_ms, again_ms, limit)
-            })
-            .await
-    }
-
-    async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError> {
-        self.faults
-            .call("ledger.unschedule", &format!("{item:?}"), || {
-                self.inner.unschedule(item)
-            })
-            .await
-    }
-
-    async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
-        self.faults
-            .call("ledger.watch", &format!("{run} {job}"), || {
-                self.inner.add_watcher(run, job)
-            })
-            .await
-    }
-
-    async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
-        self.faults
-            .call("ledger.watchers", &run.0, || self.inner.watchers(run))
-            .await
-    }
-
-    async fn forget_run(&self, run: &RunId) -> Result<(), PortError> {
-        self.faults
-            .call("ledger.forget", &run.0, || self.inner.forget_run(run))
-            .await
-    }
-
-    async fn post_status(
-        &self,
-        topic: StatusTopic,
-        record: StatusRecord,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
-        let about = format!("{topic:?} {}", record.name);
-        self.faults
-            .call("ledger.post", &about, || {
-                self.inner.post_status(topic, record.clone(), now_ms)
-            })
-            .await
-    }
-
-    async fn status_records(
-        &self,
-        topic: StatusTopic,
-        now_ms: Millis,
-    ) -> Result<Vec<StatusRecord>, PortError> {
-        self.faults
-            .call("ledger.notices", &format!("{topic:?}"), || {
-                self.inner.status_records(topic, now_ms)
-            })
-            .await
-    }
-}
-
-struct FaultyBlobs {
-    faults: FaultInjector,
-    inner: Arc<dyn Blobs>,
-}
-
-#[async_trait]
-impl Blobs for FaultyBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
-        self.faults
-            .call("blobs.put", key, || self.inner.put(key, bytes.clone()))
-            .await
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
-        self.faults
-            .call("blobs.get", key, || self.inner.get(key))
-            .await
-    }
-
-    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
-        self.faults
-            .call("blobs.get_range", key, || {
-                self.inner.get_range(key, range.clone())
-            })
-            .await
-    }
-
-    async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
-        self.faults
-            .call("blobs.size", key, || self.inner.size(key))
-            .await
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<String>, PortError> {
-        self.faults
-            .call("blobs.list", prefix, || {
-                self.inner.list(prefix, after, limit)
-            })
-            .await
-    }
-
-    async fn children(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<String>, PortError> {
-        self.faults
-            .call("blobs.children", prefix, || {
-                self.inner.children(prefix, after, limit)
-            })
-            .await
-    }
-
-    async fn delete(&self, key: &str) -> Result<(), PortError> {
-        self.faults
-            .call("blobs.delete", key, || self.inner.delete(key))
-            .await
-    }
-
-    async fn barrier(&self) -> Result<(), PortError> {
-        self.faults
-            .call("blobs.barrier", "", || self.inner.barrier())
-            .await
-    }
-}
-
-struct FaultyLimiter {
-    faults: FaultInjector,
-    inner: Arc<dyn Limiter>,
-}
-
-#[async_trait]
-impl Limiter for FaultyLimiter {
-    async fn acquire(
-        &self,
-        bucket: &str,
-        quota: Quota,
-        cost: RequestCost,
-        now_ms: Millis,
-    ) -> Result<Permit, PortError> {
-        self.faults
-            .call("limiter.acquire", bucket, || {
-                self.inner.acquire(bucket, quota, cost, now_ms)
-            })
-            .await
-    }
-
-    async fn settle(
-        &self,
-        bucket: &str,
-        quota: Quota,
-        estimated: u32,
-        used: u32,
-    ) -> Result<(), PortError> {
-        self.faults
-            .call("limiter.settle", bucket, || {
-                self.inner.settle(bucket, quota, estimated, used)
-            })
-            .await
-    }
-
-    async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
-        self.faults
-            .call("limiter.pause", bucket, || {
-                self.inner.pause(bucket, until_ms)
-            })
-            .await
-    }
-
-    async fn report_limits(
-        &self,
-        bucket: &str,
-        quota: Quota,
-        reported: ReportedLimits,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
-        self.faults
-            .call("limiter.state", bucket, || {
-                self.inner.report_limits(bucket, quota, reported, now_ms)
-            })
-            .await
-    }
-
-    async fn decrease_rate(
-        &self,
-        bucket: &str,
-        age_ms: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
-        self.faults
-            .call("limiter.slow", bucket, || {
-                self.inner.decrease_rate(bucket, age_ms, now_ms)
-            })
-            .await
-    }
-
-    async fn reserve(
-        &self,
-        account: &str,
-        limit: u64,
-        amount: u64,
-        now_ms: Millis,
-    ) -> Result<Reservation, PortError> {
-        self.faults
-            .call("limiter.reserve", account, || {
-                self.inner.reserve(account, limit, amount, now_ms)
-            })
-            .await
-    }
-
-    async fn settle_reservation(
-        &self,
-        account: &str,
-        reserved: u64,
-        used: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
-        self.faults
-            .call("limiter.spend", account, || {
-                self.inner
-                    .settle_reservation(account, reserved, used, now_ms)
-            })
-            .await
-    }
-
-    async fn open_account(
-        &self,
-        account: &str,
-        used: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
-        self.faults
-            .call("limiter.open_account", account, || {
-                self.inner.open_account(account, used, now_ms)
-            })
             .await
     }
 }

@@ -92,7 +92,7 @@ struct BudgetScenario {
 
 impl BudgetScenario {
     fn start(env: &Env, store: &Arc<MemoryBlobs>, pdf: &[u8]) -> Self {
-        let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(store));
+        let ports = Ports::embedded(env, Arc::<MemoryBlobs>::clone(store));
         let echo = Arc::new(RecordingEcho::default());
         let client = ModelClientSettings {
             prices: PRICES,
@@ -122,9 +122,7 @@ impl BudgetScenario {
     async fn wait_until_paused(&self, job: &JobId) {
         let wait = async {
             loop {
-                let control = jobs::load_control(self.ports.blobs.as_ref(), job)
-                    .await
-                    .unwrap();
+                let control = jobs::load_control(&self.ports.blobs, job).await.unwrap();
                 if control
                     .paused
                     .is_some_and(|paused| paused.reason == PauseReason::Budget)

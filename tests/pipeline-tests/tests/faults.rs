@@ -15,7 +15,7 @@ use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::EntryCounts;
 use stemma_engine::queue::{Depth, Lane, Message, Queue, QueueName, RetryDelay, Subscription};
-use stemma_engine::{Env, PortError, Ports, Priority};
+use stemma_engine::{Env, PortError, Ports, Priority, Retrying};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, PortFault};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
@@ -88,8 +88,8 @@ impl FaultFixture {
         let env = Env::simulated(1);
         let store = Arc::new(MemoryBlobs::default());
         let faults = FaultInjector::new(env.clone(), plan);
-        let mut ports = faults.wrap(&Ports::embedded(Arc::<MemoryBlobs>::clone(&store)));
-        ports.queue = wrap_queue(ports.queue);
+        let mut ports = faults.wrap(&Ports::embedded(&env, Arc::<MemoryBlobs>::clone(&store)));
+        ports.queue = Retrying::new(&env, wrap_queue(Arc::clone(ports.queue.raw())));
         let extractor = Arc::new(CountingExtractor {
             calls: AtomicU32::new(0),
             packed: Arc::clone(&self.packed),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::Digest;
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
@@ -216,7 +216,6 @@ impl Flow for PageFlow {
     }
 
     async fn claim(
-        _: &Env,
         ports: &Ports,
         job: &JobManifest,
         entry: &JobEntry,
@@ -246,11 +245,7 @@ impl Flow for PageFlow {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(
-        _: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-    ) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
         let tree = ports.blobs.size(&format!("{}.tree", run.at.header)).await?;
         Ok(tree.map(|_| RunOutcome::Done))
     }
@@ -304,7 +299,7 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
     simulate(async {
         let env = Env::simulated(3);
         let store = Arc::new(MemoryBlobs::default());
-        let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
+        let ports = Ports::embedded(&env, Arc::<MemoryBlobs>::clone(&store));
         let stop = CancellationToken::new();
         let heartbeat = HeartbeatReporter::new(&env, "pipeline", "all");
         let coordinator = Coordinator::<PageFlow>::new(
@@ -327,7 +322,7 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
             Arc::clone(&log),
             Arc::clone(&heartbeat),
         ));
-        let queue = Arc::clone(&ports.queue);
+        let queue = ports.queue.clone();
         let name = QueueName::Lane(Lane::Llm, Priority::Bulk);
         let consumer = Consumer {
             env: env.clone(),
@@ -374,7 +369,7 @@ async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> Job
     let manifest = JobManifest {
         job: job.clone(),
         collection: "x".into(),
-        settings: settings::freeze::<PageFlow>(env, ports.blobs.as_ref(), &())
+        settings: settings::freeze::<PageFlow>(&ports.blobs, &())
             .await
             .unwrap(),
         class: Priority::Bulk,

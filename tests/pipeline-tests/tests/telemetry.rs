@@ -30,7 +30,7 @@ const CANARY: &str = "quagmire-canary-5150";
 async fn run_document() {
     let env = Env::simulated(1);
     let store = Arc::new(MemoryBlobs::default());
-    let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
+    let ports = Ports::embedded(&env, Arc::<MemoryBlobs>::clone(&store));
     let text =
         format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
     let deps = WorkerDeps::new(

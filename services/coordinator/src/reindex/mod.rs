@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use stemma_document::{Collection, Origin};
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::flow::JobOptions;
-use stemma_engine::port_error::with_retry;
+use stemma_engine::port_retry::with_retry;
 use stemma_engine::queue::{Message, RetryDelay};
 use stemma_engine::s3::{BucketReader, ObjectMeta};
 use stemma_engine::{Env, PortError, Ports};
@@ -132,7 +132,7 @@ impl Reindex {
             return Ok(ReindexOutcome::Done);
         }
         let uri = object_uri(&request.bucket, &request.key);
-        if stemma_pipeline::has_open_run(&self.env, &self.ports, &source.collection, &uri).await? {
+        if stemma_pipeline::has_open_run(&self.ports, &source.collection, &uri).await? {
             return Ok(ReindexOutcome::Busy);
         }
         let object = with_retry(&self.env, || {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::{ClaimOutcome, Flow};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::{FailureRecord, RunHeader, jobs};
@@ -48,9 +49,10 @@ impl ReindexFixture {
             bucket: "filings".into(),
             prefix: prefix.into(),
         };
+        let env = Env::simulated(1);
         let reindex = Reindex {
-            env: Env::simulated(1),
-            ports: Ports::memory(),
+            ports: Ports::memory(&env),
+            env,
             objects: Box::new(bucket.clone()),
             sources: vec![source("in/", "all"), source("in/3m/", "3m")],
             settings: RunSettings::default(),
@@ -74,23 +76,14 @@ impl ReindexFixture {
 
     /// Claims the entries of all jobs, like a coordinator.
     async fn claim_entries(&self) -> Vec<(String, ClaimOutcome)> {
-        let env = &self.reindex.env;
         let ports = &self.reindex.ports;
         let mut claims = Vec::new();
-        for id in jobs::list(ports.blobs.as_ref(), None, 100).await.unwrap() {
-            let manifest = jobs::manifest(ports.blobs.as_ref(), &id)
-                .await
-                .unwrap()
-                .unwrap();
-            for entry in jobs::entries(ports.blobs.as_ref(), &manifest, 0)
-                .await
-                .unwrap()
-            {
+        for id in jobs::list(&ports.blobs, None, 100).await.unwrap() {
+            let manifest = jobs::manifest(&ports.blobs, &id).await.unwrap().unwrap();
+            for entry in jobs::entries(&ports.blobs, &manifest, 0).await.unwrap() {
                 claims.push((
                     manifest.collection.clone(),
-                    FilingFlow::claim(env, ports, &manifest, &entry)
-                        .await
-                        .unwrap(),
+                    FilingFlow::claim(ports, &manifest, &entry).await.unwrap(),
                 ));
             }
         }

@@ -128,7 +128,7 @@ async fn store(context: &Context) -> Check {
 async fn probe(context: &Context) -> Result<(), CommandError> {
     let env = Env::system();
     let store = context.open_writable_store(&env, "doctor").await?;
-    let blobs = store.ports.blobs.as_ref();
+    let blobs = store.ports.blobs.raw();
     let key = format!("doctor/{:016x}", env.random());
     let first = blobs.put(&key, Bytes::from_static(b"1")).await?;
     let second = blobs.put(&key, Bytes::from_static(b"2")).await?;

@@ -74,7 +74,7 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
     }
     if !args.dry_run && !objects.is_empty() {
         let writer = context.open_writable_store(&env, "gc").await?;
-        remove(writer.ports.blobs.as_ref(), &objects).await?;
+        remove(writer.ports.blobs.raw().as_ref(), &objects).await?;
     }
     show(&objects, args.dry_run, context);
     Ok(Exit::nothing_if(objects.is_empty()))

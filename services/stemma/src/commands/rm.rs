@@ -1,5 +1,7 @@
 //! `stemma rm`: removes documents from the collection.
 
+use std::sync::Arc;
+
 use stemma_archive::Archive;
 use stemma_engine::Env;
 
@@ -30,7 +32,11 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     let env = Env::system();
     context.open_store().await?; // fails for a missing store, which opening for writing would create
     let store = context.open_writable_store(&env, "rm").await?;
-    let reader = Archive::open(store.ports.blobs.clone(), context.collection.clone()).await?;
+    let reader = Archive::open(
+        Arc::clone(store.ports.blobs.raw()),
+        context.collection.clone(),
+    )
+    .await?;
     let mut documents = Vec::new();
     for scope in &args.scopes {
         for listed in reader.documents_in_scope(scope)? {

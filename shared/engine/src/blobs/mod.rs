@@ -11,6 +11,8 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub use folder::FolderBlobs;
 pub use memory::MemoryBlobs;
@@ -109,6 +111,37 @@ pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, Po
             return Ok(keys);
         }
     }
+}
+
+/// Writes a value as JSON, create-only.
+///
+/// # Errors
+/// As [`Blobs::put`]; permanent when the value cannot be encoded.
+pub async fn put_json(
+    blobs: &dyn Blobs,
+    key: &str,
+    value: &(impl Serialize + Sync + ?Sized),
+) -> Result<PutOutcome, PortError> {
+    let json = serde_json::to_vec(value).map_err(|error| {
+        PortError::permanent("blobs", "put", format!("{key} cannot be written: {error}"))
+    })?;
+    blobs.put(key, json.into()).await
+}
+
+/// Reads a JSON object; `None` if it does not exist.
+///
+/// # Errors
+/// As [`Blobs::get`]; permanent when the object cannot be decoded.
+pub async fn get_json<T: DeserializeOwned>(
+    blobs: &dyn Blobs,
+    key: &str,
+) -> Result<Option<T>, PortError> {
+    let Some(json) = blobs.get(key).await? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&json).map(Some).map_err(|error| {
+        PortError::permanent("blobs", "get", format!("{key} cannot be read: {error}"))
+    })
 }
 
 fn check_key(key: &str) -> Result<(), PortError> {

@@ -11,10 +11,10 @@ use crate::failure::FailureRecord;
 use crate::flow::{ClaimOutcome, Flow};
 use crate::jobs::{JobEntry, JobManifest, OpenJob};
 use crate::key::{JobId, Priority, RunHeader, RunId};
-use crate::ledger::ScheduledItem;
+use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::RunOutcome;
 use crate::metrics;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
 use crate::schedule::REPUBLISH_AFTER_MS;
 
 // Entries claimed concurrently.
@@ -39,15 +39,14 @@ impl<W: Flow> Coordinator<W> {
         let mut table = self.jobs.lock().await;
         match table.open.get_mut(job) {
             None => {
-                let Some(open) = OpenJob::load(&self.env, self.ports.blobs.as_ref(), job).await?
-                else {
+                let Some(open) = OpenJob::load(&self.env, &self.ports.blobs, job).await? else {
                     let item = ScheduledItem::Job(job.clone());
-                    return with_retry(&self.env, || self.ports.ledger.unschedule(&item)).await;
+                    return self.ports.ledger.unschedule(&item).await;
                 };
                 table.open.insert(job.clone(), open);
                 let item = ScheduledItem::Job(job.clone());
                 let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
-                with_retry(&self.env, || self.ports.ledger.schedule(&item, at)).await?;
+                self.ports.ledger.schedule(&item, at).await?;
             }
             Some(open) => {
                 open.last_event_ms = self.env.now_ms();
@@ -76,7 +75,7 @@ impl<W: Flow> Coordinator<W> {
             if self.owns_run(&header.at.run) {
                 return Ok(None);
             }
-            let ending = W::run_outcome(&self.env, &self.ports, &header).await?;
+            let ending = W::run_outcome(&self.ports, &header).await?;
             Ok::<_, PortError>(ending.map(|ending| (header.at.run, ending)))
         });
         let endings: Vec<Option<_>> = lookups.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
@@ -86,10 +85,10 @@ impl<W: Flow> Coordinator<W> {
     /// Registers `job` as a watcher of the run, and schedules the run.
     async fn watch_run(&self, job: &JobId, header: &RunHeader) -> Result<(), PortError> {
         let ledger = &self.ports.ledger;
-        with_retry(&self.env, || ledger.add_watcher(&header.at.run, job)).await?;
+        ledger.add_watcher(&header.at.run, job).await?;
         let item = ScheduledItem::Run(header.at.clone());
         let due_ms = self.env.now_ms() + REPUBLISH_AFTER_MS;
-        with_retry(&self.env, || ledger.schedule(&item, due_ms)).await
+        ledger.schedule(&item, due_ms).await
     }
 
     pub(super) async fn on_run_ended(
@@ -153,7 +152,7 @@ impl<W: Flow> Coordinator<W> {
             let (batch, mut stopped) = self.next_entries(table).await;
             let claims = batch
                 .iter()
-                .map(|entry| W::claim(&self.env, &self.ports, &entry.manifest, &entry.entry));
+                .map(|entry| W::claim(&self.ports, &entry.manifest, &entry.entry));
             let claims = join_all(claims).await;
             let done = batch.is_empty();
             for (entry, claim) in batch.into_iter().zip(claims) {
@@ -215,7 +214,7 @@ impl<W: Flow> Coordinator<W> {
             {
                 continue;
             }
-            if let Some(weight) = job.peek(&self.env, self.ports.blobs.as_ref()).await? {
+            if let Some(weight) = job.peek(&self.env, &self.ports.blobs).await? {
                 first.insert(job.manifest.collection.clone(), (class, id.clone(), weight));
             }
         }
@@ -292,10 +291,10 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn finish_jobs(&self, table: &mut JobTable) -> Result<(), PortError> {
-        let blobs = self.ports.blobs.as_ref();
+        let blobs = &self.ports.blobs;
         let mut finished = Vec::new();
         for (id, job) in &mut table.open {
-            job.save(&self.env, blobs).await?;
+            job.save(blobs).await?;
             if let Some(report) = job.finish(&self.env, blobs).await? {
                 finished.push((id.clone(), report));
             }
@@ -304,7 +303,7 @@ impl<W: Flow> Coordinator<W> {
             table.open.remove(&job);
             (self.observer)(CoordinatorEvent::JobEnded(Box::new(report)));
             let item = ScheduledItem::Job(job);
-            with_retry(&self.env, || self.ports.ledger.unschedule(&item)).await?;
+            self.ports.ledger.unschedule(&item).await?;
         }
         metrics::open(table.open.len(), self.open_runs(table));
         Ok(())

@@ -13,10 +13,10 @@ use crate::flow::Flow;
 use crate::heartbeat::{HEARTBEAT_TTL, JobProgress};
 use crate::jobs::{self, CancelReason, JobControl};
 use crate::key::{JobId, RunHeader, RunId, RunRef};
-use crate::ledger::{StatusRecord, StatusTopic};
+use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::{CoordinatorMessage, encode};
-use crate::port_error::{PortError, with_retry};
-use crate::queue::QueueName;
+use crate::port_error::PortError;
+use crate::queue::{Queue, QueueName};
 use crate::run::RunProgress;
 use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::sync::lock;
@@ -60,10 +60,7 @@ impl<W: Flow> Coordinator<W> {
                 Ok(control)
             }
             _ => {
-                let control = with_retry(&self.env, || {
-                    jobs::load_control(self.ports.blobs.as_ref(), job)
-                })
-                .await?;
+                let control = jobs::load_control(&self.ports.blobs, job).await?;
                 let mut cache = lock(&self.job_controls);
                 if cache.0.len() >= MAX_CACHED_CONTROLS {
                     cache
@@ -82,7 +79,7 @@ impl<W: Flow> Coordinator<W> {
         if self.job_control(&run.opened_by).await?.is_running() {
             return Ok(RunDemand::Active);
         }
-        let mut waiting = with_retry(&self.env, || self.ports.ledger.watchers(&run.at.run)).await?;
+        let mut waiting = self.ports.ledger.watchers(&run.at.run).await?;
         if waiting.is_empty() {
             waiting.push(run.opened_by.clone());
         }
@@ -137,10 +134,7 @@ impl<W: Flow> Coordinator<W> {
         }
         let sends = messages.iter().map(|(queue, messages)| async move {
             for batch in messages.chunks(NOTIFY_BATCH) {
-                with_retry(&self.env, || {
-                    self.ports.queue.publish(*queue, batch.to_vec())
-                })
-                .await?;
+                self.ports.queue.publish(*queue, batch.to_vec()).await?;
             }
             Ok::<_, PortError>(())
         });
@@ -241,6 +235,7 @@ impl<W: Flow> Coordinator<W> {
         // Not retried: the next record follows in a second.
         self.ports
             .ledger
+            .raw()
             .post_status(StatusTopic::Jobs, record, now)
             .await
     }

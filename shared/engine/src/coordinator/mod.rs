@@ -119,7 +119,7 @@ impl<W: Flow> Coordinator<W> {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let consumer = |name, concurrency| Consumer {
             env: self.env.clone(),
-            queue: Arc::clone(&self.ports.queue),
+            queue: self.ports.queue.clone(),
             name,
             concurrency,
             grace: GRACE,

@@ -9,14 +9,15 @@ use tokio::sync::Mutex;
 
 use super::job_control::RunDemand;
 use super::{Coordinator, CoordinatorEvent};
+use crate::blobs::Blobs;
 use crate::env::Millis;
 use crate::flow::Flow;
 use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
-use crate::ledger::ScheduledItem;
+use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::metrics;
 use crate::outcome::{notify_coordinator, store_failure};
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
 use crate::run::{OpenRun, ReplayStep, RunProgress};
 use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::sync::lock;
@@ -86,7 +87,7 @@ impl<W: Flow> Coordinator<W> {
     pub(super) async fn replay(&self, at: &RunRef, wake: bool) -> Result<(), PortError> {
         if !wake && self.has_ended(&at.run) {
             // A late worker may have re-created ledger state of a run that was already forgotten.
-            return with_retry(&self.env, || self.ports.ledger.forget_run(&at.run)).await;
+            return self.ports.ledger.forget_run(&at.run).await;
         }
         let slot = self.slot(&at.run);
         let ticket = slot.tickets.fetch_add(1, Ordering::SeqCst) + 1;
@@ -156,25 +157,22 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn load_run(&self, at: &RunRef) -> Result<LoadedRun<W>, PortError> {
-        let blobs = self.ports.blobs.as_ref();
-        let json = with_retry(&self.env, || blobs.get(&at.header)).await?;
+        let blobs = &self.ports.blobs;
+        let json = blobs.get(&at.header).await?;
         let Some(header) = json.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok())
         else {
             tracing::error!(run = %at.run, header = at.header, "message for a run without a readable header");
             let item = ScheduledItem::Run(at.clone());
-            with_retry(&self.env, || self.ports.ledger.unschedule(&item)).await?;
+            self.ports.ledger.unschedule(&item).await?;
             return Ok(LoadedRun::Foreign);
         };
         if header.flow_revision > W::REVISION {
             return Ok(LoadedRun::Foreign);
         }
-        if let Some(ending) = W::run_outcome(&self.env, &self.ports, &header).await? {
+        if let Some(ending) = W::run_outcome(&self.ports, &header).await? {
             return Ok(LoadedRun::Ended(ending));
         }
-        let settings = self
-            .settings
-            .load(&self.env, blobs, &header.settings)
-            .await?;
+        let settings = self.settings.load(blobs, &header.settings).await?;
         let run =
             settings.map(|settings| OpenRun::new(header, settings, Arc::clone(&self.latencies)));
         Ok(run.map_or(LoadedRun::Foreign, |run| LoadedRun::Open(Box::new(run))))
@@ -191,20 +189,20 @@ impl<W: Flow> Coordinator<W> {
         let env = &self.env;
         let ledger = &self.ports.ledger;
         if let Some(record) = ending.failure_record(env.now_ms()) {
-            store_failure(env, &self.ports, &run_failure_key(&at.run), &record).await?;
+            store_failure(&self.ports, &run_failure_key(&at.run), &record).await?;
         }
-        for job in with_retry(env, || ledger.watchers(&at.run)).await? {
+        for job in ledger.watchers(&at.run).await? {
             let ended = CoordinatorMessage::Ended {
                 job,
                 run: at.run.clone(),
                 ending: ending.clone(),
                 tasks,
             };
-            notify_coordinator(env, &self.ports, &ended).await?;
+            notify_coordinator(&self.ports, &ended).await?;
         }
         let item = ScheduledItem::Run(at.clone());
-        with_retry(env, || ledger.unschedule(&item)).await?;
-        with_retry(env, || ledger.forget_run(&at.run)).await?;
+        ledger.unschedule(&item).await?;
+        ledger.forget_run(&at.run).await?;
         self.remember_ended(&at.run);
         let trace = RunTrace::for_run(&at.run);
         // The root span of the trace; every other span of the run names it as its parent.

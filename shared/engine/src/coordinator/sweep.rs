@@ -9,10 +9,10 @@ use super::Coordinator;
 use crate::flow::Flow;
 use crate::jobs;
 use crate::key::{JobId, RunRef};
-use crate::ledger::ScheduledItem;
+use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
 use crate::schedule::REPUBLISH_AFTER_MS;
 
 // How often the due-time index is read.
@@ -35,16 +35,11 @@ struct ScanCursor {
 
 impl<W: Flow> Coordinator<W> {
     pub(super) async fn wake_run(&self, at: &RunRef) -> Result<(), PortError> {
-        notify_coordinator(
-            &self.env,
-            &self.ports,
-            &CoordinatorMessage::Wake(at.clone()),
-        )
-        .await
+        notify_coordinator(&self.ports, &CoordinatorMessage::Wake(at.clone())).await
     }
 
     async fn wake_job(&self, job: JobId) -> Result<(), PortError> {
-        notify_coordinator(&self.env, &self.ports, &CoordinatorMessage::Job(job)).await
+        notify_coordinator(&self.ports, &CoordinatorMessage::Job(job)).await
     }
 
     // Wakes what is due. Bounded reads of the index, never a walk over all runs.
@@ -58,12 +53,11 @@ impl<W: Flow> Coordinator<W> {
 
     async fn sweep_once(&self) -> Result<(), PortError> {
         let now = self.env.now_ms();
-        let items = with_retry(&self.env, || {
-            self.ports
-                .ledger
-                .claim_due(now, now + REPUBLISH_AFTER_MS, SWEEP_LIMIT)
-        })
-        .await?;
+        let items = self
+            .ports
+            .ledger
+            .claim_due(now, now + REPUBLISH_AFTER_MS, SWEEP_LIMIT)
+            .await?;
         for item in items {
             match item {
                 ScheduledItem::Run(at) => self.wake_run(&at).await?,
@@ -88,16 +82,14 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn scan_once(&self, cursor: &mut ScanCursor) -> Result<(), PortError> {
-        let blobs = self.ports.blobs.as_ref();
+        let blobs = &self.ports.blobs;
         let mut all_ended = cursor.next.is_none();
         let after = cursor.next.as_ref().or(cursor.ended.as_ref());
-        let ids = with_retry(&self.env, || jobs::list(blobs, after, SCAN_LIMIT)).await?;
+        let ids = jobs::list(blobs, after, SCAN_LIMIT).await?;
         let more = ids.len() == SCAN_LIMIT;
         let last = ids.last().cloned();
         for id in ids {
-            let ended = with_retry(&self.env, || jobs::report(blobs, &id))
-                .await?
-                .is_some();
+            let ended = jobs::report(blobs, &id).await?.is_some();
             all_ended &= ended;
             if all_ended {
                 cursor.ended = Some(id);
@@ -112,7 +104,7 @@ impl<W: Flow> Coordinator<W> {
     async fn reschedule_job(&self, job: JobId) -> Result<(), PortError> {
         let item = ScheduledItem::Job(job.clone());
         let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
-        with_retry(&self.env, || self.ports.ledger.schedule(&item, at)).await?;
+        self.ports.ledger.schedule(&item, at).await?;
         if self.jobs.lock().await.open.contains_key(&job) {
             Ok(())
         } else {

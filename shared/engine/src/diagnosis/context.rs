@@ -66,10 +66,14 @@ pub async fn gather_context(ports: &Ports, now_ms: Millis) -> Result<DiagnosisCo
     let depths = lanes.map(|(lane, class)| async move {
         Ok::<_, PortError>((
             (lane, class),
-            ports.queue.depth(QueueName::Lane(lane, class)).await?,
+            ports
+                .queue
+                .raw()
+                .depth(QueueName::Lane(lane, class))
+                .await?,
         ))
     });
-    let ledger = &ports.ledger;
+    let ledger = ports.ledger.raw();
     let records = try_join(
         ledger.status_records(StatusTopic::Processes, now_ms),
         ledger.status_records(StatusTopic::Jobs, now_ms),
@@ -116,13 +120,13 @@ pub async fn run_facts(
     ending: Option<RunOutcome>,
 ) -> Result<RunFacts, PortError> {
     let run = &header.at.run;
-    let dead = dead_letter::list(ports.blobs.as_ref(), DEAD_LETTERS_READ);
-    let (tasks, dead) = try_join(ports.ledger.open_tasks(run), dead).await?;
+    let dead = dead_letter::list(ports.blobs.raw().as_ref(), DEAD_LETTERS_READ);
+    let (tasks, dead) = try_join(ports.ledger.raw().open_tasks(run), dead).await?;
     // Reading the outcomes of a run that the ledger does not know would create state for it.
     let present = if tasks.is_empty() {
         0
     } else {
-        ports.ledger.outcomes(run, 0).await?.entries.len() as u64
+        ports.ledger.raw().outcomes(run, 0).await?.entries.len() as u64
     };
     let dead = dead
         .into_iter()

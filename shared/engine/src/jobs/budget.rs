@@ -15,12 +15,15 @@ use serde::{Deserialize, Serialize};
 
 use super::control::{JobControl, PauseReason, load_control, pause};
 use super::manifest;
+use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::Failure;
 use crate::jobs::JobManifest;
 use crate::key::{JobId, RunHeader, RunId, RunRef};
+use crate::ledger::Ledger;
 use crate::limit::Reservation;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
+use crate::port_retry::with_retry;
 use crate::ports::Ports;
 use crate::sync::lock;
 
@@ -121,7 +124,7 @@ impl BudgetRegistry {
             return Ok(Arc::clone(owners));
         }
         let mut waiting = Vec::new();
-        for job in waiting_jobs(env, ports, run).await? {
+        for job in waiting_jobs(ports, run).await? {
             waiting.extend(self.load_job(env, ports, &job).await?);
         }
         let running = waiting.iter().any(|(_, control)| control.is_running());
@@ -243,7 +246,7 @@ impl BudgetRegistry {
     ) -> Result<(), PortError> {
         for owner in owners {
             let job = &owner.job.job;
-            let control = with_retry(env, || load_control(ports.blobs.as_ref(), job)).await?;
+            let control = load_control(&ports.blobs, job).await?;
             if control.is_running() {
                 tracing::warn!(%job, ?reason, "job paused");
                 pause(env, ports, job, reason).await?;
@@ -347,14 +350,12 @@ impl BudgetRegistry {
                 return Ok(Some((manifest, control)));
             }
             Some((_, manifest, _)) => Some(manifest),
-            None => with_retry(env, || manifest(ports.blobs.as_ref(), job))
-                .await?
-                .map(Arc::new),
+            None => manifest(&ports.blobs, job).await?.map(Arc::new),
         };
         let Some(manifest) = cached else {
             return Ok(None);
         };
-        let control = with_retry(env, || load_control(ports.blobs.as_ref(), job)).await?;
+        let control = load_control(&ports.blobs, job).await?;
         let mut jobs = lock(&self.jobs);
         if jobs.len() >= MAX_CACHED {
             jobs.clear();
@@ -365,12 +366,12 @@ impl BudgetRegistry {
 }
 
 // Falls back to the job that opened the run when the ledger has lost the watchers.
-async fn waiting_jobs(env: &Env, ports: &Ports, run: &RunRef) -> Result<Vec<JobId>, Failure> {
-    let watchers = with_retry(env, || ports.ledger.watchers(&run.run)).await?;
+async fn waiting_jobs(ports: &Ports, run: &RunRef) -> Result<Vec<JobId>, Failure> {
+    let watchers = ports.ledger.watchers(&run.run).await?;
     if !watchers.is_empty() {
         return Ok(watchers);
     }
-    let header = with_retry(env, || ports.blobs.get(&run.header)).await?;
+    let header = ports.blobs.get(&run.header).await?;
     let header = header.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok());
     Ok(header.map(|header| header.opened_by).into_iter().collect())
 }
@@ -418,7 +419,7 @@ mod tests {
 
     async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
         let env = Env::simulated(1);
-        let ports = Ports::memory();
+        let ports = Ports::memory(&env);
         let budget = Some(JobBudget {
             nanodollars: None,
             tokens: Some(tokens),
@@ -479,7 +480,7 @@ mod tests {
             }
         }
         let job = JobId("job".into());
-        let stands = load_control(ports.blobs.as_ref(), &job).await.unwrap();
+        let stands = load_control(&ports.blobs, &job).await.unwrap();
         assert_eq!(
             stands.paused.map(|paused| paused.reason),
             Some(PauseReason::Budget)

@@ -4,13 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::budget::JobBudget;
-use super::{get_json, put_json};
-use crate::blobs::Blobs;
+use crate::blobs::{Blobs, get_json, list_all, put_json};
 use crate::env::{Env, Millis};
 use crate::key::{JobId, Priority};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
 use crate::ports::Ports;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,8 +85,8 @@ pub async fn cancel(
         reason,
         at_ms: env.now_ms(),
     };
-    put_json(env, ports.blobs.as_ref(), &cancelled_key(job), &record).await?;
-    notify(env, ports, job).await;
+    put_json(&ports.blobs, &cancelled_key(job), &record).await?;
+    notify(ports, job).await;
     Ok(())
 }
 
@@ -168,7 +167,7 @@ async fn apply_commands(
     job: &JobId,
     control: &mut JobControl,
 ) -> Result<(), PortError> {
-    let names = crate::blobs::list_all(blobs, &control_prefix(job)).await?;
+    let names = list_all(blobs, &control_prefix(job)).await?;
     let last = |kinds: [&str; 2]| {
         names
             .iter()
@@ -213,10 +212,7 @@ async fn write_command(
     command: &ControlCommand,
 ) -> Result<(), PortError> {
     let prefix = control_prefix(job);
-    let before = with_retry(env, || {
-        crate::blobs::list_all(ports.blobs.as_ref(), &prefix)
-    })
-    .await?;
+    let before = list_all(&ports.blobs, &prefix).await?;
     // The last record wins, so this one must sort after records of the same millisecond or of a faster clock.
     let at_ms = env
         .now_ms()
@@ -225,15 +221,15 @@ async fn write_command(
         "{prefix}{at_ms:013}-{:08x}-{kind}.json",
         env.random() & 0xffff_ffff
     );
-    put_json(env, ports.blobs.as_ref(), &key, command).await?;
-    notify(env, ports, job).await;
+    put_json(&ports.blobs, &key, command).await?;
+    notify(ports, job).await;
     Ok(())
 }
 
 // Best effort: coordinators also poll the control records.
-async fn notify(env: &Env, ports: &Ports, job: &JobId) {
+async fn notify(ports: &Ports, job: &JobId) {
     let message = CoordinatorMessage::Job(job.clone());
-    if let Err(error) = notify_coordinator(env, ports, &message).await {
+    if let Err(error) = notify_coordinator(ports, &message).await {
         tracing::debug!(%job, %error, "cannot notify the coordinator; it will poll");
     }
 }
@@ -253,9 +249,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn latest_control_command_wins() {
         let env = Env::simulated(1);
-        let ports = Ports::memory();
+        let ports = Ports::memory(&env);
         let job = JobId("job".into());
-        let stands = async || load_control(ports.blobs.as_ref(), &job).await.unwrap();
+        let stands = async || load_control(&ports.blobs, &job).await.unwrap();
         assert_eq!(stands().await, JobControl::default());
         let step = async || env.sleep(std::time::Duration::from_millis(5)).await;
         pause(&env, &ports, &job, PauseReason::Budget)

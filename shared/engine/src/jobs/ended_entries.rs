@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EntryCounts, get_json};
-use crate::blobs::{Blobs, list_all};
+use super::EntryCounts;
+use crate::blobs::{Blobs, get_json, list_all};
 use crate::failure::FailureRecord;
 use crate::key::JobId;
 use crate::message::RunOutcome;

@@ -21,12 +21,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::blobs::Blobs;
-use crate::env::{Env, Millis};
+use crate::blobs::{Blobs, get_json};
+use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::JobId;
 use crate::message::RunOutcome;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
 
 pub use budget::{BudgetOwner, BudgetRegistry, JobBudget, SpendAmount, SpendLog};
 pub use control::{
@@ -195,29 +195,4 @@ fn chunk_key(manifest: &JobManifest, chunk: u64) -> String {
     let attempt = &manifest.terms.attempt;
     let slash = if attempt.is_empty() { "" } else { "/" };
     format!("jobs/{job}/entries/{attempt}{slash}{chunk:06}.json")
-}
-
-async fn put_json(
-    env: &Env,
-    blobs: &dyn Blobs,
-    key: &str,
-    value: &(impl Serialize + ?Sized),
-) -> Result<(), PortError> {
-    let json = serde_json::to_vec(value)
-        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
-    with_retry(env, || blobs.put(key, json.clone().into()))
-        .await
-        .map(|_| ())
-}
-
-async fn get_json<T: serde::de::DeserializeOwned>(
-    blobs: &dyn Blobs,
-    key: &str,
-) -> Result<Option<T>, PortError> {
-    let Some(json) = blobs.get(key).await? else {
-        return Ok(None);
-    };
-    serde_json::from_slice(&json).map(Some).map_err(|error| {
-        PortError::permanent("blobs", "get", format!("{key} cannot be read: {error}"))
-    })
 }

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::ended_entries::{EndedEntries, cursor_prefix, load_last};
 use super::{
     CHUNK_ENTRIES, CancelReason, Cancelled, EntryCounts, JobEndReason, JobReport, chunk_key,
-    get_json, manifest, put_json, report,
+    manifest, report,
 };
-use crate::blobs::Blobs;
+use crate::blobs::{get_json, put_json};
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
 use crate::jobs::{JobEntry, JobManifest};
 use crate::key::{JobId, RunHeader, RunId};
 use crate::message::RunOutcome;
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
+use crate::ports::RetryingBlobs;
 
 // Its size grows with the number of open runs, not with the number of entries.
 pub(crate) struct OpenJob {
@@ -41,16 +42,16 @@ impl OpenJob {
     /// Loads a job from its last cursor; `None` if it has ended or was never submitted.
     pub(crate) async fn load(
         env: &Env,
-        blobs: &dyn Blobs,
+        blobs: &RetryingBlobs,
         job: &JobId,
     ) -> Result<Option<Self>, PortError> {
-        let Some(manifest) = with_retry(env, || manifest(blobs, job)).await? else {
+        let Some(manifest) = manifest(blobs, job).await? else {
             return Ok(None);
         };
-        if with_retry(env, || report(blobs, job)).await?.is_some() {
+        if report(blobs, job).await?.is_some() {
             return Ok(None);
         }
-        let tally = with_retry(env, || load_last(blobs, job)).await?;
+        let tally = load_last(blobs, job).await?;
         Ok(Some(Self {
             manifest,
             next: tally.first_missing(),
@@ -74,7 +75,7 @@ impl OpenJob {
     pub(crate) async fn peek(
         &mut self,
         env: &Env,
-        blobs: &dyn Blobs,
+        blobs: &RetryingBlobs,
     ) -> Result<Option<u64>, PortError> {
         while let Some(number) = self.to_reclaim.first().copied() {
             self.reload_entry(env, blobs, number).await?;
@@ -106,11 +107,11 @@ impl OpenJob {
         }
     }
 
-    async fn load_chunk(&mut self, env: &Env, blobs: &dyn Blobs) -> Result<(), PortError> {
+    async fn load_chunk(&mut self, env: &Env, blobs: &RetryingBlobs) -> Result<(), PortError> {
         let chunk = self.next / CHUNK_ENTRIES as u64;
         let skip = (self.next % CHUNK_ENTRIES as u64) as usize;
         let key = chunk_key(&self.manifest, chunk);
-        let entries = with_retry(env, || get_json::<Vec<JobEntry>>(blobs, &key))
+        let entries = get_json::<Vec<JobEntry>>(blobs, &key)
             .await?
             .unwrap_or_default();
         let end = ((chunk + 1) * CHUNK_ENTRIES as u64).min(self.manifest.entries);
@@ -129,11 +130,11 @@ impl OpenJob {
     async fn reload_entry(
         &mut self,
         env: &Env,
-        blobs: &dyn Blobs,
+        blobs: &RetryingBlobs,
         number: u64,
     ) -> Result<(), PortError> {
         let key = chunk_key(&self.manifest, number / CHUNK_ENTRIES as u64);
-        let entries = with_retry(env, || get_json::<Vec<JobEntry>>(blobs, &key))
+        let entries = get_json::<Vec<JobEntry>>(blobs, &key)
             .await?
             .unwrap_or_default();
         self.to_reclaim.remove(&number);
@@ -226,11 +227,11 @@ impl OpenJob {
     }
 
     /// Saves the cursor when enough entries have ended since the last one.
-    pub(crate) async fn save(&mut self, env: &Env, blobs: &dyn Blobs) -> Result<(), PortError> {
+    pub(crate) async fn save(&mut self, blobs: &RetryingBlobs) -> Result<(), PortError> {
         let ended = self.ended.counts.ended();
         if ended >= self.saved_at + CHUNK_ENTRIES as u64 && ended < self.manifest.entries {
             let key = format!("{}{ended:012}.json", cursor_prefix(&self.manifest.job));
-            put_json(env, blobs, &key, &self.ended).await?;
+            put_json(blobs, &key, &self.ended).await?;
             self.saved_at = ended;
         }
         Ok(())
@@ -240,7 +241,7 @@ impl OpenJob {
     pub(crate) async fn finish(
         &self,
         env: &Env,
-        blobs: &dyn Blobs,
+        blobs: &RetryingBlobs,
     ) -> Result<Option<JobReport>, PortError> {
         if self.ended.counts.ended() < self.manifest.entries {
             return Ok(None);
@@ -257,21 +258,22 @@ impl OpenJob {
             submitted_ms: self.manifest.submitted_ms,
             ended_ms: env.now_ms(),
         };
-        put_json(env, blobs, &super::report_key(job), &written).await?;
-        with_retry(env, || report(blobs, job)).await
+        put_json(blobs, &super::report_key(job), &written).await?;
+        report(blobs, job).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blobs::Blobs;
     use crate::jobs::JobOptions;
     use crate::key::Priority;
     use crate::ports::Ports;
 
     async fn open_job(entries: u64) -> (Env, Ports, OpenJob) {
         let env = Env::simulated(1);
-        let ports = Ports::memory();
+        let ports = Ports::memory(&env);
         let manifest = JobManifest {
             job: JobId("job".into()),
             collection: "c".into(),
@@ -290,7 +292,7 @@ mod tests {
         let manifest = super::super::submit(&env, &ports, &manifest, &listed)
             .await
             .unwrap();
-        let open = OpenJob::load(&env, ports.blobs.as_ref(), &manifest.job)
+        let open = OpenJob::load(&env, &ports.blobs, &manifest.job)
             .await
             .unwrap()
             .unwrap();
@@ -306,7 +308,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn interrupted_admission_loses_no_entry() {
         let (env, ports, mut open) = open_job(3).await;
-        open.peek(&env, ports.blobs.as_ref()).await.unwrap();
+        open.peek(&env, &ports.blobs).await.unwrap();
         open.take_next();
         open.take_next();
         open.recover();
@@ -316,14 +318,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn loaded_job_resumes_at_its_last_cursor() {
         let (env, ports, mut open) = open_job(1_200).await;
-        let blobs = ports.blobs.as_ref();
+        let blobs = &ports.blobs;
         for _ in 0..602 {
             open.peek(&env, blobs).await.unwrap();
             let (number, _) = open.take_next().unwrap();
             if number != 3 {
                 open.end_entry(number, "entry", &RunOutcome::Done); // the third is slow
             }
-            open.save(&env, blobs).await.unwrap();
+            open.save(blobs).await.unwrap();
         }
         assert!(open.finish(&env, blobs).await.unwrap().is_none());
         let mut again = OpenJob::load(&env, blobs, &open.manifest.job)
@@ -349,12 +351,8 @@ mod tests {
             .delete(&chunk_key(&open.manifest, 0))
             .await
             .unwrap();
-        assert_eq!(open.peek(&env, ports.blobs.as_ref()).await.unwrap(), None);
-        let report = open
-            .finish(&env, ports.blobs.as_ref())
-            .await
-            .unwrap()
-            .unwrap();
+        assert_eq!(open.peek(&env, &ports.blobs).await.unwrap(), None);
+        let report = open.finish(&env, &ports.blobs).await.unwrap().unwrap();
         assert_eq!((report.counts.failed, report.failures.len()), (2, 2));
         assert_eq!(report.reasons["engine.entry_missing"], 2);
     }
@@ -362,7 +360,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn closed_job_counts_every_entry_once() {
         let (env, ports, mut open) = open_job(1_000).await;
-        open.peek(&env, ports.blobs.as_ref()).await.unwrap();
+        open.peek(&env, &ports.blobs).await.unwrap();
         for _ in 0..10 {
             let (number, _) = open.take_next().unwrap();
             open.end_entry(number, "entry", &RunOutcome::Done);
@@ -371,12 +369,8 @@ mod tests {
             reason: CancelReason::Person,
             at_ms: 0,
         });
-        assert_eq!(open.peek(&env, ports.blobs.as_ref()).await.unwrap(), None);
-        let report = open
-            .finish(&env, ports.blobs.as_ref())
-            .await
-            .unwrap()
-            .unwrap();
+        assert_eq!(open.peek(&env, &ports.blobs).await.unwrap(), None);
+        let report = open.finish(&env, &ports.blobs).await.unwrap().unwrap();
         assert_eq!(
             (report.counts.done, report.counts.cancelled, report.close),
             (10, 990, JobEndReason::Cancelled)

@@ -5,16 +5,16 @@
 
 use serde_json::json;
 
-use super::{CHUNK_ENTRIES, get_json, manifest, manifest_key, put_json};
-use crate::blobs::Blobs;
+use super::{CHUNK_ENTRIES, manifest, manifest_key};
+use crate::blobs::{get_json, put_json};
 use crate::env::Env;
 use crate::jobs::{JobEntry, JobManifest};
 use crate::key::JobId;
-use crate::ledger::ScheduledItem;
+use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::{PortError, with_retry};
-use crate::ports::Ports;
+use crate::port_error::PortError;
+use crate::ports::{Ports, RetryingBlobs};
 
 /// Result of [`JobWriter::start`].
 pub enum JobStart {
@@ -41,9 +41,7 @@ impl JobWriter {
         ports: &Ports,
         draft: JobManifest,
     ) -> Result<JobStart, PortError> {
-        if let Some(existing) =
-            with_retry(env, || manifest(ports.blobs.as_ref(), &draft.job)).await?
-        {
+        if let Some(existing) = manifest(&ports.blobs, &draft.job).await? {
             announce(env, ports, &existing.job).await?; // the first notification may have been lost
             return Ok(JobStart::Existing(existing));
         }
@@ -60,16 +58,11 @@ impl JobWriter {
     ///
     /// # Errors
     /// [`PortError`] when the store is unavailable; start again with the same id.
-    pub async fn push(
-        &mut self,
-        env: &Env,
-        blobs: &dyn Blobs,
-        entry: JobEntry,
-    ) -> Result<(), PortError> {
+    pub async fn push(&mut self, blobs: &RetryingBlobs, entry: JobEntry) -> Result<(), PortError> {
         self.manifest.entries += 1;
         self.pending.push(entry);
         if self.pending.len() == CHUNK_ENTRIES {
-            self.write_chunk(env, blobs).await
+            self.write_chunk(blobs).await
         } else {
             Ok(())
         }
@@ -84,27 +77,20 @@ impl JobWriter {
     /// # Errors
     /// [`PortError`] when a port is unavailable; start again with the same id.
     pub async fn finish(mut self, env: &Env, ports: &Ports) -> Result<JobManifest, PortError> {
-        let blobs = ports.blobs.as_ref();
-        self.write_chunk(env, blobs).await?;
-        put_json(
-            env,
-            blobs,
-            &manifest_key(&self.manifest.job),
-            &self.manifest,
-        )
-        .await?;
-        let first = with_retry(env, || manifest(blobs, &self.manifest.job)).await?;
+        let blobs = &ports.blobs;
+        self.write_chunk(blobs).await?;
+        put_json(blobs, &manifest_key(&self.manifest.job), &self.manifest).await?;
+        let first = manifest(blobs, &self.manifest.job).await?;
         announce(env, ports, &self.manifest.job).await?;
         Ok(first.unwrap_or(self.manifest))
     }
 
-    async fn write_chunk(&mut self, env: &Env, blobs: &dyn Blobs) -> Result<(), PortError> {
+    async fn write_chunk(&mut self, blobs: &RetryingBlobs) -> Result<(), PortError> {
         if self.pending.is_empty() {
             return Ok(());
         }
         let chunk = (self.manifest.entries - 1) / CHUNK_ENTRIES as u64;
         put_json(
-            env,
             blobs,
             &super::chunk_key(&self.manifest, chunk),
             &self.pending,
@@ -129,9 +115,7 @@ pub async fn submit(
         JobStart::Existing(manifest) => Ok(manifest),
         JobStart::New(mut submitting) => {
             for entry in entries {
-                submitting
-                    .push(env, ports.blobs.as_ref(), entry.clone())
-                    .await?;
+                submitting.push(&ports.blobs, entry.clone()).await?;
             }
             submitting.finish(env, ports).await
         }
@@ -140,27 +124,26 @@ pub async fn submit(
 
 async fn announce(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
     let item = ScheduledItem::Job(job.clone());
-    with_retry(env, || ports.ledger.schedule(&item, env.now_ms())).await?;
-    notify_coordinator(env, ports, &CoordinatorMessage::Job(job.clone())).await
+    ports.ledger.schedule(&item, env.now_ms()).await?;
+    notify_coordinator(ports, &CoordinatorMessage::Job(job.clone())).await
 }
 
 /// The job submitted under `name` in a collection: `fresh` if the name is new, else the job that has it already. One
 /// name is therefore one job, however often it is submitted.
 ///
 /// # Errors
-/// [`PortError`] when the store is unavailable, or the name is not valid in a key (see [`Blobs`]).
+/// [`PortError`] when the store is unavailable, or the name is not valid in a key (see [`crate::blobs::Blobs`]).
 pub async fn job_for_name(
-    env: &Env,
-    blobs: &dyn Blobs,
+    blobs: &RetryingBlobs,
     collection: &str,
     name: &str,
     fresh: Option<&JobId>,
 ) -> Result<Option<JobId>, PortError> {
     let key = format!("job-names/{collection}/{name}");
     if let Some(fresh) = fresh {
-        put_json(env, blobs, &key, &json!({ "job": fresh })).await?;
+        put_json(blobs, &key, &json!({ "job": fresh })).await?;
     }
-    let existing: Option<serde_json::Value> = with_retry(env, || get_json(blobs, &key)).await?;
+    let existing: Option<serde_json::Value> = get_json(blobs, &key).await?;
     Ok(existing.and_then(|existing| Some(JobId(existing["job"].as_str()?.into()))))
 }
 
@@ -197,10 +180,7 @@ mod tests {
                 weight: 1,
                 input: n.into(),
             };
-            submitting
-                .push(env, ports.blobs.as_ref(), entry)
-                .await
-                .unwrap();
+            submitting.push(&ports.blobs, entry).await.unwrap();
         }
         if finish {
             Some(submitting.finish(env, ports).await.unwrap())
@@ -212,14 +192,14 @@ mod tests {
     #[tokio::test]
     async fn interrupted_submission_leaves_no_entries_behind() {
         let env = Env::simulated(1);
-        let ports = Ports::memory();
+        let ports = Ports::memory(&env);
         assert!(
             submit_entries(&env, &ports, 0..1_100, false)
                 .await
                 .is_none()
         );
         assert!(
-            manifest(ports.blobs.as_ref(), &draft().job)
+            manifest(&ports.blobs, &draft().job)
                 .await
                 .unwrap()
                 .is_none()
@@ -231,7 +211,7 @@ mod tests {
         assert_eq!(second, third);
         let mut read = Vec::new();
         for chunk in 0..3 {
-            read.extend(entries(ports.blobs.as_ref(), &second, chunk).await.unwrap());
+            read.extend(entries(&ports.blobs, &second, chunk).await.unwrap());
         }
         let read: Vec<u64> = read
             .iter()
@@ -243,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn one_of_two_concurrent_submissions_wins_completely() {
         let env = Env::simulated(1);
-        let ports = Ports::memory();
+        let ports = Ports::memory(&env);
         let begin = || async {
             match JobWriter::start(&env, &ports, draft()).await.unwrap() {
                 JobStart::New(submitting) => submitting,
@@ -252,10 +232,9 @@ mod tests {
         };
         let mut one = begin().await;
         let mut two = begin().await;
-        let blobs = ports.blobs.as_ref();
+        let blobs = &ports.blobs;
         for n in 0..600_u64 {
             one.push(
-                &env,
                 blobs,
                 JobEntry {
                     weight: 1,
@@ -265,7 +244,6 @@ mod tests {
             .await
             .unwrap();
             two.push(
-                &env,
                 blobs,
                 JobEntry {
                     weight: 1,
@@ -284,18 +262,16 @@ mod tests {
     #[tokio::test]
     async fn job_name_maps_to_one_job_per_collection() {
         let env = Env::simulated(1);
-        let ports = Ports::memory();
+        let ports = Ports::memory(&env);
         let a = JobId("j-a".into());
         let b = JobId("j-b".into());
-        let lookup = |collection, fresh| {
-            job_for_name(&env, ports.blobs.as_ref(), collection, "nightly", fresh)
-        };
+        let lookup = |collection, fresh| job_for_name(&ports.blobs, collection, "nightly", fresh);
         assert_eq!(lookup("x", None).await.unwrap(), None);
         assert_eq!(lookup("x", Some(&a)).await.unwrap(), Some(a.clone()));
         assert_eq!(lookup("x", Some(&b)).await.unwrap(), Some(a.clone()));
         assert_eq!(lookup("y", Some(&b)).await.unwrap(), Some(b));
         assert!(
-            job_for_name(&env, ports.blobs.as_ref(), "x", "../../up", None)
+            job_for_name(&ports.blobs, "x", "../../up", None)
                 .await
                 .is_err()
         );

@@ -8,7 +8,8 @@ use futures::stream::{self, Stream, TryStreamExt};
 
 use super::{S3, S3Error, S3Operation, check_bucket};
 use crate::env::{Env, Millis};
-use crate::port_error::{PortError, with_retry};
+use crate::port_error::PortError;
+use crate::port_retry::with_retry;
 
 /// Reads and lists objects of any bucket that the credentials can access.
 #[derive(Clone)]

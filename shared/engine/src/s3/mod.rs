@@ -1,6 +1,6 @@
 //! The S3 connection, shared by [`crate::blobs::S3Blobs`] and [`BucketReader`].
 //!
-//! Every call has a timeout and no retry; callers of the port retry ([`crate::port_error::with_retry`]). Multipart
+//! Every call has a timeout and no retry; callers of the port retry ([`crate::port_retry::with_retry`]). Multipart
 //! uploads and `If-Match` are not supported, and no environment variable is read while a key is configured.
 
 mod bucket_reader;

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use lapin::uri::AMQPUri;
-use stemma_engine::Env;
 use stemma_engine::consumer::{Consumer, Disposition, Handler};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::key::Priority;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue};
+use stemma_engine::{Env, Retrying};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -135,8 +135,8 @@ pub fn consume(
     let env = Env::system();
     let consumer = Consumer {
         presence: HeartbeatReporter::new(&env, "w-1", "worker"),
+        queue: Retrying::new(&env, Arc::clone(queue) as Arc<dyn Queue>),
         env,
-        queue: Arc::clone(queue) as Arc<dyn Queue>,
         name: LANE,
         concurrency: 16,
         grace: Duration::from_secs(5),

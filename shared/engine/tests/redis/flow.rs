@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
@@ -15,12 +15,12 @@ use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest}
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
-use stemma_engine::ledger::{RedisLedger, ScheduledItem};
+use stemma_engine::ledger::{Ledger, RedisLedger, ScheduledItem};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
-use stemma_engine::{Env, PortError, Ports, settings};
+use stemma_engine::{Env, PortError, Ports, Retrying, settings};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::PrivateRedis;
@@ -102,7 +102,6 @@ impl Flow for PageSumWork {
     }
 
     async fn claim(
-        _: &Env,
         ports: &Ports,
         job: &JobManifest,
         entry: &JobEntry,
@@ -130,11 +129,7 @@ impl Flow for PageSumWork {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(
-        _: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-    ) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
         let total = ports.blobs.size(&format!("{}/total", run.at.scope)).await?;
         Ok(total.map(|_| RunOutcome::Done))
     }
@@ -150,12 +145,13 @@ struct RedisCluster {
 impl RedisCluster {
     fn start(server: &PrivateRedis) -> Self {
         let ledger = Arc::new(RedisLedger::new(server.client("")));
+        let env = Env::system();
         let ports = Ports {
-            ledger,
-            ..Ports::embedded(Arc::new(MemoryBlobs::default()))
+            ledger: Retrying::new(&env, ledger),
+            ..Ports::memory(&env)
         };
         let cluster = Self {
-            env: Env::system(),
+            env,
             ports,
             pages: Arc::default(),
             stop: CancellationToken::new(),
@@ -185,7 +181,7 @@ impl RedisCluster {
         );
         let consumer = Consumer {
             env: cluster.env.clone(),
-            queue: Arc::clone(&cluster.ports.queue),
+            queue: cluster.ports.queue.clone(),
             name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
             concurrency: 4,
             grace: Duration::from_secs(1),
@@ -201,13 +197,9 @@ impl RedisCluster {
         let manifest = JobManifest {
             job: JobId("job".into()),
             collection: "x".into(),
-            settings: settings::freeze::<PageSumWork>(
-                &self.env,
-                self.ports.blobs.as_ref(),
-                &"s".into(),
-            )
-            .await
-            .unwrap(),
+            settings: settings::freeze::<PageSumWork>(&self.ports.blobs, &"s".into())
+                .await
+                .unwrap(),
             class: Priority::Bulk,
             entries: DOCUMENTS,
             submitted_ms: 0,
@@ -239,7 +231,7 @@ impl RedisCluster {
     async fn report(&self, job: &JobId) -> JobReport {
         let started = Instant::now();
         loop {
-            if let Some(report) = jobs::report(self.ports.blobs.as_ref(), job).await.unwrap() {
+            if let Some(report) = jobs::report(&self.ports.blobs, job).await.unwrap() {
                 self.stop.cancel();
                 return report;
             }

@@ -435,7 +435,7 @@ mod tests {
     impl BatchFixture {
         fn new() -> Self {
             let env = Env::simulated(1);
-            let ports = Ports::memory();
+            let ports = Ports::memory(&env);
             let recorder = Arc::new(BatchRecorder::default());
             let settings = ModelClientSettings::unlimited("m", "h");
             let client = ModelClient::new(

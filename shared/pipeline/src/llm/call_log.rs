@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::{BudgetOwner, BudgetRegistry, PauseReason, SpendAmount, SpendLog};
-use stemma_engine::port_error::with_long_retry;
 use stemma_engine::stage::TaskContext;
 use stemma_engine::{Env, Failure, PortError, Ports, RunRef, TaskKey};
 use stemma_llm::calls::{self, CallRecord};
@@ -101,7 +101,8 @@ impl TaskCallLog {
         useful: bool,
     ) -> Result<(), Failure> {
         let (key, bytes) = self.record(request, reply, useful)?;
-        with_long_retry(&self.env, || self.ports.blobs.put(&key, bytes.clone())).await?;
+        let blobs = self.ports.blobs.with_long_retries();
+        blobs.put(&key, bytes).await?;
         Ok(())
     }
 
@@ -156,7 +157,7 @@ impl SpendLog for TaskCallLog {
         let mut tokens = 0_u64;
         let mut nanodollars = Some(0_u64);
         calls::read(
-            self.ports.blobs.as_ref(),
+            &self.ports.blobs,
             &self.collection,
             job.submitted_ms,
             |record: CallRecord| {

@@ -3,16 +3,14 @@
 use bytes::Bytes;
 use stemma_document::{Collection, Digest, DocumentVersion, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome};
-use stemma_engine::port_error::with_retry;
-use stemma_engine::{Env, Failure, PortError};
+use stemma_engine::{Failure, PortError, RetryingBlobs};
 
 /// Stores the bytes of a document under their digest. A second submission of the same bytes stores nothing.
 ///
 /// # Errors
 /// [`PortError`] if the store is unavailable; a permanent one if `bytes` do not have this digest.
 pub async fn store_source(
-    env: &Env,
-    blobs: &dyn Blobs,
+    blobs: &RetryingBlobs,
     collection: &Collection,
     digest: Digest,
     bytes: Bytes,
@@ -26,29 +24,28 @@ pub async fn store_source(
     }
     let key = blob_keys::original_key(collection, digest);
     // A size lookup is cheaper than another upload.
-    if with_retry(env, || blobs.size(&key)).await? == Some(bytes.len() as u64) {
+    if blobs.size(&key).await? == Some(bytes.len() as u64) {
         return Ok(PutOutcome::Exists);
     }
-    with_retry(env, || blobs.put(&key, bytes.clone())).await
+    blobs.put(&key, bytes).await
 }
 
 /// The stored bytes of a version, if any. A file torn by a power loss is deleted and counts as missing.
 pub(super) async fn read_stored(
-    env: &Env,
-    blobs: &dyn Blobs,
+    blobs: &RetryingBlobs,
     collection: &Collection,
     version: &DocumentVersion,
     max_bytes: u64,
 ) -> Result<Option<Bytes>, Failure> {
     let key = blob_keys::original_key(collection, version.source);
-    match with_retry(env, || blobs.size(&key)).await? {
+    match blobs.size(&key).await? {
         None => return Ok(None),
         Some(size_bytes) if size_bytes > max_bytes => {
             return Err(super::too_large_error("document", size_bytes, max_bytes));
         }
         Some(_) => {}
     }
-    let bytes = with_retry(env, || blobs.get(&key)).await?;
+    let bytes = blobs.get(&key).await?;
     if bytes
         .as_ref()
         .is_some_and(|bytes| Digest::from_content(bytes) != version.source)
@@ -57,7 +54,7 @@ pub(super) async fn read_stored(
             original = key,
             "torn original removed; submit its document again"
         );
-        with_retry(env, || blobs.delete(&key)).await?;
+        blobs.delete(&key).await?;
         return Ok(None);
     }
     Ok(bytes)
@@ -65,6 +62,9 @@ pub(super) async fn read_stored(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use stemma_engine::Env;
     use stemma_engine::blobs::MemoryBlobs;
 
     use super::super::tests::version;
@@ -73,42 +73,39 @@ mod tests {
     #[tokio::test]
     async fn stored_source_is_read_without_its_file() {
         let env = Env::system();
-        let blobs = MemoryBlobs::default();
+        let blobs = RetryingBlobs::new(&env, Arc::new(MemoryBlobs::default()));
         let collection = Collection::default();
         let bytes = Bytes::from_static(b"the text");
         let other = "tenant".parse().unwrap();
         let version = version("file:///elsewhere/a.md", &bytes);
         assert_eq!(
-            read_stored(&env, &blobs, &collection, &version, 100)
+            read_stored(&blobs, &collection, &version, 100)
                 .await
                 .unwrap(),
             None
         );
-        let put = || store_source(&env, &blobs, &collection, version.source, bytes.clone());
+        let put = || store_source(&blobs, &collection, version.source, bytes.clone());
         assert_eq!(put().await.unwrap(), PutOutcome::Created);
         assert_eq!(put().await.unwrap(), PutOutcome::Exists);
         assert_eq!(
-            read_stored(&env, &blobs, &collection, &version, 100)
+            read_stored(&blobs, &collection, &version, 100)
                 .await
                 .unwrap(),
             Some(bytes.clone())
         );
         assert_eq!(
-            read_stored(&env, &blobs, &other, &version, 100)
-                .await
-                .unwrap(),
+            read_stored(&blobs, &other, &version, 100).await.unwrap(),
             None,
             "nothing crosses collections"
         );
         assert_eq!(
-            read_stored(&env, &blobs, &collection, &version, 7)
+            read_stored(&blobs, &collection, &version, 7)
                 .await
                 .unwrap_err()
                 .code,
             "limits.bytes"
         );
         let wrong = store_source(
-            &env,
             &blobs,
             &collection,
             Digest::from_content(b"another text"),
@@ -121,20 +118,20 @@ mod tests {
     #[tokio::test]
     async fn torn_source_is_removed() {
         let env = Env::system();
-        let blobs = MemoryBlobs::default();
+        let blobs = RetryingBlobs::new(&env, Arc::new(MemoryBlobs::default()));
         let collection = Collection::default();
         let version = version("file:///elsewhere/a.md", b"the text");
         let key = blob_keys::original_key(&collection, version.source);
         blobs.put(&key, Bytes::from_static(b"the")).await.unwrap();
         assert_eq!(
-            read_stored(&env, &blobs, &collection, &version, 100)
+            read_stored(&blobs, &collection, &version, 100)
                 .await
                 .unwrap(),
             None
         );
         let bytes = Bytes::from_static(b"the text");
         assert_eq!(
-            store_source(&env, &blobs, &collection, version.source, bytes)
+            store_source(&blobs, &collection, version.source, bytes)
                 .await
                 .unwrap(),
             PutOutcome::Created

@@ -87,14 +87,8 @@ pub(crate) async fn read_source(
     }
     let collection = blob_keys::parse_collection(&task.run.scope)
         .map_err(|error| Failure::permanent("engine.header_invalid", error.to_string()))?;
-    if let Some(bytes) = blob_sources::read_stored(
-        task.env,
-        task.ports.blobs.as_ref(),
-        &collection,
-        version,
-        max_bytes,
-    )
-    .await?
+    if let Some(bytes) =
+        blob_sources::read_stored(&task.ports.blobs, &collection, version, max_bytes).await?
     {
         return Ok(bytes);
     }

@@ -6,8 +6,7 @@ use stemma_document::{
     CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, PublishedTree, SectionTree,
     TreeObject, blob_keys,
 };
-use stemma_engine::blobs::PutOutcome;
-use stemma_engine::port_error::with_retry;
+use stemma_engine::blobs::{Blobs, PutOutcome, put_json};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, TaskContext};
 use stemma_engine::{Env, Failure, PortError, Ports, TaskKey, TaskKeyBuilder};
@@ -65,9 +64,9 @@ impl Stage for Publish {
             .map_err(|error| invalid_tree(&error))?;
         let blobs = &task.ports.blobs;
         // Everything that the tree refers to must survive a power loss before the tree becomes visible.
-        with_retry(task.env, || blobs.barrier()).await?;
+        blobs.barrier().await?;
         let key = blob_keys::tree_key(&collection, self.doc, self.seq);
-        with_retry(task.env, || blobs.put(&key, json.clone().into())).await?;
+        blobs.put(&key, json.into()).await?;
         write_change(
             task.env,
             task.ports,
@@ -87,10 +86,8 @@ pub(super) async fn write_tombstone(
     doc: DocId,
     seq: u64,
 ) -> Result<(), PortError> {
-    let json = serde_json::to_vec(&TreeObject::Removed)
-        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
     let key = blob_keys::tree_key(collection, doc, seq);
-    with_retry(env, || ports.blobs.put(&key, json.clone().into())).await?;
+    put_json(&ports.blobs, &key, &TreeObject::Removed).await?;
     write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
 
@@ -109,10 +106,8 @@ async fn write_change(
         at_ms: env.now_ms(),
         kind,
     };
-    let json = serde_json::to_vec(&change)
-        .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
     let key = blob_keys::change_key(collection, change.at_ms, env.random());
-    with_retry(env, || ports.blobs.put(&key, json.clone().into())).await?;
+    put_json(&ports.blobs, &key, &change).await?;
     notify::notify_change(ports, collection, &change).await;
     Ok(())
 }
@@ -128,7 +123,7 @@ pub async fn remove_document(
     collection: &Collection,
     doc: DocId,
 ) -> Result<(), PortError> {
-    let seq = put_next_version(env, ports, collection, doc, |_| TreeObject::Removed).await?;
+    let seq = put_next_version(ports, collection, doc, |_| TreeObject::Removed).await?;
     write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
 
@@ -143,8 +138,8 @@ pub async fn publish_imported(
     published: PublishedTree,
 ) -> Result<CatalogEntry, PortError> {
     let doc = published.version.doc;
-    with_retry(env, || ports.blobs.barrier()).await?;
-    let seq = put_next_version(env, ports, collection, doc, |seq| {
+    ports.blobs.barrier().await?;
+    let seq = put_next_version(ports, collection, doc, |seq| {
         let mut published = published.clone();
         published.version.seq = seq;
         TreeObject::Published(Box::new(published))
@@ -166,7 +161,6 @@ pub async fn publish_imported(
 // Writes a tree object under the next free version number. Another writer may take the number first, then the
 // next one is tried.
 async fn put_next_version(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
@@ -174,13 +168,9 @@ async fn put_next_version(
 ) -> Result<u64, PortError> {
     loop {
         // `put` creates and never overwrites, so a lost race shows as an existing object.
-        let seq = versions::next_version(env, ports, collection, doc).await?;
-        let json = serde_json::to_vec(&object(seq))
-            .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+        let seq = versions::next_version(ports, collection, doc).await?;
         let key = blob_keys::tree_key(collection, doc, seq);
-        if with_retry(env, || ports.blobs.put(&key, json.clone().into())).await?
-            == PutOutcome::Created
-        {
+        if put_json(&ports.blobs, &key, &object(seq)).await? == PutOutcome::Created {
             return Ok(seq);
         }
     }

@@ -6,9 +6,8 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use stemma_engine::blobs::list_all;
+use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::key::failures_prefix;
-use stemma_engine::port_error::with_retry;
 use stemma_engine::stage::{Stage, TaskContext};
 use stemma_engine::{Failure, FailureRecord, TaskKey, artifact};
 
@@ -109,16 +108,15 @@ async fn read_reply<S: Stage<Work = FilingFlow>>(
 async fn failed_tasks(
     task: &TaskContext<'_, FilingFlow>,
 ) -> Result<BTreeMap<TaskKey, String>, Failure> {
-    let blobs = task.ports.blobs.as_ref();
+    let blobs = &task.ports.blobs;
     let prefix = failures_prefix(&task.run.run);
     let mut failed = BTreeMap::new();
-    for name in with_retry(task.env, || list_all(blobs, &prefix)).await? {
+    for name in list_all(blobs, &prefix).await? {
         let key = name
             .rsplit('/')
             .next()
             .and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
-        let (Some(key), Some(json)) = (key, with_retry(task.env, || blobs.get(&name)).await?)
-        else {
+        let (Some(key), Some(json)) = (key, blobs.get(&name).await?) else {
             continue;
         };
         let record = serde_json::from_slice(&json).map(|record: FailureRecord| record.code);
@@ -134,8 +132,8 @@ async fn task_outcome<S: Stage<Work = FilingFlow>>(
     task: &TaskContext<'_, FilingFlow>,
     key: &TaskKey,
 ) -> Result<S::Outcome, Failure> {
-    let blobs = task.ports.blobs.as_ref();
-    let json = with_retry(task.env, || artifact::outcome(blobs, &task.run.scope, key)).await?;
+    let blobs = &task.ports.blobs;
+    let json = artifact::outcome(blobs, &task.run.scope, key).await?;
     // The flow has seen the outcome, so a missing one was torn by a crash: a retry makes it again.
     let json = json.ok_or_else(|| {
         Failure::transient(

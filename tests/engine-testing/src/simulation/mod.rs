@@ -25,7 +25,7 @@ use stemma_engine::jobs::{self, CancelReason, EntryCounts, PauseReason};
 use stemma_engine::key::{JobId, Priority};
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::limit::MemoryLimiter;
-use stemma_engine::ports::Ports;
+use stemma_engine::ports::{Ports, Retrying};
 use stemma_engine::queue::{Lane, MemoryQueue, QueueName};
 use stemma_engine::settings;
 
@@ -300,12 +300,13 @@ impl Simulation {
         let env = Env::simulated(script.seed);
         let store = Arc::new(MemoryBlobs::default());
         let ledger = Arc::new(MemoryLedger::default());
-        let sound = Ports {
-            queue: Arc::new(MemoryQueue::default()),
-            ledger: Arc::<MemoryLedger>::clone(&ledger),
-            blobs: Arc::<MemoryBlobs>::clone(&store),
-            limiter: Arc::new(MemoryLimiter::default()),
-        };
+        let sound = Ports::new(
+            &env,
+            Arc::new(MemoryQueue::default()),
+            Arc::<MemoryLedger>::clone(&ledger),
+            Arc::<MemoryBlobs>::clone(&store),
+            Arc::new(MemoryLimiter::default()),
+        );
         let faults = FaultInjector::new(env.clone(), script.plan.clone());
         if let Some(listener) = listener {
             faults.set_listener(listener);
@@ -388,8 +389,7 @@ impl Simulation {
         for (manifest, entries) in job_list(small) {
             loop {
                 let digest = settings::freeze::<SimulatedWork>(
-                    &self.env,
-                    self.ports.blobs.as_ref(),
+                    &self.ports.blobs,
                     &SimulatedSettings { salt: 1 },
                 );
                 let Ok(digest) = digest.await else { continue };
@@ -446,7 +446,7 @@ impl Simulation {
     // Sent without fault injection: a user repeats a command until it succeeds.
     async fn send_command(&self, job: &JobId, command: JobCommand) -> Result<(), String> {
         let ports = Ports {
-            blobs: Arc::<MemoryBlobs>::clone(&self.store),
+            blobs: Retrying::new(&self.env, Arc::<MemoryBlobs>::clone(&self.store)),
             ..self.ports.clone()
         };
         let result = match command {
@@ -571,7 +571,7 @@ async fn run_worker(
     for lane in [Lane::Cpu, Lane::Llm, Lane::Publish] {
         for class in [Priority::Bulk, Priority::Interactive] {
             let name = QueueName::Lane(lane, class);
-            let queue = Arc::clone(&ports.queue);
+            let queue = ports.queue.clone();
             let env = env.clone();
             let presence = Arc::clone(&presence);
             let consumer = Consumer {

@@ -9,15 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use stemma_engine::blobs::{MemoryBlobs, PutOutcome};
-use stemma_engine::env::Env;
+use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::key::{
     RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key, run_failure_key,
 };
 use stemma_engine::message::RunOutcome;
-use stemma_engine::port_error::{PortError, with_retry};
+use stemma_engine::port_error::PortError;
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::Lane;
 use stemma_engine::replay::{FlowStop, Replay};
@@ -315,10 +314,10 @@ impl Stage for PublishSum {
     ) -> Result<StageOutput<bool>, Failure> {
         task.tools.begin(task, "publish");
         let published = async {
-            with_retry(task.env, || task.ports.blobs.barrier()).await?;
+            task.ports.blobs.barrier().await?;
             let tree = serde_json::json!({ "sum": self.sum, "gaps": self.gaps }).to_string();
             let key = tree_key(&task.run.scope);
-            with_retry(task.env, || task.ports.blobs.put(&key, tree.clone().into())).await
+            task.ports.blobs.put(&key, tree.into()).await
         };
         published.await.inspect_err(|_| task.tools.failed(task))?;
         Ok(true.into())
@@ -377,7 +376,6 @@ impl Flow for SimulatedWork {
     }
 
     async fn claim(
-        env: &Env,
         ports: &Ports,
         job: &JobManifest,
         entry: &JobEntry,
@@ -401,16 +399,12 @@ impl Flow for SimulatedWork {
                 input: entry.input.clone(),
             };
             let json = serde_json::to_vec(&header).map_err(invalid)?;
-            if with_retry(env, || ports.blobs.put(&at.header, json.clone().into())).await?
-                == PutOutcome::Created
-            {
+            if ports.blobs.put(&at.header, json.into()).await? == PutOutcome::Created {
                 return Ok(ClaimOutcome::Run(header));
             }
-            let first = with_retry(env, || ports.blobs.get(&at.header))
-                .await?
-                .unwrap_or_default();
+            let first = ports.blobs.get(&at.header).await?.unwrap_or_default();
             let first: RunHeader = serde_json::from_slice(&first).map_err(invalid)?;
-            match Self::run_outcome(env, ports, &first).await? {
+            match Self::run_outcome(ports, &first).await? {
                 Some(RunOutcome::Cancelled) => {}
                 Some(_) if first.opened_by != job.job => {
                     return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged));
@@ -421,19 +415,15 @@ impl Flow for SimulatedWork {
         Err(PortError::permanent("blobs", "claim", "no version is left"))
     }
 
-    async fn run_outcome(
-        env: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-    ) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
         let failure = run_failure_key(&run.at.run);
-        if let Some(json) = with_retry(env, || ports.blobs.get(&failure)).await? {
+        if let Some(json) = ports.blobs.get(&failure).await? {
             return Ok(serde_json::from_slice(&json)
                 .ok()
                 .map(RunOutcome::from_record));
         }
         let tree = tree_key(&run.at.scope);
-        let Some(json) = with_retry(env, || ports.blobs.get(&tree)).await? else {
+        let Some(json) = ports.blobs.get(&tree).await? else {
             return Ok(None);
         };
         let tree: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();

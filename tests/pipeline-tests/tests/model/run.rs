@@ -72,7 +72,7 @@ pub async fn run(
     settings: &RunSettings,
 ) -> VersionRun {
     let env = Env::simulated(seed);
-    let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(store));
+    let ports = Ports::embedded(&env, Arc::<MemoryBlobs>::clone(store));
     let echo = Arc::new(echo);
     let client = ModelClient::new(
         env.clone(),

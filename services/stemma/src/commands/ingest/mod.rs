@@ -100,7 +100,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     }
     preflight(&config, &settings, &env, &context.output).await?;
     let store = context.open_writable_store(&env, "ingest").await?;
-    let blobs = &store.ports.blobs;
+    let blobs = store.ports.blobs.raw();
     batch.find_duplicates_and_removed(
         &Archive::open(Arc::clone(blobs), context.collection.clone()).await?,
     );

@@ -136,17 +136,14 @@ async fn replay(
     let output = &context.output;
     let mut results = Vec::new();
     for letter in letters {
-        let (result, says) =
-            match dead_letter::replay(&job_context.env, &job_context.ports, &letter).await? {
-                ReplayOutcome::Requested(at) => {
-                    ("again", format!("queued again in run {}", at.run))
-                }
-                ReplayOutcome::RunEnded(at) => (
-                    "run_over",
-                    format!("run {} has ended: use `stemma retry`", at.run),
-                ),
-                ReplayOutcome::Removed => ("removed", "removed: it was not a task".into()),
-            };
+        let (result, says) = match dead_letter::replay(&job_context.ports, &letter).await? {
+            ReplayOutcome::Requested(at) => ("again", format!("queued again in run {}", at.run)),
+            ReplayOutcome::RunEnded(at) => (
+                "run_over",
+                format!("run {} has ended: use `stemma retry`", at.run),
+            ),
+            ReplayOutcome::Removed => ("removed", "removed: it was not a task".into()),
+        };
         if output.is_text() {
             output.line(&format!("{}  {says}", letter.id));
         }

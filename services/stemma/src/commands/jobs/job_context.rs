@@ -44,7 +44,7 @@ impl JobContext {
         }
         let store: Store = context.open_store().await?;
         let writer = store.writer();
-        let ports = Ports::embedded(store.blobs);
+        let ports = Ports::embedded(&env, store.blobs);
         Ok(Self {
             env,
             ports,
@@ -68,12 +68,12 @@ impl JobContext {
     }
 
     pub fn blobs(&self) -> &dyn Blobs {
-        self.ports.blobs.as_ref()
+        self.ports.blobs.raw().as_ref()
     }
 
     /// The collection, opened for reading.
     pub async fn archive(&self) -> Result<Archive, CommandError> {
-        let blobs = Arc::clone(&self.ports.blobs);
+        let blobs = Arc::clone(self.ports.blobs.raw());
         Ok(Archive::open(blobs, self.collection.clone()).await?)
     }
 
@@ -99,9 +99,7 @@ impl JobContext {
         if by_id.is_some() {
             return Ok(by_id);
         }
-        match jobs::job_for_name(&self.env, self.blobs(), self.collection.as_str(), job, None)
-            .await?
-        {
+        match jobs::job_for_name(&self.ports.blobs, self.collection.as_str(), job, None).await? {
             Some(id) => self.manifest(&id).await,
             None => Ok(None),
         }

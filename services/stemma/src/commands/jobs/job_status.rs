@@ -167,6 +167,7 @@ pub async fn live_progress(job_context: &JobContext) -> Result<Vec<JobProgress>,
     let notices = job_context
         .ports
         .ledger
+        .raw()
         .status_records(
             stemma_engine::ledger::StatusTopic::Jobs,
             job_context.env.now_ms(),

@@ -186,7 +186,7 @@ impl Submitter<'_> {
             ..submission
         };
         self.submitting
-            .push(self.env, self.ports.blobs.as_ref(), job_entry(&submission)?)
+            .push(&self.ports.blobs, job_entry(&submission)?)
             .await?;
         if self.submitting.entries().is_multiple_of(PROGRESS_EVERY) {
             self.context.output.note(&format!(
@@ -230,20 +230,18 @@ impl Submitter<'_> {
             ));
         }
         let mut stated = sidecars(&discovery)?;
-        let env = self.env.clone();
         let ports = self.ports.clone();
         let collection = self.collection.clone();
         let max_bytes = self.max_bytes;
         let upload = self.upload;
         let files = stream::iter(discovery.files).map(|input| {
             let facts = stated.remove(&input.absolute_path).unwrap_or_default();
-            let env = env.clone();
             let ports = ports.clone();
             let collection = collection.clone();
             async move {
                 (
                     input.relative_path.clone(),
-                    submission(&env, &ports, &collection, input, facts, max_bytes, upload).await,
+                    submission(&ports, &collection, input, facts, max_bytes, upload).await,
                 )
             }
         });
@@ -266,7 +264,6 @@ impl Submitter<'_> {
 // Reads a file once, for its digest and, with `upload`, to copy it to the store. The inner error is a file that
 // cannot be read.
 async fn submission(
-    env: &Env,
     ports: &Ports,
     collection: &Collection,
     input: DiscoveredFile,
@@ -284,7 +281,7 @@ async fn submission(
     let source = Digest::from_content(&bytes);
     let size_bytes = bytes.len() as u64;
     if upload {
-        store_source(env, ports.blobs.as_ref(), collection, source, bytes).await?;
+        store_source(&ports.blobs, collection, source, bytes).await?;
     }
     let uri = file_uri(&input.absolute_path);
     Ok(Ok(Submission {

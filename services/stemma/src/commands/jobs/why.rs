@@ -167,13 +167,19 @@ async fn run_facts(
     job_context: &JobContext,
     header: &RunHeader,
 ) -> Result<diagnosis::RunFacts, CommandError> {
-    let ending = FilingFlow::run_outcome(&job_context.env, &job_context.ports, header).await?;
+    let ending = FilingFlow::run_outcome(&job_context.ports, header).await?;
     Ok(diagnosis::run_facts(&job_context.ports, header, ending).await?)
 }
 
 // A job that waits for a run and runs itself; else the one that opened it.
 async fn waiting_job(job_context: &JobContext, header: &RunHeader) -> Result<JobId, CommandError> {
-    for job in job_context.ports.ledger.watchers(&header.at.run).await? {
+    for job in job_context
+        .ports
+        .ledger
+        .raw()
+        .watchers(&header.at.run)
+        .await?
+    {
         if stemma_engine::jobs::load_control(job_context.blobs(), &job)
             .await?
             .is_running()

@@ -85,7 +85,7 @@ impl ServiceHost {
         let clients = model_clients.clone();
         let heartbeats = env.spawn(heartbeat::send_heartbeats(
             env.clone(),
-            Arc::clone(&cluster.ports.ledger),
+            Arc::clone(cluster.ports.ledger.raw()),
             Arc::clone(&presence),
             move || {
                 clients

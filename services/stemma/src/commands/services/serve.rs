@@ -51,7 +51,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
         listen: args.listen,
         collections: vec![context.collection.clone()],
         allow_anonymous: false,
-        blobs: Arc::clone(&ports.blobs),
+        blobs: Arc::clone(ports.blobs.raw()),
         // Questions and ingestion share the model's limits.
         limiter: Arc::clone(&ports.limiter),
         stop: runner.stop(),
@@ -105,14 +105,7 @@ impl UploadPort for UploadIntake {
         let stated = facts(metadata)?;
         let source = Digest::from_content(&bytes);
         let size_bytes = bytes.len() as u64;
-        store_source(
-            &self.env,
-            self.ports.blobs.as_ref(),
-            collection,
-            source,
-            bytes,
-        )
-        .await?;
+        store_source(&self.ports.blobs, collection, source, bytes).await?;
         // The URI only identifies the upload. Workers read the bytes from the store.
         let uri = format!("upload:{path}");
         let doc = DocId::new(collection, &uri);

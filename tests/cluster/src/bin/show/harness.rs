@@ -164,12 +164,13 @@ impl Deployment {
             force_path_style: true,
             ..S3Settings::default()
         };
-        let ports = Ports {
-            queue: Arc::new(RabbitQueue::connect(&rabbit, &env).await?),
-            ledger: Arc::new(RedisLedger::new(redis.clone())),
-            blobs: Arc::new(S3Blobs::new(S3::connect(&s3).await?, BUCKET, &self.name)?),
-            limiter: Arc::new(RedisLimiter::new(redis, env.clone())),
-        };
+        let ports = Ports::new(
+            &env,
+            Arc::new(RabbitQueue::connect(&rabbit, &env).await?),
+            Arc::new(RedisLedger::new(redis.clone())),
+            Arc::new(S3Blobs::new(S3::connect(&s3).await?, BUCKET, &self.name)?),
+            Arc::new(RedisLimiter::new(redis, env.clone())),
+        );
         Ok((env, ports))
     }
 

@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stemma_cluster::{BrokerClient, ServiceRole};
 use stemma_engine::jobs::{self, PauseReason};
+use stemma_engine::ledger::Ledger;
 use stemma_engine::{JobId, RunId};
 use stemma_filings::markdown;
 use stemma_sim::{Behavior, Provider, SimulatedLimits};

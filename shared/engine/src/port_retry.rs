@@ -1,0 +1,114 @@
+//! How failed port calls are retried. [`crate::ports::Retrying`] applies it to every call of a port.
+
+use std::future::Future;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+
+use crate::env::Env;
+use crate::metrics;
+use crate::port_error::PortError;
+
+// How long a paid result is held in memory while the store is unavailable.
+const LONG_RETRY_LIMIT: Duration = Duration::from_secs(300);
+
+fn backoff(env: &Env) -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(50))
+        .with_factor(2.0)
+        .with_max_delay(Duration::from_secs(2))
+        .with_jitter()
+        .with_jitter_seed(env.random())
+}
+
+/// Calls a port with jittered exponential backoff: up to 6 retries over about 3 s while the error is transient.
+///
+/// # Errors
+/// The last [`PortError`], when it is permanent or the retries are used up.
+pub async fn with_retry<T, F, Called>(env: &Env, operation: F) -> Result<T, PortError>
+where
+    F: FnMut() -> Called,
+    Called: Future<Output = Result<T, PortError>>,
+{
+    retry(operation, backoff(env).with_max_times(6)).await
+}
+
+/// Like [`with_retry`], but for up to 5 min. For writes that are expensive to recompute, such as an LLM reply: giving
+/// up would pay for them twice.
+///
+/// # Errors
+/// As [`with_retry`].
+pub async fn with_long_retry<T, F, Called>(env: &Env, operation: F) -> Result<T, PortError>
+where
+    F: FnMut() -> Called,
+    Called: Future<Output = Result<T, PortError>>,
+{
+    retry(
+        operation,
+        backoff(env)
+            .without_max_times()
+            .with_total_delay(Some(LONG_RETRY_LIMIT)),
+    )
+    .await
+}
+
+async fn retry<T, F, Called>(operation: F, policy: ExponentialBuilder) -> Result<T, PortError>
+where
+    F: FnMut() -> Called,
+    Called: Future<Output = Result<T, PortError>>,
+{
+    let counted = operation
+        .retry(policy)
+        .when(|error: &PortError| error.transient);
+    counted
+        .notify(|error, _| metrics::port_error(error))
+        .await
+        .inspect_err(metrics::port_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn permanent_errors_are_not_retried() {
+        let env = Env::simulated(1);
+        let mut calls = 0;
+        let result = with_retry(&env, || {
+            calls += 1;
+            let result = if calls < 3 {
+                Err(PortError::transient("blobs", "get", "away"))
+            } else {
+                Ok(calls)
+            };
+            async move { result }
+        });
+        assert_eq!(result.await, Ok(3));
+        let mut calls = 0;
+        let refusal = with_retry(&env, || {
+            calls += 1;
+            async { Err::<(), _>(PortError::permanent("blobs", "put", "disk full")) }
+        });
+        assert!(refusal.await.is_err());
+        assert_eq!(calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_retry_outlasts_a_store_outage() {
+        let env = Env::simulated(1);
+        let started = tokio::time::Instant::now();
+        let result = with_long_retry(&env, || async {
+            if started.elapsed() < Duration::from_secs(120) {
+                Err(PortError::transient("blobs", "put", "away"))
+            } else {
+                Ok(())
+            }
+        });
+        assert_eq!(result.await, Ok(()));
+        let lost = with_long_retry(&env, || async {
+            Err::<(), _>(PortError::transient("blobs", "put", "away"))
+        });
+        assert!(lost.await.is_err());
+        assert!(started.elapsed() < Duration::from_secs(120) + 2 * LONG_RETRY_LIMIT);
+    }
+}
