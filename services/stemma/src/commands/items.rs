@@ -43,7 +43,7 @@ fn show(view: &FilingItems, output: &Output) {
 
 pub fn table(items: &[ItemInfo], output: &Output) {
     use Column::{Left, Right, Text};
-    let mut table = Table::new([Left, Text, Left, Left, Right, Text]);
+    let mut table = Table::with_one_line_rows([Left, Text, Left, Left, Right, Text]);
     for item in items {
         let doubt = if item.boundary_unverifiable { " ?" } else { "" };
         let tokens = if item.tokens == 0 {
