@@ -22,7 +22,7 @@ use crate::output::{Output, clean};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A claim is verified only if its quotes are on the cited pages and every number in it is in a
-quote. If the documents do not contain the answer, that is said, with the places searched.
+quote. If the documents do not contain the answer, the output says so and where it searched.
 Without a model, or if it is unreachable, search results are shown. Repeating a question over
 unchanged documents returns the stored answer at no cost.
 

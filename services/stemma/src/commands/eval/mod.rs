@@ -64,7 +64,7 @@ enum EvalCommand {
     Metadata(TruthArgs),
     /// Search: ranks of the pages that answer questions. Uses no model.
     Retrieval(questions::RetrievalArgs),
-    /// Answers, as of `stemma ask`: judged by the model, by their numbers and by their citations.
+    /// Answers, as from `stemma ask`: judged by the model, by their numbers and by their citations.
     Answers(answers::AnswersArgs),
 }
 
