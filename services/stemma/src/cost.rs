@@ -131,6 +131,11 @@ pub fn money(dollars: f64) -> String {
     }
 }
 
+/// An amount in billionths of a dollar as text.
+pub fn money_from_nanos(nanodollars: u64) -> String {
+    money(nanodollars as f64 / NANOS_PER_DOLLAR)
+}
+
 /// Prices of all configured models.
 pub struct PriceList(BTreeMap<String, Prices>);
 

@@ -33,8 +33,9 @@ pub struct Discovery {
 /// Why nothing can be ingested.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
-    /// A path that is not there.
-    #[error("{}: {error}", path.display())]
+    #[error("there is no file or folder {}", .0.display())]
+    Missing(PathBuf),
+    #[error("cannot read {}: {error}", path.display())]
     Path { path: PathBuf, error: io::Error },
     /// A pattern that matches nothing, or is no pattern.
     #[error("`{pattern}` {problem}")]
@@ -48,9 +49,12 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
     let mut discovery = Discovery::default();
     let skip = skip.and_then(|skip| fs::canonicalize(skip).ok());
     for path in expand(arguments)? {
-        let root = fs::canonicalize(&path).map_err(|error| DiscoverError::Path {
-            path: path.clone(),
-            error,
+        let root = fs::canonicalize(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => DiscoverError::Missing(path.clone()),
+            _ => DiscoverError::Path {
+                path: path.clone(),
+                error,
+            },
         })?;
         if root.is_dir() {
             discovery

@@ -39,11 +39,12 @@ use crate::output::{Output, OutputFormat};
 Start with:  stemma ingest FOLDER
 Then:        stemma ls · stemma tree NAME · stemma search \"…\"
 
-Name a document by its name, path, id, or /@axis/value/name; a section by …#0007, an Item by
+Name a document by its name, path, id, or /@facet/value/name; a section by …#0007, an Item by
 …#item-1A, pages by …#p=5-7. Any locator that is printed can be pasted back.
 
-Exit codes: 0 done or found · 1 nothing found · 2 usage or error · 3 some documents failed ·
-4 stopped at a limit · 5 answered by search alone · 130 interrupted. After 4 or 130, run the same command to resume."
+Exit codes: 0 done or found · 1 nothing found · 2 usage or error · 3 some documents failed · 4
+stopped at a limit · 5 answered by search alone · 130 interrupted. After 4 or 130, run the same
+command to resume."
 )]
 struct Cli {
     #[command(flatten, next_help_heading = "Options of all commands")]
@@ -292,7 +293,8 @@ fn report(output: &Output, error: &CommandError) -> ExitCode {
         candidates,
     } = error;
     if output.is_text() {
-        output.error(&format!("error: {}", output::clean(message)));
+        let message: Vec<String> = message.lines().map(output::clean).collect();
+        output.error(&format!("error: {}", message.join("\n       ")));
         if !candidates.is_empty() {
             output.error(&format!("       {}", output::clean(&candidates.join("  "))));
         }

@@ -2,6 +2,7 @@
 //!
 //! Text from documents and file names is printed with control and bidirectional characters escaped.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
@@ -57,6 +58,7 @@ impl Output {
     /// Writes a result as JSON, with the requested fields.
     pub fn json(&self, value: &impl Serialize) {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
+        self.note_unknown_fields(&value);
         match (self.format, self.select(value)) {
             (OutputFormat::JsonLines, Value::Array(items)) => {
                 items.iter().for_each(|item| self.line(&item.to_string()));
@@ -112,6 +114,28 @@ impl Output {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
             text.into()
+        }
+    }
+
+    // Optional fields may be missing in some rows, so a field is unknown if no row has it.
+    fn note_unknown_fields(&self, value: &Value) {
+        let rows = value
+            .as_array()
+            .map_or(std::slice::from_ref(value), Vec::as_slice);
+        let names: BTreeSet<&String> = rows
+            .iter()
+            .filter_map(Value::as_object)
+            .flat_map(|row| row.keys())
+            .collect();
+        for field in self.fields.iter().filter(|_| !names.is_empty()) {
+            if !names.contains(field) {
+                let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+                self.note(&format!(
+                    "no field `{}`; fields are {}",
+                    clean(field),
+                    names.join(", ")
+                ));
+            }
         }
     }
 

@@ -85,21 +85,20 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
         .position(|column| column == "file")
         .ok_or("missing column `file`")?;
     let mut stated = SidecarFacts::new();
-    for row in rows.records() {
+    for (row, number) in rows.records().zip(2..) {
         let row = row.map_err(|error| error.to_string())?;
-        let line = row.position().map_or(0, csv::Position::line);
         if row.iter().all(|cell| cell.trim().is_empty()) {
             continue;
         }
         // No fact has several lines, and the rest of the file would be lost in the cell.
         if row.iter().any(|cell| cell.contains('\n')) {
             return Err(format!(
-                "line {line}: a cell spans several lines; close its quote"
+                "row {number}: a cell spans several lines; close its quote"
             ));
         }
         if row.len() != columns.len() {
             return Err(format!(
-                "line {line} has {} cells, expected {}",
+                "row {number} has {} cells, expected {}",
                 row.len(),
                 columns.len()
             ));
@@ -111,12 +110,12 @@ fn parse(text: &str) -> Result<SidecarFacts, String> {
             .filter(|(name, value)| *name != "file" && !value.trim().is_empty())
         {
             let value = canonicalize(name, value)
-                .ok_or_else(|| format!("line {line}: invalid {name} `{value}`"))?;
+                .ok_or_else(|| format!("row {number}: invalid {name} `{value}`"))?;
             facts.insert(name.clone(), value);
         }
         let name = row[file].trim().to_owned();
         if stated.contains_key(&name) {
-            return Err(format!("line {line}: duplicate entry for `{name}`"));
+            return Err(format!("row {number}: duplicate entry for `{name}`"));
         }
         stated.insert(name, facts);
     }
@@ -155,19 +154,19 @@ mod tests {
                 "unknown column `acession`; did you mean `accession`?",
             ),
             ("cik\n1\n", "missing column `file`"),
-            ("file,cik\na.pdf,AAPL\n", "line 2: invalid cik `AAPL`"),
-            ("file,cik\na.pdf\n", "line 2 has 1 cells, expected 2"),
+            ("file,cik\na.pdf,AAPL\n", "row 2: invalid cik `AAPL`"),
+            ("file,cik\na.pdf\n", "row 2 has 1 cells, expected 2"),
             (
                 "file,cik\na.pdf,1\na.pdf,2\n",
-                "line 3: duplicate entry for `a.pdf`",
+                "row 3: duplicate entry for `a.pdf`",
             ),
             (
                 "file,company\na.pdf,\"Acme\nb.pdf,Other\n",
-                "line 2: a cell spans several lines; close its quote",
+                "row 2: a cell spans several lines; close its quote",
             ),
             (
                 "file,cik\r\n\r\na.pdf,AAPL\r\n",
-                "line 3: invalid cik `AAPL`",
+                "row 2: invalid cik `AAPL`",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err(), problem);

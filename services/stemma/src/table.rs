@@ -77,8 +77,12 @@ impl Table {
         let columns = table.column_iter_mut().zip(&self.columns).zip(widths);
         for (at, ((column, kind), width)) in columns.enumerate() {
             column.set_padding((0, if at == last { 0 } else { 2 }));
+            let is_empty = self
+                .rows
+                .iter()
+                .all(|row| row.get(at).is_none_or(String::is_empty));
             column.set_constraint(match kind {
-                _ if width == 0 => ColumnConstraint::Hidden,
+                _ if is_empty => ColumnConstraint::Hidden,
                 Column::Text => {
                     ColumnConstraint::LowerBoundary(Width::Fixed(width.min(MIN_TEXT_WIDTH)))
                 }
@@ -136,11 +140,11 @@ mod tests {
         table.row(row);
         assert_eq!(
             table.lines(Some(26)),
-            ["Quantitative and  p 4  7", "qualitative", "disclosures"]
+            ["Quantitative and    p 4  7", "qualitative", "disclosures"]
         );
         let mut table = Table::with_one_line_rows(COLUMNS);
         table.row(row);
-        assert_eq!(table.lines(Some(26)), ["Quantitative and…  p 4  7"]);
+        assert_eq!(table.lines(Some(26)), ["Quantitative and …  p 4  7"]);
         assert_eq!(
             table.lines(None),
             ["Quantitative and qualitative disclosures  p 4  7"]

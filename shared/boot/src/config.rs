@@ -18,6 +18,9 @@ const VARIABLE_PREFIX: &str = "STEMMA_";
 // Settings that hold a secret: their values are redacted.
 const SECRET_KEYS: [&str; 5] = ["url", "access_key", "secret_key", "api_key", "headers"];
 
+// Source of settings that nothing changes.
+const DEFAULT: &str = "default";
+
 #[derive(Debug, Clone)]
 pub struct LoadedConfig<C> {
     pub config: C,
@@ -75,7 +78,9 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
     let figment = Figment::from(Serialized::defaults(C::default()))
         .merge(Toml::file(&path))
         .merge(variables);
-    let values: Value = extract(&figment)?;
+    let values: Value = figment
+        .extract()
+        .map_err(|error| ConfigError::Invalid(error.to_string()))?;
     let default_settings = flatten(&defaults);
     let settings = flatten(&values)
         .into_iter()
@@ -96,16 +101,29 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(LoadedConfig {
-        config: extract(&figment)?,
-        settings,
-    })
+    match figment.extract() {
+        Ok(config) => Ok(LoadedConfig { config, settings }),
+        Err(error) => Err(invalid_setting::<C>(&flatten(&values), &settings, &error)),
+    }
 }
 
-fn extract<T: DeserializeOwned>(figment: &Figment) -> Result<T, ConfigError> {
-    figment
-        .extract()
-        .map_err(|error| ConfigError::Invalid(error.to_string()))
+// Names the setting with a value of the wrong type. The error does not: it loses the key where structs are flattened.
+// So each changed setting is tried alone.
+fn invalid_setting<C: DeserializeOwned + Serialize + Default>(
+    values: &BTreeMap<String, Value>,
+    settings: &[Setting],
+    error: &figment::Error,
+) -> ConfigError {
+    for setting in settings.iter().filter(|setting| setting.source != DEFAULT) {
+        let value = values.get(&setting.key);
+        let alone = Figment::from(Serialized::defaults(C::default()))
+            .merge(Serialized::default(&setting.key, value));
+        if let Err(error) = alone.extract::<C>() {
+            let Setting { key, source, .. } = setting;
+            return ConfigError::Invalid(format!("{key} in {source}: {}", error.kind));
+        }
+    }
+    ConfigError::Invalid(error.to_string())
 }
 
 fn redact(key: &str, value: Value) -> Value {
@@ -133,7 +151,7 @@ fn setting_source(figment: &Figment, key: &str, file: &Path) -> String {
     } else if name.contains("TOML") {
         file.display().to_string()
     } else {
-        "default".into()
+        DEFAULT.into()
     }
 }
 
@@ -258,7 +276,11 @@ mod tests {
 
     #[test]
     fn invalid_value_and_missing_file_are_errors() {
-        assert!(load_text("open_documents = \"many\"").is_err());
+        let error = load_text("open_documents = \"many\"")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("open_documents in "), "{error}");
+        assert!(error.ends_with("expected u32"), "{error}");
         assert!(matches!(
             load::<TestConfig>(Some(Path::new("/nowhere.toml"))),
             Err(ConfigError::NoFile(_))

@@ -70,7 +70,7 @@ pub fn pages(texts: &[&str]) -> SourceBody {
     )
 }
 
-/// A tree of every line that starts with PART, Item or `#`; own tokens are left out.
+// A tree with a section for every line that starts with PART, Item or `#`; sections have no own tokens.
 fn tree(body: &SourceBody) -> SectionTree {
     let mut judged = Vec::new();
     for line in stemma_document::text::all_lines(body) {
@@ -171,12 +171,12 @@ pub async fn publish(blobs: &dyn Blobs, path: &str, body: SourceBody, facts: Fil
     .await;
 }
 
-/// Publishes a document of these pages.
+/// Publishes a document with these texts as pages.
 pub async fn publish_pages(blobs: &dyn Blobs, path: &str, texts: &[&str]) {
     publish(blobs, path, pages(texts), FilingFacts::default()).await;
 }
 
-/// Publishes a one-page filing with a change record of now.
+/// Publishes a filing, with a change record at `at_ms`.
 pub async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) -> DocId {
     publish(blobs, path, pages(&ANNUAL[..2]), FilingFacts::default()).await;
     let tree = blob_keys::tree_key(&Collection::default(), version(path, 1).doc, 1);
@@ -195,7 +195,7 @@ pub async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) -> DocId {
     version(path, 1).doc
 }
 
-/// Removes a document with a change record of now.
+/// Removes a document, with a change record at `at_ms`.
 pub async fn remove_now(blobs: &dyn Blobs, collection: &Collection, doc: DocId, at_ms: u64) {
     put(
         blobs,
@@ -225,7 +225,7 @@ pub async fn change(blobs: &dyn Blobs, kind: ChangeKind, random: u8) {
     .await;
 }
 
-/// A version as it is claimed: the header of its run.
+/// The header of the run of a claimed version.
 pub fn claim(version: &DocumentVersion) -> stemma_engine::RunHeader {
     let collection = Collection::default();
     stemma_engine::RunHeader {

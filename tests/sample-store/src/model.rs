@@ -48,12 +48,12 @@ pub fn answer_model(provider: &Provider) -> AnswerModel {
     }
 }
 
-/// Counts the texts whose vectors are paid for; all have the same.
+/// Returns the same vector for every text, and counts the texts.
 #[derive(Default)]
 pub struct ConstantEmbedder(AtomicUsize);
 
 impl ConstantEmbedder {
-    /// How many there were.
+    /// Number of texts so far.
     pub fn texts(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -70,7 +70,7 @@ impl Embedder for ConstantEmbedder {
     }
 }
 
-/// What routes by meaning wherever there is more than one document, and keeps no vectors yet.
+/// Semantic routing for collections of more than one document, without stored vectors.
 pub fn semantic_router(counting: &Arc<ConstantEmbedder>, folder: &Path) -> Arc<SemanticRouter> {
     let env = Env::system();
     let embedder = Arc::<ConstantEmbedder>::clone(counting);

@@ -2,7 +2,7 @@
 
 use stemma_archive::{BrowseHit, BrowseRequest, BrowseResponse, MAX_LIMIT};
 
-use crate::commands::format::{highlight, identity, page_or_line_range};
+use crate::commands::format::{excerpt_line, identity, page_or_line_range, section_path};
 use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -20,7 +20,7 @@ Examples:
 Ranks documents directly in the folder; with -R also those in subfolders.
 Each document comes with its best section; `stemma search` ranks sections.")]
 pub struct BrowseArgs {
-    /// A folder or axis path.
+    /// A folder or facet path.
     #[arg(value_name = "SCOPE")]
     scope: String,
     /// A question or keywords.
@@ -73,17 +73,17 @@ fn show(hit: &BrowseHit, output: &Output) {
         output.bold(&clean(&document.locator)),
         hit.score
     ));
-    let path: Vec<String> = best.path.iter().map(|title| clean(title)).collect();
     output.line(&format!(
         "   {}  {}  {}",
         clean(&best.locator),
-        path.join(" › "),
+        section_path(&best.path),
         page_or_line_range(best.pages, best.lines)
     ));
     if !best.excerpt.text.is_empty() {
-        output.line(&format!(
-            "   “{}”",
-            highlight(output, &best.excerpt.text, &best.excerpt.highlights)
+        output.line(&excerpt_line(
+            output,
+            &best.excerpt.text,
+            &best.excerpt.highlights,
         ));
     }
 }

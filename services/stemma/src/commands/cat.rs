@@ -2,7 +2,7 @@
 
 use stemma_archive::{Archive, TextResponse, TextScope};
 
-use crate::commands::format::{links_line, word};
+use crate::commands::format::{links_line, printed_label, word};
 use crate::commands::open::open;
 use crate::commands::tree::{self, TreeArgs};
 use crate::context::Context;
@@ -141,12 +141,8 @@ fn warn(view: &TextResponse, output: &Output) {
 fn show(view: &TextResponse, output: &Output) {
     for page in &view.pages {
         if view.pages.len() > 1 {
-            let label = page
-                .label
-                .as_ref()
-                .map(|label| format!(" (printed {label})"))
-                .unwrap_or_default();
-            output.line(&output.dim(&clean(&format!("── page {}{label} ──", page.page))));
+            let label = printed_label(page.label.as_deref());
+            output.line(&output.dim(&format!("── page {}{label} ──", page.page)));
         }
         lines(&page.text, output);
     }

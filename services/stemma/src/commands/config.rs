@@ -12,7 +12,8 @@ Sources, in increasing priority: defaults, stemma.toml (or --config FILE), envir
   limits.max_pages = 5000     in stemma.toml under [limits]
   STEMMA_LIMITS__MAX_PAGES    in the environment
 
-Settings under `local` only change speed. Other settings change results, so changing one creates new trees.")]
+Settings under `local` only change speed. Other settings change results, so changing one creates
+new trees.")]
 pub struct ConfigArgs {
     /// Only show settings whose key contains this.
     pub pattern: Option<String>,

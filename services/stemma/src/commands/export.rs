@@ -19,9 +19,10 @@ Examples:
   stemma export --format pageindex --out trees/
   stemma export /@form/10-K --format pages --out pages/
   stemma export 3M_2022_10K --format pages          to standard output
-Files are named after the documents: trees/10-K/3M_2022_10K.json, or name~3f2a.json if two names collide.")]
+Files are named after the documents: trees/10-K/3M_2022_10K.json, or name~3f2a.json if two names
+collide.")]
 pub struct ExportArgs {
-    /// Documents, folders or axis paths [default: all documents].
+    /// Documents, folders or facet paths [default: all documents].
     #[arg(value_name = "SCOPE")]
     scopes: Vec<String>,
     /// What to write.

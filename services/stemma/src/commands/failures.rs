@@ -20,7 +20,7 @@ Examples:
   stemma failures 8-K/2022       only in a folder
   stemma failures j-1a1fba36…    of a job, from its report")]
 pub struct FailuresArgs {
-    /// A document, folder or axis path, or a job by id or name.
+    /// A document, folder or facet path, or a job by id or name.
     #[arg(value_name = "SCOPE|JOB", default_value = "/")]
     scope: String,
     /// Group failures.

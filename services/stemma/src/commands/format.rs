@@ -51,6 +51,32 @@ pub fn identity(document: &DocumentInfo) -> Vec<String> {
     parts
 }
 
+/// The name of a document in bold, with its issuer, form and period.
+pub fn title_line(document: &DocumentInfo, output: &Output) -> String {
+    format!(
+        "{}  {}",
+        output.bold(&clean(&document.name)),
+        clean(&identity(document).join(" · "))
+    )
+}
+
+/// The titles of a section and those above it: `PART I › Item 1A. Risk Factors`.
+pub fn section_path(path: &[String]) -> String {
+    clean(&path.join(" › "))
+}
+
+/// The passage that matched, in quotation marks, with its matches in bold.
+pub fn excerpt_line(output: &Output, text: &str, marks: &[(usize, usize)]) -> String {
+    format!("   “{}”", highlight(output, text, marks))
+}
+
+/// ` (printed 60)`: the number that is printed on a page, if any.
+pub fn printed_label(label: Option<&str>) -> String {
+    label
+        .map(|label| format!(" (printed {})", clean(label)))
+        .unwrap_or_default()
+}
+
 /// The status of an Item in words: `by reference`, or the reason why a full Item is empty.
 pub fn badge(status: Option<ItemStatus>, nothing: Option<EmptyReason>) -> String {
     match (status, nothing) {
@@ -98,6 +124,14 @@ pub fn word(value: &impl serde::Serialize) -> String {
         Ok(serde_json::Value::String(word)) => word.replace('_', " "),
         Ok(other) => other.to_string(),
         Err(_) => String::new(),
+    }
+}
+
+/// The state of a document in words.
+pub fn state_word(state: &impl serde::Serialize) -> String {
+    match word(state).as_str() {
+        "done with gaps" => "done with warnings".into(),
+        state => state.into(),
     }
 }
 

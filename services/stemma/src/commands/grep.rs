@@ -22,13 +22,13 @@ Examples:
   stemma grep -r -F '$1,749' /@company/3M
   stemma grep -rc impairment /           count lines and documents
 
-Searches one document or a part of it. With -r, searches a folder or axis path and shows the sections
-with the most matches first, each with its first lines.")]
+Searches one document or a part of it. With -r, searches a folder or facet path and shows the
+sections with the most matches first, each with its first lines.")]
 pub struct GrepArgs {
     /// A regular expression.
     #[arg(value_name = "PATTERN")]
     pattern: String,
-    /// A document or a part of it; with -r also a folder or axis path.
+    /// A document or a part of it; with -r also a folder or facet path.
     #[arg(value_name = "SCOPE", default_value = "/")]
     scope: String,
     /// Ignore case.
@@ -43,7 +43,7 @@ pub struct GrepArgs {
     /// Only print counts.
     #[arg(short, long)]
     count: bool,
-    /// Search all documents of a folder or axis path.
+    /// Search all documents of a folder or facet path.
     #[arg(short, long)]
     recursive: bool,
 }

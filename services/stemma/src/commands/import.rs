@@ -85,8 +85,10 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         let message = format!("larger than the limit of {MAX_BYTES} bytes");
         return Err(file_error(file, "limits.bytes", &message));
     }
-    let value = serde_json::from_slice(&json)
-        .map_err(|error| file_error(file, "import.not_json", &error.to_string()))?;
+    let value = serde_json::from_slice(&json).map_err(|error| {
+        file_error(file, "import.not_json", &format!("not JSON: {error}"))
+            .with_next("give a tree in PageIndex JSON")
+    })?;
     let stem = path
         .file_stem()
         .unwrap_or_default()

@@ -2,11 +2,11 @@
 
 use stemma_archive::{FilingItems, ItemInfo};
 
-use crate::commands::format::{badge, identity, links_line, page_or_line_range};
+use crate::commands::format::{badge, links_line, page_or_line_range, title_line};
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{Output, clean};
+use crate::output::Output;
 use crate::table::{Column, Table, thousands};
 
 /// Show the Items of a filing, with their status and pages.
@@ -16,9 +16,9 @@ Examples:
   stemma items 3M_2022_10K
   stemma items 3M_2022_10K --jsonl --fields id,status,pages
 
-An Item is full, combined with others, by reference (the arrow shows where), on pages found through a
-cross-reference index (cross index), a stub, or absent. `?` marks an Item whose start or end could not
-be verified.")]
+An Item is full, combined with others, by reference (the arrow shows where), on pages found
+through a cross-reference index (cross index), a stub, or absent. `?` marks an Item whose start
+or end could not be verified.")]
 pub struct ItemsArgs {
     /// A document.
     #[arg(value_name = "LOCATOR")]
@@ -34,11 +34,7 @@ pub async fn run(args: ItemsArgs, context: &Context) -> Result<Exit, CommandErro
 
 fn show(view: &FilingItems, output: &Output) {
     let document = &view.document;
-    output.line(&format!(
-        "{}  {}",
-        output.bold(&clean(&document.name)),
-        clean(&identity(document).join(" · "))
-    ));
+    output.line(&title_line(document, output));
     table(&view.items, output);
     if view.items.is_empty() {
         output.note("no Items: the form of this document is unknown or has no Items");
@@ -47,7 +43,7 @@ fn show(view: &FilingItems, output: &Output) {
 
 pub fn table(items: &[ItemInfo], output: &Output) {
     use Column::{Left, Right, Text};
-    let mut table = Table::new([Left, Text, Left, Left, Right, Text]);
+    let mut table = Table::with_one_line_rows([Left, Text, Left, Left, Right, Text]);
     for item in items {
         let doubt = if item.boundary_unverifiable { " ?" } else { "" };
         let tokens = if item.tokens == 0 {

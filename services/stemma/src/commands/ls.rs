@@ -1,8 +1,8 @@
-//! `stemma ls`: lists folders, documents and axes.
+//! `stemma ls`: lists folders, documents and facets.
 
 use stemma_archive::{DocumentInfo, FolderListing};
 
-use crate::commands::format::word;
+use crate::commands::format::state_word;
 use crate::commands::open::{filter, open};
 use crate::commands::tree::{self, TreeArgs};
 use crate::context::Context;
@@ -25,7 +25,7 @@ Examples:
   stemma ls / --where 'form=10-K and fiscal_year>=2020 and accuracy<0.9'
   stemma ls -R --jsonl --fields locator,pages")]
 pub struct LsArgs {
-    /// A folder, an axis path, or a document.
+    /// A folder, a facet path, or a document.
     #[arg(default_value = "/", value_name = "SCOPE")]
     scope: String,
     /// Include subfolders.
@@ -46,15 +46,16 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
         Some(conditions) => reader.list_filtered(&args.scope, &filter(Some(conditions))?)?,
         None => reader.list(&args.scope, args.recursive)?,
     };
+    let is_filtered = args.conditions.is_some() || args.scope != "/";
     if view.documents.is_empty() {
-        output.print(&view, &view.folders, || show(&view, output));
+        output.print(&view, &view.folders, || show(&view, is_filtered, output));
     } else {
-        output.print(&view, &view.documents, || show(&view, output));
+        output.print(&view, &view.documents, || show(&view, is_filtered, output));
     }
     Ok(Exit::nothing_if(view.total == 0))
 }
 
-fn show(view: &FolderListing, output: &Output) {
+fn show(view: &FolderListing, is_filtered: bool, output: &Output) {
     for folder in &view.folders {
         output.line(&format!(
             "{}  {}",
@@ -64,18 +65,22 @@ fn show(view: &FolderListing, output: &Output) {
     }
     table(&view.documents).print(output);
     if view.total == 0 {
-        output.note("no documents; ingest some with: stemma ingest FOLDER");
+        output.note(if is_filtered {
+            "no document matches"
+        } else {
+            "no documents; ingest some with: stemma ingest FOLDER"
+        });
     }
-    let axes: Vec<String> = view
+    let facets: Vec<String> = view
         .axes
         .iter()
-        .map(|axis| format!("{} ({})", clean(&axis.locator), axis.values))
+        .map(|facet| format!("{} ({})", clean(&facet.locator), facet.values))
         .collect();
-    if !axes.is_empty() && view.total > 1 {
+    if !facets.is_empty() && view.total > 1 {
         output.note(&output.dim(&format!(
             "{} documents · by {}",
             view.total,
-            axes.join(" · ")
+            facets.join(" · ")
         )));
     }
 }
@@ -112,7 +117,7 @@ fn table(documents: &[DocumentInfo]) -> Table {
                 .tokens
                 .map(|tokens| format!("{} tok", thousands(tokens)))
                 .unwrap_or_default(),
-            format!("{}{failure}", word(&document.state)),
+            format!("{}{failure}", state_word(&document.state)),
         ]);
     }
     table

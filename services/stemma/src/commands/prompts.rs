@@ -18,9 +18,9 @@ use crate::table::counted;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Files <stage>.md in the folder given by the setting `prompts` replace the built-in prompts. Prompts are
-stored with each job. After a change, only the stage of that prompt and the stages that depend on it run
-again.
+Files <stage>.md in the folder given by the setting `prompts` replace the built-in prompts.
+Prompts are stored with each job. After a change, only the stage of that prompt and the stages
+that depend on it run again.
 
 Examples:
   stemma prompts summarize

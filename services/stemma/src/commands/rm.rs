@@ -20,7 +20,7 @@ Examples:
   stemma rm /@status/failed --dry-run
   stemma rm 10-K/2015 --yes")]
 pub struct RmArgs {
-    /// Documents, folders or axis paths.
+    /// Documents, folders or facet paths.
     #[arg(required = true, value_name = "SCOPE")]
     pub scopes: Vec<String>,
     /// Show what would be removed, without removing it.

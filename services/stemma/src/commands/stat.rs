@@ -3,13 +3,18 @@
 use stemma_archive::{SectionDetails, StatResponse};
 use stemma_document::FactSource;
 
-use crate::commands::format::{identity, length, page_or_line_range, word};
+use crate::commands::format::{
+    length, page_or_line_range, section_path, state_word, title_line, word,
+};
 use crate::commands::items;
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 use crate::table::thousands;
+
+// The name of the rules where a tree names its model.
+const OFFLINE: &str = "offline";
 
 /// Show facts about a document or one of its sections.
 #[derive(Debug, clap::Args)]
@@ -48,11 +53,7 @@ fn field(output: &Output, name: &str, value: &str) {
 
 fn show(view: &StatResponse, output: &Output) {
     let document = &view.document;
-    output.line(&format!(
-        "{}  {}",
-        output.bold(&clean(&document.name)),
-        clean(&identity(document).join(" · "))
-    ));
+    output.line(&title_line(document, output));
     field(output, "locator", &document.locator);
     field(output, "id", &document.doc_id);
     field(output, "path", &document.path);
@@ -65,7 +66,7 @@ fn show(view: &StatResponse, output: &Output) {
         "state",
         &format!(
             "{}, version {}{newer}",
-            word(&document.state),
+            state_word(&document.state),
             document.version
         ),
     );
@@ -85,14 +86,15 @@ fn show(view: &StatResponse, output: &Output) {
     }
     if let (Some(provenance), Some(accuracy)) = (&view.provenance, document.accuracy) {
         let method = word(&provenance.method);
-        let model = &provenance.model;
+        let model = match provenance.model.as_str() {
+            OFFLINE => "no model".to_owned(),
+            model => format!("model {model}"),
+        };
+        let verified = 100.0 * accuracy;
         field(
             output,
             "method",
-            &format!(
-                "{method}, {:.1} % of titles verified, model {model}",
-                100.0 * accuracy
-            ),
+            &format!("{method}, {verified:.1} % of titles verified, {model}"),
         );
     }
     field(output, "gaps", &document.gaps.join(", "));
@@ -125,7 +127,7 @@ fn show(view: &StatResponse, output: &Output) {
 }
 
 fn show_section(section: &SectionDetails, output: &Output) {
-    output.line(&output.bold(&clean(&section.path.join(" › "))));
+    output.line(&output.bold(&section_path(&section.path)));
     field(output, "locator", &section.section.locator);
     field(
         output,
@@ -153,11 +155,12 @@ fn show_section(section: &SectionDetails, output: &Output) {
         "summary",
         section.summary.as_deref().unwrap_or_default(),
     );
-    field(
-        output,
-        "by",
-        section.summary_by.as_deref().unwrap_or_default(),
-    );
+    let by = match section.summary_by.as_deref() {
+        Some(OFFLINE) => "rules",
+        Some(model) => model,
+        None => "",
+    };
+    field(output, "summary by", by);
     for reference in &section.references {
         field(
             output,

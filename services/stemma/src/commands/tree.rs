@@ -22,11 +22,11 @@ Examples:
   stemma tree 3M_2022_10K -L 2
   stemma tree 3M_2022_10K#item-7      one Item and its subsections
   stemma tree 3M_2022_10K --summaries
-  stemma tree / -L 2                  folders, documents and axes
+  stemma tree / -L 2                  folders, documents and facets
   stemma tree /@company -L 2 --page 3 rows 401–600
   stemma tree 3M_2022_10K --format pageindex > 3M_2022_10K.json")]
 pub struct TreeArgs {
-    /// A document, section or Item, or a folder or axis path.
+    /// A document, section or Item, or a folder or facet path.
     #[arg(value_name = "LOCATOR", default_value = "/")]
     locator: String,
     /// Levels to show [default: all; 1 for a folder].
@@ -113,7 +113,7 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
     Ok(Exit::nothing_if(view.sections.is_empty()))
 }
 
-// Folders, documents and axes, a page of rows.
+// Folders, documents and facets, a page of rows.
 async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Exit, CommandError> {
     let skip = args.page.saturating_sub(1).saturating_mul(ROWS);
     let options = FilesOptions {

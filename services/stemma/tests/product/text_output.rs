@@ -53,6 +53,11 @@ fn without_variable_parts(text: &str) -> String {
         (r"answer a-[0-9a-f]{16}", "answer [id]"),
     ];
     let mut text = text.to_owned();
+    // The same for all commands.
+    if let Some((before, rest)) = text.split_once("Options of all commands:") {
+        let after = rest.split_once("\n\n").map_or("", |(_, after)| after);
+        text = format!("{before}{after}");
+    }
     for (pattern, name) in variable_parts {
         text = Regex::new(pattern)
             .unwrap()
@@ -61,6 +66,38 @@ fn without_variable_parts(text: &str) -> String {
     }
     text
 }
+
+const BEFORE: &str = "\
+# Leave policy
+
+## Scope
+
+This policy applies to all employees of the company in every country.
+
+## Annual leave
+
+Every employee has twenty days of paid leave in each calendar year. Unused days expire in March.
+
+## Contact
+
+Questions are answered by the personnel department on the second floor.
+";
+
+const AFTER: &str = "\
+# Leave policy
+
+## Scope
+
+This policy applies to all employees of the company in every country.
+
+## Paid leave
+
+Every employee has twenty-five days of paid leave in each calendar year. Unused days expire in March.
+
+## Remote work
+
+Employees may work from another country for at most thirty days after they have told their manager.
+";
 
 #[test]
 fn ingest_prints_a_summary() {
@@ -94,8 +131,14 @@ fn searches_and_questions_without_a_model_print_excerpts() {
 
 #[test]
 fn diff_prints_changes_by_section() {
-    let env = ingested();
-    let commands: [&[&str]; 1] = [&["diff", "annual-2021", "annual-2022"]];
+    let env = TestEnv::new();
+    env.put("before.md", BEFORE);
+    env.put("after.md", AFTER);
+    env.ingest("store", &[]);
+    let commands: [&[&str]; 2] = [
+        &["diff", "before", "after"],
+        &["diff", "before", "after", "--all", "--sentences", "3"],
+    ];
     insta::assert_snapshot!(transcript(&env, &commands));
 }
 

@@ -21,9 +21,10 @@ use crate::output::{Output, clean};
 /// Ask a question. The answer cites pages, and each citation is checked against its page.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A claim is verified only if its quotes are on the cited pages and every number in it is in a quote. If the documents do not
-contain the answer, that is said, with the places searched. Without a model, or if it is unreachable, search results are shown.
-Repeating a question over unchanged documents returns the stored answer at no cost.
+A claim is verified only if its quotes are on the cited pages and every number in it is in a
+quote. If the documents do not contain the answer, the output says so and where it searched.
+Without a model, or if it is unreachable, search results are shown. Repeating a question over
+unchanged documents returns the stored answer at no cost.
 
 Examples:
   stemma ask \"What was 3M's capital expenditure in 2022?\"
@@ -32,7 +33,8 @@ Examples:
   stemma ask \"Which filings mention cobalt supply?\" --mode agent --budget 0.05
   stemma ask \"capex 2022\" --in /@company/3M --json
 
-Exit codes: 0 answered · 1 not in these documents · 2 usage or error · 4 stopped at a limit · 5 search results only.")]
+Exit codes: 0 answered · 1 not in these documents · 2 usage or error · 4 stopped at a limit · 5
+search results only.")]
 pub struct AskArgs {
     /// The question.
     #[arg(value_name = "QUESTION")]
@@ -50,11 +52,16 @@ pub struct AskArgs {
 /// Options of questions: where to search, how to answer, and limits.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AskOptions {
-    /// Limit to this document, folder or axis path; repeatable.
+    /// Limit to this document, folder or facet path; repeatable.
     #[arg(long = "in", value_name = "SCOPE")]
     pub scopes: Vec<String>,
     /// Limit to documents that match: `format=10-K and fiscal_year>=2020`, or JSON.
-    #[arg(long = "where", value_name = "CONDITIONS", default_value = "")]
+    #[arg(
+        long = "where",
+        value_name = "FILTER",
+        default_value = "",
+        hide_default_value = true
+    )]
     conditions: String,
     /// Limit to this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]

@@ -3,7 +3,8 @@
 use stemma_answers::{Answer, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind};
 use stemma_archive::{Archive, TextScope};
 
-use crate::cost::money;
+use crate::commands::format::{printed_label, section_path};
+use crate::cost::money_from_nanos;
 use crate::error::CommandError;
 use crate::output::{Output, clean};
 use crate::table::counted;
@@ -58,12 +59,7 @@ fn citation(citation: &Citation, output: &Output) -> String {
         (None, Some(line)) => format!("line {line}"),
         _ => String::new(),
     };
-    let label = citation
-        .page_label
-        .as_ref()
-        .map(|label| format!(" (printed {label})"))
-        .unwrap_or_default();
-    let path: Vec<String> = citation.path.iter().map(|title| clean(title)).collect();
+    let label = printed_label(citation.page_label.as_deref());
     let quote: String = citation.quote.chars().take(QUOTE_CHARS).collect();
     let more = if quote.len() < citation.quote.len() {
         "…"
@@ -74,15 +70,14 @@ fn citation(citation: &Citation, output: &Output) -> String {
         "[{}] {mark} {} {place}{} · {} · \"{}{more}\"",
         citation.id,
         output.bold(&clean(name)),
-        clean(&label),
-        path.join(" › "),
+        label,
+        section_path(&citation.path),
         clean(&quote)
     )
 }
 
 // `3M_2022_10K#0019  Item 8 › Cash Flows  p 58, 60  1,200 tok`.
 fn place(section: &ReadSection, output: &Output) -> String {
-    let path: Vec<String> = section.path.iter().map(|title| clean(title)).collect();
     let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
     let place = match (section.pages.is_empty(), section.lines) {
         (false, _) => format!("p {}", pages.join(", ")),
@@ -92,7 +87,7 @@ fn place(section: &ReadSection, output: &Output) -> String {
     format!(
         "{}  {}  {place}",
         output.bold(&clean(&section.locator)),
-        path.join(" › ")
+        section_path(&section.path)
     )
 }
 
@@ -152,7 +147,7 @@ pub async fn context(
         output.line(&output.bold(&format!(
             "── {} · {}",
             clean(&section.locator),
-            clean(&section.path.join(" › "))
+            section_path(&section.path)
         )));
         let document = section.locator.split('#').next().unwrap_or_default();
         let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
@@ -202,7 +197,7 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
         .nanodollars
         .filter(|_| !answer.is_replay && answer.usage.calls > 0)
     {
-        parts.push(money(nanodollars as f64 / 1e9));
+        parts.push(money_from_nanos(nanodollars));
     }
     if !explained {
         parts.push("--explain shows the steps".into());

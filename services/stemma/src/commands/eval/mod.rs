@@ -45,8 +45,8 @@ A truth of text:       {\"doc\": \"NAME\", \"page\": 1, \"text\": \"…\"}
 A truth of metadata:   {\"doc\": \"NAME\", \"form\": \"10-K\", \"fiscal_year\": 2022, \"cik\": null}
 A question:            {\"id\": 1, \"question\": \"…\", \"doc\": \"NAME\", \"gold_pages\": [48], \"answer\": \"…\"}, or FinanceBench's own fields
 
-Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 unreadable truth · 4 stopped at the
-budget; run the same command to resume.")]
+Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 unreadable truth · 4
+stopped at the budget; run the same command to resume.")]
 pub struct EvalArgs {
     #[command(subcommand)]
     what: EvalCommand,
@@ -64,7 +64,7 @@ enum EvalCommand {
     Metadata(TruthArgs),
     /// Search: ranks of the pages that answer questions. Uses no model.
     Retrieval(questions::RetrievalArgs),
-    /// Answers, as of `stemma ask`: judged by the model, by their numbers and by their citations.
+    /// Answers, as from `stemma ask`: judged by the model, by their numbers and by their citations.
     Answers(answers::AnswersArgs),
 }
 

@@ -12,7 +12,7 @@ use stemma_retrieval::embedding::embed::{EmbedEstimate, EmbedOutcome, EmbedRepor
 use stemma_retrieval::embedding::{EmbeddingError, SemanticRouter};
 
 use crate::context::Context;
-use crate::cost::{BudgetArgs, money};
+use crate::cost::{BudgetArgs, money_from_nanos};
 use crate::embeddings::EmbeddingClient;
 use crate::error::{CommandError, Exit};
 use crate::table::{counted, thousands};
@@ -125,7 +125,7 @@ fn show_estimate(estimate: &EmbedEstimate, context: &Context) {
         return;
     }
     let paid = match estimate.nanodollars {
-        Some(nanodollars) => money(nanodollars as f64 / 1e9),
+        Some(nanodollars) => money_from_nanos(nanodollars),
         None => "price unknown; set embeddings.prices.input".into(),
     };
     let documents = documents(estimate.documents);
@@ -142,7 +142,7 @@ fn usage_line(report: &EmbedReport) -> String {
     let tokens = thousands(report.tokens);
     let price = report
         .nanodollars
-        .map(|nanodollars| format!(" · {}", money(nanodollars as f64 / 1e9)));
+        .map(|nanodollars| format!(" · {}", money_from_nanos(nanodollars)));
     format!("{calls} · {tokens} tokens{}", price.unwrap_or_default())
 }
 

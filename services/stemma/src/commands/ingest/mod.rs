@@ -145,6 +145,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     .await;
     services.stop().await;
     progress.clear();
+    tally.sort_failures();
     if end == IngestEnd::Finished {
         sync_index_after_ingest(&env, blobs, context).await;
     }

@@ -170,6 +170,11 @@ impl IngestTally {
         )
     }
 
+    /// Sorts failures by path: they are recorded in the order in which documents end.
+    pub fn sort_failures(&mut self) {
+        self.failures.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+
     /// Documents with a new tree.
     pub fn created(&self) -> u64 {
         self.done + self.with_gaps

@@ -13,8 +13,8 @@ const MAX_LETTERS: usize = 10_000;
 /// List, show or replay messages that could not be processed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A task becomes a dead letter if every worker that takes it disappears without an error. Look at the
-workers' logs first. Replaying a letter removes it and queues its task again; if its run has
+A task becomes a dead letter if every worker that takes it disappears without an error. Look at
+the workers' logs first. Replaying a letter removes it and queues its task again; if its run has
 ended, use `stemma retry` for the document instead.
 
 Examples:

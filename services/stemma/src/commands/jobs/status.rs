@@ -21,9 +21,9 @@ use crate::table::{Column, Table};
 /// Show the progress of jobs, and the workers and lanes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each `stemma submit` or `stemma ingest` creates a job. Without a cluster, the status comes from the
-store: a job that is neither finished nor running was interrupted, and running the same ingest again
-resumes it.
+Each `stemma submit` or `stemma ingest` creates a job. Without a cluster, the status comes from
+the store: a job that is neither finished nor running was interrupted, and running the same
+ingest again resumes it.
 
 Examples:
   stemma status

@@ -30,12 +30,12 @@ const PROGRESS_EVERY: u64 = 10_000;
 /// Submit files, folders or a bucket's objects as a job.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Local files are copied to the store first, so that workers on other machines can read them; objects stay
-where they are. With --job NAME the command can be repeated: it creates only one job.
-Without a cluster, this process does the work.
+Local files are copied to the store first, so that workers on other machines can read them;
+objects stay where they are. With --job NAME the command can be repeated: it creates only one
+job. Without a cluster, this process does the work.
 
-Exit codes with --wait: 0 done, 3 some documents failed, 4 stopped or cancelled, 130 interrupted (the
-job continues).
+Exit codes with --wait: 0 done, 3 some documents failed, 4 stopped or cancelled, 130 interrupted
+(the job continues).
 
 Examples:
   stemma submit filings/ --wait

@@ -10,8 +10,8 @@ use crate::error::{CommandError, Exit};
 /// Watch a job until it ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A terminal shows a progress bar; otherwise a line is printed every 15 seconds, and with --jsonl an object
-for every change. Interrupting this command does not stop the job.
+A terminal shows a progress bar; otherwise a line is printed every 15 seconds, and with --jsonl
+an object for every change. Interrupting this command does not stop the job.
 
 Examples:
   stemma watch j-1a1fba360ee4aa2

@@ -10,7 +10,7 @@ use stemma_pipeline::FilingFlow;
 
 use super::JobContext;
 use super::eta::duration;
-use crate::commands::format::word;
+use crate::commands::format::{state_word, word};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
@@ -246,7 +246,7 @@ fn show(answer: &WhyReport, job_context: &JobContext, output: &Output) {
 fn show_document(view: &StateExplanation, job_context: &JobContext, output: &Output) {
     output.line(&format!(
         "{} — {}",
-        output.bold(&word(&view.document.state)),
+        output.bold(&state_word(&view.document.state)),
         clean(&view.cause)
     ));
     for gap in &view.gaps {

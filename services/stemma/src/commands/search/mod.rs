@@ -13,7 +13,7 @@ use stemma_retrieval::RankingStrategy;
 use stemma_retrieval::search::RankingFeature;
 
 use crate::commands::ask;
-use crate::commands::format::{highlight, page_or_line_range};
+use crate::commands::format::{excerpt_line, page_or_line_range, section_path};
 use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -23,8 +23,8 @@ use crate::table::counted;
 /// Find the best sections for a question, optionally with a model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-An issuer, year, quarter, form or Item in the question narrows the search; the last line shows what was recognized.
-`--in` with one document searches only that document.
+An issuer, year, quarter, form or Item in the question narrows the search; the last line shows
+what was recognized. `--in` with one document searches only that document.
 
 Examples:
   stemma search \"hedging of foreign currency\"
@@ -35,13 +35,15 @@ Examples:
   stemma search \"why did margins fall\" --strategy auto-with-model --budget-calls 8
   stemma search --batch questions.jsonl > answers.jsonl
 
-Strategies without a model: auto, ranked (the same), lexical (plain baseline). With a model (docs/REASONING.md): single
-sends the whole tree, best_first opens the best section next, beam descends level by level, mcts is a Monte Carlo tree
-search, auto-with-model chooses. Earlier replies are reused.
+Strategies without a model: auto, ranked (the same), lexical (plain baseline). With a model
+(docs/REASONING.md): single sends the whole tree, best_first opens the best section next, beam
+descends level by level, mcts is a Monte Carlo tree search, auto-with-model chooses. Earlier
+replies are reused.
 
-Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}; omit `doc` to search everything. Each result is a line
-{\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first. A question that fails has an
-\"error\" (code, message, line); the others continue, and the exit code is 3.")]
+Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}; omit `doc` to search everything. Each
+result is a line {\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first. A
+question that fails has an \"error\" (code, message, line); the others continue, and the exit code
+is 3.")]
 pub struct SearchArgs {
     /// A question or keywords.
     #[arg(
@@ -50,11 +52,16 @@ pub struct SearchArgs {
         conflicts_with = "batch"
     )]
     query: Option<String>,
-    /// Limit to this document, folder or axis path; repeatable.
+    /// Limit to this document, folder or facet path; repeatable.
     #[arg(long = "in", value_name = "SCOPE")]
     scopes: Vec<String>,
     /// Limit to documents that match: `format=10-K and fiscal_year>=2020`, or JSON.
-    #[arg(long = "where", value_name = "CONDITIONS", default_value = "")]
+    #[arg(
+        long = "where",
+        value_name = "FILTER",
+        default_value = "",
+        hide_default_value = true
+    )]
     conditions: String,
     /// Limit to this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]
@@ -158,7 +165,6 @@ fn check_strategy(args: &SearchArgs) -> Result<(), CommandError> {
 }
 
 fn show(hit: &SearchHit, output: &Output) {
-    let path: Vec<String> = hit.path.iter().map(|title| clean(title)).collect();
     let place = match hit.best_pages.first() {
         // In a long section, the best page is more useful than the page range.
         Some(best) if hit.pages.is_some_and(|(start, end)| end > start + 1) => {
@@ -176,7 +182,7 @@ fn show(hit: &SearchHit, output: &Output) {
         _ => page_or_line_range(hit.pages, hit.lines),
     };
     let locator = output.bold(&clean(&hit.locator));
-    let path = path.join(" › ");
+    let path = section_path(&hit.path);
     output.line(&format!(
         "{:>2} {locator}  {path}  {}  {:.2}",
         hit.rank,
@@ -184,9 +190,10 @@ fn show(hit: &SearchHit, output: &Output) {
         hit.score
     ));
     if !hit.excerpt.text.is_empty() {
-        output.line(&format!(
-            "   “{}”",
-            highlight(output, &hit.excerpt.text, &hit.excerpt.highlights)
+        output.line(&excerpt_line(
+            output,
+            &hit.excerpt.text,
+            &hit.excerpt.highlights,
         ));
     }
     if !hit.parts.is_empty() {

@@ -2,6 +2,7 @@
 
 use stemma_archive::TreeSearchReport;
 
+use crate::cost::money_from_nanos;
 use crate::output::{Output, clean};
 
 /// Prints notes, and with `--explain` steps and sections.
@@ -66,7 +67,7 @@ pub(super) fn cost(reasoning: &TreeSearchReport) -> String {
     };
     let money = usage
         .nanodollars
-        .map(|nanodollars| format!(", ${:.4}", nanodollars as f64 / 1e9))
+        .map(|nanodollars| format!(", {}", money_from_nanos(nanodollars)))
         .unwrap_or_default();
     let confidence = reasoning.confidence;
     format!(

@@ -12,9 +12,9 @@ use crate::error::{CommandError, Exit};
 /// Run a coordinator: accepts jobs and schedules their tasks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Any number may run; each job and each document is handled by one of them at a time. The store must be
-a bucket, and broker.url and redis.url must be set (see `stemma config`). SIGTERM stops it gracefully; a
-second SIGTERM stops it at once.
+Any number may run; each job and each document is handled by one of them at a time. The store
+must be a bucket, and broker.url and redis.url must be set (see `stemma config`). SIGTERM stops
+it gracefully; a second SIGTERM stops it at once.
 
 Example:
   stemma coordinator --store s3://filings/stemma --listen 0.0.0.0:8080")]

@@ -25,11 +25,13 @@ use crate::model_clients::ReadModels;
 /// Run a query server: documents, trees, pages and search over HTTP.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads published trees and needs no broker. Any number may run, over a folder or a bucket. New trees become
-visible within two seconds. If a model is configured, the server also answers questions: it shares the model's
-limits through Redis (if redis.url is set), and writes the call log and replies to the store.
+Reads published trees and needs no broker. Any number may run, over a folder or a bucket. New
+trees become visible within two seconds. If a model is configured, the server also answers
+questions: it shares the model's limits through Redis (if redis.url is set), and writes the call
+log and replies to the store.
 
-If other machines can connect, clients need a key; query.keys holds the digests (see `stemma config query`).
+If other machines can connect, clients need a key; query.keys holds the digests (see `stemma
+config query`).
 
 Examples:
   stemma query
@@ -147,10 +149,14 @@ impl QueryServer {
 fn serve_error(listen: SocketAddr, error: &ServeError) -> CommandError {
     let next = match error {
         ServeError::Anonymous { .. } => {
-            "set query.keys, listen on 127.0.0.1, or pass --allow-anonymous"
+            "set query.keys, or listen on 127.0.0.1; `stemma query` also has --allow-anonymous"
         }
         ServeError::Key { .. } => "correct query.keys; compute the digest of a key with `b3sum`",
         _ => "choose another --listen",
     };
-    CommandError::new("listen.refused", format!("{listen}: {error}")).with_next(next)
+    let message = match error {
+        ServeError::Anonymous { .. } | ServeError::Key { .. } => error.to_string(),
+        _ => format!("{listen}: {error}"),
+    };
+    CommandError::new("listen.refused", message).with_next(next)
 }

@@ -25,10 +25,11 @@ use crate::submission::content_submission;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Like `stemma query`, and also accepts uploads: documents sent to POST /doc/ become jobs and are
-processed here, or by the cluster if a broker is configured. No other process can write to a folder
-store meanwhile.
+processed here, or by the cluster if a broker is configured. No other process can write to a
+folder store meanwhile.
 
-Uploads need a key with the scope `write` in query.keys. Without keys, only this machine can connect.
+Uploads need a key with the scope `write` in query.keys. Without keys, only this machine can
+connect.
 
 Examples:
   stemma serve

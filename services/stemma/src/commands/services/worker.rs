@@ -15,9 +15,9 @@ use crate::error::{CommandError, Exit};
 /// Run a worker: extracts documents, finds their structure, calls the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A worker takes tasks of its lanes: `cpu` uses the cores, `llm` mostly waits for a model. All workers share the
-limits of the model. On SIGTERM, tasks that end within local.grace_seconds are finished and the others handed
-back; a second SIGTERM stops it at once.
+A worker takes tasks of its lanes: `cpu` uses the cores, `llm` mostly waits for a model. All
+workers share the limits of the model. On SIGTERM, tasks that end within local.grace_seconds are
+finished and the others handed back; a second SIGTERM stops it at once.
 
 Examples:
   stemma worker --store s3://filings/stemma
