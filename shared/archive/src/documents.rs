@@ -1,4 +1,4 @@
-//! The shapes documents, sections and pages have in answers.
+//! Documents, sections and pages as all surfaces return them.
 
 use serde::Serialize;
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
@@ -8,18 +8,16 @@ use stemma_document::{
 use stemma_engine::FailureRecord;
 use utoipa::ToSchema;
 
-/// A document in an answer.
+/// A document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentInfo {
-    /// Its id.
     pub doc_id: String,
     /// File name, for display.
     pub name: String,
-    /// What to paste back.
+    /// Locator.
     pub locator: String,
     /// Path as ingested.
     pub path: String,
-    /// Its state.
     #[schema(value_type = String)]
     pub state: DocumentState,
     /// Version number.
@@ -28,24 +26,24 @@ pub struct DocumentInfo {
     pub pages: Option<u32>,
     /// Lines; `None` for documents with pages.
     pub lines: Option<u32>,
-    /// Sections of its tree.
+    /// Number of sections.
     pub sections: Option<u32>,
-    /// Tokens of its text (o200k).
+    /// Tokens of the text (o200k).
     pub tokens: Option<u32>,
-    /// How its tree was made.
+    /// Method that found the sections.
     #[schema(value_type = Option<String>)]
     pub method: Option<Method>,
     /// Share of titles found where they were located (0–1).
     pub accuracy: Option<f64>,
-    /// Codes of gaps in its tree.
+    /// Codes of the gaps of the tree.
     pub gaps: Vec<String>,
-    /// What it says about itself.
+    /// Facts extracted from the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub facts: Option<FilingFacts>,
     /// One sentence.
     pub description: Option<String>,
-    /// How its newest run failed.
+    /// Failure of the newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureInfo>,
 }
@@ -89,18 +87,18 @@ impl DocumentInfo {
     }
 }
 
-/// A recorded failure in an answer.
+/// A recorded failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailureInfo {
     /// Stable code.
     pub code: String,
     /// One sentence.
     pub message: String,
-    /// What to do.
+    /// The next step.
     pub next: Option<String>,
-    /// The stage that failed.
+    /// The failed stage.
     pub stage: String,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
@@ -128,18 +126,17 @@ impl FailureInfo {
     }
 }
 
-/// A section in an answer, without its text and children.
+/// A section without its text and children.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionInfo {
-    /// Its id in this version of the tree.
+    /// Id in this version of the tree.
     pub section_id: String,
-    /// Its place: `1.2.3`.
+    /// Position in the tree: `1.2.3`.
     pub structure: String,
-    /// Its title.
     pub title: String,
-    /// What to paste back.
+    /// Locator.
     pub locator: String,
-    /// What kind of node it is.
+    /// Kind of the node.
     #[schema(value_type = String)]
     pub kind: SectionKind,
     /// First and last physical page.
@@ -148,7 +145,7 @@ pub struct SectionInfo {
     pub lines: Option<(u32, u32)>,
     /// Tokens with all sub-sections.
     pub tokens: u32,
-    /// Whether its title was found where it was located.
+    /// Whether the title was found on its page.
     pub verified: bool,
 }
 
@@ -175,19 +172,18 @@ impl SectionInfo {
     }
 }
 
-/// A page in an answer.
+/// A page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PageContent {
     /// Physical page, from 1.
     pub page: u32,
-    /// What the page is called, where that differs from its number.
+    /// Printed page number, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What to paste back.
+    /// Locator.
     pub locator: String,
-    /// Tokens of its text.
+    /// Tokens of the text.
     pub tokens: u32,
-    /// Its text.
     pub text: String,
 }
 
@@ -203,7 +199,7 @@ impl PageContent {
     }
 }
 
-/// The label of a page where it differs from its number.
+/// The printed number of a page if it differs from the physical one.
 pub fn printed_label(number: PageNo, page: &Page) -> Option<String> {
     page.label
         .as_ref()

@@ -1,4 +1,4 @@
-//! Reading: the text of sections and pages, and what is known of a document or section.
+//! `read` and `info`: the text of sections and pages, and metadata of documents and sections.
 
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
@@ -18,108 +18,106 @@ use crate::items::{self, ItemInfo};
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
-/// How much of a section is meant.
+/// The part of a section to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TextScope {
     /// With all sub-sections.
     #[default]
     Full,
-    /// Its own text, up to its first sub-section.
+    /// The section's own text, up to its first sub-section.
     Own,
 }
 
-/// Text of a document: a section, pages, or all of it.
+/// The text of a section, of pages, or of a whole document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TextResponse {
-    /// The document's id.
     pub doc_id: String,
-    /// Its file name.
+    /// File name.
     pub name: String,
-    /// What was read, to paste back.
+    /// Locator of the text.
     pub locator: String,
-    /// The section, where one was asked for.
+    /// The section, if the locator names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionInfo>,
-    /// The Item of the filing it is, with how far that can be relied on.
+    /// The Item of the section, and whether its boundaries are verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemInfo>,
-    /// Titles from the top down to the section.
+    /// Titles from the root to the section.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
-    /// Tokens of what was read (o200k).
+    /// Tokens of the text (o200k).
     pub tokens: u32,
-    /// Pages with their texts, where pages were asked for.
+    /// Pages with their texts, if the locator names pages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<PageContent>,
-    /// The text, where no pages were asked for.
+    /// The text, unless the locator names pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// What is known of a document, and of a section of it.
+/// Metadata of a document, and of a section of it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct StatResponse {
     /// The document.
     pub document: DocumentInfo,
-    /// Where its bytes are.
+    /// Source URI.
     pub uri: String,
-    /// Size of its bytes.
+    /// Size of the source file.
     pub size_bytes: u64,
-    /// Digest of its bytes (BLAKE3).
+    /// BLAKE3 digest of the source file.
     pub source: String,
-    /// How its tree came to be.
+    /// Provenance of the tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub provenance: Option<Provenance>,
-    /// Its Items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<ItemInfo>,
-    /// A newer version that has no tree.
+    /// A newer version without a tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newer_version: Option<u64>,
-    /// The section that was asked for.
+    /// The section, if the locator names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionDetails>,
 }
 
-/// What is known of a section.
+/// Metadata of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionDetails {
     /// The section.
     #[serde(flatten)]
     pub section: SectionInfo,
-    /// Titles from the top down to it.
+    /// Titles from the root to the section.
     pub path: Vec<String>,
-    /// Who says that it exists.
+    /// Source of evidence for the section.
     #[schema(value_type = String)]
     #[serde(rename = "witness")]
     pub evidence_source: EvidenceSource,
-    /// Tokens of its own text.
+    /// Tokens of the section's own text.
     pub own_tokens: u32,
-    /// Sub-sections directly below.
+    /// Number of direct sub-sections.
     pub children: usize,
-    /// What it is about.
+    /// Summary.
     pub summary: Option<String>,
-    /// What made the summary.
+    /// The model or method that wrote the summary.
     pub summary_by: Option<String>,
-    /// Mentions of other places in its own text.
+    /// Cross-references in the section's own text.
     pub references: Vec<SectionReference>,
 }
 
-/// A mention of another place.
+/// A cross-reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SectionReference {
-    /// As written.
+    /// The text of the reference.
     pub text: String,
-    /// Locator of the section it leads to; `None` when there is none in this document.
+    /// Locator of the target section; `None` if it is not in this document.
     pub to: Option<String>,
 }
 
 impl Archive {
-    /// The text a locator names. Without a fragment: the whole document.
+    /// The text that a locator names; without a fragment, the whole document.
     ///
     /// # Errors
-    /// [`ApiError`] when the locator names nothing or two things, a page past the end, or a text that is not there.
+    /// [`ApiError`] when the locator is unknown or ambiguous, a page is past the end, or the text is not in the store.
     pub async fn text(&self, locator: &str, part: TextScope) -> Result<TextResponse, ApiError> {
         let (listed, published, fragment) = self.load_published(locator).await?;
         match &fragment {
@@ -274,10 +272,10 @@ impl Archive {
         })
     }
 
-    /// What is known of the document, or section, a locator names. Documents without a tree have an answer, too.
+    /// Metadata of the document or section that a locator names, also of documents without a tree.
     ///
     /// # Errors
-    /// [`ApiError`] when it names nothing, or two things.
+    /// [`ApiError`] when the name is unknown or ambiguous.
     pub async fn stat(&self, locator: &str) -> Result<StatResponse, ApiError> {
         let (listed, fragment) = self.locate(locator)?;
         let published = self.load_tree(listed).await?;

@@ -1,4 +1,4 @@
-//! Why a document is in its state, and what failed.
+//! The state of documents and their failures.
 
 use std::collections::BTreeMap;
 
@@ -10,74 +10,73 @@ use stemma_document::{DocId, Gap, blob_keys};
 use crate::error::shell_quoted;
 use crate::{ApiError, Archive, DocumentInfo, FailureInfo};
 
-/// Artifacts counted at most.
+/// Limit of counted artifacts.
 const MAX_COUNTED: usize = 10_000;
 
-/// Why a document is in its state.
+/// The state of a document with its reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StateExplanation {
     /// The document.
     pub document: DocumentInfo,
     /// One sentence.
     pub cause: String,
-    /// Results of its stages that are kept and will not be paid for again.
+    /// Number of stored artifacts, which are not computed again.
     pub artifacts: usize,
-    /// What is missing in its tree, with reasons.
+    /// Gaps of the tree with reasons.
     pub gaps: Vec<Gap>,
-    /// A newer version that has no tree, and how its run failed, if it did.
+    /// A newer version without a tree, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newer_version: Option<u64>,
-    /// What to do.
+    /// The next step.
     pub next: Option<String>,
 }
 
 /// Documents whose newest run failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FailureReport {
-    /// How many.
+    /// Number of documents.
     pub total: usize,
     /// Grouped by code, most frequent first.
     pub reasons: Vec<ReasonRow>,
-    /// One by one, in order of their paths.
+    /// Each document, by path.
     pub failures: Vec<FailureRow>,
 }
 
-/// Documents that failed for one reason.
+/// Documents with the same failure code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReasonRow {
     /// Stable code.
     pub code: String,
-    /// Documents.
+    /// Number of documents.
     pub documents: usize,
-    /// One of them.
+    /// One of the documents.
     pub example: String,
-    /// What its record says.
+    /// The failure message of that document.
     pub message: String,
-    /// What to do.
+    /// The next step.
     pub next: Option<String>,
 }
 
-/// A document that failed.
+/// A failed document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureRow {
     /// The document.
     pub doc_id: String,
-    /// To paste back.
+    /// Locator.
     pub locator: String,
     /// Path as ingested.
     pub path: String,
-    /// Its state: `failed`, or `done` with a tree from before.
+    /// `failed`, or `done` with an earlier tree.
     pub state: DocumentState,
-    /// How it failed.
     #[serde(flatten)]
     pub failure: FailureInfo,
 }
 
 impl Archive {
-    /// Why the document a locator names is in its state.
+    /// The state of the document that a locator names, with its reason.
     ///
     /// # Errors
-    /// [`ApiError`] when it names nothing, or two things.
+    /// [`ApiError`] when the name is unknown or ambiguous.
     pub async fn why(&self, locator: &str) -> Result<StateExplanation, ApiError> {
         let listed = self.locate(locator)?.0;
         let artifacts = format!(
@@ -111,10 +110,10 @@ impl Archive {
         })
     }
 
-    /// The newest version that was claimed of the document a locator names, or else its newest tree's.
+    /// The newest claimed version of the document that a locator names, or else the version of its newest tree.
     ///
     /// # Errors
-    /// [`ApiError`] when it names nothing, or two things.
+    /// [`ApiError`] when the name is unknown or ambiguous.
     pub async fn latest_version(&self, locator: &str) -> Result<(DocId, u64), ApiError> {
         let listed = self.locate(locator)?.0;
         let claimed =
@@ -128,7 +127,7 @@ impl Archive {
     /// Documents in `scope` whose newest run failed.
     ///
     /// # Errors
-    /// [`ApiError`] when the scope names nothing, or two things.
+    /// [`ApiError`] when the scope is unknown or ambiguous.
     pub fn failures(&self, scope: &str) -> Result<FailureReport, ApiError> {
         let mut failures = Vec::new();
         let mut reasons: BTreeMap<String, ReasonRow> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The tree of a document.
+//! Section trees of documents.
 
 use serde::Serialize;
 use stemma_catalog::items;
@@ -9,21 +9,21 @@ use utoipa::ToSchema;
 use crate::items::{self as items_of, ItemContent};
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
-/// A document's tree, or one section of it with what is below.
+/// The tree of a document, or the subtree of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TreeResponse {
     /// The document.
     pub document: DocumentInfo,
     /// Sections in reading order with their depths.
     pub sections: Vec<TreeRow>,
-    /// Sections below `depth` that are not shown.
+    /// Number of hidden sections below `depth`.
     pub hidden: usize,
-    /// Pages (or lines) that a section covers.
+    /// Number of pages (or lines) inside a section.
     pub covered: u32,
-    /// What is missing or doubtful, with its reason.
+    /// Gaps and doubts with reasons.
     #[schema(value_type = Vec<Object>)]
     pub gaps: Vec<Gap>,
-    /// Sections whose titles were not found where they were located.
+    /// Number of sections whose titles were not found on their pages.
     pub doubtful: usize,
 }
 
@@ -35,30 +35,30 @@ pub struct TreeRow {
     /// The section.
     #[serde(flatten)]
     pub section: SectionInfo,
-    /// The Item it is: `item-1A`.
+    /// The Item of the section: `item-1A`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// How the document answers that Item.
+    /// Status of the Item.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
-    /// What stands there instead of an answer, where there is none to give.
+    /// The reason why the Item has no content, if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub nothing: Option<EmptyReason>,
-    /// Where its content is, when it is not under its heading.
+    /// Location of the content, if it is not under the heading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ItemContent>,
-    /// What it is about.
+    /// Summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
 impl Archive {
-    /// The tree a locator names: of a document, or of a section or Item of it. `depth` counts shown levels from 1.
+    /// The tree of the document, section or Item that a locator names, down to `depth` levels.
     ///
     /// # Errors
-    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
+    /// [`ApiError`] when the locator is unknown or ambiguous, or the document has no tree.
     pub async fn tree(
         &self,
         locator: &str,
@@ -123,7 +123,7 @@ impl Archive {
     }
 }
 
-/// The section a fragment names; pages name none.
+/// The section that a fragment names; `None` for pages.
 pub fn resolve_section(
     tree: &SectionTree,
     label: &str,
@@ -157,7 +157,7 @@ pub fn resolve_section(
     }
 }
 
-/// Pages or lines that lie in a top section.
+/// Number of pages or lines inside a top section.
 fn covered_extent(tree: &SectionTree) -> u32 {
     use stemma_document::SectionSpan;
     let mut last = 0;

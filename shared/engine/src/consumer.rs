@@ -16,7 +16,7 @@ use crate::metrics::InFlightMessage;
 use crate::port_error::{PortError, with_retry};
 use crate::queue::{Delivery, Message, Queue, QueueName, RetryDelay, Subscription};
 
-/// What happens to a message after it was handled.
+/// Disposition of a handled message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
     Ack,

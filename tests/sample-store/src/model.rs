@@ -70,7 +70,7 @@ impl Embedder for ConstantEmbedder {
     }
 }
 
-/// What routes by meaning wherever there is more than one document, and keeps no vectors yet.
+/// A semantic router that applies from two documents on, without stored vectors.
 pub fn semantic_router(counting: &Arc<ConstantEmbedder>, folder: &Path) -> Arc<SemanticRouter> {
     let env = Env::system();
     let embedder = Arc::<ConstantEmbedder>::clone(counting);

@@ -66,7 +66,7 @@ pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, Searc
     Ok(results)
 }
 
-/// What a query covers, read without ranking anything.
+/// The documents and sections that a query covers, without ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryScope {
     /// Whether the text names an issuer that has documents in scope.
@@ -97,7 +97,7 @@ struct SearchRun<'s> {
     issuers: IssuerRouting,
     parsed: ParsedQuery,
     weights: WordWeights,
-    // What a passage must match to be searched.
+    // Filters that a passage must match.
     scope: Vec<Box<dyn IndexQuery>>,
     stats: SearchStats,
 }
