@@ -1,4 +1,4 @@
-//! Documents, sections and pages as all surfaces return them.
+//! Documents, sections and pages as they appear in responses.
 
 use serde::Serialize;
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 /// A document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentInfo {
+    /// Its id.
     pub doc_id: String,
     /// File name, for display.
     pub name: String,
@@ -18,6 +19,7 @@ pub struct DocumentInfo {
     pub locator: String,
     /// Path as ingested.
     pub path: String,
+    /// Its state.
     #[schema(value_type = String)]
     pub state: DocumentState,
     /// Version number.
@@ -26,18 +28,18 @@ pub struct DocumentInfo {
     pub pages: Option<u32>,
     /// Lines; `None` for documents with pages.
     pub lines: Option<u32>,
-    /// Number of sections.
+    /// Sections of its tree.
     pub sections: Option<u32>,
-    /// Tokens of the text (o200k).
+    /// Tokens of its text (o200k).
     pub tokens: Option<u32>,
-    /// Method that found the sections.
+    /// Method that built the tree.
     #[schema(value_type = Option<String>)]
     pub method: Option<Method>,
     /// Share of titles found where they were located (0–1).
     pub accuracy: Option<f64>,
-    /// Codes of the gaps of the tree.
+    /// Codes of gaps in its tree.
     pub gaps: Vec<String>,
-    /// Facts extracted from the document.
+    /// Facts stated in the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub facts: Option<FilingFacts>,
@@ -49,7 +51,7 @@ pub struct DocumentInfo {
 }
 
 impl DocumentInfo {
-    /// The view of a listed document.
+    /// Describes a listed document.
     pub fn from_catalog(listed: &CatalogDocument) -> Self {
         let version = listed.version();
         let entry = listed.entry();
@@ -94,9 +96,9 @@ pub struct FailureInfo {
     pub code: String,
     /// One sentence.
     pub message: String,
-    /// The next step.
+    /// What to do.
     pub next: Option<String>,
-    /// The failed stage.
+    /// The stage that failed.
     pub stage: String,
     /// Number of attempts.
     pub attempts: u32,
@@ -105,7 +107,7 @@ pub struct FailureInfo {
 }
 
 impl FailureInfo {
-    /// The view of a record.
+    /// Describes a failure record.
     pub fn from_record(record: &FailureRecord) -> Self {
         let FailureRecord {
             code,
@@ -126,17 +128,18 @@ impl FailureInfo {
     }
 }
 
-/// A section without its text and children.
+/// A section, without its text and children.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionInfo {
-    /// Id in this version of the tree.
+    /// Its id in this version of the tree.
     pub section_id: String,
     /// Position in the tree: `1.2.3`.
     pub structure: String,
+    /// Its title.
     pub title: String,
     /// Locator.
     pub locator: String,
-    /// Kind of the node.
+    /// Kind of section.
     #[schema(value_type = String)]
     pub kind: SectionKind,
     /// First and last physical page.
@@ -145,12 +148,12 @@ pub struct SectionInfo {
     pub lines: Option<(u32, u32)>,
     /// Tokens with all sub-sections.
     pub tokens: u32,
-    /// Whether the title was found on its page.
+    /// Whether its title was found where it was located.
     pub verified: bool,
 }
 
 impl SectionInfo {
-    /// The view of a section of the document labelled `label`.
+    /// Describes a section of the document with this label.
     pub fn new(section: &Section, label: &str) -> Self {
         let (pages, lines) = match section.span {
             SectionSpan::Pages { pages, .. } => {
@@ -182,8 +185,9 @@ pub struct PageContent {
     pub label: Option<String>,
     /// Locator.
     pub locator: String,
-    /// Tokens of the text.
+    /// Tokens of its text.
     pub tokens: u32,
+    /// Its text.
     pub text: String,
 }
 
@@ -199,7 +203,7 @@ impl PageContent {
     }
 }
 
-/// The printed number of a page if it differs from the physical one.
+/// The label of a page where it differs from its number.
 pub fn printed_label(number: PageNo, page: &Page) -> Option<String> {
     page.label
         .as_ref()

@@ -16,52 +16,53 @@ use crate::{ApiError, Archive, DocumentInfo};
 pub struct FilingItems {
     /// The document.
     pub document: DocumentInfo,
-    /// The Items of its form, in the order of the form; empty if the form is unknown or has no known Items.
+    /// The Items of its form, in the order of the form; empty for forms without known Items.
     pub items: Vec<ItemInfo>,
 }
 
 /// An Item of a filing.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ItemInfo {
-    /// Form, Part and number: `10-K.II.7A`; `None` if the tree has no Item map.
+    /// Form, Part and number: `10-K.II.7A`; `null` if the tree has no Item map.
     pub id: Option<String>,
     /// `1A`.
     pub item: String,
     /// The Part of the form.
     pub part: Option<String>,
-    /// Locator; `None` if the document does not have the Item.
+    /// Locator; `null` if the document does not have the Item.
     pub locator: Option<String>,
-    /// The section with the heading of the Item.
+    /// The section under its heading.
     pub section_id: Option<String>,
+    /// Its title.
     pub title: String,
-    /// Status of the Item; `None` if the tree has no Item map.
+    /// How the document answers it; `null` if the tree has no Item map.
     #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
-    /// The reason why the Item has no content, if it has none.
+    /// The statement in place of an answer, such as `None.`
     #[schema(value_type = Option<String>)]
     pub nothing: Option<EmptyReason>,
     /// First and last physical page.
     pub pages: Option<(u32, u32)>,
     /// Tokens with all sub-sections.
     pub tokens: u32,
-    /// Whether its heading, or the heading that ends it, was not found on its page.
+    /// Whether its heading, or the heading that ends it, was not found in the text.
     pub boundary_unverifiable: bool,
-    /// Evidence for its first and last heading.
+    /// The headings that start and end it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub boundary: Option<Boundary>,
-    /// Location of the content, if it is not under the heading.
+    /// Where its content is, if not under its heading.
     pub content: Vec<ItemContent>,
 }
 
-/// Location of the content of an Item.
+/// Where the content of an Item is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ItemContent {
-    /// The referring words of the document.
+    /// The quoted reference.
     pub text: String,
-    /// Locator of a section or of pages of this document; `None` if the content is elsewhere.
+    /// Locator of a section or of pages of this document; `null` if the content is elsewhere.
     pub to: Option<String>,
-    /// The other document that has the content: `proxy statement`, `Exhibit 13`.
+    /// The other document: `proxy statement`, `Exhibit 13`.
     pub outside: Option<String>,
 }
 
@@ -141,7 +142,7 @@ impl Archive {
     /// The Item map of a document.
     ///
     /// # Errors
-    /// [`ApiError`] when the locator is unknown or ambiguous, or the document has no tree.
+    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
     pub async fn items(&self, locator: &str) -> Result<FilingItems, ApiError> {
         let (listed, published, _) = self.load_published(locator).await?;
         Ok(FilingItems {
@@ -151,7 +152,7 @@ impl Archive {
     }
 }
 
-/// The Items of a tree: its Item map, or without one the Items in its titles.
+/// The Items of a tree: its Item map, or else those its titles name.
 pub(crate) fn list_items(tree: &SectionTree, label: &str) -> Vec<ItemInfo> {
     if !tree.items.is_empty() {
         return tree
@@ -166,7 +167,7 @@ pub(crate) fn list_items(tree: &SectionTree, label: &str) -> Vec<ItemInfo> {
         .collect()
 }
 
-/// The Item of a section; the first one if its heading covers several.
+/// The Item of a section; the first if its heading names several.
 pub fn item_at_section(tree: &SectionTree, label: &str, section: SectionId) -> Option<ItemInfo> {
     let item = tree
         .items
@@ -175,7 +176,7 @@ pub fn item_at_section(tree: &SectionTree, label: &str, section: SectionId) -> O
     Some(ItemInfo::from_item_map(item, tree, label))
 }
 
-/// The only Item with this number.
+/// The Item that a number names without a Part.
 pub(crate) fn find_item(
     tree: &SectionTree,
     label: &str,
@@ -185,7 +186,7 @@ pub(crate) fn find_item(
     items::find_in_map(tree, part, number).map(|item| ItemInfo::from_item_map(item, tree, label))
 }
 
-/// The Item that a fragment names, if the map has it, and its pages in a cross-reference index.
+/// The Item that a fragment names, if the map has it, and its pages by the form's page index.
 pub fn find_indexed_item(
     tree: &SectionTree,
     label: &str,

@@ -1,13 +1,13 @@
-//! Document fields with the names and formats of PageIndex's tools and cloud API.
+//! Document fields in the names and formats of PageIndex's tools and cloud API.
 
 use serde_json::{Map, Value, json};
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_document::time_format;
 
-/// Limit of characters of a description or fact.
+/// Characters of a description or a fact that are shown.
 const DESCRIPTION_CHARS: usize = 300;
 
-/// Sort key by date: the filing date, or else the end of the period.
+/// When a document was filed, or else the end of its period; later ones are greater.
 pub fn sort_date(listed: &CatalogDocument) -> Option<String> {
     let facts = &listed.entry()?.facts;
     let fact = facts
@@ -18,12 +18,12 @@ pub fn sort_date(listed: &CatalogDocument) -> Option<String> {
     Some(fact.value.clone())
 }
 
-/// Publication time of the tree, if known: `2023-11-14T22:13:20Z`.
+/// When the tree of a document was published, as far as the store knows: `2023-11-14T22:13:20Z`.
 pub fn created_at(listed: &CatalogDocument) -> Option<String> {
     listed.published_ms.map(time_format::format_rfc3339)
 }
 
-/// The description of a document, or the reason why it has none.
+/// One sentence about a document: its own, or why it has none.
 pub fn description(listed: &CatalogDocument) -> String {
     let own = listed.entry().and_then(|entry| entry.description.clone());
     let text = own
@@ -37,7 +37,7 @@ pub fn description(listed: &CatalogDocument) -> String {
     text.chars().take(DESCRIPTION_CHARS).collect()
 }
 
-/// Number of pages; `None` for texts and for documents without a tree.
+/// Pages of a document; `None` for texts, and for documents that were not read yet.
 pub fn page_count(listed: &CatalogDocument) -> Option<u32> {
     listed.entry().and_then(|entry| match entry.extent {
         stemma_document::Extent::Pages(pages) => Some(pages),
@@ -45,7 +45,7 @@ pub fn page_count(listed: &CatalogDocument) -> Option<u32> {
     })
 }
 
-/// The first value of each fact.
+/// Facts stated in a document, the first value of each name.
 pub fn metadata(listed: &CatalogDocument) -> Map<String, Value> {
     let mut metadata = Map::new();
     for (name, fact) in listed
@@ -65,12 +65,12 @@ pub fn metadata(listed: &CatalogDocument) -> Map<String, Value> {
     metadata
 }
 
-/// Whether a folder is the root, as PageIndex or Stemma names it.
+/// Whether a folder is the root, by PageIndex's names or ours.
 pub fn is_root(folder: &str) -> bool {
     matches!(folder.trim(), "" | "/" | "root")
 }
 
-/// The state as PageIndex names it.
+/// The state in PageIndex's terms.
 pub fn status(state: DocumentState) -> &'static str {
     match state {
         DocumentState::Queued => "queued",
@@ -80,7 +80,7 @@ pub fn status(state: DocumentState) -> &'static str {
     }
 }
 
-/// The public name of a document: its file name if it is unique, else its label.
+/// The name under which a document is given out: its file name where no other document has it, else its label.
 pub fn name_of(listed: &CatalogDocument) -> &str {
     let name = &listed.version().name;
     let rest = name.strip_prefix(listed.label.as_str());

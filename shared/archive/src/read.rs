@@ -1,4 +1,4 @@
-//! `read` and `info`: the text of sections and pages, and metadata of documents and sections.
+//! Reads the text of sections and pages, and details of documents and sections.
 
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
@@ -18,28 +18,29 @@ use crate::items::{self, ItemInfo};
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
-/// The part of a section to read.
+/// How much of a section to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TextScope {
-    /// With all sub-sections.
+    /// Including all subsections.
     #[default]
     Full,
-    /// The section's own text, up to its first sub-section.
+    /// Its own text, up to the first subsection.
     Own,
 }
 
-/// The text of a section, of pages, or of a whole document.
+/// Text of a document: a section, pages, or all of it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TextResponse {
+    /// The document's id.
     pub doc_id: String,
-    /// File name.
+    /// Its file name.
     pub name: String,
     /// Locator of the text.
     pub locator: String,
-    /// The section, if the locator names one.
+    /// The section, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionInfo>,
-    /// The Item of the section, and whether its boundaries are verified.
+    /// The Item of the filing, with the reliability of its boundaries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemInfo>,
     /// Titles from the root to the section.
@@ -47,40 +48,41 @@ pub struct TextResponse {
     pub path: Vec<String>,
     /// Tokens of the text (o200k).
     pub tokens: u32,
-    /// Pages with their texts, if the locator names pages.
+    /// Pages with their text, if pages were requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<PageContent>,
-    /// The text, unless the locator names pages.
+    /// The text, if no pages were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// Metadata of a document, and of a section of it.
+/// Details of a document, and of one of its sections.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct StatResponse {
     /// The document.
     pub document: DocumentInfo,
-    /// Source URI.
+    /// URI of the file.
     pub uri: String,
-    /// Size of the source file.
+    /// Size of the file in bytes.
     pub size_bytes: u64,
-    /// BLAKE3 digest of the source file.
+    /// Digest of the file (BLAKE3).
     pub source: String,
     /// Provenance of the tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub provenance: Option<Provenance>,
+    /// Its Items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<ItemInfo>,
-    /// A newer version without a tree.
+    /// A newer version that has no tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newer_version: Option<u64>,
-    /// The section, if the locator names one.
+    /// The requested section.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionDetails>,
 }
 
-/// Metadata of a section.
+/// Details of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionDetails {
     /// The section.
@@ -88,36 +90,36 @@ pub struct SectionDetails {
     pub section: SectionInfo,
     /// Titles from the root to the section.
     pub path: Vec<String>,
-    /// Source of evidence for the section.
+    /// The source that proposed it.
     #[schema(value_type = String)]
     #[serde(rename = "witness")]
     pub evidence_source: EvidenceSource,
-    /// Tokens of the section's own text.
+    /// Tokens of its own text.
     pub own_tokens: u32,
-    /// Number of direct sub-sections.
+    /// Number of direct subsections.
     pub children: usize,
     /// Summary.
     pub summary: Option<String>,
-    /// The model or method that wrote the summary.
+    /// How the summary was made.
     pub summary_by: Option<String>,
-    /// Cross-references in the section's own text.
+    /// References in its own text.
     pub references: Vec<SectionReference>,
 }
 
-/// A cross-reference.
+/// A reference to another section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SectionReference {
-    /// The text of the reference.
+    /// As written.
     pub text: String,
-    /// Locator of the target section; `None` if it is not in this document.
+    /// Locator of the target section; `null` if it is not in this document.
     pub to: Option<String>,
 }
 
 impl Archive {
-    /// The text that a locator names; without a fragment, the whole document.
+    /// Reads the text that a locator names; without a fragment, the whole document.
     ///
     /// # Errors
-    /// [`ApiError`] when the locator is unknown or ambiguous, a page is past the end, or the text is not in the store.
+    /// [`ApiError`] when the locator names nothing or two things, a page past the end, or a text that is not there.
     pub async fn text(&self, locator: &str, part: TextScope) -> Result<TextResponse, ApiError> {
         let (listed, published, fragment) = self.load_published(locator).await?;
         match &fragment {
@@ -272,10 +274,10 @@ impl Archive {
         })
     }
 
-    /// Metadata of the document or section that a locator names, also of documents without a tree.
+    /// Details of the document or section that a locator names, also for documents without a tree.
     ///
     /// # Errors
-    /// [`ApiError`] when the name is unknown or ambiguous.
+    /// [`ApiError`] when it names nothing, or two things.
     pub async fn stat(&self, locator: &str) -> Result<StatResponse, ApiError> {
         let (listed, fragment) = self.locate(locator)?;
         let published = self.load_tree(listed).await?;

@@ -1,4 +1,4 @@
-//! The state of documents and their failures.
+//! Why a document is in its state, and what failed.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use stemma_document::{DocId, Gap, blob_keys};
 use crate::error::shell_quoted;
 use crate::{ApiError, Archive, DocumentInfo, FailureInfo};
 
-/// Limit of counted artifacts.
+// Largest number of artifacts to count.
 const MAX_COUNTED: usize = 10_000;
 
-/// The state of a document with its reason.
+/// Why a document is in its state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StateExplanation {
     /// The document.
     pub document: DocumentInfo,
     /// One sentence.
     pub cause: String,
-    /// Number of stored artifacts, which are not computed again.
+    /// Number of stored stage results, which are not computed again.
     pub artifacts: usize,
-    /// Gaps of the tree with reasons.
+    /// What is missing in its tree, and why.
     pub gaps: Vec<Gap>,
-    /// A newer version without a tree, if there is one.
+    /// A newer version that has no tree, and how its run failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newer_version: Option<u64>,
-    /// The next step.
+    /// What to do.
     pub next: Option<String>,
 }
 
@@ -38,26 +38,26 @@ pub struct FailureReport {
     pub total: usize,
     /// Grouped by code, most frequent first.
     pub reasons: Vec<ReasonRow>,
-    /// Each document, by path.
+    /// All of them, ordered by path.
     pub failures: Vec<FailureRow>,
 }
 
-/// Documents with the same failure code.
+/// Documents that failed for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReasonRow {
     /// Stable code.
     pub code: String,
     /// Number of documents.
     pub documents: usize,
-    /// One of the documents.
+    /// Locator of one of them.
     pub example: String,
-    /// The failure message of that document.
+    /// The message of its record.
     pub message: String,
-    /// The next step.
+    /// What to do.
     pub next: Option<String>,
 }
 
-/// A failed document.
+/// A document that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureRow {
     /// The document.
@@ -66,17 +66,18 @@ pub struct FailureRow {
     pub locator: String,
     /// Path as ingested.
     pub path: String,
-    /// `failed`, or `done` with an earlier tree.
+    /// `failed`, or `done` if it has an earlier tree.
     pub state: DocumentState,
+    /// The failure.
     #[serde(flatten)]
     pub failure: FailureInfo,
 }
 
 impl Archive {
-    /// The state of the document that a locator names, with its reason.
+    /// Explains the state of the document that a locator names.
     ///
     /// # Errors
-    /// [`ApiError`] when the name is unknown or ambiguous.
+    /// [`ApiError`] when it names nothing, or two things.
     pub async fn why(&self, locator: &str) -> Result<StateExplanation, ApiError> {
         let listed = self.locate(locator)?.0;
         let artifacts = format!(
@@ -110,10 +111,10 @@ impl Archive {
         })
     }
 
-    /// The newest claimed version of the document that a locator names, or else the version of its newest tree.
+    /// The newest claimed version of the document that a locator names, or else that of its newest tree.
     ///
     /// # Errors
-    /// [`ApiError`] when the name is unknown or ambiguous.
+    /// [`ApiError`] when it names nothing, or two things.
     pub async fn latest_version(&self, locator: &str) -> Result<(DocId, u64), ApiError> {
         let listed = self.locate(locator)?.0;
         let claimed =
@@ -127,7 +128,7 @@ impl Archive {
     /// Documents in `scope` whose newest run failed.
     ///
     /// # Errors
-    /// [`ApiError`] when the scope is unknown or ambiguous.
+    /// [`ApiError`] when the scope names nothing, or two things.
     pub fn failures(&self, scope: &str) -> Result<FailureReport, ApiError> {
         let mut failures = Vec::new();
         let mut reasons: BTreeMap<String, ReasonRow> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Section trees of documents.
+//! The tree of a document.
 
 use serde::Serialize;
 use stemma_catalog::items;
@@ -9,21 +9,21 @@ use utoipa::ToSchema;
 use crate::items::{self as items_of, ItemContent};
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
-/// The tree of a document, or the subtree of a section.
+/// The tree of a document, or one section of it with all subsections.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TreeResponse {
     /// The document.
     pub document: DocumentInfo,
-    /// Sections in reading order with their depths.
+    /// Sections in reading order.
     pub sections: Vec<TreeRow>,
-    /// Number of hidden sections below `depth`.
+    /// Number of sections below `depth`, which are left out.
     pub hidden: usize,
-    /// Number of pages (or lines) inside a section.
+    /// Pages (or lines) that a section covers.
     pub covered: u32,
-    /// Gaps and doubts with reasons.
+    /// What is missing or doubtful, and why.
     #[schema(value_type = Vec<Object>)]
     pub gaps: Vec<Gap>,
-    /// Number of sections whose titles were not found on their pages.
+    /// Sections whose titles were not found where they were located.
     pub doubtful: usize,
 }
 
@@ -35,18 +35,18 @@ pub struct TreeRow {
     /// The section.
     #[serde(flatten)]
     pub section: SectionInfo,
-    /// The Item of the section: `item-1A`.
+    /// The Item: `item-1A`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// Status of the Item.
+    /// How the document answers that Item.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
-    /// The reason why the Item has no content, if it has none.
+    /// The statement in place of an answer, such as `None.`
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub nothing: Option<EmptyReason>,
-    /// Location of the content, if it is not under the heading.
+    /// Where its content is, if not under its heading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ItemContent>,
     /// Summary.
@@ -55,10 +55,10 @@ pub struct TreeRow {
 }
 
 impl Archive {
-    /// The tree of the document, section or Item that a locator names, down to `depth` levels.
+    /// The tree of the document, section or Item that a locator names, to `depth` levels.
     ///
     /// # Errors
-    /// [`ApiError`] when the locator is unknown or ambiguous, or the document has no tree.
+    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
     pub async fn tree(
         &self,
         locator: &str,
@@ -123,7 +123,7 @@ impl Archive {
     }
 }
 
-/// The section that a fragment names; `None` for pages.
+/// The section that a fragment names; pages name none.
 pub fn resolve_section(
     tree: &SectionTree,
     label: &str,
@@ -157,7 +157,7 @@ pub fn resolve_section(
     }
 }
 
-/// Number of pages or lines inside a top section.
+/// Number of pages or lines in top sections.
 fn covered_extent(tree: &SectionTree) -> u32 {
     use stemma_document::SectionSpan;
     let mut last = 0;

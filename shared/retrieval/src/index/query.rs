@@ -61,7 +61,7 @@ pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, Searc
         RankingStrategy::Auto | RankingStrategy::Ranked => run.ranked(&mut results),
         RankingStrategy::Lexical => run.lexical(&mut results),
     }
-    .map_err(damaged)?;
+    .map_err(|error| damaged(&error))?;
     results.stats.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     Ok(results)
 }
@@ -86,7 +86,7 @@ pub fn query_scope(searcher: &Searcher, query: &Query) -> Result<QueryScope, Sea
     })
 }
 
-fn damaged(error: tantivy::TantivyError) -> SearchError {
+fn damaged(error: &tantivy::TantivyError) -> SearchError {
     SearchError::Port(PortError::permanent("index", "search", error.to_string()))
 }
 
@@ -114,7 +114,8 @@ impl<'s> SearchRun<'s> {
             });
         }
         let fields = Fields::get();
-        let mut issuers = route::route(searcher, &fields, &text).map_err(damaged)?;
+        let mut issuers =
+            route::route(searcher, &fields, &text).map_err(|error| damaged(&error))?;
         let is_single_document =
             matches!(&query.within, DocumentScope::Documents(docs) if docs.len() == 1);
         // A single document leaves nothing to route.
@@ -139,7 +140,7 @@ impl<'s> SearchRun<'s> {
             scope: Vec::new(),
             stats: SearchStats::default(),
         };
-        run.select_documents().map_err(damaged)?;
+        run.select_documents().map_err(|error| damaged(&error))?;
         Ok(run)
     }
 
