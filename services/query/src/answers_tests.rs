@@ -14,7 +14,7 @@ use crate::server_tests::{TestServer, start, start_answering, start_with};
 use stemma_archive::AnswererFactory;
 use stemma_sample_store::model::answer_model;
 
-/// What a chat window shows of an answer to this question: in whole from three routes, and the id.
+/// The text of an answer as three chat routes render it, and its id.
 async fn rendered_texts(server: &TestServer, question: &str) -> (String, String) {
     let messages = json!([{ "role": "user", "content": question }]);
     let chat = json!({ "model": "default/ACME_2022", "messages": messages }).to_string();

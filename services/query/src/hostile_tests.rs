@@ -582,7 +582,7 @@ async fn malformed_bodies_are_refused_with_a_code() {
         );
     }
     assert_eq!(provider.report().calls, 0, "nothing was spent on any of it");
-    // What is only unusual is answered.
+    // Unusual but valid requests are answered.
     let most = json!({ "question": "How much was R&D\u{0} spending?", "mode": "agent",
         "limits": { "calls": 200, "tokens": 2_000_000, "nanodollars": u64::MAX, "sections": 50, "turns": 50, "context_tokens": 60_000 } });
     assert_eq!(server.post(answers, &most.to_string()).await.status, 200);

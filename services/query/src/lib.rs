@@ -42,7 +42,7 @@ use stemma_gateway::host_guard::HostGuard;
 pub use stemma_gateway::{AppState, QuerySettings, ServerDeps};
 use stemma_mcp::McpServer;
 
-/// What a server answers, to whom and where.
+/// Settings of the query server.
 #[derive(Debug, Clone)]
 pub struct ServerSettings {
     /// Where it listens; port 0 takes a free one.
@@ -51,7 +51,7 @@ pub struct ServerSettings {
     pub collections: Vec<Collection>,
     /// The configuration.
     pub query: QuerySettings,
-    /// Whether anyone may read although others than this machine can connect.
+    /// Allow access without API keys from other machines.
     pub allow_anonymous: bool,
     /// Where this machine keeps the index.
     pub cache: PathBuf,
@@ -79,7 +79,7 @@ pub enum ServeError {
     Listen {
         /// The address.
         listen: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
 }
@@ -137,7 +137,7 @@ pub async fn serve(
         &host_guard,
         &query,
     );
-    // Who calls tools has a model of its own: without one here, searching serves it better than asking.
+    // MCP clients have a model. Without one on this server, offer search and not `ask`.
     let answering = means.answerers.clone().filter(|_| model.is_some());
     let mcp_server =
         McpServer::with_access_control(env.clone(), Arc::clone(&archive)).with_answerers(answering);

@@ -1,4 +1,4 @@
-//! Who may have a model asked, how long that may take, and who pays for it.
+//! Authorization, time limits and budgets of requests that call a model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +153,7 @@ async fn read_only_keys_never_call_the_model() {
     )
     .await;
     let calls = provider.report().calls;
-    // What was answered is read, and what needs no model is asked, without that right.
+    // Stored answers and requests without a model need no such scope.
     let id = answered["answer_id"].as_str().unwrap();
     let stored = server
         .ask(&format!("GET /v1/answers/{id} HTTP/1.1\r\n{reads}"))

@@ -358,7 +358,7 @@ async fn chat_writes_citations_into_the_text() {
         (&last["citations"], &last["usage"], &last["id"]),
         (&whole["citations"], &whole["usage"], &whole["id"])
     );
-    // What is cited for a claim that is not verified bears nothing out.
+    // Citations of an unverified claim are left out.
     let doubted = json!({ "messages": [{"role": "user", "content": "What were profits?"}], "enable_citations": true });
     let doubted = server
         .post("/chat/completions/", &doubted.to_string())

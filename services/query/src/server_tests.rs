@@ -635,7 +635,7 @@ async fn a_search_finds_sections() {
     );
 }
 
-/// What a request gets wrong is never the server's fault, and always says what.
+/// Invalid requests get a 4xx status and a code, never a 5xx.
 #[tokio::test]
 async fn bad_requests_are_refused_with_a_code() {
     let server = start().await;

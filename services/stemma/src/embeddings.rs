@@ -30,7 +30,7 @@ pub struct EmbeddingsConfig {
     /// An OpenAI-compatible API. `patience_seconds` limits calls for documents; those for questions wait 8 s at most.
     #[serde(flatten)]
     pub endpoint: EndpointConfig,
-    /// What is embedded, and its weight in routing.
+    /// The embedded texts, and the weight of embeddings in routing.
     #[serde(flatten)]
     pub routing: EmbeddingSettings,
 }

@@ -1,4 +1,4 @@
-//! What commands that submit documents share: options, the files they name, facts of sidecars, labels.
+//! Shared by commands that submit documents: options, input files, facts of sidecars, labels.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ pub fn find_files(paths: &[PathBuf], context: &Context) -> Result<Discovery, Com
 /// Facts of a sidecar about one file, by their stable names.
 pub type StatedFacts = BTreeMap<String, String>;
 
-/// What sidecars state about the files that were found.
+/// Facts from sidecars, by discovered file.
 pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, CommandError> {
     let mut folders: BTreeMap<&Path, sidecar::SidecarFacts> = BTreeMap::new();
     let mut stated = HashMap::new();

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Widt
 
 use crate::output::{Output, clean};
 
-// What a text column keeps on a narrow terminal.
+// Smallest width of a text column on a narrow terminal.
 const MIN_TEXT_WIDTH: u16 = 16;
 
 /// How a column is aligned, and whether it gives way on a narrow terminal.

@@ -279,7 +279,7 @@ impl AnswerContext {
             .unwrap_or_default()
     }
 
-    // What was read, by section, in order.
+    // The passages that were read, by section, in order.
     pub(super) fn read_sections(&self, passages: Range<usize>, step: usize) -> Vec<ReadSection> {
         let mut sections: Vec<ReadSection> = Vec::new();
         for passage in &self.passages[passages] {

@@ -70,7 +70,7 @@ pub(super) struct SubQuestion {
 pub(super) struct Decomposition {
     /// In order; a single whole question when nothing is compared.
     pub(super) parts: Vec<SubQuestion>,
-    /// What the question asks about without a document here: `3M COMPANY 2021`.
+    /// Subjects of the question without a document in the collection: `3M COMPANY 2021`.
     pub(super) missing: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use super::citation::Citation;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
 pub enum AnswerEvent {
-    /// What was searched.
+    /// The searched scope.
     Route(SearchSummary),
     Step(AnswerStep),
     /// A section was read.

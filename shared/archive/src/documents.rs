@@ -1,4 +1,4 @@
-//! The shapes documents, sections and pages have in answers.
+//! Documents, sections and pages as they appear in responses.
 
 use serde::Serialize;
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
@@ -8,14 +8,14 @@ use stemma_document::{
 use stemma_engine::FailureRecord;
 use utoipa::ToSchema;
 
-/// A document in an answer.
+/// A document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentInfo {
     /// Its id.
     pub doc_id: String,
     /// File name, for display.
     pub name: String,
-    /// What to paste back.
+    /// Locator.
     pub locator: String,
     /// Path as ingested.
     pub path: String,
@@ -32,26 +32,26 @@ pub struct DocumentInfo {
     pub sections: Option<u32>,
     /// Tokens of its text (o200k).
     pub tokens: Option<u32>,
-    /// How its tree was made.
+    /// Method that built the tree.
     #[schema(value_type = Option<String>)]
     pub method: Option<Method>,
     /// Share of titles found where they were located (0–1).
     pub accuracy: Option<f64>,
     /// Codes of gaps in its tree.
     pub gaps: Vec<String>,
-    /// What it says about itself.
+    /// Facts stated in the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub facts: Option<FilingFacts>,
     /// One sentence.
     pub description: Option<String>,
-    /// How its newest run failed.
+    /// Failure of the newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureInfo>,
 }
 
 impl DocumentInfo {
-    /// The view of a listed document.
+    /// Describes a listed document.
     pub fn from_catalog(listed: &CatalogDocument) -> Self {
         let version = listed.version();
         let entry = listed.entry();
@@ -89,7 +89,7 @@ impl DocumentInfo {
     }
 }
 
-/// A recorded failure in an answer.
+/// A recorded failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailureInfo {
     /// Stable code.
@@ -100,14 +100,14 @@ pub struct FailureInfo {
     pub next: Option<String>,
     /// The stage that failed.
     pub stage: String,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }
 
 impl FailureInfo {
-    /// The view of a record.
+    /// Describes a failure record.
     pub fn from_record(record: &FailureRecord) -> Self {
         let FailureRecord {
             code,
@@ -128,18 +128,18 @@ impl FailureInfo {
     }
 }
 
-/// A section in an answer, without its text and children.
+/// A section, without its text and children.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionInfo {
     /// Its id in this version of the tree.
     pub section_id: String,
-    /// Its place: `1.2.3`.
+    /// Position in the tree: `1.2.3`.
     pub structure: String,
     /// Its title.
     pub title: String,
-    /// What to paste back.
+    /// Locator.
     pub locator: String,
-    /// What kind of node it is.
+    /// Kind of section.
     #[schema(value_type = String)]
     pub kind: SectionKind,
     /// First and last physical page.
@@ -153,7 +153,7 @@ pub struct SectionInfo {
 }
 
 impl SectionInfo {
-    /// The view of a section of the document labelled `label`.
+    /// Describes a section of the document with this label.
     pub fn new(section: &Section, label: &str) -> Self {
         let (pages, lines) = match section.span {
             SectionSpan::Pages { pages, .. } => {
@@ -175,15 +175,15 @@ impl SectionInfo {
     }
 }
 
-/// A page in an answer.
+/// A page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PageContent {
     /// Physical page, from 1.
     pub page: u32,
-    /// What the page is called, where that differs from its number.
+    /// Printed page number, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What to paste back.
+    /// Locator.
     pub locator: String,
     /// Tokens of its text.
     pub tokens: u32,

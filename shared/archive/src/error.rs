@@ -8,7 +8,7 @@ use stemma_catalog::path::PathError;
 use stemma_diff::{AlignError, PriorFilingError};
 use stemma_engine::PortError;
 
-/// Why a request failed: a stable code, one sentence, and the next step.
+/// A failed request: a stable code, one sentence, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{message}")]
 pub struct ApiError {
@@ -16,7 +16,7 @@ pub struct ApiError {
     pub code: &'static str,
     /// One sentence, lower case, no full stop.
     pub message: String,
-    /// What to do: a command.
+    /// The next step: a command.
     pub next: Option<String>,
     /// The document it is about.
     pub file: Option<String>,
@@ -28,7 +28,7 @@ pub struct ApiError {
     detail: Option<Box<ErrorDetail>>,
 }
 
-// What only some surfaces need to know.
+// Details for some surfaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ErrorDetail {
     InvalidField { pointer: String },
@@ -83,7 +83,7 @@ impl ApiError {
         self
     }
 
-    /// Whether a name in the request names nothing.
+    /// Whether the request names something unknown.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self.code,

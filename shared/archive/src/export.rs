@@ -12,22 +12,22 @@ use crate::{ApiError, Archive};
 /// Bytes of a path segment that is written.
 const MAX_SEGMENT_BYTES: usize = 200;
 
-/// What files hold.
+/// Content of exported files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
     /// The tree as PageIndex-compatible JSON.
     PageIndex {
-        /// With the own text of each node.
+        /// Include the own text of each node.
         text: bool,
     },
     /// Lines of JSON, one per page: `{"doc", "page", "text"}`; a text without pages is one page.
     Pages,
 }
 
-/// A document as a file.
+/// An exported document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedFile {
-    /// Relative path, folders kept; never leaves the folder it is joined to.
+    /// Relative path with folders; never leaves the folder it is joined to.
     pub path: String,
     /// Content.
     pub content: String,
@@ -56,7 +56,7 @@ impl Archive {
             .collect()
     }
 
-    /// One document as a file; `path` is its place from [`Archive::export_paths`].
+    /// Exports one document; `path` is from [`Archive::export_paths`].
     ///
     /// # Errors
     /// [`ApiError`] when it has no tree, or no text where text is wanted.

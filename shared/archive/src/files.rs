@@ -1,4 +1,4 @@
-//! The file-system view: what lies in a folder, under an axis, or in a document, row by row.
+//! The file-system view: the contents of folders, axes and documents as rows.
 
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
@@ -14,37 +14,37 @@ use crate::list::FolderContents;
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
-/// How much of a place is listed.
+/// How much of a listing to return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesOptions {
     /// Levels, from 1.
     pub depth: usize,
-    /// The path of the row after which the listing goes on.
+    /// Path of the last row of the previous page.
     pub after: Option<String>,
-    /// Rows to pass over, behind that.
+    /// Rows to skip after it.
     pub skip: usize,
     /// Rows to return.
     pub limit: usize,
 }
 
-/// What lies in a place, in the order folders, documents, axes.
+/// The contents of a path, in the order folders, documents, axes.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FileListing {
-    /// The place, to paste back.
+    /// The path.
     pub path: String,
-    /// What it is.
+    /// Kind of entry.
     pub kind: FileEntryKind,
-    /// Documents in it, those of folders below included; 1 for a document and what lies in it.
+    /// Number of documents, with those of subfolders; 1 for a document and its parts.
     pub documents: usize,
-    /// Rows of the whole listing.
+    /// Number of rows on all pages.
     pub total: usize,
-    /// Whether rows follow those of the answer.
+    /// Whether more rows follow.
     pub more: bool,
     /// The rows.
     pub entries: Vec<FileEntry>,
 }
 
-/// What a row of the file-system view is.
+/// Kind of row in the file-system view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileEntryKind {
@@ -69,21 +69,21 @@ pub enum FileEntryKind {
 /// A row of the file-system view.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FileEntry {
-    /// What it is.
+    /// Kind of entry.
     pub kind: FileEntryKind,
-    /// From 1.
+    /// Level, from 1.
     pub depth: usize,
-    /// What to show for it.
+    /// Display name.
     pub name: String,
-    /// What to paste back.
+    /// Path of the entry.
     pub path: String,
-    /// What a folder holds: documents, an axis: values, `@item` and `@page`: Items and pages.
+    /// Number of documents in a folder, values of an axis, or Items or pages of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
-    /// The document it is.
+    /// The document, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<DocumentInfo>,
-    /// The section it is.
+    /// The section, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionInfo>,
 }
@@ -131,7 +131,7 @@ struct FileRow<'a> {
 }
 
 impl Archive {
-    /// What lies in the place a path names: folders, documents and axes; in a document its sections, Items and pages.
+    /// Lists a path: folders, documents and axes; in a document its sections, Items and pages.
     ///
     /// # Errors
     /// [`ApiError`] when it names nothing, two things, or lies in a document without a tree.

@@ -13,7 +13,7 @@ use crate::documents::printed_label;
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive};
 
-/// Matches returned at most, whatever is asked.
+/// Largest number of matches to return.
 pub const MAX_HITS: usize = 100_000;
 /// Lines from which sections are ranked.
 const MAX_RANKED_LINES: usize = 20_000;
@@ -26,44 +26,44 @@ const MAX_LINE_CHARS: usize = 300;
 /// Documents read at once.
 const MAX_CONCURRENT_READS: usize = 2;
 
-/// What to look for.
+/// The pattern and its options.
 #[derive(Debug, Clone)]
 pub struct GrepOptions {
     /// A regular expression (without backreferences: time is linear in the text), or words.
     pub pattern: String,
-    /// Without regard to case.
+    /// Ignore case.
     pub ignore_case: bool,
-    /// The pattern is text, not an expression.
+    /// The pattern is literal text.
     pub fixed: bool,
-    /// Matches returned; reading stops there.
+    /// Number of matches to return; reading stops there.
     pub limit: usize,
 }
 
-/// Lines that match.
+/// Matching lines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GrepResponse {
     /// The pattern.
     pub pattern: String,
-    /// Where it was looked for.
+    /// The searched scope.
     pub scope: String,
-    /// Documents read.
+    /// Number of documents read.
     pub documents_read: usize,
-    /// Documents that match.
+    /// Number of documents with matches.
     pub documents_matching: usize,
-    /// Documents in scope whose text is not in the store, or that have no tree yet.
+    /// Number of documents in scope without stored text or without a tree.
     pub documents_without_text: usize,
     /// Whether there may be more: the limit was reached.
     pub truncated: bool,
-    /// The lines, in order of documents and places.
+    /// The lines, ordered by document and position.
     pub hits: Vec<GrepHit>,
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GrepHit {
     /// The document.
     pub doc_id: String,
-    /// The section it stands in, to paste back.
+    /// Locator of the section.
     pub locator: String,
     /// The section.
     pub section_id: String,
@@ -72,57 +72,57 @@ pub struct GrepHit {
     /// Physical page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<u32>,
-    /// What the page is called, where that differs.
+    /// Printed page number, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Line on its page, or in the text, from 1.
     pub line: u32,
-    /// The line, cut around the first match.
+    /// The line, truncated around the first match.
     pub text: String,
     /// Bytes of `text` that match.
     pub marks: Vec<(usize, usize)>,
 }
 
-/// Sections whose lines match.
+/// Sections with matching lines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GrepSectionsResponse {
     /// The pattern.
     pub pattern: String,
-    /// Where it was looked for.
+    /// The searched scope.
     pub scope: String,
-    /// Documents read.
+    /// Number of documents read.
     pub documents_read: usize,
-    /// Documents that match.
+    /// Number of documents with matches.
     pub documents_matching: usize,
-    /// Documents in scope whose text is not in the store, or that have no tree yet.
+    /// Number of documents in scope without stored text or without a tree.
     pub documents_without_text: usize,
-    /// Sections that match.
+    /// Number of sections with matches.
     pub sections_matching: usize,
     /// Whether there may be more: reading stopped after 20,000 lines.
     pub truncated: bool,
-    /// Those with most matching lines first, then in order of documents and places.
+    /// Ordered by number of matching lines, then by document and position.
     pub sections: Vec<GrepSection>,
 }
 
-/// A section whose lines match.
+/// A section with matching lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GrepSection {
     /// The document.
     pub doc_id: String,
-    /// The section, to paste back.
+    /// Locator of the section.
     pub locator: String,
     /// The section.
     pub section_id: String,
     /// Its title.
     pub title: String,
-    /// Lines of its own text that match.
+    /// Number of matching lines in its own text.
     pub matches: usize,
-    /// The first of them.
+    /// The first matching lines.
     pub first: Vec<GrepHit>,
 }
 
 impl Archive {
-    /// Sections in `scope` with lines that match, those with most first; at most `options.limit`.
+    /// Sections in `scope` with matching lines, those with most first; at most `options.limit`.
     ///
     /// # Errors
     /// As [`Archive::grep`].
@@ -178,10 +178,10 @@ impl Archive {
         })
     }
 
-    /// Lines in `scope` (a document, a part of one, a folder or an axis path) that match.
+    /// Matching lines in `scope`: a document, a part of one, a folder or an axis path.
     ///
     /// # Errors
-    /// [`ApiError`] when the pattern or the scope is none, or the store cannot be read.
+    /// [`ApiError`] when the pattern or the scope is invalid, or the store cannot be read.
     pub async fn grep(&self, scope: &str, options: &GrepOptions) -> Result<GrepResponse, ApiError> {
         let pattern = if options.fixed {
             regex::escape(&options.pattern)

@@ -1,4 +1,4 @@
-//! The Items of a filing in answers.
+//! The Items of a filing.
 
 use serde::Serialize;
 use stemma_catalog::items;
@@ -16,53 +16,53 @@ use crate::{ApiError, Archive, DocumentInfo};
 pub struct FilingItems {
     /// The document.
     pub document: DocumentInfo,
-    /// The Items of its form, in the order of the form; empty where it is on no form whose Items are known.
+    /// The Items of its form, in the order of the form; empty for forms without known Items.
     pub items: Vec<ItemInfo>,
 }
 
 /// An Item of a filing.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ItemInfo {
-    /// Form, Part and number: `10-K.II.7A`; `None` where the tree has no Item map.
+    /// Form, Part and number: `10-K.II.7A`; `null` if the tree has no Item map.
     pub id: Option<String>,
     /// `1A`.
     pub item: String,
-    /// The Part it stands in.
+    /// The Part of the form.
     pub part: Option<String>,
-    /// What to paste back; `None` when the document does not have it.
+    /// Locator; `null` if the document does not have the Item.
     pub locator: Option<String>,
     /// The section under its heading.
     pub section_id: Option<String>,
     /// Its title.
     pub title: String,
-    /// How the document answers it; `None` where the tree has no Item map.
+    /// How the document answers it; `null` if the tree has no Item map.
     #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
-    /// What stands there instead of an answer, where there is none to give.
+    /// The statement in place of an answer, such as `None.`
     #[schema(value_type = Option<String>)]
     pub nothing: Option<EmptyReason>,
     /// First and last physical page.
     pub pages: Option<(u32, u32)>,
     /// Tokens with all sub-sections.
     pub tokens: u32,
-    /// Whether its heading, or the one that ends it, was not found on paper.
+    /// Whether its heading, or the heading that ends it, was not found in the text.
     pub boundary_unverifiable: bool,
-    /// The headings between which it stands.
+    /// The headings that start and end it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub boundary: Option<Boundary>,
-    /// Where its content is, when it is not under its heading.
+    /// Where its content is, if not under its heading.
     pub content: Vec<ItemContent>,
 }
 
-/// Where content of an Item is.
+/// Where the content of an Item is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ItemContent {
-    /// The words that say so.
+    /// The quoted reference.
     pub text: String,
-    /// Locator of a section or of pages of this document; `None` for what is not in it.
+    /// Locator of a section or of pages of this document; `null` if the content is elsewhere.
     pub to: Option<String>,
-    /// What is meant where it is not in this document: `proxy statement`, `Exhibit 13`.
+    /// The other document: `proxy statement`, `Exhibit 13`.
     pub outside: Option<String>,
 }
 
@@ -152,7 +152,7 @@ impl Archive {
     }
 }
 
-/// The Items of a tree: its map, or what its titles say where it has none.
+/// The Items of a tree: its Item map, or else those its titles name.
 pub(crate) fn list_items(tree: &SectionTree, label: &str) -> Vec<ItemInfo> {
     if !tree.items.is_empty() {
         return tree
@@ -167,7 +167,7 @@ pub(crate) fn list_items(tree: &SectionTree, label: &str) -> Vec<ItemInfo> {
         .collect()
 }
 
-/// The Item that a section is: the first, where its heading stands for several.
+/// The Item of a section; the first if its heading names several.
 pub fn item_at_section(tree: &SectionTree, label: &str, section: SectionId) -> Option<ItemInfo> {
     let item = tree
         .items
@@ -176,7 +176,7 @@ pub fn item_at_section(tree: &SectionTree, label: &str, section: SectionId) -> O
     Some(ItemInfo::from_item_map(item, tree, label))
 }
 
-/// The Item that a number names alone.
+/// The Item that a number names without a Part.
 pub(crate) fn find_item(
     tree: &SectionTree,
     label: &str,
@@ -186,7 +186,7 @@ pub(crate) fn find_item(
     items::find_in_map(tree, part, number).map(|item| ItemInfo::from_item_map(item, tree, label))
 }
 
-/// The Item a fragment names, as far as the map knows it, and the pages on which an index has it.
+/// The Item that a fragment names, if the map has it, and its pages by the form's page index.
 pub fn find_indexed_item(
     tree: &SectionTree,
     label: &str,

@@ -1,4 +1,4 @@
-//! Listing: folders, documents, axes.
+//! Lists folders, documents and axes.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use stemma_catalog::path::{self, ResolvedPath};
 
 use crate::{ApiError, Archive, DocumentInfo};
 
-/// What lies in a place of the file-system view.
+/// The contents of a folder or axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FolderListing {
-    /// The place, as asked.
+    /// The requested path.
     pub scope: String,
-    /// Documents in it, folders included.
+    /// Number of documents, with those of subfolders.
     pub total: usize,
     /// Folders, or values of an axis.
     pub folders: Vec<FolderEntry>,
     /// Documents.
     pub documents: Vec<DocumentInfo>,
-    /// Axes by which it can be narrowed.
+    /// Axes that narrow the listing.
     pub axes: Vec<FacetEntry>,
 }
 
@@ -30,26 +30,26 @@ pub struct FolderListing {
 pub struct FolderEntry {
     /// Its name.
     pub name: String,
-    /// What to paste back.
+    /// Locator.
     pub locator: String,
-    /// Documents below it.
+    /// Number of documents in it, with those of subfolders.
     pub documents: usize,
 }
 
-/// An axis and how many values it has here.
+/// An axis and the number of its values in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FacetEntry {
     /// `company`, `form` …
     pub axis: FacetField,
-    /// What to paste back.
+    /// Locator.
     pub locator: String,
-    /// Distinct values among the documents of this place.
+    /// Distinct values among the documents of the folder.
     pub values: usize,
 }
 
-/// What lies directly in a folder, documents not yet described.
+/// The direct contents of a folder, with documents as listed in the catalog.
 pub struct FolderContents<'a> {
-    /// Documents in it, folders included.
+    /// Number of documents, with those of subfolders.
     pub total: usize,
     pub folders: Vec<FolderEntry>,
     pub documents: Vec<&'a CatalogDocument>,
@@ -69,9 +69,9 @@ impl FolderContents<'_> {
 }
 
 impl Archive {
-    /// What lies in `scope`: a folder (`/10-K`), an axis (`/@company`), a value (`/@company/3M`), or one document.
+    /// Lists `scope`: a folder (`/10-K`), an axis (`/@company`), a value (`/@company/3M`), or one document.
     ///
-    /// `recursive` lists the documents of folders below, too.
+    /// `recursive` includes documents of subfolders.
     ///
     /// # Errors
     /// [`ApiError`] when the scope names nothing, or two things.
@@ -105,7 +105,7 @@ impl Archive {
         })
     }
 
-    /// Documents in `scope` that fulfill a filter, those of folders below included.
+    /// Lists documents in `scope` and its subfolders that match a filter.
     ///
     /// # Errors
     /// [`ApiError`] when the scope names nothing, or two things.
@@ -128,7 +128,7 @@ impl Archive {
         })
     }
 
-    /// Whether a path names a folder or an axis, rather than a document or what lies in one.
+    /// Whether a path names a folder or an axis, rather than a document or a part of one.
     ///
     /// # Errors
     /// [`ApiError`] when it names nothing, or two things.
@@ -139,7 +139,7 @@ impl Archive {
         ))
     }
 
-    /// What lies directly in a folder; with `recursive`, all documents below it instead of folders.
+    /// The direct contents of a folder; with `recursive`, all documents below it and no folders.
     pub fn folder_contents(&self, scope: &Scope, recursive: bool) -> FolderContents<'_> {
         if let Some(axis) = scope.values_of.filter(|_| !recursive) {
             let total = self
@@ -236,7 +236,7 @@ impl Archive {
             .collect()
     }
 
-    /// Axes with more than one value here, which would narrow the listing.
+    // Axes with more than one value, which would narrow the listing.
     fn narrowing_facets(&self, scope: &Scope) -> Vec<FacetEntry> {
         let base = Scope {
             values_of: None,

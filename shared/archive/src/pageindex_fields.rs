@@ -1,4 +1,4 @@
-//! Document fields under the names and in the forms that PageIndex's tools and its cloud API use.
+//! Document fields in the names and formats of PageIndex's tools and cloud API.
 
 use serde_json::{Map, Value, json};
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
@@ -45,7 +45,7 @@ pub fn page_count(listed: &CatalogDocument) -> Option<u32> {
     })
 }
 
-/// What a document says about itself, the first value of each name.
+/// Facts stated in a document, the first value of each name.
 pub fn metadata(listed: &CatalogDocument) -> Map<String, Value> {
     let mut metadata = Map::new();
     for (name, fact) in listed
@@ -65,12 +65,12 @@ pub fn metadata(listed: &CatalogDocument) -> Map<String, Value> {
     metadata
 }
 
-/// Whether a folder is the root, in the words of PageIndex and in ours.
+/// Whether a folder is the root, by PageIndex's names or ours.
 pub fn is_root(folder: &str) -> bool {
     matches!(folder.trim(), "" | "/" | "root")
 }
 
-/// The state in PageIndex's words.
+/// The state in PageIndex's terms.
 pub fn status(state: DocumentState) -> &'static str {
     match state {
         DocumentState::Queued => "queued",

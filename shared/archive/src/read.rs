@@ -1,4 +1,4 @@
-//! Reading: the text of sections and pages, and what is known of a document or section.
+//! Reads the text of sections and pages, and details of documents and sections.
 
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
@@ -18,13 +18,13 @@ use crate::items::{self, ItemInfo};
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
-/// How much of a section is meant.
+/// How much of a section to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TextScope {
-    /// With all sub-sections.
+    /// Including all subsections.
     #[default]
     Full,
-    /// Its own text, up to its first sub-section.
+    /// Its own text, up to the first subsection.
     Own,
 }
 
@@ -35,39 +35,39 @@ pub struct TextResponse {
     pub doc_id: String,
     /// Its file name.
     pub name: String,
-    /// What was read, to paste back.
+    /// Locator of the text.
     pub locator: String,
-    /// The section, where one was asked for.
+    /// The section, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionInfo>,
-    /// The Item of the filing it is, with how far that can be relied on.
+    /// The Item of the filing, with the reliability of its boundaries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemInfo>,
-    /// Titles from the top down to the section.
+    /// Titles from the root to the section.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
-    /// Tokens of what was read (o200k).
+    /// Tokens of the text (o200k).
     pub tokens: u32,
-    /// Pages with their texts, where pages were asked for.
+    /// Pages with their text, if pages were requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<PageContent>,
-    /// The text, where no pages were asked for.
+    /// The text, if no pages were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// What is known of a document, and of a section of it.
+/// Details of a document, and of one of its sections.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct StatResponse {
     /// The document.
     pub document: DocumentInfo,
-    /// Where its bytes are.
+    /// URI of the file.
     pub uri: String,
-    /// Size of its bytes.
+    /// Size of the file in bytes.
     pub size_bytes: u64,
-    /// Digest of its bytes (BLAKE3).
+    /// Digest of the file (BLAKE3).
     pub source: String,
-    /// How its tree came to be.
+    /// Provenance of the tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub provenance: Option<Provenance>,
@@ -77,46 +77,46 @@ pub struct StatResponse {
     /// A newer version that has no tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newer_version: Option<u64>,
-    /// The section that was asked for.
+    /// The requested section.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionDetails>,
 }
 
-/// What is known of a section.
+/// Details of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionDetails {
     /// The section.
     #[serde(flatten)]
     pub section: SectionInfo,
-    /// Titles from the top down to it.
+    /// Titles from the root to the section.
     pub path: Vec<String>,
-    /// Who says that it exists.
+    /// The source that proposed it.
     #[schema(value_type = String)]
     #[serde(rename = "witness")]
     pub evidence_source: EvidenceSource,
     /// Tokens of its own text.
     pub own_tokens: u32,
-    /// Sub-sections directly below.
+    /// Number of direct subsections.
     pub children: usize,
-    /// What it is about.
+    /// Summary.
     pub summary: Option<String>,
-    /// What made the summary.
+    /// How the summary was made.
     pub summary_by: Option<String>,
-    /// Mentions of other places in its own text.
+    /// References in its own text.
     pub references: Vec<SectionReference>,
 }
 
-/// A mention of another place.
+/// A reference to another section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SectionReference {
     /// As written.
     pub text: String,
-    /// Locator of the section it leads to; `None` when there is none in this document.
+    /// Locator of the target section; `null` if it is not in this document.
     pub to: Option<String>,
 }
 
 impl Archive {
-    /// The text a locator names. Without a fragment: the whole document.
+    /// Reads the text that a locator names; without a fragment, the whole document.
     ///
     /// # Errors
     /// [`ApiError`] when the locator names nothing or two things, a page past the end, or a text that is not there.
@@ -274,7 +274,7 @@ impl Archive {
         })
     }
 
-    /// What is known of the document, or section, a locator names. Documents without a tree have an answer, too.
+    /// Details of the document or section that a locator names, also for documents without a tree.
     ///
     /// # Errors
     /// [`ApiError`] when it names nothing, or two things.

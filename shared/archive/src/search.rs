@@ -22,7 +22,7 @@ use crate::documents::rounded_share;
 use crate::request::{checked_limit, filter_schema, parse_filter};
 use crate::{ApiError, Archive, CollectionCache, TreeSearchReport, cursor};
 
-/// What to search for: the JSON of `POST /v1/search`.
+/// A search request: the JSON of `POST /v1/search`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, ToSchema)]
 #[schema(example = json!({ "query": "hedging of foreign currency", "strategy": "best_first", "explain": true }))]
 #[serde(deny_unknown_fields)]

@@ -10,7 +10,7 @@ use stemma_document::{DocId, Gap, blob_keys};
 use crate::error::shell_quoted;
 use crate::{ApiError, Archive, DocumentInfo, FailureInfo};
 
-/// Artifacts counted at most.
+// Largest number of artifacts to count.
 const MAX_COUNTED: usize = 10_000;
 
 /// Why a document is in its state.
@@ -20,9 +20,9 @@ pub struct StateExplanation {
     pub document: DocumentInfo,
     /// One sentence.
     pub cause: String,
-    /// Results of its stages that are kept and will not be paid for again.
+    /// Number of stored stage results, which are not computed again.
     pub artifacts: usize,
-    /// What is missing in its tree, with reasons.
+    /// What is missing in its tree, and why.
     pub gaps: Vec<Gap>,
     /// A newer version that has no tree, and how its run failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,24 +34,24 @@ pub struct StateExplanation {
 /// Documents whose newest run failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FailureReport {
-    /// How many.
+    /// Number of documents.
     pub total: usize,
     /// Grouped by code, most frequent first.
     pub reasons: Vec<ReasonRow>,
-    /// One by one, in order of their paths.
+    /// All of them, ordered by path.
     pub failures: Vec<FailureRow>,
 }
 
-/// Documents that failed for one reason.
+/// Documents that failed for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReasonRow {
     /// Stable code.
     pub code: String,
-    /// Documents.
+    /// Number of documents.
     pub documents: usize,
-    /// One of them.
+    /// Locator of one of them.
     pub example: String,
-    /// What its record says.
+    /// The message of its record.
     pub message: String,
     /// What to do.
     pub next: Option<String>,
@@ -62,19 +62,19 @@ pub struct ReasonRow {
 pub struct FailureRow {
     /// The document.
     pub doc_id: String,
-    /// To paste back.
+    /// Locator.
     pub locator: String,
     /// Path as ingested.
     pub path: String,
-    /// Its state: `failed`, or `done` with a tree from before.
+    /// `failed`, or `done` if it has an earlier tree.
     pub state: DocumentState,
-    /// How it failed.
+    /// The failure.
     #[serde(flatten)]
     pub failure: FailureInfo,
 }
 
 impl Archive {
-    /// Why the document a locator names is in its state.
+    /// Explains the state of the document that a locator names.
     ///
     /// # Errors
     /// [`ApiError`] when it names nothing, or two things.
@@ -111,7 +111,7 @@ impl Archive {
         })
     }
 
-    /// The newest version that was claimed of the document a locator names, or else its newest tree's.
+    /// The newest claimed version of the document that a locator names, or else that of its newest tree.
     ///
     /// # Errors
     /// [`ApiError`] when it names nothing, or two things.

@@ -9,18 +9,18 @@ use utoipa::ToSchema;
 use crate::items::{self as items_of, ItemContent};
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 
-/// A document's tree, or one section of it with what is below.
+/// The tree of a document, or one section of it with all subsections.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TreeResponse {
     /// The document.
     pub document: DocumentInfo,
-    /// Sections in reading order with their depths.
+    /// Sections in reading order.
     pub sections: Vec<TreeRow>,
-    /// Sections below `depth` that are not shown.
+    /// Number of sections below `depth`, which are left out.
     pub hidden: usize,
     /// Pages (or lines) that a section covers.
     pub covered: u32,
-    /// What is missing or doubtful, with its reason.
+    /// What is missing or doubtful, and why.
     #[schema(value_type = Vec<Object>)]
     pub gaps: Vec<Gap>,
     /// Sections whose titles were not found where they were located.
@@ -35,27 +35,27 @@ pub struct TreeRow {
     /// The section.
     #[serde(flatten)]
     pub section: SectionInfo,
-    /// The Item it is: `item-1A`.
+    /// The Item: `item-1A`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// How the document answers that Item.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
-    /// What stands there instead of an answer, where there is none to give.
+    /// The statement in place of an answer, such as `None.`
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub nothing: Option<EmptyReason>,
-    /// Where its content is, when it is not under its heading.
+    /// Where its content is, if not under its heading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ItemContent>,
-    /// What it is about.
+    /// Summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
 impl Archive {
-    /// The tree a locator names: of a document, or of a section or Item of it. `depth` counts shown levels from 1.
+    /// The tree of the document, section or Item that a locator names, to `depth` levels.
     ///
     /// # Errors
     /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
@@ -123,7 +123,7 @@ impl Archive {
     }
 }
 
-/// The section a fragment names; pages name none.
+/// The section that a fragment names; pages name none.
 pub fn resolve_section(
     tree: &SectionTree,
     label: &str,
@@ -157,7 +157,7 @@ pub fn resolve_section(
     }
 }
 
-/// Pages or lines that lie in a top section.
+/// Number of pages or lines in top sections.
 fn covered_extent(tree: &SectionTree) -> u32 {
     use stemma_document::SectionSpan;
     let mut last = 0;

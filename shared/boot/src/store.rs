@@ -22,7 +22,7 @@ const LAYOUT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockOwner {
     pub pid: u32,
-    /// What it runs, e.g. `ingest`.
+    /// The running command, e.g. `ingest`.
     pub command: String,
     /// Start, in milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,

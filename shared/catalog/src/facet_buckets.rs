@@ -12,7 +12,7 @@ const MAX_LETTERS: usize = 24;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FacetBucket {
     pub selector: FacetSelector,
-    /// What to display: the first document's spelling, or `A–C`.
+    /// Display name: the spelling of the first document, or `A–C`.
     pub name: String,
     /// Number of documents.
     pub documents: usize,

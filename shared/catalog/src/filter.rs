@@ -468,6 +468,8 @@ fn syntax_error(text: &str) -> FilterError {
 
 #[cfg(test)]
 mod tests {
+    use stemma_document::Fact;
+
     use super::*;
     use crate::catalog::Catalog;
     use crate::fixtures::of_company;

@@ -13,7 +13,7 @@ use crate::latest_changes::LatestChanges;
 
 const READS_AT_ONCE: usize = 16;
 
-/// What the change records do not tell.
+/// Documents and failures that have no change record yet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PendingDocuments {
     pub(crate) documents: Vec<CatalogDocument>,

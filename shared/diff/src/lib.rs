@@ -117,7 +117,7 @@ pub struct Pair {
     pub left: Option<SectionId>,
     /// `None` when the section was removed.
     pub right: Option<SectionId>,
-    /// What happened to the section's own text.
+    /// The change of the section's own text.
     #[serde(rename = "outcome")]
     pub status: DiffStatus,
     /// Whether the words of the title changed. Numbers and dates do not count.
@@ -169,7 +169,7 @@ impl Pair {
     }
 }
 
-/// What happened to a section's own text.
+/// The change of a section's own text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffStatus {

@@ -72,7 +72,6 @@ impl Lexicon {
         self.kind(word) == WordKind::Alphabetic
     }
 
-    /// What sort of word it is.
     pub(super) fn kind(&self, word: Word) -> WordKind {
         self.kinds
             .get(word as usize)

@@ -17,7 +17,7 @@ use crate::port_error::PortError;
 use crate::ports::Retrying;
 use crate::queue::{Delivery, Message, Queue, QueueName, RetryDelay, Subscription};
 
-/// What happens to a message after it was handled.
+/// Disposition of a handled message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
     Ack,

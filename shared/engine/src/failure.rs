@@ -15,7 +15,7 @@ pub struct Failure {
     pub code: String,
     /// One sentence, lower case, no full stop, naming what failed.
     pub message: String,
-    /// What the reader can do about it: a command, or a sentence.
+    /// The next step: a command or a sentence.
     pub next: Option<String>,
 }
 

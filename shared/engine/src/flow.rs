@@ -1,4 +1,4 @@
-//! What a kind of work must implement to be coordinated: its flow, and how an entry becomes a run.
+//! The trait of coordinated work: its flow, and how an entry becomes a run.
 
 use async_trait::async_trait;
 

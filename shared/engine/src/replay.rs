@@ -164,7 +164,7 @@ impl<'a, W: Work> Replay<'a, W> {
     /// To let two parts request tasks in the same replay, call both before using `?` on either.
     ///
     /// # Errors
-    /// Whatever `part` stops with.
+    /// Returns the [`FlowStop`] of `part`.
     pub fn sub_flow<T: Clone + Send + Sync + 'static>(
         &mut self,
         name: &str,

@@ -26,7 +26,7 @@ pub const MAX_OUTCOME_BYTES: usize = 64 * 1024;
 pub trait Work: Sized + Send + Sync + 'static {
     /// Everything that changes results: prompts, models, thresholds. Frozen under its digest at submission.
     type Settings: Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What stages use besides the ports, e.g. clients. Local to the process, never part of a key.
+    /// Dependencies of stages besides the ports, e.g. clients. Local to the process, never part of a key.
     type Tools: Send + Sync + 'static;
 }
 
@@ -35,7 +35,7 @@ pub trait Work: Sized + Send + Sync + 'static {
 #[async_trait]
 pub trait Stage: Serialize + DeserializeOwned + Send + Sync + 'static {
     type Work: Work;
-    /// What the flow needs of the result: counts, digests, titles, spans, verdicts.
+    /// The part of the result that the flow needs: counts, digests, titles, spans, verdicts.
     type Outcome: Serialize + DeserializeOwned + Send + Sync + 'static;
 
     /// A verb; also its name in metrics, logs and keys.

@@ -8,7 +8,7 @@ pub struct ExtractError {
     pub code: &'static str,
     /// One sentence, lower case, no full stop. The caller adds the name of the document.
     pub message: String,
-    /// What the user can do, in the same form.
+    /// The next step for the user, in the same form.
     pub next: &'static str,
 }
 

@@ -77,7 +77,7 @@ struct KeyRateLimit {
     refilled_at: Millis,
 }
 
-/// What an authorized request may do.
+/// The permissions of an authorized request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights {
     pub collections: CollectionScope,

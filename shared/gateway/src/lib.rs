@@ -1,4 +1,4 @@
-//! What every HTTP surface of the query service shares.
+//! Shared by all HTTP surfaces of the query service.
 //!
 //! A request passes [`access_control`]: the [`host_guard`], its API key ([`auth`]), a permit among a bounded number of
 //! concurrent requests ([`admission`]) and a deadline. Handlers read their input with [`extract`], [`body`] and

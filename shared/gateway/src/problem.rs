@@ -24,13 +24,13 @@ pub struct ProblemBody {
     status: u16,
     detail: String,
     code: &'static str,
-    /// What to do: a request, a command or a sentence.
+    /// The next step: a request, a command or a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
     /// Names the request in the server's log.
     #[serde(skip_serializing_if = "String::is_empty")]
     trace_id: String,
-    /// What to choose from, at most five.
+    /// Candidates to choose from, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<String>,
     /// Which parts of the request are wrong.

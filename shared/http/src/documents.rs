@@ -11,7 +11,7 @@ use stemma_gateway::problem::Problem;
 // Deeper than any tree.
 const MAX_DEPTH: usize = 1_000;
 
-/// What is known of a document
+/// Metadata of a document
 ///
 /// Its state, facts, Items, and how its tree came to be. `{doc}` is an id, a name, or a path as ingested.
 #[utoipa::path(get, path = "/v1/documents/{doc}", tag = "documents",

@@ -54,7 +54,7 @@ pub use http::{McpService, service};
 pub use preset::Preset;
 pub use server::McpServer;
 
-/// What a stdio server serves.
+/// Settings of a stdio server.
 pub struct McpOptions<'a> {
     pub collection: Collection,
     /// Local directory of the index.

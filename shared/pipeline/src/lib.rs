@@ -6,8 +6,8 @@
 //!
 //! To add a stage: one file in `stages/`, one line in `stages/mod.rs`, one line in [`worker_registry`].
 //!
-//! What it refuses: to publish a tree that was not verified (this does not compile), to use a name as a store
-//! path, and to let a stage have side effects except through its task.
+//! Not possible here: publishing a tree that was not verified (this does not compile), using a name as a store
+//! path, and side effects of a stage except through its task.
 
 pub mod external_metadata;
 mod filing_flow;

@@ -31,7 +31,7 @@ pub struct RunSettings {
     pub model: Option<ModelSettings>,
 }
 
-/// Who decides about structure.
+/// The method that decides the structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StructureMode {
@@ -77,7 +77,7 @@ pub struct PurposeModel {
     pub max_prompt_tokens: u32,
 }
 
-/// What a model is used for.
+/// A use of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Structure,
@@ -132,7 +132,7 @@ impl Default for ModelSettings {
     }
 }
 
-/// What happens to a document if a question has no answer after all attempts. Except with `Fail`, rules
+/// The handling of a document if a question has no answer after all attempts. Except with `Fail`, rules
 /// decide the structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

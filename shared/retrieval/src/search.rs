@@ -31,7 +31,7 @@ pub trait SearchService: Send + Sync {
     async fn search(&self, query: &Query) -> Result<SearchResults, SearchError>;
 }
 
-/// What to search for, and in which documents.
+/// A search: text, scope and options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Query {
@@ -256,7 +256,7 @@ impl Default for TotalHits {
     }
 }
 
-/// What was searched.
+/// The searched scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct SearchStats {
     /// Documents in scope that match the filter.

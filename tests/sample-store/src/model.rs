@@ -70,7 +70,7 @@ impl Embedder for ConstantEmbedder {
     }
 }
 
-/// Semantic routing for collections of more than one document, without stored vectors.
+/// A semantic router that applies from two documents on, without stored vectors.
 pub fn semantic_router(counting: &Arc<ConstantEmbedder>, folder: &Path) -> Arc<SemanticRouter> {
     let env = Env::system();
     let embedder = Arc::<ConstantEmbedder>::clone(counting);

@@ -21,7 +21,7 @@ pub struct Behavior {
     pub lies: f64,
     /// Whether it follows instructions in the text of documents.
     pub gullible: bool,
-    /// What counts as a table of contents, and which rows are read.
+    /// The accepted tables of contents, and the rows that are read.
     pub reads: TocReading,
     /// Largest error of section and document scores, 0–1.
     pub noise: f64,
@@ -53,7 +53,7 @@ impl Behavior {
     }
 }
 
-/// What the oracle accepts as a table of contents.
+/// The tables of contents that the oracle accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TocReading {
@@ -111,7 +111,7 @@ pub enum LimitMeter {
     Bucket,
 }
 
-/// What replies report about limits.
+/// The rate-limit headers of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitHeaders {

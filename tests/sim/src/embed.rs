@@ -8,7 +8,7 @@ const DIMENSIONS: usize = 256;
 /// Answers a request in OpenAI's embedding format.
 ///
 /// # Errors
-/// What is wrong with the request.
+/// The defect of the request.
 pub(crate) fn answer(body: &Value) -> Result<(Value, u32), String> {
     let texts: Vec<&str> = match &body["input"] {
         Value::String(text) => vec![text],

@@ -138,7 +138,7 @@ impl PromptRequest {
     /// Parses a body in the format of OpenAI's chat completions or Anthropic's messages.
     ///
     /// # Errors
-    /// What is wrong with the request.
+    /// The defect of the request.
     pub fn parse(body: &Value) -> Result<Self, String> {
         let messages = body["messages"]
             .as_array()

@@ -1,4 +1,4 @@
-//! What every manifest must contain, and what it must not.
+//! Required and forbidden contents of manifests.
 
 use crate::File;
 

@@ -25,7 +25,7 @@ pub struct ExportArgs {
     /// Documents, folders or facet paths [default: all documents].
     #[arg(value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// What to write.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: ExportKind,
     /// Output folder [default: standard output].
@@ -36,7 +36,6 @@ pub struct ExportArgs {
     text: bool,
 }
 
-/// What is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum ExportKind {
     /// PageIndex-compatible JSON, one object per document.

@@ -28,7 +28,7 @@ pub struct FailuresArgs {
     by: Option<FailureGrouping>,
 }
 
-/// What failures are grouped by.
+/// The key by which failures are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum FailureGrouping {
     /// The code of the failure.

@@ -12,7 +12,7 @@ const REPORT: &str = "# Business\n\nWe make anvils for coyotes.\n\n# Spending\n\
 struct AskEnv {
     lab: TestEnv,
     provider: Provider,
-    /// What the provider lives in.
+    /// Runs the provider.
     _runtime: Runtime,
 }
 

@@ -544,7 +544,7 @@ fn hostile_file_names_are_escaped() {
         let output = format!("{}{}", answer.out, answer.err);
         assert!(!output.contains(['\u{1b}', '\u{202e}']), "{output:?}");
     }
-    // What is listed can be pasted back.
+    // Listed locators are accepted as input.
     let json = lab.stemma("store", ["--json", "ls", "-R"]).run().json();
     for document in json["documents"].as_array().unwrap() {
         let locator = document["locator"].as_str().unwrap();

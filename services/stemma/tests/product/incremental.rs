@@ -7,7 +7,7 @@ use stemma_filings::{FilingKind, Spec, generate};
 
 use crate::support::{TestEnv, objects, started_tasks, trees};
 
-/// What lies below `c/`: everything of documents.
+/// All objects of documents: those below `c/`.
 fn document_objects(lab: &TestEnv) -> BTreeSet<String> {
     objects(&lab.path("store"))
         .into_keys()

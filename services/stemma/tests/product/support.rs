@@ -210,7 +210,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// What a command answered.
+/// The result of a command.
 #[derive(Debug)]
 pub struct CommandOutput {
     /// `None`: ended by a signal.
@@ -246,7 +246,7 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     files.collect()
 }
 
-/// What lies below `objects/` of a store: key → bytes.
+/// The objects of a store by key.
 pub fn objects(store: &Path) -> BTreeMap<String, Vec<u8>> {
     files(&store.join("objects"))
         .into_iter()

@@ -28,7 +28,7 @@ fn ingested() -> TestEnv {
     env
 }
 
-/// What a person sees: the commands with their output, and the exit code where it is not 0.
+/// A terminal session: commands with their output, and exit codes other than 0.
 fn transcript(env: &TestEnv, commands: &[&[&str]]) -> String {
     let mut text = String::new();
     for arguments in commands {

@@ -20,7 +20,7 @@ const LONG: usize = 600;
 struct VectorsEnv {
     lab: TestEnv,
     provider: Provider,
-    /// What the provider lives in.
+    /// Runs the provider.
     _runtime: Runtime,
 }
 
@@ -258,7 +258,7 @@ fn running_server_picks_up_new_vectors() {
     assert!(first.contains("rockets"), "{response}");
 }
 
-/// What a server finds once so many documents are searched for it.
+/// Searches until the index covers `documents`.
 fn search_until_indexed(port: u16, documents: usize) -> Value {
     let began = Instant::now();
     loop {

@@ -40,7 +40,7 @@ impl AnswerBuilder<'_, '_> {
             let call = match session.complete(&prompt, tools::validate_call).await {
                 Ok(call) => call,
                 Err(error) => {
-                    // What was read so far can still be answered from, if the model comes back; an exhausted budget does not.
+                    // The passages read so far may suffice for an answer if the model recovers.
                     self.degrade_after(&error, "no further tool was called");
                     break;
                 }

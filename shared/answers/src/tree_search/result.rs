@@ -69,7 +69,7 @@ pub struct TreeSearchTrace {
     /// `None` when the question was not analyzed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub analysis: Option<Analysis>,
-    /// What was done, in order.
+    /// The steps, in order.
     pub steps: Vec<TraceStep>,
     /// Every scored section.
     #[serde(rename = "looked_at")]

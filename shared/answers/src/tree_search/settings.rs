@@ -156,7 +156,7 @@ impl Default for BestFirstSettings {
     }
 }
 
-/// What picks the children of a level.
+/// Selects the children of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Picker {

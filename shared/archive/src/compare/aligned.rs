@@ -3,7 +3,7 @@
 use stemma_diff::{Alignment, QuotedSentence};
 use stemma_document::{DocId, SectionId};
 
-// What a pair and a sentence take in memory beside their text, in bytes.
+// Memory of a pair and of a sentence besides their text, in bytes.
 const PAIR_BYTES: usize = 160;
 const SENTENCE_BYTES: usize = 64;
 

@@ -20,7 +20,7 @@ pub struct Comparison {
     pub changed: TextChurn,
     /// Changes by Item, with all subsections.
     pub items: Vec<ItemTextChurn>,
-    /// What could not be compared.
+    /// Parts that could not be compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Sections with their partners, in the order of the right; every section of both occurs once.
@@ -115,7 +115,7 @@ pub struct SectionPair {
 pub struct PairedSection {
     /// Its level, 1 for top sections.
     pub depth: usize,
-    /// The Item it is: `item-1A`.
+    /// The Item of the section: `item-1A`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// The section.

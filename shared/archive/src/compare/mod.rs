@@ -35,7 +35,7 @@ pub const MAX_SENTENCES: usize = 20;
 const DEFAULT_SENTENCES: usize = 3;
 const DEFAULT_PAIRS: usize = 100;
 
-/// What to compare: the JSON of `POST /v1/comparisons`.
+/// A comparison request: the JSON of `POST /v1/comparisons`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompareRequest {

@@ -55,13 +55,13 @@ pub struct Diagnosis {
     pub says: String,
     /// Start of the cause, if known.
     pub since_ms: Option<Millis>,
-    /// Who can act on it: a process, job, provider or person.
+    /// The process, job, provider or person that can act on it.
     pub owner: Option<String>,
     pub next: String,
     /// Time of the next event, if known.
     pub next_ms: Option<Millis>,
-    /// What was checked and is fine.
+    /// Checks that passed.
     pub not_the_cause: Vec<String>,
-    /// What a person can do about it.
+    /// Next steps for a person.
     pub remedy: Option<String>,
 }

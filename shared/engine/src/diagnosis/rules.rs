@@ -454,7 +454,7 @@ fn models(facts: &DiagnosisContext) -> impl Iterator<Item = (&String, &ModelStat
         .flat_map(|heartbeat| heartbeat.models.iter())
 }
 
-/// What keeps the provider from being called at all.
+/// A cause that blocks all calls to the provider.
 fn blocked_provider(
     facts: &DiagnosisContext,
     heartbeats: &[&Heartbeat],
@@ -701,7 +701,7 @@ fn with_progress(run: &RunFacts, draft: Diagnosis) -> Diagnosis {
     Diagnosis { says, ..draft }
 }
 
-/// What was checked and is fine.
+/// Checks that passed.
 fn ruled_out(facts: &DiagnosisContext, cause: Cause) -> Vec<String> {
     let mut fine = Vec::new();
     if matches!(cause, Cause::Done | Cause::Failed | Cause::Cancelled) {

@@ -1,4 +1,4 @@
-//! What a job was submitted with: entries, manifest, options.
+//! The submitted data of a job: entries, manifest, options.
 
 use std::str::FromStr;
 
@@ -17,7 +17,7 @@ pub struct JobEntry {
     pub input: serde_json::Value,
 }
 
-/// What a job consists of. Written once.
+/// The manifest of a job. Written once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobManifest {
     pub job: JobId,

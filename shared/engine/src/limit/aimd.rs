@@ -99,7 +99,7 @@ impl AdaptiveLimit {
     }
 }
 
-/// What was granted in the last minute, in slots of five seconds.
+/// Grants of the last minute, in slots of five seconds.
 #[derive(Debug, Default)]
 pub(super) struct GrantWindow {
     slots: [GrantSlot; SLOTS as usize],

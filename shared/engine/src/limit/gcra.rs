@@ -35,7 +35,7 @@ impl Burst {
     }
 }
 
-/// What a request needs of the two meters of a bucket.
+/// The demand of a request on the two meters of a bucket.
 pub(super) struct MeteredRequest {
     pub(super) requests: Increment,
     pub(super) tokens: Increment,
@@ -43,7 +43,7 @@ pub(super) struct MeteredRequest {
     max_tokens: u32,
 }
 
-/// What a request needs of one meter.
+/// The demand of a request on one meter.
 #[derive(Clone, Copy)]
 pub(super) struct Increment {
     /// Cost in milliseconds of the rate.

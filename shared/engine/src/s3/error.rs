@@ -125,7 +125,7 @@ fn is_transient(status: u16, code: &str) -> bool {
         || (status >= 500 && status != 501)
 }
 
-/// What a rejection means, and what to check.
+/// The meaning of a rejection, and the next step.
 fn explain_rejection(status: u16, code: &str) -> String {
     let check = match (status, code) {
         (_, "NoSuchBucket") => "there is no such bucket; check the bucket's name and the endpoint",

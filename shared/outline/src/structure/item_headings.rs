@@ -7,7 +7,7 @@ use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
 
-/// What contents and outline announce about one Item of a form.
+/// The announcements of one Item of a form in contents and outline.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ItemHint {
     pub(super) title: String,

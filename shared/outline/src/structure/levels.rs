@@ -57,7 +57,7 @@ pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
 }
 
 /// The ranks of the heads; heads between two neighbours of a numbered sequence are lowered below the sequence.
-// What stands between Note 14 and Note 15 belongs to Note 14, however large its type: authors set the titles of tables and
+// Headings between Note 14 and Note 15 belong to Note 14, however large their type: authors set the titles of tables and
 // policies inside notes larger than the notes themselves (ADR 0008). Two neighbours of a sequence must have equal rank and
 // no announced head between them; an announced head shows that the sequence was interrupted, for example by an exhibit
 // whose notes start again.

@@ -53,7 +53,7 @@ pub(crate) fn locate_missing(
 }
 
 // Moves an entry to a page that the model names: to its title if it is there, else to the top of the page.
-// What rules found stays.
+// Entries found by rules stay in place.
 fn place_entry(analysis: &PageAnalysis<'_>, entry: &mut OutlineEntry, page: PageNo) {
     let proposed = entry.to_proposed(false);
     match analysis.locate_on_page(&[&proposed], page).pop().flatten() {

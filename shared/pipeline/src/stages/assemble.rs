@@ -213,7 +213,7 @@ struct MissingSummary {
     fallback: SummaryFallback,
 }
 
-// What a section has instead.
+// The summary that a section gets instead.
 enum SummaryFallback {
     None,
     ByRules,

@@ -21,7 +21,7 @@ use crate::usage::CallUsage;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 
-/// What an embedding run did.
+/// Counts of an embedding run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EmbedReport {
     /// Documents embedded.
@@ -45,7 +45,7 @@ pub struct EmbedReport {
     pub vectors: usize,
 }
 
-/// What embedding all missing sections would cost.
+/// Estimated cost of embedding all missing sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EmbedEstimate {
     /// Documents without vectors.

@@ -57,7 +57,7 @@ impl IndexCommit {
     }
 }
 
-/// What an update did.
+/// Counts of an update.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SyncReport {
     /// Documents indexed.

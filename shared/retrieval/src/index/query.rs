@@ -61,12 +61,12 @@ pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, Searc
         RankingStrategy::Auto | RankingStrategy::Ranked => run.ranked(&mut results),
         RankingStrategy::Lexical => run.lexical(&mut results),
     }
-    .map_err(damaged)?;
+    .map_err(|error| damaged(&error))?;
     results.stats.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     Ok(results)
 }
 
-/// What a query covers, read without ranking anything.
+/// The documents and sections that a query covers, without ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryScope {
     /// Whether the text names an issuer that has documents in scope.
@@ -86,7 +86,7 @@ pub fn query_scope(searcher: &Searcher, query: &Query) -> Result<QueryScope, Sea
     })
 }
 
-fn damaged(error: tantivy::TantivyError) -> SearchError {
+fn damaged(error: &tantivy::TantivyError) -> SearchError {
     SearchError::Port(PortError::permanent("index", "search", error.to_string()))
 }
 
@@ -97,7 +97,7 @@ struct SearchRun<'s> {
     issuers: IssuerRouting,
     parsed: ParsedQuery,
     weights: WordWeights,
-    // What a passage must match to be searched.
+    // Filters that a passage must match.
     scope: Vec<Box<dyn IndexQuery>>,
     stats: SearchStats,
 }
@@ -114,7 +114,8 @@ impl<'s> SearchRun<'s> {
             });
         }
         let fields = Fields::get();
-        let mut issuers = route::route(searcher, &fields, &text).map_err(damaged)?;
+        let mut issuers =
+            route::route(searcher, &fields, &text).map_err(|error| damaged(&error))?;
         let is_single_document =
             matches!(&query.within, DocumentScope::Documents(docs) if docs.len() == 1);
         // A single document leaves nothing to route.
@@ -139,7 +140,7 @@ impl<'s> SearchRun<'s> {
             scope: Vec::new(),
             stats: SearchStats::default(),
         };
-        run.select_documents().map_err(damaged)?;
+        run.select_documents().map_err(|error| damaged(&error))?;
         Ok(run)
     }
 

@@ -79,7 +79,7 @@ impl CatalogDiff {
     }
 }
 
-/// What one commit changed.
+/// The changes of one commit.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CommitReport {
     /// Indexed documents and their versions.

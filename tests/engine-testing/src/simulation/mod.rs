@@ -152,7 +152,7 @@ fn random_fault_event(rng: &mut SmallRng, process_count: usize) -> (Millis, Faul
 /// Runs the schedule of a seed.
 ///
 /// # Errors
-/// What it violated, and how to run it again.
+/// The violated property, and how to replay the schedule.
 pub fn check(seed: u64) -> Result<SimulationResult, String> {
     let script = SimulationScenario::from_seed(seed);
     let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
@@ -170,7 +170,7 @@ fn violation(what: &str, script: &SimulationScenario) -> String {
 /// The result that every schedule must have.
 ///
 /// # Errors
-/// What the schedule without faults violated.
+/// The property that the schedule without faults violated.
 pub fn expected() -> Result<&'static SimulationResult, String> {
     static EXPECTED: OnceLock<Result<SimulationResult, String>> = OnceLock::new();
     EXPECTED
@@ -182,7 +182,7 @@ pub fn expected() -> Result<&'static SimulationResult, String> {
 /// Runs a schedule in which jobs are paused and resumed, and some cancelled.
 ///
 /// # Errors
-/// What it violated.
+/// The violated property.
 pub fn check_controlled(seed: u64) -> Result<SimulationResult, String> {
     let mut script = SimulationScenario::from_seed(seed);
     let mut rng = SmallRng::seed_from_u64(!seed);
@@ -254,7 +254,7 @@ pub fn compare(ended: &SimulationResult, expected: &SimulationResult) -> Result<
 /// Runs a schedule.
 ///
 /// # Errors
-/// What it violated.
+/// The violated property.
 pub fn simulate(script: &SimulationScenario) -> Result<SimulationResult, String> {
     simulate_with_listener(script, None)
 }
@@ -262,7 +262,7 @@ pub fn simulate(script: &SimulationScenario) -> Result<SimulationResult, String>
 /// Runs a schedule and reports every port call to `listener`.
 ///
 /// # Errors
-/// What it violated.
+/// The violated property.
 pub fn simulate_with_listener(
     script: &SimulationScenario,
     listener: Option<crate::fault::CallListener>,

@@ -35,7 +35,7 @@ struct ListingEntry {
     words: String,
 }
 
-// What is known of a question.
+// The facts behind a question.
 struct QuestionFacts<'a> {
     question: String,
     document: String,

@@ -41,7 +41,7 @@ pub struct StatusArgs {
 struct StatusView {
     // Whether a cluster reported; otherwise all data is from the store.
     live: bool,
-    // Who is writing to a folder store now.
+    // The process that holds the lock of a folder store.
     writer: Option<LockOwner>,
     jobs: Vec<JobView>,
     processes: Vec<ProcessView>,

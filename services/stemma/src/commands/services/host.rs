@@ -108,7 +108,7 @@ impl ServiceHost {
         })
     }
 
-    /// What a service's `run` takes.
+    /// The arguments of a service's `run`.
     pub fn parts(&self) -> (Env, Ports, CancellationToken) {
         (
             self.env.clone(),

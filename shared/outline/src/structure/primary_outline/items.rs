@@ -238,7 +238,7 @@ fn hinted_page(hint: &Option<ItemHint>) -> Option<u32> {
         .and_then(|hint| hint.target.or(hint.predicted))
 }
 
-/// What outline and contents say about each Item of the form.
+/// The announcements of each Item of the form in outline and contents.
 // Bookmarks come first because they carry destinations. An unreliable outline gives no hints at all; unreliable contents
 // still do, since titles in a form's own contents are right even where most of them could not be located.
 fn item_hints(
