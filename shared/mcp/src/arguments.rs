@@ -30,12 +30,12 @@ pub(crate) fn parse<T>(sent: Value) -> Result<T, ToolError>
 where
     T: DeserializeOwned + JsonSchema + 'static,
 {
-    let schema = schema_for_input::<T>().map_err(internal)?;
+    let schema = schema_for_input::<T>().map_err(|error| internal(&error))?;
     let sent = sent.as_object().cloned().unwrap_or_default();
-    serde_json::from_value(Value::Object(check(&schema, sent)?)).map_err(internal)
+    serde_json::from_value(Value::Object(check(&schema, sent)?)).map_err(|error| internal(&error))
 }
 
-fn internal(error: impl std::fmt::Display) -> ToolError {
+fn internal(error: &dyn std::fmt::Display) -> ToolError {
     tracing::error!(%error, "tool arguments do not match their schema");
     ToolError::new(ToolErrorKind::Internal, "tool.failed", "the tool failed")
 }

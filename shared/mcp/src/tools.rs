@@ -205,3 +205,27 @@ fn output_schema(schema: &JsonObject) -> JsonObject {
     output.insert("required".into(), json!(["next_steps"]));
     output
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_see_no_hidden_arguments_and_no_keywords_of_this_server() {
+        let router = router();
+        for preset in Preset::ALL {
+            for tool in list(&router, preset, true) {
+                let json = serde_json::to_string(&tool).unwrap();
+                assert!(!json.contains("\"x-") && !json.contains("$"), "{json}");
+                let output = tool.output_schema.map(|schema| schema["required"].clone());
+                let expected = (preset == Preset::All).then(|| json!(["next_steps"]));
+                assert_eq!(output, expected, "{}", tool.name);
+            }
+        }
+        let search = listed(&router, "search").unwrap();
+        assert!(search.input_schema["properties"].get("folder_id").is_none());
+        let document = listed(&router, "get_document").unwrap();
+        let folder = &document.input_schema["properties"]["folder_id"];
+        assert_eq!(folder["type"], json!(["string", "null"]));
+    }
+}
