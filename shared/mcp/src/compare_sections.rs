@@ -202,11 +202,11 @@ fn comparison_result(
     let room = room.saturating_sub(items.as_ref().map_or(0, Vec::len) * ITEM_TOKENS);
     let requested = pairs.iter().skip(page.offset).take(page.limit);
     let rows = take_fitting(requested.map(|pair| pair_json(pair)), room);
-    let shown = &pairs[page.offset.min(total)..][..rows.len()];
-    let links = links(comparison, shown);
+    let page_pairs = &pairs[page.offset.min(total)..][..rows.len()];
+    let links = links(comparison, page_pairs);
     let next = page.offset + rows.len();
     let next_cursor = (next < total).then(|| page.cursor(next));
-    let text = delimited("comparison", &listing(shown));
+    let text = delimited("comparison", &listing(page_pairs));
     let more = next_cursor
         .as_ref()
         .map(|cursor| format!("More: the same call with cursor: \"{cursor}\""));

@@ -239,8 +239,8 @@ impl Outline<'_> {
         pagination: Pagination,
         format: Format,
     ) -> ToolResult<GetDocumentStructureOutput> {
-        let shown = self.rows.get(range.clone()).unwrap_or_default();
-        let text = outline_text(shown, self.detail);
+        let part_rows = self.rows.get(range.clone()).unwrap_or_default();
+        let text = outline_text(part_rows, self.detail);
         let Pagination {
             part,
             total_parts,
@@ -250,7 +250,7 @@ impl Outline<'_> {
         let summary = format!(
             "{} sections, {} shown here, part {part} of {total_parts}",
             self.sections,
-            shown.len()
+            part_rows.len()
         );
         let body = delimited(name, &text);
         let data = GetDocumentStructureOutput {

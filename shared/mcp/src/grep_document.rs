@@ -192,11 +192,11 @@ fn grep_result(
     let next = offset + matches.len();
     let more = next < total;
     let at_least = if response.truncated { "at least " } else { "" };
-    let shown = match matches.len() {
+    let range = match matches.len() {
         0 => "none shown".to_owned(),
         _ => format!("shown from {} to {next}", offset + 1),
     };
-    let summary = format!("{at_least}{total} lines of {name} match{as_text}; {shown}");
+    let summary = format!("{at_least}{total} lines of {name} match{as_text}; {range}");
     let next_step = match total {
         0 => "Try ignore_case: true, fewer words, or search()",
         _ => "Text around a line: get_page_content(doc_name, pages), or context: 3",
