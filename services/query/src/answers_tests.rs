@@ -1,4 +1,4 @@
-//! `POST /v1/answers` and what is stored, before a simulated provider.
+//! `POST /v1/answers` and stored answers, with a simulated provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::server_tests::{TestServer, start, start_answering, start_with};
 use stemma_archive::AnswererFactory;
 use stemma_sample_store::model::answer_model;
 
-/// The text of an answer as three chat routes render it, and its id.
+/// The texts of three chat routes for a question, and the id of its stored answer.
 async fn rendered_texts(server: &TestServer, question: &str) -> (String, String) {
     let messages = json!([{ "role": "user", "content": question }]);
     let chat = json!({ "model": "default/ACME_2022", "messages": messages }).to_string();
@@ -62,7 +62,7 @@ async fn chat_text_marks_unverified_and_search_only_answers() {
     assert_eq!(
         text.replace(" (not verified)", ""),
         stored["text"].as_str().unwrap(),
-        "otherwise what is stored"
+        "otherwise equal to the stored answer"
     );
     let store: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
     let service: Arc<dyn AnswererFactory> = Arc::new(stemma_archive::AnswerService::new(
@@ -103,7 +103,7 @@ async fn chat_text_marks_unverified_and_search_only_answers() {
 type Frame = (String, String, Value);
 
 fn frames(body: &str) -> Vec<Frame> {
-    // The transfer is in pieces, whose sizes stand on lines of their own.
+    // Chunked transfer encoding writes chunk sizes on their own lines.
     let lines = body.lines().filter(|line| line.contains(':'));
     let mut frames: Vec<Frame> = Vec::new();
     for line in lines {
@@ -121,7 +121,7 @@ fn frames(body: &str) -> Vec<Frame> {
 
 async fn resume_stream(server: &TestServer, id: &str, last: &str) -> Vec<Frame> {
     let reply = server
-        .ask(&format!("GET /v1/answers/{id} HTTP/1.1\r\nAccept: text/event-stream\r\nLast-Event-ID: {last}\r\n"))
+        .request(&format!("GET /v1/answers/{id} HTTP/1.1\r\nAccept: text/event-stream\r\nLast-Event-ID: {last}\r\n"))
         .await;
     frames(&reply.body)
 }
@@ -187,7 +187,7 @@ async fn streams_match_stored_answers_and_resume() {
         .filter_map(|(.., data)| data["text"].as_str())
         .collect();
     assert_eq!(text, stored["text"].as_str().unwrap());
-    // Broken off behind the fourth event: the rest is what it was, but for what it cost then.
+    // Resumed after the fourth event: the rest is equal except for usage.
     let rest = resume_stream(&server, id, &streamed[3].0).await;
     let but_usage = |frames: &[Frame]| {
         frames
@@ -197,7 +197,7 @@ async fn streams_match_stored_answers_and_resume() {
             .collect::<Vec<_>>()
     };
     assert_eq!(but_usage(&rest), but_usage(&streamed[4..]));
-    // In one piece, and once more: the same answer, no call.
+    // Asked again without streaming: the same answer, without a model call.
     let whole = server.post("/v1/answers", &body).await.json();
     assert_eq!(
         (&whole["id"], &whole["citations"], &whole["replayed"]),
@@ -240,15 +240,15 @@ async fn event_sources_follow_answers_in_progress() {
         "Accept: application/json\r\n",
         "Accept: text/event-stream;q=0, application/json\r\n",
     ] {
-        let reply = server.ask(&get(accept)).await;
+        let reply = server.request(&get(accept)).await;
         assert_eq!(
             (reply.status, reply.header("retry-after")),
             (202, Some("2")),
             "{accept}"
         );
     }
-    // The header of an `EventSource`.
-    let follow_reply = server.ask(&get("Accept: text/event-stream\r\n")).await;
+    // As a browser's `EventSource` sends it.
+    let follow_reply = server.request(&get("Accept: text/event-stream\r\n")).await;
     assert_eq!(
         (follow_reply.status, follow_reply.header("content-type")),
         (200, Some("text/event-stream"))
@@ -269,12 +269,12 @@ async fn event_sources_follow_answers_in_progress() {
     assert_eq!(
         frames(&rest.body),
         followed_frames,
-        "who asked hears the same"
+        "the asking client receives the same events"
     );
-    // It comes back when the stream has ended: no more is to be told, which ends it.
+    // It reconnects after the end: 204 stops it.
     assert_eq!(
         server
-            .ask(&get(&format!(
+            .request(&get(&format!(
                 "Accept: text/event-stream\r\nLast-Event-ID: {}\r\n",
                 followed_frames[followed_frames.len() - 1].0
             )))
@@ -348,11 +348,11 @@ async fn degraded_streams_are_not_resumed_with_good_ones() {
         assert_eq!(
             (&rest[0].0, rest.len()),
             (&good[begins].0, good.len() - begins),
-            "behind {last}"
+            "after {last}"
         );
         assert!(
             at >= same || degraded[at].2 == good[at].2,
-            "one id, two contents: {last}"
+            "one id for two contents: {last}"
         );
     }
     assert!(same < degraded.len() - 1);

@@ -1,4 +1,4 @@
-//! Questions nobody asks in good faith: each is answered, or refused with a code, and soon.
+//! Hostile requests: each is answered, or refused with a code, within the time limit.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use stemma_archive::GrepOptions;
 use stemma_sample_store::model::answer_model;
 
 const QUESTIONS: usize = 1_000;
-/// An unoptimized build on a busy machine; nothing here takes a tenth of it.
+/// Ample for an unoptimized build on a busy machine.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Numbers that look random and are the same in each run (Knuth's MMIX multiplier).
+/// A linear congruential generator (Knuth's MMIX multiplier): the same numbers in every run.
 struct HostileRng(u64);
 
 impl HostileRng {
@@ -89,27 +89,25 @@ const STRANGE_CHARS: [char; 16] = [
     '\r',
 ];
 
-/// A text of one or more hostile parts.
-fn text(dice: &mut HostileRng) -> String {
+/// One or more hostile parts, joined by spaces.
+fn hostile_text(rng: &mut HostileRng) -> String {
     let mut text = String::new();
-    for _ in 0..=dice.below(3) {
-        match dice.below(7) {
+    for _ in 0..=rng.below(3) {
+        match rng.below(7) {
             0 => {
                 text.push_str(
-                    &dice
-                        .choose(&["a ", "risk ", "年", "((", "\"", "😀", "x"])
-                        .repeat(dice.choose(&[1, 100, 9_000])),
+                    &rng.choose(&["a ", "risk ", "年", "((", "\"", "😀", "x"])
+                        .repeat(rng.choose(&[1, 100, 9_000])),
                 );
             }
-            1 => (0..dice.below(40)).for_each(|_| text.push(dice.choose(&STRANGE_CHARS))),
-            2 => text.push_str(dice.choose(&PATTERN_BOMBS)),
-            3 => text.push_str(dice.choose(&SYNTAX)),
+            1 => (0..rng.below(40)).for_each(|_| text.push(rng.choose(&STRANGE_CHARS))),
+            2 => text.push_str(rng.choose(&PATTERN_BOMBS)),
+            3 => text.push_str(rng.choose(&SYNTAX)),
             4 => text.push_str(
-                &dice
-                    .choose(&["9", "-9", "1e", "0x", "٣", "½"])
-                    .repeat(dice.choose(&[1, 20, 400])),
+                &rng.choose(&["9", "-9", "1e", "0x", "٣", "½"])
+                    .repeat(rng.choose(&[1, 20, 400])),
             ),
-            5 => text.push_str(dice.choose(&[
+            5 => text.push_str(rng.choose(&[
                 "risk",
                 "currency",
                 "2022",
@@ -118,15 +116,15 @@ fn text(dice: &mut HostileRng) -> String {
                 "the",
                 "营业收入",
             ])),
-            _ => (0..dice.below(60))
-                .for_each(|_| text.extend(char::from_u32(dice.below(0x11_0000) as u32))),
+            _ => (0..rng.below(60))
+                .for_each(|_| text.extend(char::from_u32(rng.below(0x11_0000) as u32))),
         }
         text.push(' ');
     }
     text
 }
 
-/// Any text as a part of a URL.
+/// Percent-encodes a text for a URL.
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes().take(5_000) {
@@ -142,11 +140,11 @@ fn encoded(text: &str) -> String {
     out
 }
 
-async fn ask(
+async fn send_hostile_request(
     server: &TestServer,
-    dice: &mut HostileRng,
+    rng: &mut HostileRng,
 ) -> (String, crate::server_tests::TestReply) {
-    let text = text(dice);
+    let text = hostile_text(rng);
     let path = encoded(&text);
     let post = |path: &'static str, body: serde_json::Value| async move {
         let body = body.to_string();
@@ -156,11 +154,11 @@ async fn ask(
         )
     };
     let get = |path: String| async move { (format!("GET {path}"), server.get(&path).await) };
-    match dice.below(10) {
+    match rng.below(10) {
         0..=3 => {
             post(
                 "/v1/search",
-                json!({ "query": text, "explain": dice.below(2) == 0 }),
+                json!({ "query": text, "explain": rng.below(2) == 0 }),
             )
             .await
         }
@@ -193,7 +191,7 @@ async fn ask(
             .await
         }
         _ => {
-            let tail = dice.choose(&[
+            let tail = rng.choose(&[
                 "",
                 "/tree",
                 "/pages?range=1",
@@ -209,12 +207,12 @@ async fn ask(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_searches_are_answered_or_refused() {
     let server = start().await;
-    let mut dice = HostileRng(7);
+    let mut rng = HostileRng(7);
     let mut answered = 0;
     let mut refused = 0;
     for at in 0..QUESTIONS {
         let began = Instant::now();
-        let (question, reply) = ask(&server, &mut dice).await;
+        let (question, reply) = send_hostile_request(&server, &mut rng).await;
         let excerpt: String = question.chars().take(300).collect();
         assert!(
             began.elapsed() < REPLY_TIMEOUT,
@@ -223,7 +221,7 @@ async fn hostile_searches_are_answered_or_refused() {
         );
         match reply.status {
             200 => answered += 1,
-            // Longer than a request line may be: hyper answers without a body.
+            // The request line is too long: hyper answers without a body.
             414 | 431 => refused += 1,
             400..=499 => {
                 assert!(!reply.code().is_empty(), "{at}: {excerpt:?}");
@@ -244,10 +242,10 @@ async fn hostile_patterns_finish_quickly() {
     let archive = stemma_archive::Archive::open(blobs, stemma_document::Collection::default())
         .await
         .unwrap();
-    let mut dice = HostileRng(11);
+    let mut rng = HostileRng(11);
     for at in 0..200 {
-        let pattern = text(&mut dice);
-        let fixed = dice.below(3) == 0;
+        let pattern = hostile_text(&mut rng);
+        let fixed = rng.below(3) == 0;
         let options = GrepOptions {
             pattern,
             ignore_case: true,
@@ -266,7 +264,7 @@ async fn hostile_patterns_finish_quickly() {
     }
 }
 
-/// The code of a refusal, in the shape of its route.
+/// The code of an error response in the format of its route.
 fn code_of(path: &str, reply: &TestReply) -> String {
     if stemma_gateway::problem::is_openai_path(path) {
         assert_eq!(reply.header("content-type"), Some("application/json"));
@@ -279,17 +277,18 @@ fn code_of(path: &str, reply: &TestReply) -> String {
     }
 }
 
-/// A question of hostile texts for a route that asks a model, or compares.
-fn hostile_question(dice: &mut HostileRng) -> (&'static str, Value) {
-    let (text, other) = (text(dice), text(dice));
+/// A hostile request to a route that calls a model, retrieves or compares.
+fn hostile_question(rng: &mut HostileRng) -> (&'static str, Value) {
+    let text = hostile_text(rng);
+    let other = hostile_text(rng);
     let messages = json!([
         { "role": "user", "content": other }, { "role": "assistant", "content": [{ "type": "text", "text": text }] },
-        { "role": dice.choose(&["user", "system", "\u{0}"]), "content": text },
+        { "role": rng.choose(&["user", "system", "\u{0}"]), "content": text },
     ]);
-    match dice.below(8) {
+    match rng.below(8) {
         0 => (
             "/v1/answers",
-            json!({ "question": text, "mode": dice.choose(&["agent", "search"]) }),
+            json!({ "question": text, "mode": rng.choose(&["agent", "search"]) }),
         ),
         1 => (
             "/v1/answers",
@@ -297,7 +296,7 @@ fn hostile_question(dice: &mut HostileRng) -> (&'static str, Value) {
         ),
         2 => (
             "/v1/chat/completions",
-            json!({ "model": dice.choose(&["default", "", "default//", "/"]), "messages": messages }),
+            json!({ "model": rng.choose(&["default", "", "default//", "/"]), "messages": messages }),
         ),
         3 => (
             "/v1/chat/completions",
@@ -309,15 +308,15 @@ fn hostile_question(dice: &mut HostileRng) -> (&'static str, Value) {
         ),
         5 => (
             "/chat/completions/",
-            json!({ "messages": messages, "doc_id": dice.choose(&["ACME_2022", "#", ""]), "enable_citations": true }),
+            json!({ "messages": messages, "doc_id": rng.choose(&["ACME_2022", "#", ""]), "enable_citations": true }),
         ),
         6 => (
             "/retrieval/",
-            json!({ "doc_id": dice.choose(&["ACME_2022", "QUEUED", "/"]), "query": text }),
+            json!({ "doc_id": rng.choose(&["ACME_2022", "QUEUED", "/"]), "query": text }),
         ),
         _ => (
             "/v1/comparisons",
-            json!({ "left": text, "right": dice.choose(&["ACME_2022", other.as_str()]), "item": "1A" }),
+            json!({ "left": text, "right": rng.choose(&["ACME_2022", other.as_str()]), "item": "1A" }),
         ),
     }
 }
@@ -326,12 +325,12 @@ fn hostile_question(dice: &mut HostileRng) -> (&'static str, Value) {
 async fn hostile_model_questions_are_answered_or_refused() {
     let provider = Provider::start(Behavior::default()).await.unwrap();
     let server = start_with_model_and(answer_model(&provider), QuerySettings::default()).await;
-    let mut dice = HostileRng(13);
+    let mut rng = HostileRng(13);
     let mut answered = 0;
     let mut refused = 0;
     for at in 0..QUESTIONS / 4 {
         let began = Instant::now();
-        let (path, body) = hostile_question(&mut dice);
+        let (path, body) = hostile_question(&mut rng);
         let reply = server.post(path, &body.to_string()).await;
         let excerpt: String = body.to_string().chars().take(300).collect();
         assert!(
@@ -581,7 +580,7 @@ async fn malformed_bodies_are_refused_with_a_code() {
             reply.body
         );
     }
-    assert_eq!(provider.report().calls, 0, "nothing was spent on any of it");
+    assert_eq!(provider.report().calls, 0, "invalid requests cost nothing");
     // Unusual but valid requests are answered.
     let most = json!({ "question": "How much was R&D\u{0} spending?", "mode": "agent",
         "limits": { "calls": 200, "tokens": 2_000_000, "nanodollars": u64::MAX, "sections": 50, "turns": 50, "context_tokens": 60_000 } });
@@ -605,7 +604,7 @@ async fn malformed_bodies_are_refused_with_a_code() {
     assert!(began.elapsed() < REPLY_TIMEOUT);
 }
 
-/// A question in a stream, of which the head has come.
+/// Requests a stream and reads the status line of the response.
 async fn open_stream(server: &TestServer, path: &str, body: &Value) -> TcpStream {
     let mut stream = server
         .send(
@@ -620,7 +619,7 @@ async fn open_stream(server: &TestServer, path: &str, body: &Value) -> TcpStream
     stream
 }
 
-/// The stored answer to a question that is being made: its id is that of asking once more.
+/// The stored answer to a question, found by asking again.
 async fn stored_answer(server: &TestServer, body: &Value) -> Value {
     let whole = server.post("/v1/answers", &body.to_string()).await.json();
     assert_eq!(
@@ -637,7 +636,7 @@ fn question(number: usize) -> Value {
     json!({ "question": format!("How much was R&D spending in our {number}th year?"), "scopes": ["ACME_2022"] })
 }
 
-/// ADR 0020: an answer that was begun is made to its end and stored, whoever still listens.
+/// ADR 0020: generation continues after a disconnect, and the answer is stored.
 #[tokio::test]
 async fn disconnected_streams_finish_and_are_paid_once() {
     let provider = Provider::start(Behavior::with_latency(Duration::from_millis(400)))
@@ -677,7 +676,7 @@ async fn disconnected_streams_finish_and_are_paid_once() {
         );
         assert_eq!(provider.report().calls, number, "{path}");
     }
-    // In one piece it is no other.
+    // The same without streaming.
     let body = question(5).to_string();
     let waiting = server.send("/v1/answers", "", body.as_bytes()).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -692,7 +691,7 @@ async fn disconnected_streams_finish_and_are_paid_once() {
     );
 }
 
-/// A search by a model has nothing that is stored in its end: it stops asking when its asker goes.
+/// A search with a model stores no result: a disconnect cancels it.
 #[tokio::test]
 async fn model_searches_stop_on_disconnect() {
     let provider = Provider::start(Behavior::with_latency(Duration::from_millis(300)))
@@ -710,12 +709,16 @@ async fn model_searches_stop_on_disconnect() {
     }
     drop(asker);
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    assert_eq!(provider.request_count(), 1, "nothing further was asked");
+    assert_eq!(
+        provider.request_count(),
+        1,
+        "no further calls after the disconnect"
+    );
     let whole = server.post("/v1/search", &search).await;
-    assert_eq!(whole.status, 200, "its place is free: {}", whole.body);
+    assert_eq!(whole.status, 200, "the permit is released: {}", whole.body);
     assert!(
         provider.request_count() > 2,
-        "the whole search asks more often than that"
+        "a complete search makes more calls"
     );
 }
 
@@ -743,7 +746,7 @@ async fn slow_readers_do_not_block_others() {
     assert_eq!(server.get("/v1/documents").await.status, 200);
     assert!(
         began.elapsed() < Duration::from_secs(4),
-        "no place is held by who reads nothing: {:?}",
+        "slow readers hold no permit: {:?}",
         began.elapsed()
     );
     for mut stream in open {
@@ -751,7 +754,7 @@ async fn slow_readers_do_not_block_others() {
         stream.read_to_string(&mut rest).await.unwrap();
         assert!(
             rest.contains("event: done"),
-            "the whole is told when it is read: {rest}"
+            "the complete stream arrives: {rest}"
         );
     }
 }
@@ -787,7 +790,7 @@ async fn excess_questions_get_retry_after() {
     });
     assert!(
         reading.0 == 200 && reading.1 < Duration::from_secs(2),
-        "who reads does not wait for them: {reading:?}"
+        "reads do not wait for model requests: {reading:?}"
     );
     let (answered, shed): (Vec<_>, Vec<_>) =
         replies.iter().partition(|(_, reply)| reply.status == 200);
@@ -808,6 +811,6 @@ async fn excess_questions_get_retry_after() {
     }
     assert!(
         provider.report().calls <= answered.len(),
-        "who was sent away spent nothing"
+        "refused requests make no calls"
     );
 }

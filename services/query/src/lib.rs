@@ -93,7 +93,7 @@ pub async fn serve(
     env: Env,
     blobs: Arc<dyn Blobs>,
     settings: ServerSettings,
-    means: ServerDeps,
+    deps: ServerDeps,
     health: Health,
     metrics: Option<Metrics>,
     stop: CancellationToken,
@@ -106,7 +106,7 @@ pub async fn serve(
         cache,
         model,
     } = settings;
-    let keys = ApiKeys::from_settings(&query.keys)?;
+    let keys = ApiKeys::from_settings(&query.keys, env.clone())?;
     if keys.is_empty() && !listen.ip().is_loopback() && !allow_anonymous {
         return Err(ServeError::Anonymous { listen });
     }
@@ -124,7 +124,7 @@ pub async fn serve(
         &env,
         &blobs,
         collections,
-        &means.semantic_routers,
+        &deps.semantic_routers,
         &cache,
         model.as_ref(),
         &stop,
@@ -137,8 +137,8 @@ pub async fn serve(
         &host_guard,
         &query,
     );
-    // MCP clients have a model. Without one on this server, offer search and not `ask`.
-    let answering = means.answerers.clone().filter(|_| model.is_some());
+    // Who calls tools has a model of its own: without one here, searching serves it better than asking.
+    let answering = deps.answerers.clone().filter(|_| model.is_some());
     let mcp_server =
         McpServer::with_access_control(env.clone(), Arc::clone(&archive)).with_answerers(answering);
     let mcp = stemma_mcp::service(mcp_server, &host_guard, query.max_body_bytes, &stop);
@@ -146,7 +146,7 @@ pub async fn serve(
         AppState {
             env,
             collections: archive,
-            deps: means,
+            deps: deps,
         },
         control,
         mcp,

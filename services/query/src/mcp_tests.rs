@@ -1,4 +1,4 @@
-//! `/mcp` of a server on a free port of this machine: who may call, and that any request can be answered alone.
+//! `/mcp` over HTTP: access, and requests without a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl McpTestServer {
         }
     }
 
-    /// Status and body of a call of a tool, with further lines in its head.
+    /// Status and body of a tool call with additional request headers.
     async fn call(&self, path: &str, head: &str, tool: &str, arguments: Value) -> (u16, String) {
         let params = json!({ "name": tool, "arguments": arguments });
         self.post(path, head, "tools/call", params).await
@@ -151,7 +151,7 @@ async fn requests_need_no_session() {
     assert_eq!(
         result(&body)["structuredContent"]["errorCode"],
         "NOT_FOUND",
-        "nothing is read across collections"
+        "other collections are not readable"
     );
 }
 

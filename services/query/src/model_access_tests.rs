@@ -1,4 +1,4 @@
-//! Authorization, time limits and budgets of requests that call a model.
+//! Scopes, deadlines and costs of requests that call a model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn key(name: &str, scopes: &[KeyScope]) -> KeySettings {
     }
 }
 
-/// The same question on every route that has a model asked, by the shape of refusals.
+/// The same question for every route that calls a model.
 fn questions() -> [(&'static str, Value); 6] {
     let messages = json!([{ "role": "user", "content": QUESTION }]);
     [
@@ -55,7 +55,7 @@ fn questions() -> [(&'static str, Value); 6] {
     ]
 }
 
-/// A call of a tool, and its structured result.
+/// The structured result of a tool call.
 async fn tool(server: &TestServer, key: &str, name: &str, arguments: Value) -> Value {
     let params = json!({ "name": name, "arguments": arguments });
     mcp(server, key, "tools/call", params).await["structuredContent"].clone()
@@ -71,7 +71,7 @@ async fn mcp(server: &TestServer, key: &str, method: &str, params: Value) -> Val
         "POST /mcp HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    server.ask_of("localhost", &request).await.json()["result"].clone()
+    server.request_to("localhost", &request).await.json()["result"].clone()
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn read_only_keys_never_call_the_model() {
         (&json!("FORBIDDEN"), &json!("key.scope")),
         "{refused}"
     );
-    assert_eq!(provider.report().calls, 0, "nothing was spent");
+    assert_eq!(provider.report().calls, 0, "no calls were made");
 
     for (path, body) in questions() {
         assert_eq!(
@@ -153,10 +153,10 @@ async fn read_only_keys_never_call_the_model() {
     )
     .await;
     let calls = provider.report().calls;
-    // Stored answers and requests without a model need no such scope.
+    // Stored answers and searches without a model need no `ask` scope.
     let id = answered["answer_id"].as_str().unwrap();
     let stored = server
-        .ask(&format!("GET /v1/answers/{id} HTTP/1.1\r\n{reads}"))
+        .request(&format!("GET /v1/answers/{id} HTTP/1.1\r\n{reads}"))
         .await;
     assert_eq!(
         (stored.status, &stored.json()["id"]),
@@ -238,11 +238,11 @@ async fn concurrent_identical_questions_are_paid_once() {
     assert_eq!(
         events(&first),
         events(&second),
-        "who comes later hears it from its beginning"
+        "a late client receives all events"
     );
     assert!(first.body.contains(&all[0].0), "{}", first.body);
     assert_eq!(provider.report().calls, 1);
-    // A search with a model is not stored; its calls are joined all the same.
+    // A search with a model is not stored, but identical calls are shared.
     let search = questions()
         .into_iter()
         .find(|(path, _)| *path == "/v1/search")
@@ -262,7 +262,7 @@ async fn concurrent_identical_questions_are_paid_once() {
     let remembered = calls_before(&both.0, "remembered") + calls_before(&both.1, "remembered");
     assert_eq!(
         remembered, paid as u64,
-        "what one has paid for, the other has for nothing"
+        "a call paid by one request is free for the other"
     );
 }
 
@@ -286,7 +286,7 @@ async fn model_requests_get_the_answer_timeout() {
     assert_eq!(reply.status, 200, "{}", reply.body);
     assert!(
         began.elapsed() > Duration::from_secs(1),
-        "longer than what asks no model may take: {:?}",
+        "longer than the deadline of requests without a model: {:?}",
         began.elapsed()
     );
     let query = QuerySettings {
@@ -305,7 +305,7 @@ async fn model_requests_get_the_answer_timeout() {
             reply.body
         );
     }
-    // An answer is made to its end: who comes back has it, and it is not paid again.
+    // Generation continues after the timeout: a retry gets the answer without paying again.
     let (path, body) = &questions()[0];
     while server.post(path, &body.to_string()).await.status == 503 {}
     assert_eq!(
@@ -313,16 +313,16 @@ async fn model_requests_get_the_answer_timeout() {
         true
     );
     let searched = provider.report().calls - calls - 1;
-    assert_eq!(searched, 1, "a search whose asker has gone asks no further");
+    assert_eq!(searched, 1, "a cancelled search makes no further calls");
 }
 
-/// Routing by meaning pays for the vector of each question: it is no search without a model.
+/// Semantic routing pays for an embedding of each question.
 #[tokio::test]
 async fn embeddings_are_paid_only_with_the_ask_scope() {
     let paid = Arc::new(ConstantEmbedder::default());
     let folder = tempfile::tempdir().unwrap();
     let meaning = semantic_router(&paid, folder.path());
-    let means = ServerDeps {
+    let deps = ServerDeps {
         semantic_routers: vec![(Collection::default(), meaning)],
         ..ServerDeps::default()
     };
@@ -335,7 +335,7 @@ async fn embeddings_are_paid_only_with_the_ask_scope() {
             keys,
             ..QuerySettings::default()
         },
-        means,
+        deps,
     )
     .await;
     server.ready(&bearer("reads")).await;
@@ -400,7 +400,7 @@ async fn too_long_questions_are_refused_in_every_dialect() {
         assert!(reply.body.contains("4000"), "{path}: {}", reply.body);
     }
     assert_eq!(provider.report().calls, 0);
-    // The last message is the question; what was said before it is context, however long.
+    // The last message is the question; earlier messages are context of any length.
     let messages =
         json!([{ "role": "user", "content": long }, { "role": "user", "content": QUESTION }]);
     let body = json!({ "model": "default/ACME_2022", "messages": messages }).to_string();

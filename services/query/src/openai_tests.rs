@@ -1,4 +1,4 @@
-//! The shape of OpenAI over a scripted answerer.
+//! The OpenAI-compatible API over a scripted answerer.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl AnswererFactory for ScriptedFactory {
     }
 }
 
-/// A server that answers from a script.
+/// A server with scripted answers.
 pub(crate) async fn scripted() -> TestServer {
     start_with(ServerDeps {
         answerers: Some(Arc::new(ScriptedFactory)),
@@ -35,7 +35,7 @@ pub(crate) async fn scripted() -> TestServer {
     .await
 }
 
-/// The JSON of all frames but the last, which ends the stream.
+/// The JSON of all frames except the final `[DONE]`.
 pub(crate) fn frames(body: &str) -> Vec<Value> {
     let data = body
         .lines()
@@ -199,7 +199,7 @@ async fn unverified_claims_are_marked_whole_and_streamed() {
         (verified, &message["stemma"]),
         (vec![false, false, true], &whole["stemma"])
     );
-    // Each mark is where it is said to be, and a list of sources says of which claim it is.
+    // Annotations point at their marks, and titles repeat the verification status.
     let chars: Vec<char> = text.chars().collect();
     let marks: Vec<(String, bool)> = message["annotations"]
         .as_array()
@@ -362,7 +362,7 @@ async fn errors_have_openai_shape() {
     let asked_long = request("default", json!(long));
     assert!(
         asked_long.len() > 64 << 10,
-        "longer than other bodies may be"
+        "larger than the limit of other bodies"
     );
     assert_eq!(
         server

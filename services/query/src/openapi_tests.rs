@@ -5,70 +5,34 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::openai_tests::scripted;
-use crate::router;
 use crate::server_tests::{TestReply, TestServer, start};
 
-/// Paths with their methods, however slashes at the end and wildcards are written.
-fn route_key(path: &str, method: &str) -> String {
-    let path = if path.trim_end_matches('/') == "/v1/fs" {
-        "/v1/fs/{path}"
-    } else {
-        path
-    };
-    format!(
-        "{} {}",
-        method.to_uppercase(),
-        path.trim_end_matches('/').replace("{*", "{")
-    )
-}
-
 #[tokio::test]
-async fn every_route_is_described_once() {
+async fn described_routes_are_served_and_have_unique_ids() {
     let server = start().await;
-    let mut there = BTreeSet::new();
-    for (path, _) in router::routes() {
-        // None takes this method: the refusal says which ones it takes.
-        let request_path = path.replace(['{', '}', '*'], "x");
-        let refused = server
-            .ask(&format!("PURGE {request_path} HTTP/1.1\r\n"))
-            .await;
-        let allowed = refused
-            .header("allow")
-            .unwrap_or_else(|| panic!("{path}: {}", refused.head));
-        let methods = allowed
-            .split(',')
-            .map(str::trim)
-            .filter(|method| *method != "HEAD");
-        there.extend(methods.map(|method| route_key(path, method)));
-    }
-    assert!(there.remove("GET /openapi.json"), "{there:?}");
     let api = server.get("/openapi.json").await.json();
-    let mut described = BTreeSet::new();
+    let mut ids = BTreeSet::new();
     for (path, item) in api["paths"].as_object().unwrap() {
-        described.extend(
-            item.as_object()
-                .unwrap()
-                .keys()
-                .map(|method| route_key(path, method)),
-        );
+        // No route has this method, so the problem lists those it has.
+        let request = format!("PURGE {} HTTP/1.1\r\n", path.replace(['{', '}'], "x"));
+        let refused = server.request(&request).await;
+        let allowed = refused.header("allow").unwrap_or_default();
+        let allowed: BTreeSet<String> = allowed
+            .split(',')
+            .filter(|method| *method != "HEAD")
+            .map(str::to_lowercase)
+            .collect();
+        let operations = item.as_object().unwrap();
+        assert_eq!(allowed, operations.keys().cloned().collect(), "{path}");
+        for operation in operations.values() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id.to_owned()), "{id} is used twice");
+        }
     }
-    assert_eq!(there, described);
-    let operations = api["paths"]
-        .as_object()
-        .unwrap()
-        .values()
-        .flat_map(|item| item.as_object().unwrap().values());
-    let ids: Vec<&str> = operations
-        .map(|operation| operation["operationId"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        ids.iter().collect::<BTreeSet<_>>().len(),
-        ids.len(),
-        "each has a name of its own: {ids:?}"
-    );
+    assert!(ids.len() > 30, "{ids:?}");
 }
 
-/// Where a value differs from its schema; the words of JSON Schema that are used here.
+/// The first mismatch between a value and its schema. Supports the keywords that the document uses.
 fn schema_mismatch(api: &Value, schema: &Value, value: &Value, at: &str) -> Option<String> {
     if let Some(name) = schema["$ref"].as_str() {
         return schema_mismatch(
@@ -139,7 +103,7 @@ fn schema_mismatch(api: &Value, schema: &Value, value: &Value, at: &str) -> Opti
     items.next().or_else(|| fields.next())
 }
 
-/// Whether an answer is of the shape that is described for it.
+/// Asserts that a reply matches its described schema.
 fn assert_matches_schema(api: &Value, path: &str, method: &str, reply: &TestReply) {
     let responses = &api["paths"][path][method]["responses"];
     let described = &responses[reply.status.to_string()]["content"];
@@ -234,7 +198,7 @@ async fn dialect_responses_match_their_schemas() {
         &api,
         "/doc/{doc}/",
         "delete",
-        &server.ask("DELETE /doc/ACME_2022/ HTTP/1.1\r\n").await,
+        &server.request("DELETE /doc/ACME_2022/ HTTP/1.1\r\n").await,
     );
     assert_eq!(
         api["components"]["schemas"]["Answer"]["properties"]["text"]["type"],

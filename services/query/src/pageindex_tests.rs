@@ -1,4 +1,4 @@
-//! The dialect over the store of the other tests, as its published SDK calls it.
+//! The PageIndex-compatible API over the sample store, as the published SDK calls it.
 
 use std::sync::{Arc, Mutex};
 
@@ -44,7 +44,7 @@ async fn documents_and_folders_are_listed() {
     assert_eq!(
         open["documents"][0]["createdAt"],
         Value::Null,
-        "no tree, no time"
+        "a document without a tree has no publication time"
     );
     let skipped = server
         .get("/docs?limit=2&offset=1&unheard_of=1")
@@ -132,7 +132,7 @@ async fn a_tree_and_its_pages_are_read() {
             .as_str()
             .unwrap()
             .contains("anvils"),
-        "text stands in one node only"
+        "text occurs in one node only"
     );
     let bare = server
         .get(&format!(
@@ -298,14 +298,14 @@ async fn api_key_header_is_accepted() {
     assert_eq!(server.get("/docs/").await.status, 401);
     assert_eq!(
         server
-            .ask("GET /docs/ HTTP/1.1\r\napi_key: wrong\r\n")
+            .request("GET /docs/ HTTP/1.1\r\napi_key: wrong\r\n")
             .await
             .status,
         401
     );
     assert_eq!(
         server
-            .ask("GET /docs/ HTTP/1.1\r\napi_key: secret\r\n")
+            .request("GET /docs/ HTTP/1.1\r\napi_key: secret\r\n")
             .await
             .json()["total"],
         5
@@ -358,7 +358,7 @@ async fn chat_writes_citations_into_the_text() {
         (&last["citations"], &last["usage"], &last["id"]),
         (&whole["citations"], &whole["usage"], &whole["id"])
     );
-    // Citations of an unverified claim are left out.
+    // Citations of unverified claims have `bears_out: false`.
     let doubted = json!({ "messages": [{"role": "user", "content": "What were profits?"}], "enable_citations": true });
     let doubted = server
         .post("/chat/completions/", &doubted.to_string())
@@ -401,11 +401,11 @@ async fn chat_writes_citations_into_the_text() {
             .await
             .status,
         422,
-        "no document is not all"
+        "an empty list does not mean all documents"
     );
 }
 
-/// Breaks off, and says so itself.
+/// Sends its own error event, then fails.
 struct BrokenAnswerer;
 
 #[async_trait]
@@ -476,7 +476,7 @@ async fn broken_streams_report_one_error_and_end() {
     );
 }
 
-/// Notes what came, and lists it.
+/// Records uploads and publishes them.
 struct RecordingUploads {
     blobs: Arc<dyn Blobs>,
     received: Mutex<Vec<Upload>>,
@@ -519,7 +519,7 @@ async fn documents_are_uploaded_and_removed() {
     };
     let reading = start().await;
     assert_eq!(
-        reading.ask(&submit("api_key: any\r\n")).await.code(),
+        reading.request(&submit("api_key: any\r\n")).await.code(),
         "intake.not_here"
     );
     let blobs = stemma_sample_store::store().await;
@@ -535,8 +535,8 @@ async fn documents_are_uploaded_and_removed() {
         },
     )
     .await;
-    assert_eq!(server.ask(&submit("")).await.code(), "key.unsaid");
-    let receipt = server.ask(&submit("api_key: any\r\n")).await;
+    assert_eq!(server.request(&submit("")).await.code(), "key.unsaid");
+    let receipt = server.request(&submit("api_key: any\r\n")).await;
     assert_eq!(
         (
             receipt.status,
@@ -557,13 +557,13 @@ async fn documents_are_uploaded_and_removed() {
     );
     assert_eq!(
         server
-            .ask(&format!("DELETE /doc/{id}/ HTTP/1.1\r\n"))
+            .request(&format!("DELETE /doc/{id}/ HTTP/1.1\r\n"))
             .await
             .code(),
         "key.unsaid"
     );
     let gone = server
-        .ask(&format!("DELETE /doc/{id}/ HTTP/1.1\r\napi_key: any\r\n"))
+        .request(&format!("DELETE /doc/{id}/ HTTP/1.1\r\napi_key: any\r\n"))
         .await;
     assert_eq!((gone.status, &gone.json()["deleted"]), (200, &json!(true)));
     assert_eq!(
@@ -571,5 +571,5 @@ async fn documents_are_uploaded_and_removed() {
         404
     );
     let bare = "POST /doc/ HTTP/1.1\r\napi_key: any\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
-    assert_eq!(server.ask(bare).await.code(), "body.type");
+    assert_eq!(server.request(bare).await.code(), "body.type");
 }

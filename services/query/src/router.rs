@@ -4,54 +4,39 @@ use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
 use axum::routing::get;
-use axum::{Router, middleware};
+use axum::{Json, Router, middleware};
+use stemma_gateway::AppState;
 use stemma_gateway::access_control::{self, AccessControl};
-use stemma_gateway::extract::{self, HandlerResult};
 use stemma_gateway::problem::Problem;
-use stemma_gateway::{AppState, Route};
 use stemma_mcp::McpService;
+use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 
-/// All routes but `/mcp`.
-pub(crate) fn routes() -> Vec<Route> {
-    [
-        vec![("/openapi.json", get(openapi_document))],
-        stemma_http::routes(),
-        stemma_compat::routes(),
-    ]
-    .concat()
-}
-
-/// The routes of all surfaces as one OpenAPI 3.1 document.
-fn openapi() -> OpenApi {
-    let mut api = stemma_http::describe();
-    api.merge(stemma_compat::describe());
+/// All routes but `/mcp` and `/openapi.json`, and their description as one OpenAPI 3.1 document.
+fn routes(max_upload_bytes: usize) -> (Router<AppState>, OpenApi) {
+    let routes = stemma_http::router().merge(stemma_compat::router(max_upload_bytes));
+    let (router, mut api) = routes.split_for_parts();
     stemma_http::add_common_parts(&mut api);
-    api
-}
-
-async fn openapi_document() -> HandlerResult {
-    extract::json(openapi()).await
+    (router, api)
 }
 
 /// All routes behind access control.
 pub(crate) fn router(state: AppState, control: Arc<AccessControl>, mcp: McpService) -> Router {
-    let max_body_bytes = control.max_body_bytes;
-    let routes = routes()
-        .into_iter()
-        .fold(Router::new(), |router, (path, method)| {
-            router.route(path, method)
-        });
+    let uploads = state.deps.uploads.as_ref();
+    let max_upload_bytes = uploads.map_or(0, |uploads| uploads.max_bytes());
+    let (routes, api) = routes(usize::try_from(max_upload_bytes).unwrap_or(usize::MAX));
     routes
+        .route("/openapi.json", get(|| async { Json(api) }))
         .route_service("/mcp", mcp)
         .fallback(|| async {
-            Problem::new(404, "route.unknown", "there is no such route")
+            Problem::new(404, "route.unknown", "this path does not exist")
                 .with_next("GET /openapi.json")
         })
         .method_not_allowed_fallback(|| async {
-            Problem::new(405, "route.method", "this route does not take that method")
+            Problem::new(405, "route.method", "this path does not support the method")
         })
-        .layer(DefaultBodyLimit::max(max_body_bytes))
+        .layer(DefaultBodyLimit::max(control.max_body_bytes))
+        .layer(CatchPanicLayer::custom(access_control::panic_response))
         .layer(middleware::from_fn_with_state(
             control,
             access_control::enforce,

@@ -1,4 +1,4 @@
-//! A server on a free port of this machine, over the store of the other tests.
+//! The server on a local port over the sample store.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct TestServer {
     _cache: tempfile::TempDir,
 }
 
-/// Status, headers and body of an answer.
+/// Status, headers and body of a response.
 pub(super) struct TestReply {
     pub(super) status: u16,
     pub(super) head: String,
@@ -63,12 +63,12 @@ async fn try_start(settings: ServerSettings) -> Result<TestServer, ServeError> {
     try_start_with(settings, store::store().await, ServerDeps::default()).await
 }
 
-/// A server that answers questions in words with this model.
+/// A server that answers questions with this model.
 pub(super) async fn start_answering(model: stemma_answers::tree_search::AnswerModel) -> TestServer {
     start_with_model_and(model, QuerySettings::default()).await
 }
 
-/// The same, so configured.
+/// Like [`start_answering`], with a configuration.
 pub(super) async fn start_with_model_and(
     model: stemma_answers::tree_search::AnswerModel,
     query: QuerySettings,
@@ -84,30 +84,30 @@ pub(super) async fn start_with_model_and(
         model: Some(model),
         ..settings(query)
     };
-    let means = ServerDeps {
+    let deps = ServerDeps {
         answerers: Some(Arc::new(service)),
         ..ServerDeps::default()
     };
-    try_start_with(settings, store::store().await, means)
+    try_start_with(settings, store::store().await, deps)
         .await
         .unwrap()
 }
 
-/// A server that may use these.
-pub(super) async fn start_with(means: ServerDeps) -> TestServer {
-    start_over(store::store().await, means).await
+/// A server with these dependencies.
+pub(super) async fn start_with(deps: ServerDeps) -> TestServer {
+    start_over(store::store().await, deps).await
 }
 
-/// The same, so configured.
-pub(super) async fn start_configured(query: QuerySettings, means: ServerDeps) -> TestServer {
-    try_start_with(settings(query), store::store().await, means)
+/// Like [`start_with`], with a configuration.
+pub(super) async fn start_configured(query: QuerySettings, deps: ServerDeps) -> TestServer {
+    try_start_with(settings(query), store::store().await, deps)
         .await
         .unwrap()
 }
 
-/// The same over this store.
-pub(super) async fn start_over(blobs: Arc<dyn Blobs>, means: ServerDeps) -> TestServer {
-    try_start_with(settings(QuerySettings::default()), blobs, means)
+/// Like [`start_with`], over another store.
+pub(super) async fn start_over(blobs: Arc<dyn Blobs>, deps: ServerDeps) -> TestServer {
+    try_start_with(settings(QuerySettings::default()), blobs, deps)
         .await
         .unwrap()
 }
@@ -115,7 +115,7 @@ pub(super) async fn start_over(blobs: Arc<dyn Blobs>, means: ServerDeps) -> Test
 async fn try_start_with(
     mut settings: ServerSettings,
     blobs: Arc<dyn Blobs>,
-    means: ServerDeps,
+    deps: ServerDeps,
 ) -> Result<TestServer, ServeError> {
     let cache = tempfile::tempdir().unwrap();
     settings.cache = cache.path().into();
@@ -126,7 +126,7 @@ async fn try_start_with(
         env,
         Arc::clone(&blobs),
         settings,
-        means,
+        deps,
         health,
         None,
         stop.clone(),
@@ -146,7 +146,7 @@ pub(super) async fn start() -> TestServer {
     try_start(settings(QuerySettings::default())).await.unwrap()
 }
 
-/// A server that is read with this key only.
+/// A server with one configured key.
 pub(super) async fn start_with_key(key: &str) -> TestServer {
     let blake3 = blake3::hash(key.as_bytes()).to_string();
     let keys = vec![KeySettings {
@@ -164,33 +164,33 @@ pub(super) async fn start_with_key(key: &str) -> TestServer {
     server
 }
 
-/// A line of a head that says a key.
+/// The `Authorization` header line of a key.
 pub(super) fn bearer(key: &str) -> String {
     format!("Authorization: Bearer {key}\r\n")
 }
 
 impl TestServer {
     pub(super) async fn get(&self, path: &str) -> TestReply {
-        self.ask(&format!("GET {path} HTTP/1.1\r\n")).await
+        self.request(&format!("GET {path} HTTP/1.1\r\n")).await
     }
 
     pub(super) async fn post(&self, path: &str, body: &str) -> TestReply {
         self.post_with("", path, body).await
     }
 
-    /// The same with further lines of the head.
+    /// Like [`Self::post`], with additional header lines.
     pub(super) async fn post_with(&self, head: &str, path: &str, body: &str) -> TestReply {
         let length = body.len();
-        self.ask(&format!(
+        self.request(&format!(
             "POST {path} HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         ))
         .await
     }
 
-    /// Waits until the catalogue is read and the index made, which is done beside the start.
+    /// Waits until catalog and index are loaded in the background.
     pub(super) async fn ready(&self, head: &str) {
         let listing = format!("GET /v1/documents HTTP/1.1\r\n{head}");
-        while self.ask(&listing).await.status == 503
+        while self.request(&listing).await.status == 503
             || self
                 .post_with(head, "/v1/search", r#"{"query": "anvils"}"#)
                 .await
@@ -201,18 +201,18 @@ impl TestServer {
         }
     }
 
-    /// The same, for an answer in pieces: the frames of its body, without the marks of the transfer between them.
+    /// Like [`Self::post`], with an `Accept` header.
     pub(super) async fn stream(&self, path: &str, body: &str, accept: &str) -> TestReply {
         self.post_with(&format!("Accept: {accept}\r\n"), path, body)
             .await
     }
 
-    pub(super) async fn ask(&self, request: &str) -> TestReply {
-        self.ask_of("localhost", request).await
+    pub(super) async fn request(&self, request: &str) -> TestReply {
+        self.request_to("localhost", request).await
     }
 
-    /// The same under this name of the server.
-    pub(super) async fn ask_of(&self, host: &str, request: &str) -> TestReply {
+    /// Like [`Self::request`], with another `Host`.
+    pub(super) async fn request_to(&self, host: &str, request: &str) -> TestReply {
         let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
         let (line, rest) = request.split_once("\r\n").unwrap();
         let rest = if rest.contains("\r\n\r\n") {
@@ -225,8 +225,7 @@ impl TestServer {
         Self::read(&mut stream).await
     }
 
-    /// The same of any bytes, and the connection before anything is read of its answer. A server that has heard enough may close it
-    /// before all is written.
+    /// Posts bytes and returns the connection without reading the response. The server may close it before all is written.
     pub(super) async fn send(&self, path: &str, head: &str, body: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
         let length = body.len();
@@ -238,12 +237,12 @@ impl TestServer {
         stream
     }
 
-    /// The answer that comes over a connection.
+    /// Reads the response from a connection.
     pub(super) async fn read(stream: &mut TcpStream) -> TestReply {
         Self::read_rest(stream, String::new()).await
     }
 
-    /// The same, of which this was read already.
+    /// Like [`Self::read`], after `reply` was read.
     pub(super) async fn read_rest(stream: &mut TcpStream, mut reply: String) -> TestReply {
         stream.read_to_string(&mut reply).await.unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
@@ -329,7 +328,7 @@ async fn documents_are_read_by_tree_pages_sections_and_items() {
     );
     let tag = tree.header("etag").unwrap();
     let again = server
-        .ask(&format!(
+        .request(&format!(
             "GET /v1/documents/{id}/tree HTTP/1.1\r\nIf-None-Match: \"x\", {tag}\r\n"
         ))
         .await;
@@ -473,7 +472,7 @@ async fn stored_files_support_range_requests() {
         (200, 1_000, Some("application/pdf"))
     );
     let part = server
-        .ask(&format!("GET {path} HTTP/1.1\r\nRange: bytes=26-28\r\n"))
+        .request(&format!("GET {path} HTTP/1.1\r\nRange: bytes=26-28\r\n"))
         .await;
     assert_eq!(
         (
@@ -484,7 +483,7 @@ async fn stored_files_support_range_requests() {
         (206, "abc", Some("bytes 26-28/1000"))
     );
     let past = server
-        .ask(&format!("GET {path} HTTP/1.1\r\nRange: bytes=1000-\r\n"))
+        .request(&format!("GET {path} HTTP/1.1\r\nRange: bytes=1000-\r\n"))
         .await;
     assert_eq!(
         (
@@ -497,12 +496,12 @@ async fn stored_files_support_range_requests() {
     let tag = whole.header("etag").unwrap();
     assert_eq!(
         server
-            .ask(&format!("GET {path} HTTP/1.1\r\nIf-None-Match: {tag}\r\n"))
+            .request(&format!("GET {path} HTTP/1.1\r\nIf-None-Match: {tag}\r\n"))
             .await
             .status,
         304
     );
-    let head = server.ask(&format!("HEAD {path} HTTP/1.1\r\n")).await;
+    let head = server.request(&format!("HEAD {path} HTTP/1.1\r\n")).await;
     assert_eq!(
         (
             head.status,
@@ -524,21 +523,23 @@ async fn methods_media_types_and_limits_are_enforced() {
     };
     let server = start().await;
     let put = server
-        .ask("PUT /v1/documents HTTP/1.1\r\nContent-Length: 0\r\n")
+        .request("PUT /v1/documents HTTP/1.1\r\nContent-Length: 0\r\n")
         .await;
     assert_eq!(
         (put.status, put.code().as_str(), put.header("allow")),
         (405, "route.method", Some("GET,HEAD"))
     );
     let picky = server
-        .ask("GET /v1/documents HTTP/1.1\r\nAccept: text/html\r\n")
+        .request("GET /v1/documents HTTP/1.1\r\nAccept: text/html\r\n")
         .await;
     assert_eq!((picky.status, picky.code().as_str()), (406, "answer.type"));
     let form = server
-        .ask("POST /v1/search HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}")
+        .request(
+            "POST /v1/search HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}",
+        )
         .await;
     assert_eq!((form.status, form.code().as_str()), (415, "body.type"));
-    let head = server.ask("HEAD /v1/documents HTTP/1.1\r\n").await;
+    let head = server.request("HEAD /v1/documents HTTP/1.1\r\n").await;
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     let server = try_start(settings(QuerySettings {
         keys: vec![slow],
@@ -548,7 +549,7 @@ async fn methods_media_types_and_limits_are_enforced() {
     .unwrap();
     let with_key = "GET /v1/documents HTTP/1.1\r\nAuthorization: Bearer slow\r\n";
     let elapsed = loop {
-        let reply = server.ask(with_key).await;
+        let reply = server.request(with_key).await;
         if reply.status != 200 && reply.status != 503 {
             break reply;
         }
@@ -579,7 +580,7 @@ async fn openapi_document_is_served() {
     {
         assert!(
             api["components"]["schemas"][reference].is_object(),
-            "{reference} is not described"
+            "{reference} has no schema"
         );
     }
 }
@@ -635,7 +636,7 @@ async fn a_search_finds_sections() {
     );
 }
 
-/// Invalid requests get a 4xx status and a code, never a 5xx.
+/// Client errors are 4xx responses with a code.
 #[tokio::test]
 async fn bad_requests_are_refused_with_a_code() {
     let server = start().await;
@@ -749,9 +750,9 @@ async fn bad_requests_are_refused_with_a_code() {
     );
 }
 
-/// A document without a tree is no error: its state is the answer.
+/// A document without a tree is no error: the response is its state.
 #[tokio::test]
-async fn a_document_without_a_tree_says_its_state() {
+async fn documents_without_a_tree_report_their_state() {
     let server = start().await;
     let all = server.get("/v1/documents").await.json();
     let open = all["items"]
@@ -836,7 +837,7 @@ async fn remote_clients_need_a_key() {
         (401, "key.unknown", Some("Bearer"))
     );
     let with_key = "GET /v1/documents HTTP/1.1\r\nAuthorization: Bearer open sesame\r\n";
-    let reply = server.ask(with_key).await;
+    let reply = server.request(with_key).await;
     assert_eq!(
         (reply.status, reply.code().as_str()),
         (403, "collection.unknown")
@@ -872,7 +873,7 @@ async fn model_strategies_report_a_missing_model() {
     assert_eq!(
         ask(r#""budget_tokens": 3"#).await.status,
         422,
-        "a budget without a strategy that spends it"
+        "a budget without a strategy that uses it"
     );
 }
 
@@ -957,17 +958,17 @@ async fn comparisons_are_paged_by_pairs() {
 async fn foreign_hosts_are_refused_without_keys() {
     let server = start().await;
     let listing = "GET /v1/documents HTTP/1.1\r\n";
-    let evil = server.ask_of("evil.example", listing).await;
+    let evil = server.request_to("evil.example", listing).await;
     assert_eq!(
         (evil.status, evil.json()["code"].as_str()),
         (403, Some("request.host"))
     );
     let page = server
-        .ask(&format!("{listing}Origin: https://evil.example\r\n"))
+        .request(&format!("{listing}Origin: https://evil.example\r\n"))
         .await;
     assert_eq!(
         (page.status, page.json()["code"].as_str()),
         (403, Some("request.origin"))
     );
-    assert_eq!(server.ask(listing).await.status, 200);
+    assert_eq!(server.request(listing).await.status, 200);
 }

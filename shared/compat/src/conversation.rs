@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::header;
-use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{Stream, StreamExt};
@@ -150,7 +149,7 @@ fn split_turns(messages: &[InputMessage]) -> Result<(String, Vec<ConversationTur
         Problem::parameter(
             422,
             "/messages",
-            "the last message is to be a user's, with text",
+            "the last message must be a user's, with text",
         )
     })?;
     let skip = earlier.len().saturating_sub(MAX_EARLIER);
@@ -167,11 +166,11 @@ pub(crate) fn finish_reason(answer: &Answer) -> &'static str {
 }
 
 // Absolute under the name by which the client called the server; a path if that is unknown.
-pub(crate) fn address(parts: &Parts, url: &str) -> String {
-    let scheme = header_text(parts, "x-forwarded-proto")
+pub(crate) fn address(headers: &HeaderMap, url: &str) -> String {
+    let scheme = header_text(headers, "x-forwarded-proto")
         .filter(|scheme| matches!(*scheme, "http" | "https"))
         .unwrap_or("http");
-    match header_text(parts, header::HOST.as_str()).filter(|host: &&str| {
+    match header_text(headers, header::HOST.as_str()).filter(|host: &&str| {
         !host.is_empty()
             && host
                 .bytes()
@@ -182,8 +181,8 @@ pub(crate) fn address(parts: &Parts, url: &str) -> String {
     }
 }
 
-fn header_text<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
-    parts.headers.get(name)?.to_str().ok()
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// Token usage in OpenAI's format.

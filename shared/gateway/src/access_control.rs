@@ -1,15 +1,14 @@
 //! Middleware of every request: host check, authentication, admission, deadline, content negotiation, problem details and
 //! metrics.
 
-use std::panic::AssertUnwindSafe;
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use futures::FutureExt;
 use stemma_engine::Env;
 
 use crate::accept::Accept;
@@ -41,17 +40,12 @@ impl AccessControl {
         host_guard: &HostGuard,
         settings: &QuerySettings,
     ) -> Arc<Self> {
-        let places = |places, seconds: u64| {
-            ConcurrencyLimit::new(places, Duration::from_secs(seconds.max(1)))
-        };
-        let short = places(settings.concurrency, settings.timeout_seconds);
-        let long = places(settings.answers, settings.answer_timeout_seconds);
         let host_guard = (open && keys.is_empty()).then(|| host_guard.clone());
         Arc::new(Self {
             env,
             keys,
-            short_limit: short,
-            long_limit: long,
+            short_limit: concurrency_limit(settings.concurrency, settings.timeout_seconds),
+            long_limit: concurrency_limit(settings.answers, settings.answer_timeout_seconds),
             allow_local_writes: open,
             host_guard,
             max_body_bytes: settings.max_body_bytes,
@@ -64,39 +58,27 @@ impl AccessControl {
         }
         let rights = self
             .keys
-            .authorize(
-                request_key(&request),
-                self.allow_local_writes,
-                self.env.now_ms(),
-            )
+            .authorize(request_key(request.headers()), self.allow_local_writes)
             .map_err(auth_problem)?;
+        let scope = rights.collections.clone();
         let permit = RequestPermit::admit(rights, &self.short_limit, &self.long_limit).await?;
+        request.extensions_mut().insert(scope);
         request.extensions_mut().insert(permit.clone());
-        let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-        let answered = permit.with_timeout(answer).await;
+        let answered = permit.with_timeout(next.run(request)).await;
         // A streamed body holds its own permit, so a slow reader does not occupy one here.
         permit.release();
-        match answered {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(_)) => Err(Problem::new(
-                500,
-                "server.panic",
-                "the server made a mistake; its log says where",
-            )),
-            Err(limit) => {
-                let detail = format!("the answer takes longer than {} s", limit.as_secs());
-                let next = "ask for less: fewer documents, pages or hits; what a model was paid for is not paid again";
-                Err(Problem::new(503, "request.timeout", detail).with_next(next))
-            }
-        }
+        answered.map_err(|limit| {
+            let detail = format!("the request took longer than {} s", limit.as_secs());
+            let next =
+                "request less: fewer documents, pages or hits; retries reuse paid model replies";
+            Problem::new(503, "request.timeout", detail).with_next(next)
+        })
     }
 
+    // Not tower-http's request id: its layer copies any header value a client sends into the log.
     // 32 hexadecimal digits: the trace id of `traceparent` if it is valid, else random.
     fn trace_id(&self, request: &Request) -> String {
-        let sent = request
-            .headers()
-            .get("traceparent")
-            .and_then(|value| value.to_str().ok());
+        let sent = header_text(request.headers(), "traceparent");
         let trace = sent.and_then(|value| value.split('-').nth(1));
         trace
             .filter(|trace: &&str| {
@@ -109,37 +91,44 @@ impl AccessControl {
     }
 }
 
+fn concurrency_limit(permits: usize, timeout_seconds: u64) -> ConcurrencyLimit {
+    ConcurrencyLimit::new(permits, Duration::from_secs(timeout_seconds.max(1)))
+}
+
 // `Authorization: Bearer`, or PageIndex's `api_key` header.
-fn request_key(request: &Request) -> Option<&str> {
-    let text = |name: &str| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    let bearer =
-        text(header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
-    bearer.or_else(|| text("api_key")).map(str::trim)
+fn request_key(headers: &HeaderMap) -> Option<&str> {
+    let bearer = header_text(headers, "authorization");
+    let key = bearer.and_then(|value| value.strip_prefix("Bearer "));
+    key.or_else(|| header_text(headers, "api_key"))
+        .map(str::trim)
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The response of a handler that panicked, for [`tower_http::catch_panic`].
+pub fn panic_response(_: Box<dyn Any + Send>) -> Response {
+    Problem::new(
+        500,
+        "server.panic",
+        "internal error; the server's log has the details",
+    )
+    .into_response()
 }
 
 fn auth_problem(error: AuthError) -> Problem {
     match error {
-        AuthError::Unknown => Problem::new(
-            401,
-            "key.unknown",
-            "a key is needed, and this is none of them",
-        )
-        .with_next("send `Authorization: Bearer KEY`"),
-        AuthError::MissingScope => Problem::new(
-            403,
-            "key.scope",
-            "this key may not read: it lacks the scope `read`",
-        )
-        .with_next("give it the scope `read` in query.keys"),
+        AuthError::Unknown => Problem::new(401, "key.unknown", "the API key is missing or unknown")
+            .with_next("send `Authorization: Bearer KEY`"),
+        AuthError::MissingScope => {
+            Problem::new(403, "key.scope", "this key lacks the scope `read`")
+                .with_next("add the scope `read` in query.keys")
+        }
         AuthError::RateLimited(seconds) => {
-            let detail = "this key has made all the requests it may make in a minute";
+            let detail = "this key has reached its requests per minute";
             Problem::new(429, "key.spent", detail)
-                .with_next(format!("ask again in {seconds} s"))
+                .with_next(format!("retry in {seconds} s"))
                 .with_retry_after(seconds)
         }
     }
@@ -172,7 +161,7 @@ pub async fn enforce(
         response = Problem::new(
             406,
             "answer.type",
-            "the answer is of no type that is accepted",
+            "the response type is not in the `Accept` header",
         )
         .into_response();
     }
@@ -182,10 +171,10 @@ pub async fn enforce(
                 trace_id,
                 code = problem.code(),
                 cause = problem.cause(),
-                "a request was not answered"
+                "request failed"
             );
         }
-        let beside = response.headers().get(header::ALLOW).cloned();
+        let allow = response.headers().get(header::ALLOW).cloned();
         let problem = problem.with_trace_id(trace_id);
         let openai_problem = openai.then(|| problem.as_openai());
         response = problem.into_response();
@@ -199,7 +188,7 @@ pub async fn enforce(
         }
         response
             .headers_mut()
-            .extend(beside.map(|methods| (header::ALLOW, methods)));
+            .extend(allow.map(|methods| (header::ALLOW, methods)));
     }
     let class = ["1xx", "2xx", "3xx", "4xx", "5xx"]
         [usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1];

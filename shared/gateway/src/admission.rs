@@ -3,18 +3,21 @@
 //! Every request starts under the short limits (`query.concurrency`, `query.timeout_seconds`). Handlers call
 //! [`RequestPermit::upgrade_to_long`] for long work and [`RequestPermit::upgrade_for_model`] before any model call. Both
 //! switch to `query.answers` and `query.answer_timeout_seconds`, so that questions never block reads.
+//!
+//! tower's `Timeout`, `ConcurrencyLimit` and `LoadShed` cannot express this: their limits are fixed before a handler runs, and
+//! their permits end with the response.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use futures::future::{self, Either};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::auth::Rights;
-use crate::extract::HandlerError;
 use crate::problem::Problem;
+use crate::rights::Rights;
 
 // A burst queues briefly instead of failing: 16 waiting requests per permit, for five seconds each.
 const QUEUED_PER_PERMIT: usize = 16;
@@ -47,28 +50,28 @@ impl ConcurrencyLimit {
 
     // `None`: the queue is full, or no permit was released within `QUEUE_TIMEOUT`.
     async fn acquire(&self) -> Option<ConcurrencyPermit> {
-        let permit_of = |permit| {
-            Some(ConcurrencyPermit {
-                _permit: Arc::new(permit),
-            })
+        let permits = Arc::clone(&self.permits);
+        let permit = match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                let _queued = self.queue.try_acquire().ok()?;
+                let waiting = tokio::time::timeout(QUEUE_TIMEOUT, permits.acquire_owned());
+                waiting.await.ok()?.ok()?
+            }
         };
-        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
-            return permit_of(permit);
-        }
-        let _queued = self.queue.try_acquire().ok()?;
-        let free =
-            tokio::time::timeout(QUEUE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await;
-        permit_of(free.ok()?.ok()?)
+        Some(ConcurrencyPermit {
+            _permit: Arc::new(permit),
+        })
     }
 }
 
 /// Why a request is not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
-    #[error("this key may not have a model asked, which costs money: it lacks the scope `ask`")]
+    #[error("this key may not call a model: it lacks the scope `ask`")]
     MissingScope,
     /// All permits are in use, and the queue is full or too slow.
-    #[error("too many requests are being answered")]
+    #[error("too many requests are in progress")]
     Busy,
 }
 
@@ -120,8 +123,13 @@ impl RequestPermit {
     ///
     /// Hold the returned permit until generation ends, even after a disconnect, so that `query.answers` bounds paid calls.
     pub async fn upgrade_for_model(&self) -> Result<ConcurrencyPermit, AdmissionError> {
+        self.check_may_ask()?;
+        self.upgrade_to_long().await
+    }
+
+    fn check_may_ask(&self) -> Result<(), AdmissionError> {
         if self.may_ask() {
-            self.upgrade_to_long().await
+            Ok(())
         } else {
             Err(AdmissionError::MissingScope)
         }
@@ -183,9 +191,9 @@ impl AdmissionError {
     pub fn next(self) -> &'static str {
         match self {
             AdmissionError::MissingScope => {
-                "give it the scope `ask` in query.keys, or search without a strategy that asks a model"
+                "add the scope `ask` in query.keys, or search with a strategy that calls no model"
             }
-            AdmissionError::Busy => "ask again",
+            AdmissionError::Busy => "retry later",
         }
     }
 }
@@ -201,16 +209,31 @@ impl From<AdmissionError> for Problem {
     }
 }
 
-impl From<AdmissionError> for HandlerError {
-    fn from(error: AdmissionError) -> Self {
-        HandlerError::Problem(error.into())
+impl<S: Sync> FromRequestParts<S> for RequestPermit {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(Self::from_parts(parts)?.clone())
+    }
+}
+
+/// Extracts the permit of a request that may call a model, so that others are refused before their body is read.
+pub struct ModelRequest(pub RequestPermit);
+
+impl<S: Sync> FromRequestParts<S> for ModelRequest {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let permit = RequestPermit::from_parts(parts)?;
+        permit.check_may_ask()?;
+        Ok(Self(permit.clone()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::CollectionScope;
+    use crate::rights::CollectionScope;
 
     fn concurrency_limit(places: usize) -> ConcurrencyLimit {
         ConcurrencyLimit::new(places, Duration::from_secs(30))

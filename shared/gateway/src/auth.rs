@@ -1,13 +1,16 @@
 //! API keys: stored as digests, each with collections, scopes and a rate limit.
 
-use std::sync::{Mutex, PoisonError};
+use std::num::NonZeroU32;
+use std::time::Duration;
 
-use axum::http::request::Parts;
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
 use serde::{Deserialize, Serialize};
-use stemma_document::Collection;
-use stemma_engine::env::Millis;
+use stemma_engine::Env;
 
-use crate::admission::RequestPermit;
+use crate::rights::{CollectionScope, Rights};
 
 /// One entry of `query.keys`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,34 +65,31 @@ fn read() -> Vec<KeyScope> {
 }
 
 /// The configured keys. Without keys, every client that can connect may read and ask.
-pub struct ApiKeys(Vec<ApiKey>);
+pub struct ApiKeys {
+    keys: Vec<ApiKey>,
+    clock: EnvClock,
+}
 
 struct ApiKey {
     digest: blake3::Hash,
     settings: KeySettings,
-    rate_limit: Mutex<KeyRateLimit>,
+    // `None`: unlimited.
+    rate_limiter: Option<KeyRateLimiter>,
 }
 
-// Token bucket: refills evenly, holds at most one minute's requests.
-struct KeyRateLimit {
-    // Thousandths of requests, so that slow rates refill without rounding to zero.
-    remaining_milli: u64,
-    refilled_at: Millis,
-}
+// A burst of one minute's requests, refilled evenly.
+type KeyRateLimiter = RateLimiter<NotKeyed, InMemoryState, EnvClock, NoOpMiddleware<Duration>>;
 
-/// The permissions of an authorized request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rights {
-    pub collections: CollectionScope,
-    pub ask: bool,
-    pub write: bool,
-}
+// Rate limits follow the clock of [`Env`], so that simulations can advance it.
+#[derive(Clone)]
+struct EnvClock(Env);
 
-/// The collections a request may read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CollectionScope {
-    All,
-    Only(Vec<String>),
+impl Clock for EnvClock {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.now_ms())
+    }
 }
 
 /// Why a key is not authorized.
@@ -104,44 +104,23 @@ pub enum AuthError {
 }
 
 impl ApiKeys {
-    pub fn from_settings(settings: &[KeySettings]) -> Result<Self, InvalidKey> {
-        settings
+    pub fn from_settings(settings: &[KeySettings], env: Env) -> Result<Self, InvalidKey> {
+        let clock = EnvClock(env);
+        let keys = settings
             .iter()
-            .map(
-                |settings: &KeySettings| match blake3::Hash::from_hex(&settings.blake3) {
-                    Ok(digest) => {
-                        let rate_limit = KeyRateLimit {
-                            remaining_milli: 1_000 * u64::from(settings.requests_per_minute),
-                            refilled_at: 0,
-                        };
-                        Ok(ApiKey {
-                            digest,
-                            settings: settings.clone(),
-                            rate_limit: Mutex::new(rate_limit),
-                        })
-                    }
-                    Err(_) => Err(InvalidKey {
-                        name: settings.name.clone(),
-                    }),
-                },
-            )
-            .collect::<Result<_, _>>()
-            .map(Self)
+            .map(|settings| ApiKey::new(settings, &clock))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { keys, clock })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.keys.is_empty()
     }
 
-    /// The rights of `key` at `now_ms`; counts one request against its rate limit.
+    /// The rights of `key`; counts one request against its rate limit.
     ///
     /// Without configured keys, every client may read and ask, and may write if `open`.
-    pub fn authorize(
-        &self,
-        key: Option<&str>,
-        open: bool,
-        now_ms: Millis,
-    ) -> Result<Rights, AuthError> {
+    pub fn authorize(&self, key: Option<&str>, open: bool) -> Result<Rights, AuthError> {
         if self.is_empty() {
             return Ok(Rights {
                 collections: CollectionScope::All,
@@ -152,90 +131,66 @@ impl ApiKeys {
         let digest = blake3::hash(key.ok_or(AuthError::Unknown)?.as_bytes());
         // `blake3::Hash` compares in constant time. All keys are compared, so timing does not tell the position of a match.
         let matching = self
-            .0
+            .keys
             .iter()
             .filter(|candidate| candidate.digest == digest)
             .collect::<Vec<_>>();
         let key = matching.first().ok_or(AuthError::Unknown)?;
-        let may = |scope| key.settings.scopes.contains(&scope);
-        if !may(KeyScope::Read) {
+        if !key.has_scope(KeyScope::Read) {
             return Err(AuthError::MissingScope);
         }
-        key.take_request(now_ms)?;
+        if let Some(limiter) = &key.rate_limiter {
+            limiter.check().map_err(|denied| {
+                let wait = denied.wait_time_from(self.clock.now());
+                AuthError::RateLimited(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+            })?;
+        }
         let collections = &key.settings.collections;
-        let reach = if collections.is_empty() {
-            CollectionScope::All
-        } else {
-            CollectionScope::Only(collections.clone())
-        };
         Ok(Rights {
-            collections: reach,
-            ask: may(KeyScope::Ask),
-            write: may(KeyScope::Write),
+            collections: if collections.is_empty() {
+                CollectionScope::All
+            } else {
+                CollectionScope::Only(collections.clone())
+            },
+            ask: key.has_scope(KeyScope::Ask),
+            write: key.has_scope(KeyScope::Write),
         })
     }
 
     /// Whether keys are configured and none has the scope `ask`.
     pub fn is_asking_disabled(&self) -> bool {
-        !self.is_empty()
-            && !self
-                .0
-                .iter()
-                .any(|key| key.settings.scopes.contains(&KeyScope::Ask))
+        !self.is_empty() && !self.keys.iter().any(|key| key.has_scope(KeyScope::Ask))
     }
 }
 
 impl ApiKey {
-    fn take_request(&self, now_ms: Millis) -> Result<(), AuthError> {
-        let per_minute = u64::from(self.settings.requests_per_minute);
-        if per_minute == 0 {
-            return Ok(());
-        }
-        let mut rate_limit = self
-            .rate_limit
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let grown = now_ms.saturating_sub(rate_limit.refilled_at).min(60_000) * per_minute / 60;
-        // Keep the refill time when the growth rounds to zero, so that frequent requests cannot stop the refill.
-        if grown > 0 {
-            rate_limit.remaining_milli =
-                (rate_limit.remaining_milli + grown).min(1_000 * per_minute);
-            rate_limit.refilled_at = now_ms;
-        }
-        match rate_limit.remaining_milli.checked_sub(1_000) {
-            Some(remaining) => {
-                rate_limit.remaining_milli = remaining;
-                Ok(())
-            }
-            None => Err(AuthError::RateLimited(
-                ((1_000 - rate_limit.remaining_milli) * 60)
-                    .div_ceil(1_000 * per_minute)
-                    .max(1),
-            )),
-        }
-    }
-}
-
-impl CollectionScope {
-    /// The collections of an admitted request; none if it passed no access control.
-    pub fn from_parts(parts: &Parts) -> &Self {
-        static NOTHING: CollectionScope = CollectionScope::Only(Vec::new());
-        RequestPermit::from_parts(parts).map_or(&NOTHING, |permit| &permit.rights().collections)
+    fn new(settings: &KeySettings, clock: &EnvClock) -> Result<Self, InvalidKey> {
+        let digest = blake3::Hash::from_hex(&settings.blake3).map_err(|_| InvalidKey {
+            name: settings.name.clone(),
+        })?;
+        let rate_limiter = NonZeroU32::new(settings.requests_per_minute)
+            .map(|limit| RateLimiter::direct_with_clock(Quota::per_minute(limit), clock.clone()));
+        Ok(Self {
+            digest,
+            settings: settings.clone(),
+            rate_limiter,
+        })
     }
 
-    pub fn allows(&self, collection: &Collection) -> bool {
-        match self {
-            CollectionScope::All => true,
-            CollectionScope::Only(collections) => {
-                collections.iter().any(|name| name == collection.as_str())
-            }
-        }
+    fn has_scope(&self, scope: KeyScope) -> bool {
+        self.settings.scopes.contains(&scope)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use stemma_document::Collection;
+
     use super::*;
+
+    fn api_keys(settings: &[KeySettings]) -> ApiKeys {
+        ApiKeys::from_settings(settings, Env::system()).unwrap()
+    }
 
     fn key(key: &str, collections: &[&str]) -> KeySettings {
         let collections = collections.iter().map(ToString::to_string).collect();
@@ -250,11 +205,11 @@ mod tests {
 
     #[test]
     fn keys_open_only_their_collections() {
-        let keys = ApiKeys::from_settings(&[key("k-all", &[]), key("k-one", &["one"])]).unwrap();
+        let keys = api_keys(&[key("k-all", &[]), key("k-one", &["one"])]);
         let one: Collection = "one".parse().unwrap();
         let two: Collection = "two".parse().unwrap();
         let reaches = |key| {
-            keys.authorize(key, true, 0).map(|rights| {
+            keys.authorize(key, true).map(|rights| {
                 (
                     rights.collections.allows(&one),
                     rights.collections.allows(&two),
@@ -285,9 +240,9 @@ mod tests {
             with("writes", &[KeyScope::Read, KeyScope::Write]),
             with("only-asks", &[KeyScope::Ask]),
         ];
-        let keys = ApiKeys::from_settings(&all).unwrap();
+        let keys = api_keys(&all);
         let may = |name| {
-            keys.authorize(Some(name), true, 0)
+            keys.authorize(Some(name), true)
                 .map(|rights| (rights.ask, rights.write))
         };
         assert_eq!(
@@ -295,15 +250,10 @@ mod tests {
             [Ok((false, false)), Ok((true, false)), Ok((false, true))]
         );
         assert_eq!(may("only-asks"), Err(AuthError::MissingScope));
-        assert!(
-            !keys.is_asking_disabled()
-                && ApiKeys::from_settings(&all[..1])
-                    .unwrap()
-                    .is_asking_disabled()
-        );
-        let none = ApiKeys::from_settings(&[]).unwrap();
+        assert!(!keys.is_asking_disabled() && api_keys(&all[..1]).is_asking_disabled());
+        let none = api_keys(&[]);
         let open = |open| {
-            none.authorize(None, open, 0)
+            none.authorize(None, open)
                 .map(|rights| (rights.ask, rights.write))
         };
         assert_eq!(
@@ -312,8 +262,8 @@ mod tests {
         );
     }
 
-    #[test]
-    fn keys_enforce_scopes_and_rate_limits() {
+    #[tokio::test(start_paused = true)]
+    async fn keys_enforce_scopes_and_rate_limits() {
         let idle = KeySettings {
             scopes: Vec::new(),
             ..key("idle", &[])
@@ -322,29 +272,23 @@ mod tests {
             requests_per_minute: 6,
             ..key("slow", &[])
         };
-        let keys = ApiKeys::from_settings(&[idle, slow]).unwrap();
+        let env = Env::simulated(1);
+        let keys = ApiKeys::from_settings(&[idle, slow], env.clone()).unwrap();
         assert_eq!(
-            keys.authorize(Some("idle"), true, 0),
+            keys.authorize(Some("idle"), true),
             Err(AuthError::MissingScope)
         );
-        let at = |now_ms| {
-            keys.authorize(Some("slow"), true, now_ms)
-                .map(|rights| rights.collections)
-        };
-        assert!((0..6).all(|_| at(1_000_000).is_ok()));
-        assert_eq!(
-            (at(1_000_000), at(1_002_500)),
-            (
-                Err(AuthError::RateLimited(10)),
-                Err(AuthError::RateLimited(8))
-            )
-        );
-        assert_eq!(
-            (at(1_010_000), at(1_010_000)),
-            (Ok(CollectionScope::All), Err(AuthError::RateLimited(10)))
-        );
-        assert!((0..6).all(|_| at(9_000_000).is_ok()));
-        assert_eq!(at(9_000_000), Err(AuthError::RateLimited(10)));
+        let request = || keys.authorize(Some("slow"), true).map(drop);
+        assert!((0..6).all(|_| request().is_ok()));
+        assert_eq!(request(), Err(AuthError::RateLimited(10)));
+        env.sleep(Duration::from_millis(2_500)).await;
+        assert_eq!(request(), Err(AuthError::RateLimited(8)));
+        env.sleep(Duration::from_millis(7_500)).await;
+        assert_eq!(request(), Ok(()));
+        assert_eq!(request(), Err(AuthError::RateLimited(10)));
+        env.sleep(Duration::from_secs(7_990)).await;
+        assert!((0..6).all(|_| request().is_ok()));
+        assert_eq!(request(), Err(AuthError::RateLimited(10)));
     }
 
     #[test]
@@ -355,7 +299,7 @@ mod tests {
             ..KeySettings::default()
         };
         assert!(
-            matches!(ApiKeys::from_settings(&[wrong]), Err(InvalidKey { name }) if name == "typo")
+            matches!(ApiKeys::from_settings(&[wrong], Env::system()), Err(InvalidKey { name }) if name == "typo")
         );
     }
 }

@@ -1,106 +1,136 @@
-//! Extractors and responses shared by the routes: the requested collection and document, and JSON responses.
+//! Extractors and responses shared by the routes: axum's own, with problems as rejections.
 
-use std::sync::Arc;
+use std::error::Error;
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use percent_encoding::percent_decode_str;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use stemma_archive::archive::spawn_cpu;
 use stemma_archive::{ApiError, Archive, DocumentInfo};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::DocId;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::CollectionScope;
-use crate::parameters::Parameters;
 use crate::problem::Problem;
-use crate::state::AppState;
 
+/// The most documents, hits or values that one reply lists.
 pub const MAX_LIMIT: usize = 500;
 const DEFAULT_LIMIT: usize = 50;
 
-/// A request with its opened collection and the parameters not read yet.
-pub struct ArchiveRequest {
-    pub archive: Arc<Archive>,
-    pub parameters: Parameters,
-    segments: Vec<(String, String)>,
-}
+/// Query parameters. If `T` denies unknown fields, unknown parameters are refused.
+pub struct Query<T>(pub T);
 
-impl FromRequestParts<AppState> for ArchiveRequest {
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, site: &AppState) -> Result<Self, Problem> {
-        let segments = RawPathParams::from_request_parts(parts, site).await;
-        let segments = segments.map_err(|_| {
-            Problem::parameter(
-                400,
-                "path",
-                "the path of the URL is not percent-encoded UTF-8",
-            )
-        })?;
-        let segments = segments
-            .iter()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        let mut parameters = Parameters::from_query(parts.uri.query())?;
-        let archive = site.archive(
-            CollectionScope::from_parts(parts),
-            parameters.text("collection").as_deref(),
-        )?;
-        Ok(Self {
-            archive,
-            parameters,
-            segments,
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        // axum decodes leniently: `%zz` stays `%zz`, and `%ff` becomes U+FFFD.
+        if !is_percent_encoded(parts.uri.query().unwrap_or_default()) {
+            let detail = "the query of the URL is not percent-encoded UTF-8";
+            return Err(Problem::new(400, "request.invalid", detail));
+        }
+        let query = axum::extract::Query::try_from_uri(&parts.uri);
+        query.map(|query| Self(query.0)).map_err(query_problem)
+    }
+}
+
+/// Path parameters.
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = axum::extract::Path::from_request_parts(parts, state).await;
+        path.map(|path| Self(path.0)).map_err(|_| {
+            let detail = "the path of the URL is not percent-encoded UTF-8";
+            Problem::parameter(400, "path", detail)
         })
     }
 }
 
-impl ArchiveRequest {
-    /// A path parameter; empty if the route does not have it.
-    pub fn segment(&self, name: &str) -> &str {
-        self.segments
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
-            .unwrap_or_default()
-    }
+/// A JSON body. Query parameters are refused.
+pub struct Json<T>(pub T);
 
-    /// `limit`, 1 to [`MAX_LIMIT`], or the default.
-    pub fn limit(&mut self) -> Result<usize, Problem> {
-        match self.parameters.number("limit")?.unwrap_or(DEFAULT_LIMIT) {
-            limit @ 1..=MAX_LIMIT => Ok(limit),
-            _ => Err(Problem::parameter(
-                400,
-                "limit",
-                format!("limit is from 1 to {MAX_LIMIT}"),
-            )),
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        Query::<NoParameters>::from_request_parts(&mut parts, state).await?;
+        let json = axum::Json::from_request(Request::from_parts(parts, body), state).await;
+        json.map(|json| Self(json.0)).map_err(body_problem)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoParameters {}
+
+/// The only parameter of many routes.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct CollectionQuery {
+    pub collection: Option<String>,
+}
+
+fn is_percent_encoded(query: &str) -> bool {
+    let mut escapes = query.split('%').skip(1).map(str::as_bytes);
+    escapes.all(|escape| escape.len() >= 2 && escape[..2].iter().all(u8::is_ascii_hexdigit))
+        && percent_decode_str(query).decode_utf8().is_ok()
+}
+
+fn query_problem(rejection: QueryRejection) -> Problem {
+    match deserialize_error::<serde::de::value::Error>(&rejection) {
+        Some(error) => Problem::parameter(400, &error.path().to_string(), error.to_string()),
+        None => Problem::parameter(400, "", rejection.body_text()),
+    }
+}
+
+fn body_problem(rejection: JsonRejection) -> Problem {
+    let status = rejection.status().as_u16();
+    if let Some(error) = deserialize_error::<serde_json::Error>(&rejection) {
+        let segments = error.path().iter();
+        let pointer: String = segments.map(|segment| format!("/{segment}")).collect();
+        return Problem::parameter(status, &pointer, error.inner().to_string());
+    }
+    match rejection {
+        JsonRejection::MissingJsonContentType(_) => {
+            Problem::new(415, "body.type", "the body must be application/json")
         }
-    }
-
-    /// The document in the path (id, name or path). Fails if a parameter was not read.
-    pub fn document(&self) -> Result<&CatalogDocument, Problem> {
-        self.parameters.reject_unknown()?;
-        self.path_document()
-    }
-
-    /// Like [`Self::document`], but ignores other parameters.
-    pub fn path_document(&self) -> Result<&CatalogDocument, Problem> {
-        find_document(&self.archive, self.segment("doc")).map_err(Problem::from)
-    }
-
-    /// Like [`Self::document`], for documents with a published tree.
-    pub fn published_document(&self) -> Result<&CatalogDocument, HandlerError> {
-        let listed = self.document()?;
-        if listed.entry().is_some() {
-            Ok(listed)
-        } else {
-            Err(HandlerError::NotReady(Box::new(NotReady {
-                ready: false,
-                document: DocumentInfo::from_catalog(listed),
-            })))
+        JsonRejection::BytesRejection(_) if status == 413 => {
+            Problem::new(413, "body.too_large", rejection.body_text())
         }
+        JsonRejection::BytesRejection(_) => {
+            Problem::new(status, "body.unreadable", rejection.body_text())
+        }
+        _ => Problem::parameter(status, "", rejection.body_text()),
+    }
+}
+
+// axum's rejections wrap the error that knows the path of the invalid field.
+fn deserialize_error<'a, E: Error + 'static>(
+    rejection: &'a (dyn Error + 'static),
+) -> Option<&'a serde_path_to_error::Error<E>> {
+    std::iter::successors(Some(rejection), |&error| error.source())
+        .find_map(|error| error.downcast_ref())
+}
+
+/// The parameter `limit`, 1 to [`MAX_LIMIT`], or the default.
+pub fn page_limit(limit: Option<usize>) -> Result<usize, Problem> {
+    match limit.unwrap_or(DEFAULT_LIMIT) {
+        limit @ 1..=MAX_LIMIT => Ok(limit),
+        _ => Err(Problem::parameter(
+            400,
+            "limit",
+            format!("limit must be from 1 to {MAX_LIMIT}"),
+        )),
     }
 }
 
@@ -114,6 +144,22 @@ pub fn find_document<'a>(archive: &'a Archive, doc: &str) -> Result<&'a CatalogD
         || archive.catalog().resolve(doc).map_err(ApiError::from),
         Ok,
     )
+}
+
+/// Finds a document with a published tree; the error for one without is its state.
+pub fn published_document<'a>(
+    archive: &'a Archive,
+    doc: &str,
+) -> Result<&'a CatalogDocument, HandlerError> {
+    let listed = find_document(archive, doc)?;
+    if listed.entry().is_some() {
+        Ok(listed)
+    } else {
+        Err(HandlerError::NotReady(Box::new(NotReady {
+            ready: false,
+            document: DocumentInfo::from_catalog(listed),
+        })))
+    }
 }
 
 /// An early response of a handler.
@@ -142,15 +188,9 @@ pub struct NotReady {
     document: DocumentInfo,
 }
 
-impl From<Problem> for HandlerError {
-    fn from(problem: Problem) -> Self {
-        HandlerError::Problem(problem)
-    }
-}
-
-impl From<ApiError> for HandlerError {
-    fn from(refusal: ApiError) -> Self {
-        HandlerError::Problem(refusal.into())
+impl<E: Into<Problem>> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        HandlerError::Problem(error.into())
     }
 }
 
@@ -172,4 +212,58 @@ pub async fn json<T: Serialize + Send + 'static>(value: T) -> HandlerResult {
         .map_err(ApiError::from)?;
     let body = body.map_err(|error| Problem::new(500, "server.answer", error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ListQuery {
+        limit: Option<usize>,
+        company: Option<String>,
+        #[serde(default)]
+        text: bool,
+    }
+
+    async fn query(query: &str) -> Result<ListQuery, Problem> {
+        let request = Request::builder()
+            .uri(format!("/?{query}"))
+            .body(())
+            .unwrap();
+        let mut parts = request.into_parts().0;
+        let query = Query::from_request_parts(&mut parts, &()).await;
+        query.map(|Query(query)| query)
+    }
+
+    #[tokio::test]
+    async fn unknown_repeated_and_invalid_parameters_are_refused() {
+        let parsed = query("limit=5&company=3M+%C3%A4&text=true").await.unwrap();
+        let expected = ListQuery {
+            limit: Some(5),
+            company: Some("3M ä".into()),
+            text: true,
+        };
+        assert_eq!(parsed, expected);
+        for wrong in [
+            "odd=1",
+            "limit=1&limit=2",
+            "limit=-1",
+            "limit=",
+            "text=1",
+            "company=%",
+            "company=%4",
+            "company=%zz",
+            "company=%ff",
+        ] {
+            assert_eq!(
+                query(wrong).await.unwrap_err().code(),
+                "request.invalid",
+                "{wrong}"
+            );
+        }
+        let problem = serde_json::to_value(query("limit=x").await.unwrap_err()).unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], "limit");
+    }
 }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::Request;
-use axum::http::header;
+use axum::http::{HeaderName, header};
 
 use crate::problem::Problem;
 
@@ -41,44 +41,32 @@ impl HostGuard {
 
     /// Refuses a request with an unknown `Host` or `Origin`.
     pub fn check(&self, request: &Request) -> Result<(), Problem> {
-        let text = |name| {
-            request
-                .headers()
-                .get(name)
-                .map(|value| value.to_str().unwrap_or("?"))
-        };
-        let host = text(header::HOST).or_else(|| {
+        let host = header_text(request, header::HOST).or_else(|| {
             request
                 .uri()
                 .authority()
                 .map(|authority| authority.as_str())
         });
         if host.is_some_and(|host| !self.is_allowed_host(host)) {
-            return Err(
-                Problem::new(403, "request.host", "this server is called by another name")
-                    .with_next("call it localhost, or name it in query.hosts"),
-            );
+            return Err(Problem::new(403, "request.host", "unknown `Host` name")
+                .with_next("use localhost, or add the name to query.hosts"));
         }
-        let is_known = |origin: &str| {
-            let plain = |origin: &str| {
-                origin
-                    .trim_end_matches('/')
-                    .trim_end_matches(":443")
-                    .to_lowercase()
-            };
-            self.origins
-                .iter()
-                .any(|allowed| plain(allowed) == plain(origin))
-        };
-        match text(header::ORIGIN) {
-            Some(origin) if !is_known(origin) => Err(Problem::new(
+        match header_text(request, header::ORIGIN) {
+            Some(origin) if !self.is_allowed_origin(origin) => Err(Problem::new(
                 403,
                 "request.origin",
-                "a web page calls, and pages of that origin may not",
+                "web pages of this origin may not call the server",
             )
-            .with_next("name it in query.origins")),
+            .with_next("add the origin to query.origins")),
             _ => Ok(()),
         }
+    }
+
+    fn is_allowed_origin(&self, origin: &str) -> bool {
+        let origin = normalize_origin(origin);
+        self.origins
+            .iter()
+            .any(|allowed| normalize_origin(allowed) == origin)
     }
 
     fn is_allowed_host(&self, host: &str) -> bool {
@@ -93,6 +81,19 @@ impl HostGuard {
             [host.as_str(), name, bare].contains(&allowed.to_ascii_lowercase().as_str())
         }) || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
+}
+
+// A value that is not ASCII matches no allowed name.
+fn header_text(request: &Request, name: HeaderName) -> Option<&str> {
+    let value = request.headers().get(name)?;
+    Some(value.to_str().unwrap_or("?"))
+}
+
+fn normalize_origin(origin: &str) -> String {
+    origin
+        .trim_end_matches('/')
+        .trim_end_matches(":443")
+        .to_lowercase()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Shared by all HTTP surfaces of the query service.
 //!
 //! A request passes [`access_control`]: the [`host_guard`], its API key ([`auth`]), a permit among a bounded number of
-//! concurrent requests ([`admission`]) and a deadline. Handlers read their input with [`extract`], [`body`] and
-//! [`parameters`], and fail with a [`problem`] (RFC 9457). Answers stream as server-sent events ([`sse`]).
+//! concurrent requests ([`admission`]) and a deadline. Handlers read their input with [`extract`] and fail with a
+//! [`problem`] (RFC 9457). Answers stream as server-sent events ([`sse`]).
 //!
 //! The surfaces (`stemma-http`, `stemma-mcp`, `stemma-compat`) depend on this crate and never on each other.
 
@@ -10,12 +10,10 @@ pub mod accept;
 pub mod access_control;
 pub mod admission;
 pub mod auth;
-pub mod body;
 pub mod extract;
 pub mod host_guard;
-pub mod multipart;
-pub mod parameters;
 pub mod problem;
+pub mod rights;
 pub mod schema;
 pub mod settings;
 pub mod sse;
@@ -23,4 +21,4 @@ pub mod state;
 pub mod uploads;
 
 pub use settings::QuerySettings;
-pub use state::{AppState, Route, ServerDeps};
+pub use state::{AppState, ServerDeps};

@@ -177,28 +177,28 @@ impl Problem {
 }
 
 impl From<ApiError> for Problem {
-    fn from(refusal: ApiError) -> Self {
-        let status = match refusal.code {
+    fn from(error: ApiError) -> Self {
+        let status = match error.code {
             "locator.no_page" => 404,
             "cursor.invalid" => 400,
             "store.unreadable" => 503,
             "store.damaged" => 500,
-            _ if refusal.is_not_found() => 404,
+            _ if error.is_not_found() => 404,
             _ => 422,
         };
-        let wrong = refusal.pointer().map(|pointer| FieldError {
+        let wrong = error.pointer().map(|pointer| FieldError {
             pointer: pointer.into(),
-            detail: refusal.message.clone(),
+            detail: error.message.clone(),
         });
         let errors = wrong.into_iter().collect();
         let (detail, cause) = match status {
-            500.. => ("the store cannot be read".to_owned(), Some(refusal.message)),
-            _ => (refusal.message, None),
+            500.. => ("the store cannot be read".to_owned(), Some(error.message)),
+            _ => (error.message, None),
         };
-        let mut problem = Self::new(status, refusal.code, detail);
+        let mut problem = Self::new(status, error.code, detail);
         problem.0.cause = cause;
         problem.0.errors = errors;
-        (problem.0.next, problem.0.candidates) = (refusal.next, refusal.candidates);
+        (problem.0.next, problem.0.candidates) = (error.next, error.candidates);
         problem
     }
 }

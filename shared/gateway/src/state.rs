@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::routing::MethodRouter;
 use stemma_answers::Answerer;
 use stemma_archive::collections::Collections;
 use stemma_archive::{AnswererFactory, Archive};
@@ -10,8 +9,8 @@ use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_retrieval::embedding::SemanticRouter;
 
-use crate::auth::CollectionScope;
 use crate::problem::Problem;
+use crate::rights::CollectionScope;
 use crate::uploads::UploadPort;
 
 /// Optional dependencies. Routes that need a missing one return a problem.
@@ -31,38 +30,29 @@ pub struct AppState {
     pub deps: ServerDeps,
 }
 
-/// A path and its method router.
-pub type Route = (&'static str, MethodRouter<AppState>);
-
 impl AppState {
     /// Opens the requested collection, or the first visible one.
     pub fn archive(
         &self,
-        reach: &CollectionScope,
+        scope: &CollectionScope,
         collection: Option<&str>,
     ) -> Result<Arc<Archive>, Problem> {
-        let all = self.collections.collections();
-        let collection_id = match collection {
-            None => all.iter().find(|collection| reach.allows(collection)),
-            Some(name) => all
-                .iter()
-                .find(|collection| collection.as_str() == name && reach.allows(collection)),
+        let visible = self.visible_collections(scope);
+        let found = visible
+            .into_iter()
+            .find(|visible| collection.is_none_or(|name| visible.as_str() == name));
+        let Some(found) = found else {
+            let status = if *scope == CollectionScope::All {
+                404
+            } else {
+                403
+            };
+            let detail = "the collection does not exist, or this key may not read it";
+            return Err(Problem::new(status, "collection.unknown", detail));
         };
-        let Some(collection_id) = collection_id else {
-            let detail = "this key reads no such collection";
-            return Err(Problem::new(
-                if *reach == CollectionScope::All {
-                    404
-                } else {
-                    403
-                },
-                "collection.unknown",
-                detail,
-            ));
-        };
-        self.collections.get(collection_id).ok_or_else(|| {
-            Problem::new(503, "catalogue.loading", "the catalogue is being read")
-                .with_next("ask again")
+        self.collections.get(found).ok_or_else(|| {
+            Problem::new(503, "catalogue.loading", "the catalog is still loading")
+                .with_next("retry later")
         })
     }
 
@@ -72,17 +62,16 @@ impl AppState {
             .as_ref()
             .map(|answering| answering.answerer(archive))
             .ok_or_else(|| {
-            let detail =
-                "this server only searches: it was started without what answers questions in words";
-            Problem::new(501, "answer.not_here", detail).with_next("POST /v1/search")
-        })
+                let detail = "this server answers no questions: it was started without a model";
+                Problem::new(501, "answer.not_here", detail).with_next("POST /v1/search")
+            })
     }
 
-    pub fn visible_collections(&self, reach: &CollectionScope) -> Vec<&Collection> {
+    pub fn visible_collections(&self, scope: &CollectionScope) -> Vec<&Collection> {
         self.collections
             .collections()
             .iter()
-            .filter(|collection| reach.allows(collection))
+            .filter(|collection| scope.allows(collection))
             .collect()
     }
 }

@@ -4,15 +4,9 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use axum::http::header;
-use axum::http::request::Parts;
 use bytes::Bytes;
 use stemma_archive::ApiError;
 use stemma_document::{Collection, DocId};
-
-use crate::admission::RequestPermit;
-use crate::problem::Problem;
-use crate::state::AppState;
 
 /// Accepts and removes documents.
 #[async_trait]
@@ -50,29 +44,4 @@ pub struct UploadReceipt {
     /// The document.
     pub doc: DocId,
     pub job: String,
-}
-
-/// The upload port, for requests with write access.
-// A key header is required even on servers without keys: a cross-site page cannot send it without a CORS preflight.
-pub fn upload_port<'a>(site: &'a AppState, parts: &Parts) -> Result<&'a dyn UploadPort, Problem> {
-    let Some(intake) = &site.deps.uploads else {
-        let detail = "this server only reads: documents are ingested and removed elsewhere";
-        return Err(Problem::new(403, "intake.not_here", detail).with_next(
-            "`stemma ingest` and `stemma rm` on the store, or a server started by `stemma serve`",
-        ));
-    };
-    let says_key =
-        parts.headers.contains_key("api_key") || parts.headers.contains_key(header::AUTHORIZATION);
-    if !says_key {
-        let detail = "a request that writes says a key, any where none is configured";
-        return Err(Problem::new(403, "key.unsaid", detail)
-            .with_next("send `api_key: KEY` or `Authorization: Bearer KEY`"));
-    }
-    if RequestPermit::from_parts(parts)?.may_write() {
-        Ok(intake.as_ref())
-    } else {
-        let detail = "this key may not write: it lacks the scope `write`";
-        Err(Problem::new(403, "key.scope", detail)
-            .with_next("give it the scope `write` in query.keys"))
-    }
 }

@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stemma_archive::AnswerRequest;
 use stemma_gateway::AppState;
 use stemma_gateway::accept::{Accept, EVENTS, JSON};
-use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::auth::CollectionScope;
-use stemma_gateway::body::parse_body;
-use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
+use stemma_gateway::admission::ModelRequest;
+use stemma_gateway::extract::{CollectionQuery, HandlerResult, Json, Path, Query, json};
 use stemma_gateway::problem::{Problem, answer_problem};
+use stemma_gateway::rights::CollectionScope;
 use stemma_gateway::sse::{sse_response, stored_response, stream_answer, stream_in_progress};
 use utoipa::ToSchema;
 
@@ -43,27 +40,23 @@ pub(crate) struct AnswerInProgress {
         (status = 202, body = AnswerInProgress, description = "in progress: read it at Location"),
     ))]
 pub(crate) async fn ask(
-    site: axum::extract::State<AppState>,
-    parts: Parts,
-    body: Result<Bytes, BytesRejection>,
+    State(site): State<AppState>,
+    ModelRequest(permit): ModelRequest,
+    scope: CollectionScope,
+    headers: HeaderMap,
+    Json(request): Json<AnswerRequest>,
 ) -> HandlerResult {
-    let place = RequestPermit::from_parts(&parts)?
-        .upgrade_for_model()
-        .await?;
-    let request: AnswerRequest = parse_body(&parts, body)?;
-    let archive = site.archive(
-        CollectionScope::from_parts(&parts),
-        request.collection.as_deref(),
-    )?;
+    let place = permit.upgrade_for_model().await?;
+    let archive = site.archive(&scope, request.collection.as_deref())?;
     let answerer = site.answerer(&archive)?;
     let question = archive.ask_request(&request)?;
     answerer.check(&question).map_err(answer_problem)?;
     let id = answerer.answer_id(&question);
-    if wants_events(&parts) {
+    if wants_events(&headers) {
         return Ok(sse_response(
             &id,
             stream_answer(&site.env, place, answerer, question),
-            &parts.headers,
+            &headers,
         ));
     }
     let answering = async move {
@@ -83,32 +76,31 @@ pub(crate) async fn ask(
 /// Returns the stored answer, or with `Accept: text/event-stream` its events after `Last-Event-ID`. An answer in progress is
 /// 202 or a live stream. 204 if `Last-Event-ID` is the last event.
 #[utoipa::path(get, path = "/v1/answers/{id}", tag = "answers",
-    params(("id" = String, Path, pattern = "^a-[0-9a-f]{16}$"), ("collection" = Option<String>, Query)),
+    params(("id" = String, Path, pattern = "^a-[0-9a-f]{16}$"), CollectionQuery),
     responses((status = 200, content((crate::openapi::AnswerObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream"))), (status = 202, body = AnswerInProgress, description = "in progress"), (status = 204, description = "`Last-Event-ID` is the last event")))]
 pub(crate) async fn stored(
-    site: axum::extract::State<AppState>,
-    parts: Parts,
-    request: ArchiveRequest,
+    State(site): State<AppState>,
+    scope: CollectionScope,
+    Path(id): Path<String>,
+    Query(query): Query<CollectionQuery>,
+    headers: HeaderMap,
 ) -> HandlerResult {
-    request.parameters.reject_unknown()?;
-    let id = request.segment("id").to_owned();
-    let answerer = site.answerer(&request.archive)?;
+    let archive = site.archive(&scope, query.collection.as_deref())?;
+    let answerer = site.answerer(&archive)?;
     let making = answerer.is_in_flight(&id);
-    let events = wants_events(&parts);
+    let events = wants_events(&headers);
     match answerer.stored(&id).await.map_err(answer_problem)? {
-        Some(answer) if events => Ok(stored_response(&id, &answer, &parts.headers)),
+        Some(answer) if events => Ok(stored_response(&id, &answer, &headers)),
         Some(answer) => json(answer).await,
         None if making && events => Ok(sse_response(
             &id,
             stream_in_progress(&site.env, answerer, id.clone()),
-            &parts.headers,
+            &headers,
         )),
         None if making => Ok(running(&id)),
-        None => Err(
-            Problem::new(404, "answer.unknown", "there is no answer of this id")
-                .with_next("POST /v1/answers")
-                .into(),
-        ),
+        None => Err(Problem::new(404, "answer.unknown", "no answer has this id")
+            .with_next("POST /v1/answers")
+            .into()),
     }
 }
 
@@ -124,6 +116,6 @@ fn running(id: &str) -> Response {
     (StatusCode::ACCEPTED, headers, axum::Json(body)).into_response()
 }
 
-fn wants_events(parts: &Parts) -> bool {
-    Accept::from_headers(&parts.headers).prefers(EVENTS, JSON)
+fn wants_events(headers: &HeaderMap) -> bool {
+    Accept::from_headers(headers).prefers(EVENTS, JSON)
 }

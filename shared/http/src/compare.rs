@@ -1,14 +1,11 @@
 //! Document comparison.
 
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::http::request::Parts;
+use axum::extract::State;
 use stemma_archive::{CompareRequest, Comparison};
 use stemma_gateway::AppState;
 use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::auth::CollectionScope;
-use stemma_gateway::body::parse_body;
-use stemma_gateway::extract::{HandlerResult, json};
+use stemma_gateway::extract::{HandlerResult, Json, json};
+use stemma_gateway::rights::CollectionScope;
 
 /// Compare two documents
 ///
@@ -17,13 +14,12 @@ use stemma_gateway::extract::{HandlerResult, json};
 #[utoipa::path(post, path = "/v1/comparisons", tag = "search", request_body = CompareRequest,
     responses((status = 200, body = Comparison)))]
 pub(crate) async fn compare(
-    site: axum::extract::State<AppState>,
-    parts: Parts,
-    body: Result<Bytes, BytesRejection>,
+    State(site): State<AppState>,
+    permit: RequestPermit,
+    scope: CollectionScope,
+    Json(request): Json<CompareRequest>,
 ) -> HandlerResult {
-    let request: CompareRequest = parse_body(&parts, body)?;
-    RequestPermit::from_parts(&parts)?.upgrade_to_long().await?; // reads the text of two documents
-    let scope = CollectionScope::from_parts(&parts);
-    let archive = site.archive(scope, request.collection.as_deref())?;
+    permit.upgrade_to_long().await?; // reads the text of two documents
+    let archive = site.archive(&scope, request.collection.as_deref())?;
     json(archive.compare(&request).await?).await
 }

@@ -1,25 +1,59 @@
 //! Document details, section trees and Items.
 
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
+use serde::Deserialize;
 use stemma_archive::{ExportFormat, FilingItems, StatResponse, TreeResponse, TreeRow};
 use stemma_catalog::locator::section_locator;
 use stemma_document::SectionId;
-use stemma_gateway::extract::{ArchiveRequest, HandlerError, HandlerResult, MaybeReady, json};
+use stemma_gateway::AppState;
+use stemma_gateway::extract::{
+    CollectionQuery, HandlerError, HandlerResult, MaybeReady, Path, Query, find_document, json,
+    published_document,
+};
 use stemma_gateway::problem::Problem;
+use stemma_gateway::rights::CollectionScope;
+use utoipa::IntoParams;
 
 // Deeper than any tree.
 const MAX_DEPTH: usize = 1_000;
 
-/// Metadata of a document
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TreeQuery {
+    collection: Option<String>,
+    /// levels, defaults to all
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    depth: Option<usize>,
+    /// only this section and its subsections: 0007
+    #[param(pattern = "^[0-9]{4,9}$")]
+    node: Option<String>,
+    /// include section summaries
+    #[param(value_type = Option<bool>, required = false)]
+    #[serde(default)]
+    summary: bool,
+    /// defaults to stemma
+    #[param(pattern = "^(stemma|pageindex|outline)$")]
+    format: Option<String>,
+}
+
+/// What is known of a document
 ///
 /// Its state, facts, Items, and how its tree came to be. `{doc}` is an id, a name, or a path as ingested.
 #[utoipa::path(get, path = "/v1/documents/{doc}", tag = "documents",
-    params(("doc" = String, Path), ("collection" = Option<String>, Query)),
+    params(("doc" = String, Path), CollectionQuery),
     responses((status = 200, body = StatResponse)))]
-pub(crate) async fn document(request: ArchiveRequest) -> HandlerResult {
-    let label = request.document()?.label.clone();
-    json(request.archive.stat(&label).await?).await
+pub(crate) async fn document(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Path(doc): Path<String>,
+    Query(query): Query<CollectionQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let label = &find_document(&archive, &doc)?.label;
+    json(archive.stat(label).await?).await
 }
 
 /// The section tree of a document
@@ -27,37 +61,33 @@ pub(crate) async fn document(request: ArchiveRequest) -> HandlerResult {
 /// `ETag` is the version of the tree. `format=pageindex` is the compatible JSON of the whole document; `outline` is text.
 #[utoipa::path(get, path = "/v1/documents/{doc}/tree", tag = "documents",
     params(
-        ("doc" = String, Path), ("collection" = Option<String>, Query),
-        ("depth" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "levels, defaults to all"),
-        ("node" = Option<String>, Query, pattern = "^[0-9]{4,9}$", description = "only this section and its subsections: 0007"),
-        ("summary" = Option<bool>, Query, description = "include section summaries"),
-        ("format" = Option<String>, Query, pattern = "^(stemma|pageindex|outline)$", description = "defaults to stemma"),
+        ("doc" = String, Path), TreeQuery,
         ("If-None-Match" = Option<String>, Header, description = "an ETag: 304 if the tree has not changed"),
     ),
     responses(
         (status = 200, content((crate::openapi::TreeAnswer = "application/json"), (String = "text/plain")),
             headers(("ETag" = String))),
         (status = 304, description = "the tree has not changed")))]
-pub(crate) async fn tree(mut request: ArchiveRequest, headers: HeaderMap) -> HandlerResult {
-    let depth = request.parameters.number("depth")?;
-    let summary = request.parameters.flag("summary")?;
-    let node = request.parameters.text("node");
-    let format = request.parameters.text("format");
+pub(crate) async fn tree(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Path(doc): Path<String>,
+    Query(query): Query<TreeQuery>,
+    headers: HeaderMap,
+) -> HandlerResult {
+    let TreeQuery { depth, summary, .. } = query;
+    let archive = state.archive(&scope, query.collection.as_deref())?;
     if depth.is_some_and(|depth| !(1..=MAX_DEPTH).contains(&depth)) {
-        return Err(
-            Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into(),
-        );
+        let detail = format!("depth must be from 1 to {MAX_DEPTH}");
+        return Err(Problem::parameter(400, "depth", detail).into());
     }
-    let format = format.as_deref().unwrap_or("stemma");
+    let format = query.format.as_deref().unwrap_or("stemma");
     if !matches!(format, "stemma" | "outline" | "pageindex") {
-        let detail = format!(
-            "`{}` is no format: stemma, pageindex or outline",
-            format.chars().take(60).collect::<String>()
-        );
+        let detail = "format must be stemma, pageindex or outline";
         return Err(Problem::parameter(400, "format", detail).into());
     }
-    let node = node.map(|node| section_id(&node)).transpose()?;
-    let listed = request.published_document()?;
+    let node = query.node.map(|node| section_id(&node)).transpose()?;
+    let listed = published_document(&archive, &doc)?;
     let version = listed.version();
     let tag = format!("W/\"{}-{}\"", version.doc.short(), version.seq);
     let etags = headers
@@ -75,12 +105,9 @@ pub(crate) async fn tree(mut request: ArchiveRequest, headers: HeaderMap) -> Han
         |node| section_locator(&listed.label, node),
     );
     let response = match format {
-        "outline" => {
-            outline(&request.archive.tree(&locator, depth, summary).await?).into_response()
-        }
+        "outline" => outline(&archive.tree(&locator, depth, summary).await?).into_response(),
         "pageindex" => {
-            let exported = request
-                .archive
+            let exported = archive
                 .export(listed, "", ExportFormat::PageIndex { text: false })
                 .await?;
             (
@@ -89,7 +116,7 @@ pub(crate) async fn tree(mut request: ArchiveRequest, headers: HeaderMap) -> Han
             )
                 .into_response()
         }
-        _ => json(request.archive.tree(&locator, depth, summary).await?).await?,
+        _ => json(archive.tree(&locator, depth, summary).await?).await?,
     };
     Ok(([(header::ETAG, tag)], response).into_response())
 }
@@ -98,11 +125,17 @@ pub(crate) async fn tree(mut request: ArchiveRequest, headers: HeaderMap) -> Han
 ///
 /// How each Item of the form is answered, and where.
 #[utoipa::path(get, path = "/v1/documents/{doc}/items", tag = "documents",
-    params(("doc" = String, Path), ("collection" = Option<String>, Query)),
+    params(("doc" = String, Path), CollectionQuery),
     responses((status = 200, body = MaybeReady<FilingItems>)))]
-pub(crate) async fn items(request: ArchiveRequest) -> HandlerResult {
-    let label = request.published_document()?.label.clone();
-    json(MaybeReady::Yes(request.archive.items(&label).await?)).await
+pub(crate) async fn items(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Path(doc): Path<String>,
+    Query(query): Query<CollectionQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let label = &published_document(&archive, &doc)?.label;
+    json(MaybeReady::Yes(archive.items(label).await?)).await
 }
 
 // One line per section: id, title and pages.

@@ -1,13 +1,32 @@
 //! File-system view.
 
-use axum::extract::Request;
-use serde::Serialize;
+use axum::extract::State;
+use axum::http::Uri;
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
 use stemma_archive::{FileListing, FilesOptions, cursor};
-use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
+use stemma_gateway::AppState;
+use stemma_gateway::extract::{HandlerResult, Query, json, page_limit};
 use stemma_gateway::problem::Problem;
-use utoipa::ToSchema;
+use stemma_gateway::rights::CollectionScope;
+use utoipa::{IntoParams, ToSchema};
 
 const MAX_DEPTH: usize = 32;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FilesQuery {
+    collection: Option<String>,
+    /// levels, defaults to 1
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 32)]
+    depth: Option<usize>,
+    /// rows per page, defaults to 50
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// `next_cursor` of the previous page
+    cursor: Option<String>,
+}
 
 /// A page of a file listing.
 #[derive(Serialize, ToSchema)]
@@ -22,42 +41,39 @@ pub(crate) struct FileListingPage {
 ///
 /// Folders as ingested, combinable axes (`/@company/3M/@form/10-K`), and the contents of documents: sections, Items, pages.
 /// Any `path` of a listing can follow `/v1/fs`.
-#[utoipa::path(get, path = "/v1/fs/{path}", tag = "files",
-    params(
-        ("path" = String, Path, description = "as printed, percent-encoded or not; empty for the root"),
-        ("collection" = Option<String>, Query),
-        ("depth" = Option<u32>, Query, minimum = 1, maximum = 32, description = "levels, defaults to 1"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "rows per page, defaults to 50"),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page"),
-    ),
+#[utoipa::path(get, path = "/v1/fs/{*path}", tag = "files",
+    params(("path" = String, Path, description = "as printed, percent-encoded or not; empty for the root"), FilesQuery),
     responses((status = 200, body = FileListingPage)))]
-pub(crate) async fn files(mut archive_request: ArchiveRequest, request: Request) -> HandlerResult {
-    let limit = archive_request.limit()?;
-    let cursor = archive_request.parameters.text("cursor");
-    let depth = archive_request.parameters.number("depth")?.unwrap_or(1);
-    archive_request.parameters.reject_unknown()?;
+pub(crate) async fn files(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Query(query): Query<FilesQuery>,
+    uri: Uri,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let limit = page_limit(query.limit)?;
+    let depth = query.depth.unwrap_or(1);
     if !(1..=MAX_DEPTH).contains(&depth) {
-        return Err(
-            Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into(),
-        );
+        let detail = format!("depth must be from 1 to {MAX_DEPTH}");
+        return Err(Problem::parameter(400, "depth", detail).into());
     }
     // Listed paths contain percent escapes, so the raw URL path is tried first, then the decoded one.
-    let raw = request
-        .uri()
-        .path()
-        .strip_prefix("/v1/fs")
-        .unwrap_or_default()
-        .to_owned();
-    let decoded = match archive_request.segment("path") {
-        "" => "/".to_owned(),
-        path => format!("/{path}"),
-    };
-    let path = match archive_request.archive.catalog().resolve_path(&raw) {
+    let raw = uri.path().strip_prefix("/v1/fs").unwrap_or_default();
+    let decoded = percent_decode_str(raw).decode_utf8().map_err(|_| {
+        Problem::parameter(
+            400,
+            "path",
+            "the path of the URL is not percent-encoded UTF-8",
+        )
+    })?;
+    let path = match archive.catalog().resolve_path(raw) {
         Ok(_) => raw,
-        Err(_) => decoded,
+        Err(_) if decoded.is_empty() => "/",
+        Err(_) => decoded.as_ref(),
     };
     let under = format!("{path}\n{depth}");
-    let after = cursor
+    let after = query
+        .cursor
         .map(|text| cursor::decode(&text, &under))
         .transpose()?;
     let options = FilesOptions {
@@ -66,7 +82,7 @@ pub(crate) async fn files(mut archive_request: ArchiveRequest, request: Request)
         skip: 0,
         limit,
     };
-    let files = archive_request.archive.files(&path, &options).await?;
+    let files = archive.files(path, &options).await?;
     let next_cursor = files
         .entries
         .last()

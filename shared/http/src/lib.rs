@@ -8,10 +8,37 @@ mod documents;
 mod files;
 mod list;
 mod openapi;
-mod routes;
 mod search;
 mod source;
 mod text;
 
-pub use openapi::{add_common_parts, describe};
-pub use routes::routes;
+pub use openapi::add_common_parts;
+
+use axum::routing::get;
+use stemma_gateway::AppState;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The REST routes with their OpenAPI.
+pub fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(openapi::Api::openapi())
+        .routes(routes!(list::documents))
+        .routes(routes!(list::facets))
+        .routes(routes!(documents::document))
+        .routes(routes!(documents::tree))
+        .routes(routes!(documents::items))
+        .routes(routes!(text::item))
+        .routes(routes!(text::section))
+        .routes(routes!(text::pages))
+        .routes(routes!(source::source))
+        .routes(routes!(search::search))
+        .routes(routes!(search::browse))
+        .routes(routes!(compare::compare))
+        .routes(routes!(answers::ask))
+        .routes(routes!(answers::stored))
+        .routes(routes!(files::files))
+        // The root of the file-system view: the wildcard of `files` matches no empty path.
+        .route("/v1/fs", get(files::files))
+        .route("/v1/fs/", get(files::files))
+}

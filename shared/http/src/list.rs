@@ -1,16 +1,114 @@
 //! Document lists and facet counts.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Serialize;
-use stemma_archive::{ApiError, DocumentInfo, cursor};
+use axum::extract::State;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use stemma_archive::{ApiError, Archive, DocumentInfo, cursor};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::facets::{FacetField, normalize_value, value_path};
 use stemma_catalog::filter::Filter;
 use stemma_document::DocId;
-use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json};
+use stemma_gateway::AppState;
+use stemma_gateway::extract::{HandlerResult, Query, json, page_limit};
 use stemma_gateway::problem::Problem;
-use utoipa::ToSchema;
+use stemma_gateway::rights::CollectionScope;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DocumentsQuery {
+    /// defaults to the server's first collection
+    collection: Option<String>,
+    /// items per page, defaults to 50
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// `next_cursor` of the previous page
+    cursor: Option<String>,
+    /// a folder, an axis path or a document
+    scope: Option<String>,
+    /// typed filter: `form=10-K and fiscal_year>=2020`, or JSON
+    #[serde(rename = "where")]
+    filter: Option<String>,
+    /// words of name, path, issuer, form or description
+    q: Option<String>,
+    #[param(ignore)]
+    #[serde(flatten)]
+    facets: FacetFilters,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FacetsQuery {
+    /// properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, language, status, quality
+    #[param(required, value_type = String, pattern = "^(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality)(,(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality))*$")]
+    #[serde(default)]
+    fields: String,
+    collection: Option<String>,
+    /// values per property, defaults to 50
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    scope: Option<String>,
+    #[serde(rename = "where")]
+    filter: Option<String>,
+    q: Option<String>,
+    #[param(ignore)]
+    #[serde(flatten)]
+    facets: FacetFilters,
+}
+
+// Parameters named like a facet. They are the rest of a query, so any other name is an unknown parameter.
+pub(crate) struct FacetFilters(BTreeMap<FacetField, String>);
+
+impl<'de> Deserialize<'de> for FacetFilters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FacetFiltersVisitor)
+    }
+}
+
+struct FacetFiltersVisitor;
+
+impl<'de> Visitor<'de> for FacetFiltersVisitor {
+    type Value = FacetFilters;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("parameters named like a facet")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FacetFilters, A::Error> {
+        let mut filters = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, String>()? {
+            let facet = FacetField::ALL
+                .into_iter()
+                .find(|facet| facet.as_str() == name);
+            let facet =
+                facet.ok_or_else(|| A::Error::custom(format!("unknown parameter `{name}`")))?;
+            if filters.insert(facet, value).is_some() {
+                return Err(A::Error::duplicate_field(facet.as_str()));
+            }
+        }
+        Ok(FacetFilters(filters))
+    }
+}
+
+impl IntoParams for FacetFilters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        FacetField::ALL
+            .map(|facet| {
+                ParameterBuilder::new()
+                    .name(facet.as_str())
+                    .parameter_in(ParameterIn::Query)
+                    .required(Required::False)
+                    .schema(Some(String::schema()))
+                    .build()
+            })
+            .into()
+    }
+}
 
 // The filters, which also bind the cursor.
 struct DocumentSelection {
@@ -63,32 +161,24 @@ pub(crate) struct FacetValue {
 /// List documents
 ///
 /// Ordered by path, then id. Parameters named like a property filter the list.
-#[utoipa::path(get, path = "/v1/documents", tag = "documents",
-    params(
-        ("collection" = Option<String>, Query, description = "defaults to the server's first collection"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "items per page, defaults to 50"),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page"),
-        ("scope" = Option<String>, Query, description = "a folder, an axis path or a document"),
-        ("where" = Option<String>, Query, description = "typed filter: `form=10-K and fiscal_year>=2020`, or JSON"),
-        ("q" = Option<String>, Query, description = "words of name, path, issuer, form or description"),
-        ("company" = Option<String>, Query), ("form" = Option<String>, Query), ("fiscal_year" = Option<String>, Query),
-        ("fiscal_period" = Option<String>, Query), ("period" = Option<String>, Query), ("filed" = Option<String>, Query),
-        ("ticker" = Option<String>, Query), ("cik" = Option<String>, Query), ("language" = Option<String>, Query),
-        ("status" = Option<String>, Query), ("quality" = Option<String>, Query),
-    ),
+#[utoipa::path(get, path = "/v1/documents", tag = "documents", params(DocumentsQuery, FacetFilters),
     responses((status = 200, body = DocumentList)))]
-pub(crate) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
-    let limit = request.limit()?;
-    let cursor = request.parameters.text("cursor");
-    let selection = DocumentSelection::from_request(&mut request)?;
-    request.parameters.reject_unknown()?;
-    let after = cursor
+pub(crate) async fn documents(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Query(query): Query<DocumentsQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let limit = page_limit(query.limit)?;
+    let selection = DocumentSelection::new(query.scope, query.facets, query.filter, query.q)?;
+    let after = query
+        .cursor
         .map(|text| cursor::decode(&text, &selection.cursor_key))
         .transpose()?;
     let after = after
         .map(|place| cursor_position(&place).ok_or_else(cursor::invalid))
         .transpose()?;
-    let selected = selection.documents(&request)?;
+    let selected = selection.documents(&archive)?;
     let mut rest = selected.iter().filter(|listed: &&&CatalogDocument| {
         after.as_ref().is_none_or(|(doc, path)| {
             (listed.version().path.as_str(), listed.doc()) > (path.as_str(), *doc)
@@ -112,34 +202,30 @@ pub(crate) async fn documents(mut request: ArchiveRequest) -> HandlerResult {
 /// Count documents by their properties
 ///
 /// Accepts the filters of the document list.
-#[utoipa::path(get, path = "/v1/facets", tag = "documents",
-    params(
-        ("fields" = String, Query, pattern = "^(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality)(,(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality))*$", description = "properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, language, status, quality"),
-        ("collection" = Option<String>, Query),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "values per property, defaults to 50"),
-        ("scope" = Option<String>, Query), ("where" = Option<String>, Query), ("q" = Option<String>, Query),
-        ("company" = Option<String>, Query), ("form" = Option<String>, Query), ("fiscal_year" = Option<String>, Query),
-        ("fiscal_period" = Option<String>, Query), ("period" = Option<String>, Query), ("filed" = Option<String>, Query),
-        ("ticker" = Option<String>, Query), ("cik" = Option<String>, Query), ("language" = Option<String>, Query),
-        ("status" = Option<String>, Query), ("quality" = Option<String>, Query),
-    ),
+#[utoipa::path(get, path = "/v1/facets", tag = "documents", params(FacetsQuery, FacetFilters),
     responses((status = 200, body = FacetList)))]
-pub(crate) async fn facets(mut request: ArchiveRequest) -> HandlerResult {
-    let limit = request.limit()?;
-    let fields = request.parameters.text("fields").unwrap_or_default();
-    let selection = DocumentSelection::from_request(&mut request)?;
-    request.parameters.reject_unknown()?;
-    let axes: Option<Vec<FacetField>> = fields
+pub(crate) async fn facets(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Query(query): Query<FacetsQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let limit = page_limit(query.limit)?;
+    let selection = DocumentSelection::new(query.scope, query.facets, query.filter, query.q)?;
+    let axes: Option<Vec<FacetField>> = query
+        .fields
         .split(',')
         .map(|field| FacetField::from_name(field.trim()))
         .collect();
     let Some(mut axes) = axes else {
         let all = FacetField::ALL.map(FacetField::as_str).join(", ");
-        return Err(Problem::parameter(400, "fields", format!("fields are some of {all}")).into());
+        return Err(
+            Problem::parameter(400, "fields", format!("fields must be some of {all}")).into(),
+        );
     };
     axes.sort_unstable();
     axes.dedup();
-    let documents = selection.documents(&request)?;
+    let documents = selection.documents(&archive)?;
     let facets = axes
         .into_iter()
         .map(|axis| facet(axis, &documents, limit))
@@ -184,39 +270,32 @@ fn facet(axis: FacetField, documents: &[&CatalogDocument], limit: usize) -> Face
 }
 
 impl DocumentSelection {
-    fn from_request(request: &mut ArchiveRequest) -> Result<Self, Problem> {
-        let mut scope = request.parameters.text("scope").unwrap_or_default();
-        for axis in FacetField::ALL {
-            if let Some(value) = request.parameters.text(axis.as_str()) {
-                scope = format!(
-                    "{}{}",
-                    scope.trim_end_matches('/'),
-                    value_path(axis, &value)
-                );
-            }
+    fn new(
+        scope: Option<String>,
+        facets: FacetFilters,
+        typed: Option<String>,
+        words: Option<String>,
+    ) -> Result<Self, Problem> {
+        let mut scope = scope.unwrap_or_default();
+        for (facet, value) in facets.0 {
+            let folder = scope.trim_end_matches('/');
+            scope = format!("{folder}{}", value_path(facet, &value));
         }
-        let typed = request.parameters.text("where");
-        let words = request.parameters.text("q").unwrap_or_default();
-        let filter = Filter::parse(typed.as_deref().unwrap_or_default()).map_err(ApiError::from)?;
+        let typed = typed.unwrap_or_default();
+        let filter = Filter::parse(&typed).map_err(ApiError::from)?;
+        let words = words.unwrap_or_default();
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-        let under = format!(
-            "{scope}\n{}\n{}",
-            typed.unwrap_or_default(),
-            words.join(" ")
-        );
+        let cursor_key = format!("{scope}\n{typed}\n{}", words.join(" "));
         Ok(Self {
             scope,
             filter,
             words,
-            cursor_key: under,
+            cursor_key,
         })
     }
 
-    fn documents<'a>(
-        &self,
-        request: &'a ArchiveRequest,
-    ) -> Result<Vec<&'a CatalogDocument>, ApiError> {
-        let selected = match request.archive.documents_in_scope(&self.scope) {
+    fn documents<'a>(&self, archive: &'a Archive) -> Result<Vec<&'a CatalogDocument>, ApiError> {
+        let selected = match archive.documents_in_scope(&self.scope) {
             Err(error) if error.is_not_found() && self.scope.contains("/@") => Vec::new(), // no document has that value
             selected => selected?,
         };

@@ -15,31 +15,13 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{OpenApi, PartialSchema, ToSchema};
 
-use crate::{answers, compare, documents, files, list, search, source, text};
-
+/// What the routes do not describe themselves.
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Stemma",
         description = "Filings as section trees: read them, list them, search them, ask them. A model is asked by `POST /v1/answers`, the dialects of other services, and searches with a strategy that needs one; by nothing else.\n\nDocuments, sections, Items and pages are named by locators; whatever an answer prints as `locator` or `path` can be pasted back. A document that is known and has no tree yet is a 200 that says its state.",
         license(name = "Apache-2.0")
-    ),
-    paths(
-        list::documents,
-        list::facets,
-        documents::document,
-        documents::tree,
-        documents::items,
-        text::item,
-        text::section,
-        text::pages,
-        source::source,
-        search::search,
-        search::browse,
-        compare::compare,
-        answers::ask,
-        answers::stored,
-        files::files,
     ),
     components(schemas(problem::ProblemBody, problem::OpenAiProblem, extract::NotReady, TreeResponse, AnswerObject, CitationObject, FrameObject)),
     tags(
@@ -50,7 +32,7 @@ use crate::{answers, compare, documents, files, list, search, source, text};
         (name = "files", description = "Folders, axes, and documents opened like folders"),
     )
 )]
-struct Api;
+pub(crate) struct Api;
 
 // Statuses that every route can return.
 const PROBLEMS: [(&str, &str); 11] = [
@@ -86,6 +68,11 @@ pub fn add_common_parts(api: &mut utoipa::openapi::OpenApi) {
             .insert("key".into(), RefOr::T(SecurityScheme::Http(scheme)));
     }
     api.security = Some(vec![SecurityRequirement::new("key", Vec::<String>::new())]);
+    // OpenAPI has no wildcard parameters.
+    let paths = std::mem::take(&mut api.paths.paths).into_iter();
+    api.paths.paths = paths
+        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .collect();
     for (path, item) in &mut api.paths.paths {
         let operations = [&mut item.get, &mut item.post, &mut item.delete]
             .into_iter()
@@ -171,9 +158,4 @@ impl ToSchema for AnswerObject {
     fn name() -> Cow<'static, str> {
         "Answer".into()
     }
-}
-
-/// OpenAPI of the REST routes, without the common parts.
-pub fn describe() -> utoipa::openapi::OpenApi {
-    Api::openapi()
 }

@@ -1,15 +1,12 @@
 //! Search over sections and documents.
 
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::http::request::Parts;
+use axum::extract::State;
 use stemma_answers::RetrievalStrategy;
 use stemma_archive::{BrowseRequest, BrowseResponse, SearchRequest, SearchResponse};
 use stemma_gateway::AppState;
 use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::auth::CollectionScope;
-use stemma_gateway::body::parse_body;
-use stemma_gateway::extract::{HandlerResult, json};
+use stemma_gateway::extract::{HandlerResult, Json, json};
+use stemma_gateway::rights::CollectionScope;
 
 /// Search sections
 ///
@@ -18,19 +15,17 @@ use stemma_gateway::extract::{HandlerResult, json};
 #[utoipa::path(post, path = "/v1/search", tag = "search", request_body = SearchRequest,
     responses((status = 200, body = SearchResponse)))]
 pub(crate) async fn search(
-    site: axum::extract::State<AppState>,
-    parts: Parts,
-    body: Result<Bytes, BytesRejection>,
+    State(site): State<AppState>,
+    permit: RequestPermit,
+    scope: CollectionScope,
+    Json(mut request): Json<SearchRequest>,
 ) -> HandlerResult {
-    let mut request: SearchRequest = parse_body(&parts, body)?;
-    let permit = RequestPermit::from_parts(&parts)?;
     if let RetrievalStrategy::TreeSearch(_) = request.retrieval_strategy()? {
         // The permit is held until the response. A disconnect cancels the search; paid model replies stay cached.
         permit.upgrade_for_model().await?;
     }
     request.free_only = !permit.may_ask();
-    let scope = CollectionScope::from_parts(&parts);
-    let archive = site.archive(scope, request.collection.as_deref())?;
+    let archive = site.archive(&scope, request.collection.as_deref())?;
     json(archive.search(&request).await?).await
 }
 
@@ -40,13 +35,12 @@ pub(crate) async fn search(
 #[utoipa::path(post, path = "/v1/browse", tag = "search", request_body = BrowseRequest,
     responses((status = 200, body = BrowseResponse)))]
 pub(crate) async fn browse(
-    site: axum::extract::State<AppState>,
-    parts: Parts,
-    body: Result<Bytes, BytesRejection>,
+    State(site): State<AppState>,
+    permit: RequestPermit,
+    scope: CollectionScope,
+    Json(mut request): Json<BrowseRequest>,
 ) -> HandlerResult {
-    let mut request: BrowseRequest = parse_body(&parts, body)?;
-    request.free_only = !RequestPermit::from_parts(&parts)?.may_ask();
-    let scope = CollectionScope::from_parts(&parts);
-    let archive = site.archive(scope, request.collection.as_deref())?;
+    request.free_only = !permit.may_ask();
+    let archive = site.archive(&scope, request.collection.as_deref())?;
     json(archive.browse(&request).await?).await
 }

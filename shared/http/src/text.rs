@@ -1,17 +1,44 @@
 //! Text of sections, Items and pages.
 
-use serde::Serialize;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
 use stemma_archive::{
     DocumentInfo, ItemInfo, PageContent, SectionDetails, TextResponse, TextScope,
 };
 use stemma_catalog::locator::{Fragment, format_pages, parse_pages, section_locator};
-use stemma_gateway::extract::{ArchiveRequest, HandlerResult, MaybeReady, json};
+use stemma_gateway::AppState;
+use stemma_gateway::extract::{HandlerResult, MaybeReady, Path, Query, json, published_document};
 use stemma_gateway::problem::Problem;
-use utoipa::ToSchema;
+use stemma_gateway::rights::CollectionScope;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::documents::section_id;
 
 const MAX_PAGES: usize = 200;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TextQuery {
+    collection: Option<String>,
+    #[param(value_type = Option<bool>, required = false)]
+    #[serde(default)]
+    text: bool,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PagesQuery {
+    collection: Option<String>,
+    /// physical pages: 5-7,9
+    #[param(
+        required,
+        pattern = "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?(,[1-9][0-9]{0,4})*$"
+    )]
+    #[serde(default)]
+    range: String,
+}
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SectionResponse {
@@ -40,24 +67,28 @@ pub(crate) struct ItemResponse {
 /// Details of a section; `text=true` adds its text with all subsections.
 #[utoipa::path(get, path = "/v1/documents/{doc}/sections/{id}", tag = "text",
     params(
-        ("doc" = String, Path), ("id" = String, Path, pattern = "^[0-9]{4,9}$", description = "0007"), ("collection" = Option<String>, Query),
-        ("text" = Option<bool>, Query),
+        ("doc" = String, Path), ("id" = String, Path, pattern = "^[0-9]{4,9}$", description = "0007"), TextQuery,
     ),
     responses((status = 200, body = MaybeReady<SectionResponse>)))]
-pub(crate) async fn section(mut request: ArchiveRequest) -> HandlerResult {
-    let with_text = request.parameters.flag("text")?;
-    let id = section_id(request.segment("id"))?;
-    let listed = request.published_document()?;
+pub(crate) async fn section(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Path((doc, id)): Path<(String, String)>,
+    Query(query): Query<TextQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let id = section_id(&id)?;
+    let listed = published_document(&archive, &doc)?;
     let locator = section_locator(&listed.label, id);
-    let stat = request.archive.stat(&locator).await?;
-    let text = if with_text {
-        request.archive.text(&locator, TextScope::Full).await?.text
+    let stat = archive.stat(&locator).await?;
+    let text = if query.text {
+        archive.text(&locator, TextScope::Full).await?.text
     } else {
         None
     };
     let section = stat
         .section
-        .ok_or_else(|| Problem::new(404, "locator.no_section", "the tree was removed meanwhile"))?;
+        .ok_or_else(|| Problem::new(404, "locator.no_section", "the tree has just been removed"))?;
     json(MaybeReady::Yes(SectionResponse {
         document: stat.document,
         section,
@@ -72,23 +103,27 @@ pub(crate) async fn section(mut request: ArchiveRequest) -> HandlerResult {
 #[utoipa::path(get, path = "/v1/documents/{doc}/items/{item}", tag = "text",
     params(
         ("doc" = String, Path), ("item" = String, Path, pattern = r"^([IV]{1,3}\.)?[0-9]{1,2}([A-Z]|\.[0-9]{2})?$", description = "1A, II.1A, 2.02"),
-        ("collection" = Option<String>, Query), ("text" = Option<bool>, Query),
+        TextQuery,
     ),
     responses((status = 200, body = MaybeReady<ItemResponse>)))]
-pub(crate) async fn item(mut request: ArchiveRequest) -> HandlerResult {
-    let with_text = request.parameters.flag("text")?;
-    let name = request.segment("item");
+pub(crate) async fn item(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Path((doc, name)): Path<(String, String)>,
+    Query(query): Query<TextQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
     let Ok(fragment @ Fragment::Item { .. }) = format!("item-{name}").parse::<Fragment>() else {
         return Err(Problem::parameter(400, "item", "an Item is written 1A, II.1A or 2.02").into());
     };
-    let listed = request.published_document()?;
+    let listed = published_document(&archive, &doc)?;
     let locator = format!("{}#{fragment}", listed.label);
-    let read = request.archive.text(&locator, TextScope::Full).await?;
+    let read = archive.text(&locator, TextScope::Full).await?;
     let of_map = match read.item {
         Some(item) => Some(item),
         // Without an Item map, match by section titles.
         None => {
-            let all = request.archive.items(&listed.label).await?.items;
+            let all = archive.items(&listed.label).await?.items;
             let section = read
                 .section
                 .as_ref()
@@ -99,8 +134,8 @@ pub(crate) async fn item(mut request: ArchiveRequest) -> HandlerResult {
     };
     let item = of_map
         .ok_or_else(|| Problem::new(404, "locator.no_item", "the document has no such Item"))?;
-    let text = read.text.filter(|_| with_text);
-    let pages = if with_text { read.pages } else { Vec::new() };
+    let text = read.text.filter(|_| query.text);
+    let pages = if query.text { read.pages } else { Vec::new() };
     json(MaybeReady::Yes(ItemResponse {
         document: DocumentInfo::from_catalog(listed),
         item,
@@ -115,18 +150,22 @@ pub(crate) async fn item(mut request: ArchiveRequest) -> HandlerResult {
 /// At most 200 physical pages, counted from 1.
 #[utoipa::path(get, path = "/v1/documents/{doc}/pages", tag = "text",
     params(
-        ("doc" = String, Path), ("collection" = Option<String>, Query),
-        ("range" = String, Query, pattern = "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?(,[1-9][0-9]{0,4})*$", description = "physical pages: 5-7,9"),
+        ("doc" = String, Path), PagesQuery,
     ),
     responses((status = 200, body = MaybeReady<TextResponse>)))]
-pub(crate) async fn pages(mut request: ArchiveRequest) -> HandlerResult {
-    let range = request.parameters.text("range").unwrap_or_default();
-    let Some(spans) = parse_pages(&range) else {
+pub(crate) async fn pages(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Path(doc): Path<String>,
+    Query(query): Query<PagesQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let Some(spans) = parse_pages(&query.range) else {
         return Err(
             Problem::parameter(400, "range", "range names physical pages, such as 5-7,9").into(),
         );
     };
-    let listed = request.published_document()?;
+    let listed = published_document(&archive, &doc)?;
     if spans
         .iter()
         .map(|span| span.len())
@@ -138,7 +177,7 @@ pub(crate) async fn pages(mut request: ArchiveRequest) -> HandlerResult {
     }
     let locator = format!("{}#p={}", listed.label, format_pages(&spans));
     json(MaybeReady::Yes(
-        request.archive.text(&locator, TextScope::Full).await?,
+        archive.text(&locator, TextScope::Full).await?,
     ))
     .await
 }

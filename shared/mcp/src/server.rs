@@ -21,7 +21,7 @@ use stemma_archive::collections::Collections;
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::auth::CollectionScope;
+use stemma_gateway::rights::CollectionScope;
 
 use crate::error::{ToolError, ToolErrorKind};
 use crate::preset::Preset;

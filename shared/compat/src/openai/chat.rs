@@ -1,17 +1,15 @@
 //! `POST /v1/chat/completions`.
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::request::Parts;
+use axum::http::HeaderMap;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_answers::{Answer as Record, AnswerEvent};
-use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::body::parse_body;
-use stemma_gateway::extract::{HandlerResult, json as answered};
-use stemma_gateway::state::AppState;
+use stemma_gateway::AppState;
+use stemma_gateway::admission::ModelRequest;
+use stemma_gateway::extract::{HandlerResult, Json, json as answered};
+use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
 
 use crate::conversation::{
@@ -99,25 +97,25 @@ struct ChatAnnotation {
 #[utoipa::path(post, path = "/v1/chat/completions", operation_id = "openai_chat", tag = "openai", request_body = ChatRequest,
     responses((status = 200, content((ChatCompletion = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
 pub(crate) async fn completions(
-    site: State<AppState>,
-    parts: Parts,
-    body: Result<Bytes, BytesRejection>,
+    State(site): State<AppState>,
+    ModelRequest(permit): ModelRequest,
+    collections: CollectionScope,
+    headers: HeaderMap,
+    Json(body): Json<ChatRequest>,
 ) -> HandlerResult {
-    let place = RequestPermit::from_parts(&parts)?
-        .upgrade_for_model()
-        .await?;
+    let place = permit.upgrade_for_model().await?;
     let ChatRequest {
         model,
         messages,
         stream,
         stream_options,
-    } = parse_body(&parts, body)?;
-    let (archive, scopes) = resolve_model(&site, &parts, &model)?;
+    } = body;
+    let (archive, scopes) = resolve_model(&site, &collections, &model)?;
     let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
     let created = site.env.now_ms() / 1_000;
     if !stream {
         let answer = dialogue.answer(&site.env).await?;
-        return answered(completion(&parts, &model, created, &answer)).await;
+        return answered(completion(&headers, &model, created, &answer)).await;
     }
     let with_usage = stream_options.is_some_and(|options| options.include_usage);
     let frames = dialogue
@@ -126,7 +124,7 @@ pub(crate) async fn completions(
     // Text is sent once the answer is stored, so all chunks carry its id.
     let frames = frames.take(1).flat_map(move |ended| {
         let chunks = match ended {
-            Ok(answer) => chunks(&parts, &model, created, &answer, with_usage),
+            Ok(answer) => chunks(&headers, &model, created, &answer, with_usage),
             Err(error) => vec![error],
         };
         stream::iter(
@@ -150,12 +148,12 @@ fn final_result(event: AnswerEvent) -> Option<Result<Box<Record>, Value>> {
     }
 }
 
-fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> ChatCompletion {
+fn completion(headers: &HeaderMap, model: &str, created: u64, answer: &Record) -> ChatCompletion {
     let rendered = RenderedAnswer::new(answer);
     let message = ChatMessage {
         role: "assistant",
         refusal: None,
-        annotations: annotations(parts, &rendered),
+        annotations: annotations(headers, &rendered),
         content: rendered.text,
         stemma: conversation::stemma_extension(answer),
     };
@@ -175,19 +173,19 @@ fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> Chat
     }
 }
 
-fn annotations(parts: &Parts, rendered: &RenderedAnswer<'_>) -> Vec<ChatAnnotation> {
+fn annotations(headers: &HeaderMap, rendered: &RenderedAnswer<'_>) -> Vec<ChatAnnotation> {
     rendered
         .marks
         .iter()
         .map(|mark| ChatAnnotation {
             kind: "url_citation",
-            url_citation: annotation(parts, mark),
+            url_citation: annotation(headers, mark),
         })
         .collect()
 }
 
 fn chunks(
-    parts: &Parts,
+    headers: &HeaderMap,
     model: &str,
     created: u64,
     answer: &Record,
@@ -210,7 +208,7 @@ fn chunks(
             .map(|piece| chunk(json!({ "content": piece }), None)),
     );
     let mut last = chunk(
-        json!({ "annotations": annotations(parts, &rendered) }),
+        json!({ "annotations": annotations(headers, &rendered) }),
         Some(conversation::finish_reason(answer)),
     );
     last["stemma"] = json!(conversation::stemma_extension(answer));

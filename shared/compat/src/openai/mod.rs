@@ -12,52 +12,45 @@ pub(super) mod responses;
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
-use axum::http::request::Parts;
-use axum::routing::{get, post};
+use axum::http::HeaderMap;
 use serde::Serialize;
 use stemma_archive::Archive;
-use stemma_gateway::auth::CollectionScope;
+use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
-use stemma_gateway::state::{AppState, Route};
+use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
+use utoipa_axum::routes;
 
 use crate::conversation;
 use crate::render::{CitationMark, NOT_VERIFIED};
 
-pub(super) fn routes() -> Vec<Route> {
-    let conversations = DefaultBodyLimit::max(conversation::MAX_BYTES);
-    vec![
-        ("/v1/models", get(models::list)),
-        ("/v1/models/{*model}", get(models::one)),
-        (
-            "/v1/chat/completions",
-            post(chat::completions).layer(conversations),
-        ),
-        (
-            "/v1/responses",
-            post(responses::create).layer(conversations),
-        ),
-    ]
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    let body_limit = DefaultBodyLimit::max(conversation::MAX_BYTES);
+    OpenApiRouter::default()
+        .routes(routes!(models::list))
+        .routes(routes!(models::one))
+        .routes(routes!(chat::completions).layer(body_limit))
+        .routes(routes!(responses::create).layer(body_limit))
 }
 
 // A model is a visible collection, optionally with a scope; any other name is a scope in the first collection.
 fn resolve_model(
     site: &AppState,
-    parts: &Parts,
+    collections: &CollectionScope,
     model: &str,
 ) -> Result<(Arc<Archive>, Vec<String>), Problem> {
-    let reach = CollectionScope::from_parts(parts);
     let (first, rest) = model.split_once('/').unwrap_or((model, ""));
-    let collection_id = site
-        .visible_collections(reach)
+    let is_collection = site
+        .visible_collections(collections)
         .into_iter()
         .any(|collection| collection.as_str() == first);
-    let (collection, scope) = if collection_id {
+    let (collection, scope) = if is_collection {
         (Some(first), rest)
     } else {
         (None, model)
     };
-    let archive = site.archive(reach, collection)?;
+    let archive = site.archive(collections, collection)?;
     let scope = scope.trim_matches('/');
     if scope.is_empty() {
         return Ok((archive, Vec::new()));
@@ -69,7 +62,7 @@ fn resolve_model(
         .find(|path| archive.documents_in_scope(path).is_ok());
     let scope_path = scope_path.ok_or_else(|| {
         let name: String = model.chars().take(80).collect();
-        let detail = format!("there is no model `{name}`");
+        let detail = format!("the model `{name}` does not exist");
         Problem::new(404, "model_not_found", detail).with_next("GET /v1/models")
     })?;
     Ok((archive, vec![scope_path]))
@@ -77,7 +70,7 @@ fn resolve_model(
 
 // Chat completions nest the citation, responses do not. The title repeats the verification status, because clients may
 // list sources without the text.
-fn annotation(parts: &Parts, mark: &CitationMark<'_>) -> UrlCitation {
+fn annotation(headers: &HeaderMap, mark: &CitationMark<'_>) -> UrlCitation {
     let citation = mark.citation;
     let doubt = if mark.verified { "" } else { NOT_VERIFIED };
     let place = citation
@@ -89,7 +82,7 @@ fn annotation(parts: &Parts, mark: &CitationMark<'_>) -> UrlCitation {
         start_index: mark.start,
         end_index: mark.end,
         title: format!("{}{place}{doubt}", citation.name),
-        url: conversation::address(parts, &citation.url),
+        url: conversation::address(headers, &citation.url),
     }
 }
 

@@ -1,11 +1,10 @@
 //! `GET /v1/models`: collections and their top-level folders.
 
-use axum::extract::{Path, State};
-use axum::http::request::Parts;
+use axum::extract::State;
 use serde::Serialize;
-use stemma_gateway::auth::CollectionScope;
-use stemma_gateway::extract::{HandlerResult, json as answered};
-use stemma_gateway::state::AppState;
+use stemma_gateway::AppState;
+use stemma_gateway::extract::{HandlerResult, Path, json as answered};
+use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
 
 use crate::openai::resolve_model;
@@ -37,12 +36,14 @@ pub(super) struct OpenAiModel {
 /// Lists visible collections and the first 100 top-level folders of each. Every folder, axis path and document is also a
 /// model.
 #[utoipa::path(get, path = "/v1/models", operation_id = "openai_models", tag = "openai", responses((status = 200, body = ModelList)))]
-pub(super) async fn list(site: State<AppState>, parts: Parts) -> HandlerResult {
-    let reach = CollectionScope::from_parts(&parts);
+pub(super) async fn list(
+    State(site): State<AppState>,
+    collections: CollectionScope,
+) -> HandlerResult {
     let mut models = Vec::new();
-    for collection in site.visible_collections(reach) {
+    for collection in site.visible_collections(&collections) {
         models.push(model(collection.as_str()));
-        let Ok(reader) = site.archive(reach, Some(collection.as_str())) else {
+        let Ok(reader) = site.archive(&collections, Some(collection.as_str())) else {
             continue;
         };
         let top = reader.list("/", false)?;
@@ -59,15 +60,15 @@ pub(super) async fn list(site: State<AppState>, parts: Parts) -> HandlerResult {
 /// A model
 ///
 /// Returns the model if it names documents.
-#[utoipa::path(get, path = "/v1/models/{model}", operation_id = "openai_model", tag = "openai",
+#[utoipa::path(get, path = "/v1/models/{*model}", operation_id = "openai_model", tag = "openai",
     params(("model" = String, Path, description = "a collection, a folder, an axis path or a document")),
     responses((status = 200, body = OpenAiModel)))]
 pub(super) async fn one(
-    site: State<AppState>,
+    State(site): State<AppState>,
+    collections: CollectionScope,
     Path(name): Path<String>,
-    parts: Parts,
 ) -> HandlerResult {
-    resolve_model(&site, &parts, &name)?;
+    resolve_model(&site, &collections, &name)?;
     answered(model(&name)).await
 }
 

@@ -1,19 +1,17 @@
 //! `POST /v1/responses`.
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::request::Parts;
+use axum::http::HeaderMap;
 use axum::response::sse::Event as Frame;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_answers::{Answer as Record, AnswerEvent};
-use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::body::parse_body;
-use stemma_gateway::extract::{HandlerResult, json as answered};
+use stemma_gateway::AppState;
+use stemma_gateway::admission::ModelRequest;
+use stemma_gateway::extract::{HandlerResult, Json, json as answered};
 use stemma_gateway::problem::Problem;
-use stemma_gateway::state::AppState;
+use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
 
 use crate::conversation::{self, Conversation, InputMessage, StemmaExtension, frame_response};
@@ -153,19 +151,19 @@ struct OutputTokenDetails {
 #[utoipa::path(post, path = "/v1/responses", operation_id = "openai_response", tag = "openai", request_body = ResponseRequest,
     responses((status = 200, content((ResponseObject = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
 pub(crate) async fn create(
-    site: State<AppState>,
-    parts: Parts,
-    body: Result<Bytes, BytesRejection>,
+    State(site): State<AppState>,
+    ModelRequest(permit): ModelRequest,
+    collections: CollectionScope,
+    headers: HeaderMap,
+    Json(body): Json<ResponseRequest>,
 ) -> HandlerResult {
-    let place = RequestPermit::from_parts(&parts)?
-        .upgrade_for_model()
-        .await?;
+    let place = permit.upgrade_for_model().await?;
     let ResponseRequest {
         model,
         input,
         stream,
         previous_response_id,
-    } = parse_body(&parts, body)?;
+    } = body;
     if previous_response_id.is_some() {
         let detail = "conversations are not kept here: send what was said before in `input`";
         return Err(Problem::parameter(422, "/previous_response_id", detail).into());
@@ -174,12 +172,12 @@ pub(crate) async fn create(
         ResponseInput::Text(text) => vec![InputMessage::from_user(text)],
         ResponseInput::Messages(messages) => messages,
     };
-    let (archive, scopes) = resolve_model(&site, &parts, &model)?;
+    let (archive, scopes) = resolve_model(&site, &collections, &model)?;
     let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
     let created = site.env.now_ms() / 1_000;
     if !stream {
         let answer = dialogue.answer(&site.env).await?;
-        return answered(response(&parts, &model, created, &answer)).await;
+        return answered(response(&headers, &model, created, &answer)).await;
     }
     let ended = dialogue.stream(&site.env).filter_map(|event| async {
         match event {
@@ -190,7 +188,7 @@ pub(crate) async fn create(
     });
     let frames = ended.take(1).flat_map(move |ended| {
         let events = match ended {
-            Ok(answer) => events(&parts, &model, created, &answer),
+            Ok(answer) => events(&headers, &model, created, &answer),
             Err((code, message)) => {
                 vec![json!({ "type": "error", "code": code, "message": message, "param": null })]
             }
@@ -213,7 +211,7 @@ fn numbered_frame(at: usize, mut event: Value) -> Frame {
         .data(event.to_string())
 }
 
-fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> ResponseObject {
+fn response(headers: &HeaderMap, model: &str, created: u64, answer: &Record) -> ResponseObject {
     let cut = conversation::finish_reason(answer) == "length";
     let input_tokens = answer.usage.prompt_tokens;
     let output_tokens = answer.usage.output_tokens;
@@ -229,7 +227,7 @@ fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> Respon
         instructions: None,
         metadata: json!({}),
         model: model.to_owned(),
-        output: vec![item(parts, answer, "completed")],
+        output: vec![item(headers, answer, "completed")],
         parallel_tool_calls: false,
         temperature: None,
         tool_choice: "none",
@@ -246,9 +244,9 @@ fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> Respon
     }
 }
 
-fn item(parts: &Parts, answer: &Record, status: &'static str) -> ResponseMessage {
+fn item(headers: &HeaderMap, answer: &Record, status: &'static str) -> ResponseMessage {
     let id = format!("msg-{}", answer.id);
-    let content = vec![part(parts, answer)];
+    let content = vec![part(headers, answer)];
     ResponseMessage {
         kind: "message",
         id,
@@ -258,9 +256,9 @@ fn item(parts: &Parts, answer: &Record, status: &'static str) -> ResponseMessage
     }
 }
 
-fn part(parts: &Parts, answer: &Record) -> ResponseText {
+fn part(headers: &HeaderMap, answer: &Record) -> ResponseText {
     let rendered = RenderedAnswer::new(answer);
-    let annotations = annotations(parts, &rendered);
+    let annotations = annotations(headers, &rendered);
     ResponseText {
         kind: "output_text",
         text: rendered.text,
@@ -269,19 +267,19 @@ fn part(parts: &Parts, answer: &Record) -> ResponseText {
     }
 }
 
-fn annotations(parts: &Parts, rendered: &RenderedAnswer<'_>) -> Vec<ResponseAnnotation> {
+fn annotations(headers: &HeaderMap, rendered: &RenderedAnswer<'_>) -> Vec<ResponseAnnotation> {
     rendered
         .marks
         .iter()
         .map(|mark| ResponseAnnotation {
             kind: "url_citation",
-            citation: annotation(parts, mark),
+            citation: annotation(headers, mark),
         })
         .collect()
 }
 
-fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Value> {
-    let whole = response(parts, model, created, answer);
+fn events(headers: &HeaderMap, model: &str, created: u64, answer: &Record) -> Vec<Value> {
+    let whole = response(headers, model, created, answer);
     let rendered = RenderedAnswer::new(answer);
     let status = "in_progress";
     let output = Vec::new();
@@ -307,7 +305,7 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
     let empty = json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] });
     let bare = ResponseMessage {
         content: Vec::new(),
-        ..item(parts, answer, "in_progress")
+        ..item(headers, answer, "in_progress")
     };
     let mut events = vec![
         event("response.created", json!({ "response": in_progress })),
@@ -323,7 +321,7 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
         fields["logprobs"] = json!([]);
         event("response.output_text.delta", fields)
     }));
-    for (number, annotation) in annotations(parts, &rendered).into_iter().enumerate() {
+    for (number, annotation) in annotations(headers, &rendered).into_iter().enumerate() {
         let mut fields = with("annotation", json!(annotation));
         fields["annotation_index"] = json!(number);
         events.push(event("response.output_text.annotation.added", fields));
@@ -333,11 +331,11 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
     events.push(event("response.output_text.done", done));
     events.push(event(
         "response.content_part.done",
-        with("part", json!(part(parts, answer))),
+        with("part", json!(part(headers, answer))),
     ));
     events.push(event(
         "response.output_item.done",
-        json!({ "output_index": 0, "item": item(parts, answer, "completed") }),
+        json!({ "output_index": 0, "item": item(headers, answer, "completed") }),
     ));
     let end = if whole.status == "incomplete" {
         "response.incomplete"

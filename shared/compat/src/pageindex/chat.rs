@@ -3,10 +3,7 @@
 //! With `enable_citations`, citations of verified claims appear in the text as `<doc=NAME;page=N>`. Citations of unverified
 //! claims are only listed; the text says ` (not verified)`.
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::request::Parts;
 use axum::response::sse::Event as Frame;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -15,12 +12,11 @@ use stemma_answers::{Answer as Record, AnswerEvent, AnswerStep, Citation, QuoteM
 use stemma_archive::Archive;
 use stemma_archive::pageindex_fields::{is_root, name_of};
 use stemma_document::DocId;
-use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::auth::CollectionScope;
-use stemma_gateway::body::parse_body;
-use stemma_gateway::extract::{HandlerResult, find_document, json as answered};
+use stemma_gateway::AppState;
+use stemma_gateway::admission::ModelRequest;
+use stemma_gateway::extract::{HandlerResult, Json, find_document, json as answered};
 use stemma_gateway::problem::Problem;
-use stemma_gateway::state::AppState;
+use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
 
 use crate::conversation::{
@@ -122,21 +118,20 @@ enum DocumentIds {
 #[utoipa::path(post, path = "/chat/completions/", operation_id = "pageindex_chat", tag = "pageindex", request_body = PageIndexChatRequest,
     responses((status = 200, content((PageIndexCompletion = "application/json"), (stemma_gateway::schema::FrameObject = "text/event-stream")))))]
 pub(crate) async fn completions(
-    site: State<AppState>,
-    parts: Parts,
-    body: Result<Bytes, BytesRejection>,
+    State(site): State<AppState>,
+    ModelRequest(permit): ModelRequest,
+    collections: CollectionScope,
+    Json(body): Json<PageIndexChatRequest>,
 ) -> HandlerResult {
-    let place = RequestPermit::from_parts(&parts)?
-        .upgrade_for_model()
-        .await?;
+    let place = permit.upgrade_for_model().await?;
     let PageIndexChatRequest {
         messages,
         doc_id,
         folder_id,
         stream,
         enable_citations,
-    } = parse_body(&parts, body)?;
-    let archive = site.archive(CollectionScope::from_parts(&parts), None)?;
+    } = body;
+    let archive = site.archive(&collections, None)?;
     let scopes = scopes(&archive, doc_id, folder_id)?;
     let dialogue = Conversation::new(&site, place, &archive, scopes, &messages)?;
     let style = CitationStyle {

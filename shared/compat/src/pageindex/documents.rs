@@ -2,25 +2,74 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_archive::ApiError;
 use stemma_archive::archive::{no_text, spawn_cpu};
 use stemma_archive::pageindex_fields::{
-    created_at, description, metadata as facts, name_of, page_count, sort_date, status,
+    created_at, description, is_root, metadata as facts, name_of, page_count, sort_date, status,
 };
+use stemma_archive::{ApiError, Archive};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::facets::Scope;
 use stemma_document::{PageNo, PublishedTree, SourceBody};
-use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json as answered};
+use stemma_gateway::AppState;
+use stemma_gateway::extract::{HandlerResult, Path, Query, find_document, json as answered};
 use stemma_gateway::problem::Problem;
-use utoipa::ToSchema;
+use stemma_gateway::rights::CollectionScope;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::pageindex::{folder_of, nodes};
+use crate::pageindex::{LenientQuery, folder_of, lenient_bool, nodes};
 
 // As in PageIndex Cloud.
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 10_000;
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DocumentQuery {
+    collection: Option<String>,
+    /// tree without
+    #[param(pattern = "^(tree|ocr)$")]
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    /// of `type=ocr`; page without
+    #[param(pattern = "^(page|node|raw)$")]
+    format: Option<String>,
+    /// with what each section is about
+    #[param(value_type = Option<bool>, required = false)]
+    #[serde(default, deserialize_with = "lenient_bool")]
+    summary: bool,
+    /// with the own text of each section; true without
+    #[param(value_type = Option<bool>, required = false)]
+    #[serde(default = "default_include_text", deserialize_with = "lenient_bool")]
+    include_text: bool,
+}
+
+fn default_include_text() -> bool {
+    true
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    collection: Option<String>,
+    /// documents of the answer, 50 without
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
+    limit: Option<usize>,
+    /// documents that are passed over, 0 without
+    #[param(value_type = Option<u64>, required = false, format = "uint64")]
+    #[serde(default)]
+    offset: usize,
+    /// a path, or `root`
+    folder_id: Option<String>,
+    /// documents of folders below, too
+    #[param(value_type = Option<bool>, required = false)]
+    #[serde(default, deserialize_with = "lenient_bool")]
+    recursive: bool,
+    /// the name of a document
+    name: Option<String>,
+}
 
 /// The tree or pages of a document.
 #[derive(Serialize, ToSchema)]
@@ -81,26 +130,25 @@ pub(crate) struct PageIndexDocumentList {
 /// `type=tree` returns nodes. `type=ocr` returns pages; with `format=node` nodes with text, with `format=raw` one text.
 /// `result` is null until there is a tree. `{doc}` is an id, a name or a path.
 #[utoipa::path(get, path = "/doc/{doc}/", operation_id = "pageindex_document", tag = "pageindex",
-    params(
-        ("doc" = String, Path), ("collection" = Option<String>, Query),
-        ("type" = Option<String>, Query, pattern = "^(tree|ocr)$", description = "tree without"),
-        ("format" = Option<String>, Query, pattern = "^(page|node|raw)$", description = "of `type=ocr`; page without"),
-        ("summary" = Option<bool>, Query, description = "with what each section is about"),
-        ("include_text" = Option<bool>, Query, description = "with the own text of each section; true without"),
-    ),
+    params(("doc" = String, Path), DocumentQuery),
     responses((status = 200, body = PageIndexDocumentContent)))]
-pub(crate) async fn document(mut request: ArchiveRequest) -> HandlerResult {
-    let [what, format] = ["type", "format"].map(|name| {
-        let text = request.parameters.text(name);
-        text.map(|text| text.to_lowercase())
-    });
-    let summaries = bool_parameter(&mut request, "summary", false)?;
-    let texts = bool_parameter(&mut request, "include_text", true)?;
+pub(crate) async fn document(
+    State(state): State<AppState>,
+    collections: CollectionScope,
+    Path(doc): Path<String>,
+    Query(query): Query<DocumentQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&collections, query.collection.as_deref())?;
+    let kind = query.kind.map(|kind| kind.to_lowercase());
+    let format = query.format.map(|format| format.to_lowercase());
     let kind = match (
-        what.as_deref().unwrap_or("tree"),
+        kind.as_deref().unwrap_or("tree"),
         format.as_deref().unwrap_or("page"),
     ) {
-        ("tree", "page" | "node" | "raw") => ContentKind::Tree { summaries, texts },
+        ("tree", "page" | "node" | "raw") => ContentKind::Tree {
+            summaries: query.summary,
+            texts: query.include_text,
+        },
         ("ocr", "page") => ContentKind::Pages,
         ("ocr", "node") => ContentKind::Tree {
             summaries: false,
@@ -111,19 +159,14 @@ pub(crate) async fn document(mut request: ArchiveRequest) -> HandlerResult {
             return Err(Problem::parameter(
                 400,
                 "type",
-                "type is tree or ocr, and format page, node or raw",
+                "type must be tree or ocr, and format page, node or raw",
             )
             .into());
         }
     };
-    let listed = request.path_document()?;
-    let result = match request
-        .archive
-        .load_tree(listed)
-        .await
-        .map_err(ApiError::from)?
-    {
-        Some(published) => Some(result(&request, listed, published, kind).await?),
+    let listed = find_document(&archive, &doc)?;
+    let result = match archive.load_tree(listed).await.map_err(ApiError::from)? {
+        Some(published) => Some(result(&archive, listed, published, kind).await?),
         None => None,
     };
     answered(PageIndexDocumentContent {
@@ -137,29 +180,6 @@ pub(crate) async fn document(mut request: ArchiveRequest) -> HandlerResult {
     .await
 }
 
-// Accepts Python's `True` and JSON's `true`.
-fn bool_parameter(
-    request: &mut ArchiveRequest,
-    name: &str,
-    without: bool,
-) -> Result<bool, Problem> {
-    match request
-        .parameters
-        .text(name)
-        .map(|text| text.to_ascii_lowercase())
-        .as_deref()
-    {
-        None => Ok(without),
-        Some("true" | "1") => Ok(true),
-        Some("false" | "0") => Ok(false),
-        Some(_) => Err(Problem::parameter(
-            400,
-            name,
-            format!("{name} is true or false"),
-        )),
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 enum ContentKind {
     Tree { summaries: bool, texts: bool },
@@ -168,14 +188,14 @@ enum ContentKind {
 }
 
 async fn result(
-    request: &ArchiveRequest,
+    archive: &Archive,
     listed: &CatalogDocument,
     published: Arc<PublishedTree>,
     kind: ContentKind,
 ) -> Result<Value, ApiError> {
     let needs_body = !matches!(kind, ContentKind::Tree { texts: false, .. });
     let body = if needs_body {
-        request.archive.load_body(&published).await?
+        archive.load_body(&published).await?
     } else {
         None
     };
@@ -224,50 +244,49 @@ fn raw(body: &SourceBody) -> String {
 ///
 /// In any processing state.
 #[utoipa::path(get, path = "/doc/{doc}/metadata/", operation_id = "pageindex_metadata", tag = "pageindex",
-    params(("doc" = String, Path), ("collection" = Option<String>, Query)),
+    params(("doc" = String, Path), LenientQuery),
     responses((status = 200, body = PageIndexDocument)))]
-pub(crate) async fn metadata(request: ArchiveRequest) -> HandlerResult {
-    answered(document_info(request.path_document()?)).await
+pub(crate) async fn metadata(
+    State(state): State<AppState>,
+    collections: CollectionScope,
+    Path(doc): Path<String>,
+    Query(query): Query<LenientQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&collections, query.collection.as_deref())?;
+    answered(document_info(find_document(&archive, &doc)?)).await
 }
 
 /// List documents
 ///
 /// Newest period first, optionally limited to a folder or name.
 #[utoipa::path(get, path = "/docs/", operation_id = "pageindex_documents", tag = "pageindex",
-    params(
-        ("collection" = Option<String>, Query),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 10_000, description = "documents of the answer, 50 without"),
-        ("offset" = Option<u64>, Query, format = "uint64", description = "documents that are passed over, 0 without"),
-        ("folder_id" = Option<String>, Query, description = "a path, or `root`"),
-        ("recursive" = Option<bool>, Query, description = "documents of folders below, too"),
-        ("name" = Option<String>, Query, description = "the name of a document"),
-    ),
-    responses((status = 200, body = PageIndexDocumentList)))]
-pub(crate) async fn list(mut request: ArchiveRequest) -> HandlerResult {
-    let limit = request.parameters.number("limit")?.unwrap_or(DEFAULT_LIMIT);
-    let offset = request.parameters.number("offset")?.unwrap_or(0);
+    params(ListQuery), responses((status = 200, body = PageIndexDocumentList)))]
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    collections: CollectionScope,
+    Query(query): Query<ListQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&collections, query.collection.as_deref())?;
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    let offset = query.offset;
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(
-            Problem::parameter(400, "limit", format!("limit is from 1 to {MAX_LIMIT}")).into(),
-        );
+        let detail = format!("limit must be from 1 to {MAX_LIMIT}");
+        return Err(Problem::parameter(400, "limit", detail).into());
     }
-    let recursive = bool_parameter(&mut request, "recursive", false)?;
-    let folder = request.parameters.text("folder_id");
-    let name = request.parameters.text("name");
-    let catalog = request.archive.catalog();
-    let mut documents: Vec<&CatalogDocument> = match folder {
+    let catalog = archive.catalog();
+    let mut documents: Vec<&CatalogDocument> = match query.folder_id {
         None => catalog.documents().iter().collect(),
         Some(folder) => {
-            let path = if stemma_archive::pageindex_fields::is_root(&folder) {
+            let path = if is_root(&folder) {
                 "/"
             } else {
                 folder.as_str()
             };
             let scope = Scope::parse(path, catalog).map_err(ApiError::from)?;
-            request.archive.folder_contents(&scope, recursive).documents
+            archive.folder_contents(&scope, query.recursive).documents
         }
     };
-    if let Some(name) = name {
+    if let Some(name) = query.name {
         documents.retain(|listed| name_of(listed) == name || listed.label == name);
     }
     documents.sort_by_cached_key(|listed| std::cmp::Reverse(sort_date(listed)));

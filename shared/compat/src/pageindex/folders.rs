@@ -2,12 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
 use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{ApiError, Archive};
 use stemma_catalog::facets::Scope;
-use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json as answered};
-use utoipa::ToSchema;
+use stemma_gateway::AppState;
+use stemma_gateway::extract::{HandlerResult, Query, json as answered};
+use stemma_gateway::rights::CollectionScope;
+use utoipa::{IntoParams, ToSchema};
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FoldersQuery {
+    collection: Option<String>,
+    parent_folder_id: Option<String>,
+}
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PageIndexFolderList {
@@ -40,15 +50,16 @@ struct PageIndexFolder {
 /// All folders, or the direct subfolders of `parent_folder_id` (`root` for the top level). Ids are paths. Axes (`/@company`)
 /// and their values are only listed below their parent, because they can be many.
 #[utoipa::path(get, path = "/folders/", operation_id = "pageindex_folders", tag = "pageindex",
-    params(("collection" = Option<String>, Query), ("parent_folder_id" = Option<String>, Query)),
-    responses((status = 200, body = PageIndexFolderList)))]
-pub(crate) async fn list(mut request: ArchiveRequest) -> HandlerResult {
-    let folders = match request.parameters.text("parent_folder_id") {
-        None => all(&request.archive),
-        Some(parent) => below(
-            &request.archive,
-            if is_root(&parent) { "/" } else { &parent },
-        )?,
+    params(FoldersQuery), responses((status = 200, body = PageIndexFolderList)))]
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    collections: CollectionScope,
+    Query(query): Query<FoldersQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&collections, query.collection.as_deref())?;
+    let folders = match query.parent_folder_id {
+        None => all(&archive),
+        Some(parent) => below(&archive, if is_root(&parent) { "/" } else { &parent })?,
     };
     answered(PageIndexFolderList {
         total: folders.len(),

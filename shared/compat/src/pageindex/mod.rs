@@ -14,55 +14,59 @@ pub(super) mod retrieval;
 pub(super) mod uploads;
 
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{MethodRouter, get, post};
+use serde::{Deserialize, Deserializer};
 use stemma_catalog::catalog::CatalogDocument;
+use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
-use stemma_gateway::state::{AppState, Route};
+use utoipa::IntoParams;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter, UtoipaMethodRouterExt};
+use utoipa_axum::routes;
 
 use crate::conversation::MAX_BYTES;
 
 /// All PageIndex routes, each with and without a trailing slash.
-pub(super) fn routes() -> Vec<Route> {
-    let conversations = DefaultBodyLimit::max(MAX_BYTES);
-    let both = |paths: [&'static str; 2], method: MethodRouter<AppState>| {
-        paths.map(|path| (path, method.clone()))
-    };
-    let routes = [
-        both(["/doc", "/doc/"], post(uploads::submit)),
-        both(
-            ["/doc/{doc}", "/doc/{doc}/"],
-            get(documents::document).delete(uploads::remove),
-        ),
-        both(
-            ["/doc/{doc}/metadata", "/doc/{doc}/metadata/"],
-            get(documents::metadata),
-        ),
-        both(
-            ["/doc/{doc}/block/{block}", "/doc/{doc}/block/{block}/"],
-            get(no_blocks),
-        ),
-        both(
-            ["/doc/{doc}/image/{image}", "/doc/{doc}/image/{image}/"],
-            get(no_images),
-        ),
-        both(
-            ["/doc/s3/{doc}/images", "/doc/s3/{doc}/images/"],
-            get(no_page_images),
-        ),
-        both(["/docs", "/docs/"], get(documents::list)),
-        both(["/folders", "/folders/"], get(folders::list)),
-        both(["/folder", "/folder/"], post(no_folders)),
-        both(
-            ["/chat/completions", "/chat/completions/"],
-            post(chat::completions).layer(conversations),
-        ),
-        both(["/retrieval", "/retrieval/"], post(retrieval::submit)),
-        both(
-            ["/retrieval/{retrieval}", "/retrieval/{retrieval}/"],
-            get(retrieval::result),
-        ),
+pub(super) fn router(max_upload_bytes: usize) -> OpenApiRouter<AppState> {
+    let upload_limit = DefaultBodyLimit::max(max_upload_bytes.saturating_add(uploads::FORM_BYTES));
+    let routes: [UtoipaMethodRouter<AppState>; 12] = [
+        routes!(uploads::submit).layer(upload_limit),
+        routes!(documents::document, uploads::remove),
+        routes!(documents::metadata),
+        routes!(no_blocks),
+        routes!(no_images),
+        routes!(no_page_images),
+        routes!(documents::list),
+        routes!(folders::list),
+        routes!(no_folders),
+        routes!(chat::completions).layer(DefaultBodyLimit::max(MAX_BYTES)),
+        routes!(retrieval::submit),
+        routes!(retrieval::result),
     ];
-    routes.into_iter().flatten().collect()
+    routes
+        .into_iter()
+        .fold(OpenApiRouter::default(), |router, routes| {
+            let (_, paths, methods) = &routes;
+            let router = paths.paths.keys().fold(router, |router, path| {
+                router.route(path.trim_end_matches('/'), methods.clone())
+            });
+            router.routes(routes)
+        })
+}
+
+/// The only parameter of most routes. Others are ignored.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct LenientQuery {
+    collection: Option<String>,
+}
+
+// Python's `True` and JSON's `true`.
+fn lenient_bool<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(serde::de::Error::custom("must be true or false")),
+    }
 }
 
 /// The folder id of a document (its path); `None` at the root.
@@ -83,7 +87,7 @@ pub(super) async fn no_blocks() -> Problem {
     Problem::new(
         404,
         "pageindex.no_blocks",
-        "pages are not cut into blocks here; citations carry rectangles instead",
+        "pages have no blocks; citations have rectangles instead",
     )
 }
 
@@ -96,9 +100,9 @@ pub(super) async fn no_images() -> Problem {
     Problem::new(
         404,
         "pageindex.no_images",
-        "the store holds the text of pages and where it stands, not their drawings",
+        "the store has the text of pages and its positions, but no images",
     )
-    .with_next("GET /v1/documents/{doc}/source has the file, where it lies in the store")
+    .with_next("GET /v1/documents/{doc}/source returns the file, if the store has it")
 }
 
 /// The images of pages
@@ -124,6 +128,6 @@ pub(super) async fn no_folders() -> Problem {
     Problem::new(
         403,
         "pageindex.no_folders",
-        "folders are those that documents were ingested from, and are not made here",
+        "folders come from the paths of ingested documents and cannot be created",
     )
 }

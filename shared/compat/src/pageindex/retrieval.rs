@@ -3,22 +3,21 @@
 //! PageIndex runs retrievals in the background. Here a retrieval takes milliseconds and runs when its result is requested:
 //! the id encodes the question, so any replica can answer it, even after a restart.
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_archive::archive::no_text;
+use stemma_archive::pageindex_fields::status;
 use stemma_archive::{ApiError, SearchHit, SearchRequest, cursor};
 use stemma_document::{DocId, PageNo, PageSpan};
-use stemma_gateway::auth::CollectionScope;
-use stemma_gateway::body::parse_body;
-use stemma_gateway::extract::{ArchiveRequest, HandlerResult, find_document, json as answered};
+use stemma_gateway::AppState;
+use stemma_gateway::extract::{HandlerResult, Json, Path, Query, find_document, json as answered};
 use stemma_gateway::problem::Problem;
-use stemma_gateway::state::AppState;
+use stemma_gateway::rights::CollectionScope;
 use stemma_retrieval::search::MAX_QUERY_CHARS;
 use utoipa::ToSchema;
+
+use crate::pageindex::LenientQuery;
 
 const NODES: usize = 5;
 const PAGES: usize = 3;
@@ -75,24 +74,24 @@ struct RetrievalId {
 #[utoipa::path(post, path = "/retrieval/", operation_id = "pageindex_retrieve", tag = "pageindex", request_body = RetrievalRequest,
     responses((status = 200, body = RetrievalReceipt)))]
 pub(crate) async fn submit(
-    site: State<AppState>,
-    parts: Parts,
-    body: Result<Bytes, BytesRejection>,
+    State(site): State<AppState>,
+    collections: CollectionScope,
+    Json(body): Json<RetrievalRequest>,
 ) -> HandlerResult {
     let RetrievalRequest {
         doc_id,
         query,
         thinking,
-    } = parse_body(&parts, body)?;
+    } = body;
     if query.trim().is_empty() || query.chars().count() > MAX_QUERY_CHARS {
         return Err(Problem::parameter(
             422,
             "/query",
-            format!("query is of 1 to {MAX_QUERY_CHARS} characters"),
+            format!("query must have 1 to {MAX_QUERY_CHARS} characters"),
         )
         .into());
     }
-    let archive = site.archive(CollectionScope::from_parts(&parts), None)?;
+    let archive = site.archive(&collections, None)?;
     let doc = find_document(&archive, &doc_id)?.doc();
     tracing::debug!(thinking, "a retrieval was submitted");
     answered(RetrievalReceipt {
@@ -103,31 +102,38 @@ pub(crate) async fn submit(
 }
 
 /// Sections of a document that fit a question
-///
 #[utoipa::path(get, path = "/retrieval/{retrieval}/", operation_id = "pageindex_retrieval", tag = "pageindex",
-    params(("retrieval" = String, Path), ("collection" = Option<String>, Query)),
+    params(("retrieval" = String, Path), LenientQuery),
     responses((status = 200, body = RetrievalResponse)))]
-pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
-    let id = request.segment("retrieval");
-    let RetrievalId { doc, query } = decode_id(id).ok_or_else(unknown_retrieval)?;
-    let listed = request
-        .archive
-        .catalog()
-        .get(doc)
-        .ok_or_else(unknown_retrieval)?;
+pub(crate) async fn result(
+    State(state): State<AppState>,
+    collections: CollectionScope,
+    Path(id): Path<String>,
+    Query(parameters): Query<LenientQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&collections, parameters.collection.as_deref())?;
+    let found = decode_id(&id).and_then(|RetrievalId { doc, query }| {
+        let listed = archive.catalog().get(doc)?;
+        Some((listed, query))
+    });
+    let (listed, query) = found.ok_or_else(|| {
+        Problem::new(
+            404,
+            "pageindex.no_retrieval",
+            "the retrieval does not exist",
+        )
+    })?;
+    let doc = listed.doc();
     if listed.entry().is_none() {
-        let status = stemma_archive::pageindex_fields::status(listed.state);
-        let retrieval_id = id.to_owned();
-        let doc_id = doc.to_string();
-        let open = RetrievalResponse {
-            retrieval_id,
-            doc_id,
-            status,
+        return answered(RetrievalResponse {
+            retrieval_id: id,
+            doc_id: doc.to_string(),
+            status: status(listed.state),
             query: None,
             strategy: None,
             retrieved_nodes: None,
-        };
-        return answered(open).await;
+        })
+        .await;
     }
     let search = SearchRequest {
         query: query.clone(),
@@ -135,15 +141,10 @@ pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
         limit: Some(NODES),
         ..SearchRequest::default()
     };
-    let response = request.archive.search(&search).await?;
-    let published = request
-        .archive
-        .load_tree(listed)
-        .await
-        .map_err(ApiError::from)?;
+    let response = archive.search(&search).await?;
+    let published = archive.load_tree(listed).await.map_err(ApiError::from)?;
     let packed = match &published {
-        Some(published) => request
-            .archive
+        Some(published) => archive
             .load_source(published)
             .await
             .map_err(ApiError::from)?,
@@ -159,7 +160,7 @@ pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
     });
     let nodes = nodes.await.map_err(ApiError::from)?;
     answered(RetrievalResponse {
-        retrieval_id: id.to_owned(),
+        retrieval_id: id,
         doc_id: doc.to_string(),
         status: "completed",
         query: Some(query),
@@ -167,10 +168,6 @@ pub(crate) async fn result(request: ArchiveRequest) -> HandlerResult {
         retrieved_nodes: Some(nodes),
     })
     .await
-}
-
-fn unknown_retrieval() -> Problem {
-    Problem::new(404, "pageindex.no_retrieval", "there is no such retrieval")
 }
 
 // The text of the best pages, or an excerpt if the section has no pages.

@@ -1,40 +1,49 @@
 //! `POST /doc/` and `DELETE /doc/{doc}/`: upload and removal, if the server has an upload port.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::to_bytes;
-use axum::extract::{Request, State};
+use axum::extract::multipart::{Multipart, MultipartError, MultipartRejection};
+use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use stemma_archive::pageindex_fields::is_root;
 use stemma_document::DocId;
-use stemma_gateway::auth::CollectionScope;
-use stemma_gateway::extract::{ArchiveRequest, HandlerResult, json as answered};
-use stemma_gateway::multipart::{FormField, parse_form};
+use stemma_gateway::AppState;
+use stemma_gateway::admission::RequestPermit;
+use stemma_gateway::extract::{HandlerResult, Path, Query, find_document, json as answered};
 use stemma_gateway::problem::Problem;
-use stemma_gateway::state::AppState;
-use stemma_gateway::uploads::{Upload, UploadReceipt, upload_port};
+use stemma_gateway::rights::CollectionScope;
+use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
 use utoipa::ToSchema;
+
+use crate::pageindex::LenientQuery;
 
 // The response waits this long until readers see the change.
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
-// Size of a form without its document.
-const FORM_BYTES: usize = 64 << 10;
+/// Size of a form without its document.
+pub(super) const FORM_BYTES: usize = 64 << 10;
 const MAX_PATH_BYTES: usize = 800;
 
 /// An uploaded document.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "read from a form field by field; described here")]
 pub(crate) struct UploadForm {
     /// File with its name.
     #[schema(value_type = String, format = Binary)]
-    file: Vec<u8>,
+    file: FormFile,
     /// Path of the target folder.
     folder_id: Option<String>,
     /// Metadata as a JSON object of strings, numbers and booleans.
     metadata: Option<String>,
+}
+
+struct FormFile {
+    name: String,
+    bytes: Bytes,
 }
 
 /// An accepted document.
@@ -62,39 +71,23 @@ pub(crate) struct RemoveResponse {
 /// scope `write`.
 #[utoipa::path(post, path = "/doc/", operation_id = "pageindex_submit", tag = "pageindex",
     request_body(content = UploadForm, content_type = "multipart/form-data"), responses((status = 200, body = UploadResponse)))]
-pub(crate) async fn submit(site: State<AppState>, request: Request) -> HandlerResult {
-    let (parts, body) = request.into_parts();
-    // Check access before the body is read.
-    let intake = upload_port(&site, &parts)?;
-    let most = usize::try_from(intake.max_bytes())
-        .unwrap_or(usize::MAX)
-        .saturating_add(FORM_BYTES);
-    let body = to_bytes(body, most).await.map_err(|_| {
-        let detail = format!(
-            "the body broke off, or is larger than {} bytes",
-            intake.max_bytes()
-        );
-        Problem::new(413, "body.too_large", detail)
-    })?;
-    let upload = parse_upload(&parse_form(&parts.headers, &body).ok_or_else(|| {
-        Problem::new(
-            415,
-            "body.type",
-            "the body is to be multipart/form-data with a field `file`",
-        )
-    })?)?;
-    let collection = site
-        .archive(CollectionScope::from_parts(&parts), None)?
-        .collection
-        .clone();
+pub(crate) async fn submit(
+    State(site): State<AppState>,
+    UploadAccess(uploads): UploadAccess,
+    collections: CollectionScope,
+    multipart: Result<Multipart, MultipartRejection>,
+) -> HandlerResult {
+    let multipart = multipart.map_err(|_| invalid_form())?;
+    let upload = UploadForm::read(multipart).await?.into_upload()?;
+    let collection = site.archive(&collections, None)?.collection.clone();
     let name = upload
         .path
         .rsplit('/')
         .next()
         .unwrap_or_default()
         .to_owned();
-    let UploadReceipt { doc, job } = intake.submit(&collection, upload).await?;
-    wait_until_visible(&site, &parts, doc, true).await;
+    let UploadReceipt { doc, job } = uploads.submit(&collection, upload).await?;
+    wait_until_visible(&site, &collections, doc, true).await;
     answered(UploadResponse {
         doc_id: doc.to_string(),
         name,
@@ -108,16 +101,18 @@ pub(crate) async fn submit(site: State<AppState>, request: Request) -> HandlerRe
 ///
 /// Removes the tree and the listing, never the original file. Only on `stemma serve`, with the scope `write`.
 #[utoipa::path(delete, path = "/doc/{doc}/", operation_id = "pageindex_remove", tag = "pageindex",
-    params(("doc" = String, Path), ("collection" = Option<String>, Query)), responses((status = 200, body = RemoveResponse)))]
+    params(("doc" = String, Path), LenientQuery), responses((status = 200, body = RemoveResponse)))]
 pub(crate) async fn remove(
-    site: State<AppState>,
-    parts: Parts,
-    request: ArchiveRequest,
+    State(site): State<AppState>,
+    UploadAccess(uploads): UploadAccess,
+    collections: CollectionScope,
+    Path(doc): Path<String>,
+    Query(query): Query<LenientQuery>,
 ) -> HandlerResult {
-    let intake = upload_port(&site, &parts)?;
-    let doc = request.path_document()?.doc();
-    intake.remove(&request.archive.collection, doc).await?;
-    wait_until_visible(&site, &parts, doc, false).await;
+    let archive = site.archive(&collections, query.collection.as_deref())?;
+    let doc = find_document(&archive, &doc)?.doc();
+    uploads.remove(&archive.collection, doc).await?;
+    wait_until_visible(&site, &collections, doc, false).await;
     answered(RemoveResponse {
         doc_id: doc.to_string(),
         deleted: true,
@@ -126,11 +121,47 @@ pub(crate) async fn remove(
     .await
 }
 
+/// The upload port, for requests with write access. It is extracted before the body is read.
+pub(crate) struct UploadAccess(Arc<dyn UploadPort>);
+
+impl FromRequestParts<AppState> for UploadAccess {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, site: &AppState) -> Result<Self, Problem> {
+        let Some(uploads) = &site.deps.uploads else {
+            let detail = "this server is read-only: it neither ingests nor removes documents";
+            return Err(Problem::new(403, "intake.not_here", detail).with_next(
+                "`stemma ingest` and `stemma rm` on the store, or a server started by `stemma serve`",
+            ));
+        };
+        // Required even on servers without keys: a cross-site page cannot send it without a CORS preflight.
+        let headers = &parts.headers;
+        if !headers.contains_key("api_key") && !headers.contains_key(header::AUTHORIZATION) {
+            let detail = "writing needs a key header; any value if the server has no keys";
+            return Err(Problem::new(403, "key.unsaid", detail)
+                .with_next("send `api_key: KEY` or `Authorization: Bearer KEY`"));
+        }
+        if RequestPermit::from_parts(parts)?.may_write() {
+            Ok(Self(Arc::clone(uploads)))
+        } else {
+            Err(
+                Problem::new(403, "key.scope", "this key lacks the scope `write`")
+                    .with_next("add the scope `write` in query.keys"),
+            )
+        }
+    }
+}
+
 // Waits briefly until readers see the change, so that the client's next request does.
-async fn wait_until_visible(site: &AppState, parts: &Parts, doc: DocId, listed: bool) {
+async fn wait_until_visible(
+    site: &AppState,
+    collections: &CollectionScope,
+    doc: DocId,
+    listed: bool,
+) {
     let pause = Duration::from_millis(50);
     for _ in 0..VISIBILITY_TIMEOUT.as_millis() / pause.as_millis() {
-        let Ok(reader) = site.archive(CollectionScope::from_parts(parts), None) else {
+        let Ok(reader) = site.archive(collections, None) else {
             return;
         };
         if reader.catalog().get(doc).is_some() == listed {
@@ -141,50 +172,72 @@ async fn wait_until_visible(site: &AppState, parts: &Parts, doc: DocId, listed: 
     }
 }
 
-fn parse_upload(fields: &[FormField]) -> Result<Upload, Problem> {
-    let text = |name: &str| {
-        fields
-            .iter()
-            .find(|field| field.name == name)
-            .map(FormField::text)
-    };
-    let file = fields
-        .iter()
-        .find(|field| field.name == "file")
-        .ok_or_else(|| {
-            Problem::parameter(
-                422,
-                "file",
-                "the form has no field `file` with a document in it",
-            )
+impl UploadForm {
+    // Other fields are skipped without being kept, whatever their number and size.
+    async fn read(mut multipart: Multipart) -> Result<Self, Problem> {
+        let mut file = None;
+        let mut folder_id = None;
+        let mut metadata = None;
+        while let Some(field) = multipart.next_field().await.map_err(form_problem)? {
+            match field.name() {
+                Some("file") if file.is_none() => {
+                    let path = field.file_name().unwrap_or_default();
+                    // Browsers escape quotes as `%22`.
+                    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+                    file = Some(FormFile {
+                        name: name.replace("%22", "\""),
+                        bytes: field.bytes().await.map_err(form_problem)?,
+                    });
+                }
+                Some("folder_id") if folder_id.is_none() => {
+                    folder_id = Some(field.text().await.map_err(form_problem)?);
+                }
+                Some("metadata") if metadata.is_none() => {
+                    metadata = Some(field.text().await.map_err(form_problem)?);
+                }
+                _ => {}
+            }
+        }
+        let file = file.ok_or_else(|| {
+            Problem::parameter(422, "file", "the form has no field `file` with a document")
         })?;
-    let name = file
-        .file_name
-        .as_deref()
-        .and_then(|name| name.rsplit(['/', '\\']).next())
-        .unwrap_or_default();
-    let folder = text("folder_id")
-        .filter(|folder| !is_root(folder))
-        .unwrap_or_default();
-    let path = upload_path(&folder, name).ok_or_else(|| {
-        Problem::parameter(
-            422,
-            "file",
-            "its name, and the folder, are to be those of a path: no `..`, no `@`, no controls",
-        )
-    })?;
-    if file.bytes.is_empty() {
-        return Err(Problem::parameter(422, "file", "the document is empty"));
+        Ok(Self {
+            file,
+            folder_id,
+            metadata,
+        })
     }
-    let stated = text("metadata")
-        .map(|metadata| parse_metadata(&metadata))
-        .transpose()?
-        .unwrap_or_default();
-    Ok(Upload {
-        path,
-        bytes: file.bytes.clone(),
-        metadata: stated,
-    })
+
+    fn into_upload(self) -> Result<Upload, Problem> {
+        let folder = self.folder_id.filter(|folder| !is_root(folder));
+        let path = upload_path(&folder.unwrap_or_default(), &self.file.name).ok_or_else(|| {
+            let detail =
+                "file name and folder must form a path: no `..`, `@` or control characters";
+            Problem::parameter(422, "file", detail)
+        })?;
+        if self.file.bytes.is_empty() {
+            return Err(Problem::parameter(422, "file", "the document is empty"));
+        }
+        let metadata = self.metadata.as_deref().map(parse_metadata).transpose()?;
+        Ok(Upload {
+            path,
+            bytes: self.file.bytes,
+            metadata: metadata.unwrap_or_default(),
+        })
+    }
+}
+
+fn invalid_form() -> Problem {
+    let detail = "the body must be multipart/form-data with a field `file`";
+    Problem::new(415, "body.type", detail)
+}
+
+fn form_problem(error: MultipartError) -> Problem {
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        Problem::new(413, "body.too_large", error.body_text())
+    } else {
+        invalid_form()
+    }
 }
 
 // `None` if the path is invalid. Axis segments (`@company`) are not folders.
@@ -207,20 +260,19 @@ fn upload_path(folder: &str, name: &str) -> Option<String> {
 
 fn parse_metadata(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
     let object = serde_json::from_str::<Map<String, Value>>(metadata).ok();
-    let texts = object.and_then(|object| {
-        let texts = object.into_iter().map(|(name, value)| match value {
-            Value::String(text) => Some((name, text)),
-            value @ (Value::Number(_) | Value::Bool(_)) => Some((name, value.to_string())),
-            _ => None,
-        });
-        texts.collect()
+    let facts = object.and_then(|object| {
+        object
+            .into_iter()
+            .map(|(name, value)| match value {
+                Value::String(text) => Some((name, text)),
+                Value::Number(_) | Value::Bool(_) => Some((name, value.to_string())),
+                _ => None,
+            })
+            .collect()
     });
-    texts.ok_or_else(|| {
-        Problem::parameter(
-            422,
-            "metadata",
-            "metadata is a JSON object of texts, numbers and booleans",
-        )
+    facts.ok_or_else(|| {
+        let detail = "metadata must be a JSON object of strings, numbers and booleans";
+        Problem::parameter(422, "metadata", detail)
     })
 }
 
