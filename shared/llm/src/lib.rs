@@ -14,6 +14,7 @@
 //! This crate knows nothing about documents, reads no environment variables, and follows no redirects.
 
 pub mod anthropic;
+mod bpe;
 mod breaker;
 pub mod calls;
 mod capabilities;

@@ -189,7 +189,6 @@ pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("aws-", &["stemma-engine"]),
     ("rustls", &["stemma-engine"]),
     ("reqwest", &["stemma-llm"]),
-    ("bpe-openai", &["stemma-llm"]),
     ("clap", &["stemma-boot", "stemma"]),
     ("figment", &["stemma-boot", "stemma"]),
     ("tracing-subscriber", &["stemma-boot", "stemma"]),
