@@ -146,7 +146,7 @@ pub async fn serve(
         AppState {
             env,
             collections: archive,
-            deps: deps,
+            deps,
         },
         control,
         mcp,

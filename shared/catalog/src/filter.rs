@@ -473,7 +473,6 @@ mod tests {
     use super::*;
     use crate::catalog::Catalog;
     use crate::fixtures::of_company;
-    use stemma_document::Fact;
 
     fn matching_documents(filter: &str) -> Vec<String> {
         let mut first = of_company("a.pdf", "ACME COMPANY");

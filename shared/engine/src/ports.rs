@@ -1,6 +1,5 @@
 //! The four ports of the engine. Calls to queue, ledger and blobs are retried.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -103,22 +102,20 @@ pub struct RetryLayer {
 }
 
 impl PortLayer for RetryLayer {
-    fn call<'a, T, F>(
+    async fn call<'a, T, F>(
         &'a self,
         _operation: &'static str,
         _about: impl Fn() -> String + Send + 'a,
         call: F,
-    ) -> impl Future<Output = Result<T, PortError>> + Send + 'a
+    ) -> Result<T, PortError>
     where
         T: Send + 'a,
         F: FnMut() -> BoxFuture<'a, Result<T, PortError>> + Send + 'a,
     {
-        async move {
-            if self.long {
-                with_long_retry(&self.env, call).await
-            } else {
-                with_retry(&self.env, call).await
-            }
+        if self.long {
+            with_long_retry(&self.env, call).await
+        } else {
+            with_retry(&self.env, call).await
         }
     }
 }

@@ -35,7 +35,9 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
             return Err(Problem::new(400, "request.invalid", detail));
         }
         let query = axum::extract::Query::try_from_uri(&parts.uri);
-        query.map(|query| Self(query.0)).map_err(query_problem)
+        query
+            .map(|query| Self(query.0))
+            .map_err(|rejection| query_problem(&rejection))
     }
 }
 
@@ -64,7 +66,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         let (mut parts, body) = request.into_parts();
         Query::<NoParameters>::from_request_parts(&mut parts, state).await?;
         let json = axum::Json::from_request(Request::from_parts(parts, body), state).await;
-        json.map(|json| Self(json.0)).map_err(body_problem)
+        json.map(|json| Self(json.0))
+            .map_err(|rejection| body_problem(&rejection))
     }
 }
 
@@ -86,16 +89,16 @@ fn is_percent_encoded(query: &str) -> bool {
         && percent_decode_str(query).decode_utf8().is_ok()
 }
 
-fn query_problem(rejection: QueryRejection) -> Problem {
-    match deserialize_error::<serde::de::value::Error>(&rejection) {
+fn query_problem(rejection: &QueryRejection) -> Problem {
+    match deserialize_error::<serde::de::value::Error>(rejection) {
         Some(error) => Problem::parameter(400, &error.path().to_string(), error.to_string()),
         None => Problem::parameter(400, "", rejection.body_text()),
     }
 }
 
-fn body_problem(rejection: JsonRejection) -> Problem {
+fn body_problem(rejection: &JsonRejection) -> Problem {
     let status = rejection.status().as_u16();
-    if let Some(error) = deserialize_error::<serde_json::Error>(&rejection) {
+    if let Some(error) = deserialize_error::<serde_json::Error>(rejection) {
         let segments = error.path().iter();
         let pointer: String = segments.map(|segment| format!("/{segment}")).collect();
         return Problem::parameter(status, &pointer, error.inner().to_string());

@@ -31,7 +31,9 @@ where
     T: DeserializeOwned + JsonSchema + 'static,
 {
     let schema = schema_for_input::<T>().map_err(|error| internal(&error))?;
-    let sent = sent.as_object().cloned().unwrap_or_default();
+    let Value::Object(sent) = sent else {
+        return Err(internal(&"arguments are not an object"));
+    };
     serde_json::from_value(Value::Object(check(&schema, sent)?)).map_err(|error| internal(&error))
 }
 

@@ -247,20 +247,18 @@ fn injected_error(operation: &'static str) -> PortError {
 }
 
 impl PortLayer for FaultInjector {
-    fn call<'a, T, F>(
+    async fn call<'a, T, F>(
         &'a self,
         operation: &'static str,
         about: impl Fn() -> String + Send + 'a,
         call: F,
-    ) -> impl Future<Output = Result<T, PortError>> + Send + 'a
+    ) -> Result<T, PortError>
     where
         T: Send + 'a,
         F: FnMut() -> BoxFuture<'a, Result<T, PortError>> + Send + 'a,
     {
-        async move {
-            let fault = self.next_fault(operation, &about());
-            self.apply(fault, operation, call).await
-        }
+        let fault = self.next_fault(operation, &about());
+        self.apply(fault, operation, call).await
     }
 }
 

@@ -57,7 +57,7 @@ pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandErr
     };
     let view = reader.browse(&request).await?;
     output.print(&view, &view.documents, || {
-        view.documents.iter().for_each(|hit| show(hit, output))
+        view.documents.iter().for_each(|hit| show(hit, output));
     });
     output.note(&output.dim(&footer(&view, recursive)));
     Ok(Exit::nothing_if(view.documents.is_empty()))

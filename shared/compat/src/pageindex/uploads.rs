@@ -178,7 +178,11 @@ impl UploadForm {
         let mut file = None;
         let mut folder_id = None;
         let mut metadata = None;
-        while let Some(field) = multipart.next_field().await.map_err(form_problem)? {
+        while let Some(field) = multipart
+            .next_field()
+            .await
+            .map_err(|error| form_problem(&error))?
+        {
             match field.name() {
                 Some("file") if file.is_none() => {
                     let path = field.file_name().unwrap_or_default();
@@ -186,14 +190,14 @@ impl UploadForm {
                     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
                     file = Some(FormFile {
                         name: name.replace("%22", "\""),
-                        bytes: field.bytes().await.map_err(form_problem)?,
+                        bytes: field.bytes().await.map_err(|error| form_problem(&error))?,
                     });
                 }
                 Some("folder_id") if folder_id.is_none() => {
-                    folder_id = Some(field.text().await.map_err(form_problem)?);
+                    folder_id = Some(field.text().await.map_err(|error| form_problem(&error))?);
                 }
                 Some("metadata") if metadata.is_none() => {
-                    metadata = Some(field.text().await.map_err(form_problem)?);
+                    metadata = Some(field.text().await.map_err(|error| form_problem(&error))?);
                 }
                 _ => {}
             }
@@ -232,7 +236,7 @@ fn invalid_form() -> Problem {
     Problem::new(415, "body.type", detail)
 }
 
-fn form_problem(error: MultipartError) -> Problem {
+fn form_problem(error: &MultipartError) -> Problem {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
         Problem::new(413, "body.too_large", error.body_text())
     } else {

@@ -53,7 +53,7 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
     let mut gaps = Vec::new();
     let depths = depths(&rows, &mut gaps);
     let mut nodes = Vec::with_capacity(rows.len());
-    let mut places = StartReader::new(rows.iter().map(|row| row.object));
+    let mut places = StartReader::new(&rows.iter().map(|row| row.object));
     for (index, (row, depth)) in rows.iter().zip(depths).enumerate() {
         let title = title(row.object).ok_or_else(|| ImportError::NoTitle {
             name: name.into(),

@@ -25,7 +25,9 @@ pub(super) struct StartReader {
 }
 
 impl StartReader {
-    pub(super) fn new<'a>(objects: impl Iterator<Item = &'a Map<String, Value>> + Clone) -> Self {
+    pub(super) fn new<'a>(
+        objects: &(impl Iterator<Item = &'a Map<String, Value>> + Clone),
+    ) -> Self {
         let units = [
             (&PAGE_KEYS[..], PositionUnit::Pages),
             (&["line_num"], PositionUnit::Lines),

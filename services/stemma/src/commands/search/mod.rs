@@ -136,7 +136,7 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     let response = reader.search(&request).await?;
     let output = &context.output;
     output.print(&response, &response.hits, || {
-        response.hits.iter().for_each(|hit| show(hit, output))
+        response.hits.iter().for_each(|hit| show(hit, output));
     });
     if let Some(reasoning) = &response.reasoning {
         reasoned::show(reasoning, output);
