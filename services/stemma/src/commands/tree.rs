@@ -124,9 +124,9 @@ async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Ex
     };
     let view = reader.files(&args.locator, &options).await?;
     output.print(&view, &view.entries, || {
-        view.entries;
+        view.entries
             .iter()
-            .for_each(|row| output.line(&entry(row, output)))
+            .for_each(|row| output.line(&entry(row, output)));
     });
     if view.more {
         let last_row = skip + view.entries.len();
