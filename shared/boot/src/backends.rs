@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, S3Blobs};
-use stemma_engine::ledger::RedisLedger;
-use stemma_engine::limit::{Limiter, MemoryLimiter, RedisLimiter};
+use stemma_engine::ledger::redis::RedisLedger;
+use stemma_engine::limit::redis::RedisLimiter;
+use stemma_engine::limit::{Limiter, MemoryLimiter};
 use stemma_engine::queue::{Probe, Queue, RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::s3::{self, S3Credentials, S3Settings};

@@ -18,7 +18,7 @@ use stemma_engine::failure::Failure;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
-use stemma_engine::ledger::RedisLedger;
+use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};

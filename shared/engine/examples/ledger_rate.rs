@@ -8,8 +8,10 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_engine::ledger::{Ledger, RedisLedger, TaskOutcome, TaskSpec};
-use stemma_engine::limit::{Limiter, Quota, RedisLimiter, RequestCost};
+use stemma_engine::ledger::redis::RedisLedger;
+use stemma_engine::ledger::{Ledger, TaskOutcome, TaskSpec};
+use stemma_engine::limit::redis::RedisLimiter;
+use stemma_engine::limit::{Limiter, Quota, RequestCost};
 use stemma_engine::queue::Lane;
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::{Env, PortError, Priority, RunId, TaskKey};

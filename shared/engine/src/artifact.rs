@@ -15,7 +15,9 @@ use crate::blobs::{Blobs, PutOutcome};
 use crate::failure::Failure;
 use crate::key::{TaskKey, artifact_key};
 use crate::port_error::PortError;
-use crate::stage::MAX_OUTCOME_BYTES;
+
+/// Maximum size of an outcome in bytes of JSON: outcomes travel through the ledger.
+pub const MAX_OUTCOME_BYTES: usize = 64 * 1024;
 
 const MAGIC: &[u8; 4] = b"STA1";
 const PREFIX_BYTES: usize = 4 + 4 + 32;

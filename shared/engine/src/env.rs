@@ -1,15 +1,14 @@
 //! Time, randomness and spawning. Everything goes through [`Env`], so that a schedule can be replayed from a seed.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-
-use crate::sync::lock;
 
 /// Milliseconds since 1970-01-01 UTC.
 pub type Millis = u64;
@@ -68,7 +67,7 @@ impl Env {
     }
 
     pub fn random(&self) -> u64 {
-        lock(&self.0.rng).next_u64()
+        self.0.rng.lock().next_u64()
     }
 
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 use tracing::{Instrument, Span, field};
 
 use crate::artifact;
@@ -25,11 +26,10 @@ use crate::metrics::{self, DeliveryOutcome};
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
 use crate::port_error::PortError;
 use crate::ports::Ports;
-use crate::queue::Message;
-use crate::retry::{RetryDecision, RetryDelay, decide_retry};
+use crate::queue::{Message, RetryDelay};
+use crate::retry::{RetryDecision, decide_retry};
 use crate::settings::SettingsCache;
 use crate::stage::{AnyStage, StageRegistry, TaskContext, Work};
-use crate::sync::lock;
 use crate::trace::RunTrace;
 
 // How long a lease is valid without a renewal.
@@ -66,14 +66,14 @@ struct InFlightGuard(Arc<InFlightTasks>, (RunId, TaskKey));
 impl InFlightTasks {
     fn begin(self: &Arc<Self>, task: &TaskMessage) -> Option<InFlightGuard> {
         let name = task.id();
-        let is_new = lock(&self.0).insert(name.clone());
+        let is_new = self.0.lock().insert(name.clone());
         is_new.then(|| InFlightGuard(Arc::clone(self), name))
     }
 }
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        lock(&self.0.0).remove(&self.1);
+        self.0.0.lock().remove(&self.1);
     }
 }
 
@@ -398,7 +398,7 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     fn leased(&self) -> MutexGuard<'_, HashSet<(RunId, TaskKey)>> {
-        lock(&self.leased)
+        self.leased.lock()
     }
 
     /// Waits for `work` while renewing the lease.

@@ -155,6 +155,31 @@ pub enum Priority {
     Interactive,
 }
 
+/// The resource a task needs most; workers subscribe by lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// CPU: extraction, structure.
+    Cpu,
+    /// An LLM call under the shared limits.
+    Llm,
+    /// Writing trees.
+    Publish,
+}
+
+impl Lane {
+    /// In the order in which a document passes them.
+    pub const ALL: [Lane; 3] = [Lane::Cpu, Lane::Llm, Lane::Publish];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Lane::Cpu => "cpu",
+            Lane::Llm => "llm",
+            Lane::Publish => "publish",
+        }
+    }
+}
+
 /// Blob key of an artifact.
 pub fn artifact_key(scope: &str, key: &TaskKey) -> String {
     format!("{}{key}", artifacts_prefix(scope))

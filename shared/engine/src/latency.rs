@@ -1,9 +1,7 @@
 //! Recent latencies: of tasks from publication to outcome (which shows a backlog), and of stages.
 
-use std::sync::{Mutex, MutexGuard};
-
 use crate::env::Millis;
-use crate::sync::lock;
+use parking_lot::{Mutex, MutexGuard};
 
 // A sample counts for one to two windows.
 const WINDOW_MS: Millis = 300_000;
@@ -61,7 +59,7 @@ impl LatencyHistogram {
     }
 
     fn windows(&self, now_ms: Millis) -> MutexGuard<'_, HistogramWindows> {
-        let mut windows = lock(&self.0);
+        let mut windows = self.0.lock();
         if now_ms >= windows.since_ms + 2 * WINDOW_MS {
             *windows = HistogramWindows {
                 since_ms: now_ms,

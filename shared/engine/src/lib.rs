@@ -45,14 +45,13 @@ mod schedule;
 pub mod secret;
 pub mod settings;
 pub mod stage;
-mod sync;
 pub mod tls;
 mod trace;
 
 pub use env::Env;
 pub use failure::{Failure, FailureKind, FailureRecord};
+pub use heartbeat::RunProgress;
 pub use key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder};
 pub use port_error::PortError;
 pub use ports::{Ports, Retrying, RetryingBlobs};
-pub use run::RunProgress;
 pub use secret::Secret;

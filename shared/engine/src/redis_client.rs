@@ -5,10 +5,11 @@
 //! again with the next call: it may have been corrected on the server.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
@@ -18,7 +19,6 @@ use redis::{
 
 use crate::port_error::PortError;
 use crate::secret::Secret;
-use crate::sync::lock;
 
 // Unacknowledged data makes the kernel close the connection after this time.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -184,7 +184,7 @@ impl RedisClient {
     }
 
     fn connection(&self) -> MutexGuard<'_, RedisConnection> {
-        lock(&self.0.connection)
+        self.0.connection.lock()
     }
 }
 

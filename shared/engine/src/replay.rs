@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::failure::{Failure, FailureRecord};
-use crate::key::{TaskKey, TaskKeyBuilder};
+use crate::key::{Lane, TaskKey, TaskKeyBuilder};
 use crate::ledger::TaskOutcome;
-use crate::queue::Lane;
 use crate::stage::{Stage, Work};
 
 /// Why a flow stopped before its end.

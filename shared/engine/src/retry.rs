@@ -1,8 +1,7 @@
 //! The retry policy of failed tasks.
 
-use std::time::Duration;
-
 use crate::failure::FailureKind;
+use crate::queue::RetryDelay;
 
 /// Attempts after which a transient failure is final.
 pub const MAX_ATTEMPTS: u32 = 5;
@@ -32,48 +31,6 @@ pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
             delay: RetryDelay::at_least(after_ms),
             counted: false,
         },
-    }
-}
-
-/// Delay of a redelivered message: fixed steps, each backed by one queue that all lanes share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RetryDelay {
-    /// 5 s.
-    Short,
-    /// 30 s.
-    Medium,
-    /// 5 min.
-    Long,
-}
-
-impl RetryDelay {
-    /// From the shortest to the longest.
-    pub const ALL: [RetryDelay; 3] = [RetryDelay::Short, RetryDelay::Medium, RetryDelay::Long];
-
-    pub fn duration(self) -> Duration {
-        match self {
-            RetryDelay::Short => Duration::from_secs(5),
-            RetryDelay::Medium => Duration::from_secs(30),
-            RetryDelay::Long => Duration::from_secs(300),
-        }
-    }
-
-    /// The delay after the n-th failed attempt (from 1).
-    pub fn for_attempt(attempts: u32) -> Self {
-        match attempts {
-            0..=2 => RetryDelay::Short,
-            3 => RetryDelay::Medium,
-            _ => RetryDelay::Long,
-        }
-    }
-
-    /// The shortest delay of at least `millis`, or the longest there is.
-    pub fn at_least(millis: u64) -> Self {
-        match millis {
-            0..=5_000 => RetryDelay::Short,
-            5_001..=30_000 => RetryDelay::Medium,
-            _ => RetryDelay::Long,
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::blobs::{Blobs, list_all};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Flow, FlowOutput};
+use crate::heartbeat::RunProgress;
 use crate::key::{RunHeader, TaskKey, artifacts_prefix, failures_prefix};
 use crate::latency::LatencyHistogram;
 use crate::ledger::{Ledger, ScheduledItem, TaskOutcome, TaskSpec};
@@ -48,16 +49,6 @@ pub(crate) struct OpenRun<W: Flow> {
     existing: HashSet<TaskKey>,
     memo: Memo,
     pub(crate) progress: RunProgress,
-}
-
-/// Progress of a run, in tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RunProgress {
-    pub present: usize,
-    /// Requested tasks without an outcome.
-    pub missing: usize,
-    /// Outcomes of artifacts that existed before this run requested them.
-    pub reused: usize,
 }
 
 /// Result of a replay.

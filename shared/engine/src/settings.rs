@@ -1,13 +1,13 @@
 //! Settings of runs: frozen under their digest at submission, and loaded by digest everywhere else.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use crate::blobs::Blobs;
 use crate::port_error::PortError;
 use crate::ports::RetryingBlobs;
 use crate::stage::Work;
-use crate::sync::lock;
+use parking_lot::{Mutex, MutexGuard};
 
 fn settings_key(digest: &str) -> String {
     format!("settings/{digest}")
@@ -76,6 +76,6 @@ impl<W: Work> SettingsCache<W> {
 
     // Not locked while the store is read: a slow read of one digest must not block the others.
     fn cached(&self) -> MutexGuard<'_, BTreeMap<String, Arc<W::Settings>>> {
-        lock(&self.0)
+        self.0.lock()
     }
 }

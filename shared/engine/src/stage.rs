@@ -14,13 +14,9 @@ use crate::artifact;
 use crate::blobs::Blobs;
 use crate::env::Env;
 use crate::failure::Failure;
-use crate::key::{Priority, RunHeader, RunRef, TaskKey, TaskKeyBuilder};
+use crate::key::{Lane, Priority, RunHeader, RunRef, TaskKey, TaskKeyBuilder};
 use crate::port_error::PortError;
 use crate::ports::Ports;
-use crate::queue::Lane;
-
-/// Maximum size of an outcome in bytes of JSON: outcomes travel through the ledger.
-pub const MAX_OUTCOME_BYTES: usize = 64 * 1024;
 
 /// A kind of work: the types its stages share.
 pub trait Work: Sized + Send + Sync + 'static {
@@ -67,7 +63,7 @@ pub trait Stage: Serialize + DeserializeOwned + Send + Sync + 'static {
 
 /// Output of a stage: an outcome for the flow, and blobs for other stages.
 pub struct StageOutput<O> {
-    /// At most [`MAX_OUTCOME_BYTES`] as JSON.
+    /// At most [`artifact::MAX_OUTCOME_BYTES`] as JSON.
     pub outcome: O,
     /// Named blobs stored in the artifact.
     pub blobs: Vec<(&'static str, Bytes)>,

@@ -101,7 +101,7 @@ pub fn violations(file: &File) -> Vec<String> {
     violations
 }
 
-fn is_product(path: &str) -> bool {
+pub(crate) fn is_product(path: &str) -> bool {
     let in_source = (path.starts_with("shared/") || path.starts_with("services/"))
         && path.contains("/src/")
         && path.ends_with(".rs");
@@ -110,7 +110,7 @@ fn is_product(path: &str) -> bool {
 }
 
 /// The text up to its inline test module, which stands last in a file.
-fn without_tests(text: &str) -> String {
+pub(crate) fn without_tests(text: &str) -> String {
     match text.find("#[cfg(test)]\nmod tests {") {
         Some(at) => text[..at].to_string(),
         None => text.to_string(),

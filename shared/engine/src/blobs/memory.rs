@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
-use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::PortError;
-use crate::sync::lock;
 
 /// Object storage in memory.
 #[derive(Default)]
@@ -27,7 +26,7 @@ impl MemoryBlobs {
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        lock(&self.0)
+        self.0.lock()
     }
 }
 

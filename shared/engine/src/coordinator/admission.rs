@@ -125,7 +125,7 @@ impl<W: Flow> Coordinator<W> {
             .map(|(_, header)| header.input.clone())
             .unwrap_or_default();
         for _ in 0..open.end_run(run, ending, tasks) {
-            metrics::entry_ended(ending);
+            metrics::entry_ended(ending.name());
             let input = Box::new(input.clone());
             let ending = ending.clone();
             (self.observer)(CoordinatorEvent::EntryEnded {
@@ -278,7 +278,7 @@ impl<W: Flow> Coordinator<W> {
         let Some(open) = table.open.get_mut(&entry.manifest.job) else {
             return;
         };
-        metrics::entry_ended(&ending);
+        metrics::entry_ended(ending.name());
         open.end_entry(entry.number, &format!("entry {}", entry.number), &ending);
         let job = entry.manifest.job.clone();
         let input = Box::new(entry.entry.input.clone());

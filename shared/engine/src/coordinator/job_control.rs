@@ -10,16 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::{Coordinator, JobTable};
 use crate::env::Millis;
 use crate::flow::Flow;
-use crate::heartbeat::{HEARTBEAT_TTL, JobProgress};
+use crate::heartbeat::{HEARTBEAT_TTL, JobProgress, RunProgress};
 use crate::jobs::{self, CancelReason, JobControl};
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::{CoordinatorMessage, encode};
 use crate::port_error::PortError;
 use crate::queue::{Queue, QueueName};
-use crate::run::RunProgress;
 use crate::schedule::REPUBLISH_AFTER_MS;
-use crate::sync::lock;
 
 // How often the controls of open jobs are polled.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -52,7 +50,7 @@ impl<W: Flow> Coordinator<W> {
     /// The control state of a job, at most one second old.
     pub(super) async fn job_control(&self, job: &JobId) -> Result<JobControl, PortError> {
         let now = self.env.now_ms();
-        let cached = lock(&self.job_controls).0.get(job).copied();
+        let cached = self.job_controls.lock().0.get(job).copied();
         match cached {
             Some((read_ms, control))
                 if control.cancelled.is_some() || now < read_ms + CONTROL_TTL_MS =>
@@ -61,7 +59,7 @@ impl<W: Flow> Coordinator<W> {
             }
             _ => {
                 let control = jobs::load_control(&self.ports.blobs, job).await?;
-                let mut cache = lock(&self.job_controls);
+                let mut cache = self.job_controls.lock();
                 if cache.0.len() >= MAX_CACHED_CONTROLS {
                     cache
                         .0
@@ -95,7 +93,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     pub(super) async fn on_run_abandoned(&self, job: JobId, run: &RunRef) -> Result<(), PortError> {
-        lock(&self.job_controls).0.remove(&job);
+        self.job_controls.lock().0.remove(&job);
         self.replay(run, true).await
     }
 
@@ -105,7 +103,7 @@ impl<W: Flow> Coordinator<W> {
         for (id, job) in &mut table.open {
             if job.exceeds_max_failed() {
                 jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
-                lock(&self.job_controls).0.remove(id);
+                self.job_controls.lock().0.remove(id);
             }
             if let Some(cancelled) = self.job_control(id).await?.cancelled {
                 let runs: Vec<RunRef> = job

@@ -10,10 +10,11 @@ mod runs;
 mod sweep;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex as StdMutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex as StdMutex;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,7 @@ use crate::consumer::{Consumer, Disposition, Handler};
 use crate::dead_letter::DeadLetterHandler;
 use crate::env::Env;
 use crate::flow::Flow;
-use crate::heartbeat::{HeartbeatReporter, JobProgress};
+use crate::heartbeat::{HeartbeatReporter, JobProgress, RunProgress};
 use crate::jobs::{JobReport, OpenJob};
 use crate::key::{JobId, RunHeader, RunId};
 use crate::latency::LatencyHistogram;
@@ -31,7 +32,6 @@ use crate::port_error::PortError;
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName, RetryDelay};
 use crate::round_robin::DeficitRoundRobin;
-use crate::run::RunProgress;
 use crate::settings::SettingsCache;
 
 // Concurrent messages per flow queue. Completions of one run wait for the replay that covers them, so this must be

@@ -1,10 +1,11 @@
 //! Open runs: serialized replays, and closing a run when it ends.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
+use parking_lot::Mutex as StdMutex;
 use tokio::sync::Mutex;
 
 use super::job_control::RunDemand;
@@ -12,15 +13,15 @@ use super::{Coordinator, CoordinatorEvent};
 use crate::blobs::Blobs;
 use crate::env::Millis;
 use crate::flow::Flow;
+use crate::heartbeat::RunProgress;
 use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::metrics;
 use crate::outcome::{notify_coordinator, store_failure};
 use crate::port_error::PortError;
-use crate::run::{OpenRun, ReplayStep, RunProgress};
+use crate::run::{OpenRun, ReplayStep};
 use crate::schedule::REPUBLISH_AFTER_MS;
-use crate::sync::lock;
 use crate::trace::RunTrace;
 
 // Upper bound of the pause between replays of one run that is derived from how long a replay takes.
@@ -137,7 +138,7 @@ impl<W: Flow> Coordinator<W> {
         metrics::replay(now.saturating_sub(began));
         state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS).max(large);
         slot.replayed_ms.store(now, Ordering::Relaxed);
-        *lock(&slot.progress) = Some((open.header.opened_by.clone(), open.progress));
+        *slot.progress.lock() = Some((open.header.opened_by.clone(), open.progress));
         (self.observer)(CoordinatorEvent::Replayed {
             run: at.run.clone(),
             progress: open.progress,
@@ -212,7 +213,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     fn slot(&self, run: &RunId) -> Arc<RunSlot<W>> {
-        let mut runs = lock(&self.runs);
+        let mut runs = self.runs.lock();
         let slot = runs.entry(run.clone()).or_insert_with(|| {
             let state = RunSlotState {
                 open: None,
@@ -237,7 +238,7 @@ impl<W: Flow> Coordinator<W> {
 
     // A run that was replayed here before may have moved to another coordinator.
     pub(super) fn owns_run(&self, run: &RunId) -> bool {
-        let runs = lock(&self.runs);
+        let runs = self.runs.lock();
         let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
         runs.get(run)
             .is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
@@ -247,12 +248,12 @@ impl<W: Flow> Coordinator<W> {
     pub(super) fn tasks_by_job(&self) -> BTreeMap<JobId, RunProgress> {
         let mut sums: BTreeMap<JobId, RunProgress> = BTreeMap::new();
         let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
-        let runs = lock(&self.runs);
+        let runs = self.runs.lock();
         for slot in runs
             .values()
             .filter(|slot| slot.replayed_ms.load(Ordering::Relaxed) > owned_since)
         {
-            if let Some((job, progress)) = &*lock(&slot.progress) {
+            if let Some((job, progress)) = &*slot.progress.lock() {
                 let sum = sums.entry(job.clone()).or_default();
                 sum.present += progress.present;
                 sum.missing += progress.missing;
@@ -265,18 +266,18 @@ impl<W: Flow> Coordinator<W> {
     // Drops runs without a recent message: they moved to another coordinator, or were never ours.
     pub(super) fn evict_idle(&self) {
         let long_ago = self.env.now_ms().saturating_sub(2 * OWNERSHIP_MS);
-        let mut runs = lock(&self.runs);
+        let mut runs = self.runs.lock();
         runs.retain(|_, slot| {
             Arc::strong_count(slot) > 1 || slot.touched_ms.load(Ordering::Relaxed) > long_ago
         });
     }
 
     fn has_ended(&self, run: &RunId) -> bool {
-        lock(&self.ended_runs).ids.contains(run)
+        self.ended_runs.lock().ids.contains(run)
     }
 
     fn remember_ended(&self, run: &RunId) {
-        lock(&self.runs).remove(run);
-        lock(&self.ended_runs).remember(run);
+        self.runs.lock().remove(run);
+        self.ended_runs.lock().remember(run);
     }
 }

@@ -5,9 +5,9 @@ use super::{Cause, Diagnosis, DiagnosisContext, JobFacts, RunFacts};
 use crate::env::Millis;
 use crate::heartbeat::{Heartbeat, LaneStatus, ModelStatus};
 use crate::jobs::{CancelReason, JobEndReason, PauseReason};
+use crate::key::Lane;
 use crate::ledger::OpenTask;
 use crate::message::RunOutcome;
-use crate::queue::Lane;
 
 // A message that nobody took from an empty lane for this long was lost.
 const LOST_AFTER_MS: Millis = 5_000;

@@ -9,8 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::env::Millis;
-use crate::key::{JobId, Priority, RunId, TaskKey};
-use crate::queue::Lane;
+use crate::key::{JobId, Lane, Priority, RunId, TaskKey};
 
 pub(crate) use reporter::{AttemptOutcome, RunningTask};
 pub use reporter::{HeartbeatReporter, send_heartbeats};
@@ -104,6 +103,16 @@ pub struct ModelStatus {
     pub paused_until_ms: Option<Millis>,
     /// Code of the last failed call.
     pub last_error: Option<String>,
+}
+
+/// Progress of a run, in tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunProgress {
+    pub present: usize,
+    /// Requested tasks without an outcome.
+    pub missing: usize,
+    /// Outcomes of artifacts that existed before this run requested them.
+    pub reused: usize,
 }
 
 /// Progress of a job as one coordinator sees it. The coordinator that owns the job knows its entries; each coordinator

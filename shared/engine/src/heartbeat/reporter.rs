@@ -1,8 +1,9 @@
 //! Collects the status of a process and posts it as heartbeats.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,7 +17,6 @@ use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::TaskMessage;
 use crate::port_error::PortError;
 use crate::queue::{Lane, QueueName};
-use crate::sync::lock;
 
 // Width of a slot of the one-minute window.
 const SLOT_MS: Millis = 5_000;
@@ -164,7 +164,7 @@ impl HeartbeatReporter {
     }
 
     fn state(&self) -> MutexGuard<'_, ReporterState> {
-        lock(&self.state)
+        self.state.lock()
     }
 }
 

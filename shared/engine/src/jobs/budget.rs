@@ -7,14 +7,15 @@
 //! is counted when it ends.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use parking_lot::Mutex;
 
 use super::control::{JobControl, PauseReason, load_control, pause};
 use super::manifest;
+use super::manifest::JobBudget;
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::Failure;
@@ -25,7 +26,6 @@ use crate::limit::Reservation;
 use crate::port_error::PortError;
 use crate::port_retry::with_retry;
 use crate::ports::Ports;
-use crate::sync::lock;
 
 // How long the cached owners of a run and controls of a job are used.
 const CACHE_TTL_MS: Millis = 1_000;
@@ -37,17 +37,6 @@ const EXHAUSTED_RETRY: Duration = Duration::from_secs(30);
 const RESERVED_RETRY: Duration = Duration::from_secs(5);
 // How often one reservation rebuilds a lost account.
 const MAX_REOPENS: usize = 3;
-
-/// Spending limit of a job; `None` for no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct JobBudget {
-    /// Billionths of a dollar.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nanodollars: Option<u64>,
-    /// Prompt and reply tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-}
 
 /// An amount that was or may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,7 +107,7 @@ impl BudgetRegistry {
         run: &RunRef,
     ) -> Result<Arc<Vec<BudgetOwner>>, Failure> {
         let now = env.now_ms();
-        if let Some((read_ms, owners)) = lock(&self.owners).get(&run.run)
+        if let Some((read_ms, owners)) = self.owners.lock().get(&run.run)
             && now < read_ms + CACHE_TTL_MS
         {
             return Ok(Arc::clone(owners));
@@ -158,7 +147,7 @@ impl BudgetRegistry {
                 )
                 .collect(),
         );
-        let mut all = lock(&self.owners);
+        let mut all = self.owners.lock();
         if all.len() >= MAX_CACHED {
             all.retain(|_, (read_ms, _)| now < *read_ms + CACHE_TTL_MS);
         }
@@ -251,9 +240,9 @@ impl BudgetRegistry {
                 tracing::warn!(%job, ?reason, "job paused");
                 pause(env, ports, job, reason).await?;
             }
-            lock(&self.jobs).remove(job);
+            self.jobs.lock().remove(job);
         }
-        lock(&self.owners).clear();
+        self.owners.lock().clear();
         Ok(())
     }
 
@@ -344,7 +333,7 @@ impl BudgetRegistry {
         job: &JobId,
     ) -> Result<Option<(Arc<JobManifest>, JobControl)>, Failure> {
         let now = env.now_ms();
-        let cached = lock(&self.jobs).get(job).cloned();
+        let cached = self.jobs.lock().get(job).cloned();
         let cached = match cached {
             Some((read_ms, manifest, control)) if now < read_ms + CACHE_TTL_MS => {
                 return Ok(Some((manifest, control)));
@@ -356,7 +345,7 @@ impl BudgetRegistry {
             return Ok(None);
         };
         let control = load_control(&ports.blobs, job).await?;
-        let mut jobs = lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         if jobs.len() >= MAX_CACHED {
             jobs.clear();
         }
@@ -407,7 +396,7 @@ mod tests {
         async fn total_spend(&self, _: &JobManifest) -> Result<SpendAmount, PortError> {
             Ok(SpendAmount {
                 nanodollars: None,
-                tokens: *lock(&self.0),
+                tokens: *self.0.lock(),
             })
         }
     }
@@ -476,7 +465,7 @@ mod tests {
                         SpendAmount { tokens: 20, ..CALL },
                     )
                     .await;
-                *lock(&log.0) += 20;
+                *log.0.lock() += 20;
             }
         }
         let job = JobId("job".into());

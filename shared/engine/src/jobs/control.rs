@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::JobBudget;
+use super::manifest::JobBudget;
 use crate::blobs::{Blobs, get_json, list_all, put_json};
 use crate::env::{Env, Millis};
 use crate::key::{JobId, Priority};

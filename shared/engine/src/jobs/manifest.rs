@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::JobBudget;
 use crate::env::Millis;
 use crate::key::{JobId, Priority};
 
@@ -51,6 +50,17 @@ pub struct JobOptions {
     /// The submission attempt that counts; entries are stored under it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub attempt: String,
+}
+
+/// Spending limit of a job; `None` for no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JobBudget {
+    /// Billionths of a dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nanodollars: Option<u64>,
+    /// Prompt and reply tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
 }
 
 /// Limit of failed entries.

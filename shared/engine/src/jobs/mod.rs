@@ -28,12 +28,12 @@ use crate::key::JobId;
 use crate::message::RunOutcome;
 use crate::port_error::PortError;
 
-pub use budget::{BudgetOwner, BudgetRegistry, JobBudget, SpendAmount, SpendLog};
+pub use budget::{BudgetOwner, BudgetRegistry, SpendAmount, SpendLog};
 pub use control::{
     CancelReason, Cancelled, JobControl, PauseReason, Paused, cancel, load_control, pause,
     prioritize, resume, set_budget,
 };
-pub use manifest::{JobEntry, JobManifest, JobOptions, MaxFailed};
+pub use manifest::{JobBudget, JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::OpenJob;
 pub use submit::{JobStart, JobWriter, job_for_name, submit};
 

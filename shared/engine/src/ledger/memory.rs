@@ -1,19 +1,17 @@
 //! An in-memory ledger: the single-process default.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
     TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
-use crate::key::{JobId, RunId, TaskKey};
+use crate::key::{JobId, Lane, RunId, TaskKey};
 use crate::port_error::PortError;
-use crate::queue::Lane;
-use crate::sync::lock;
 
 /// Shared short-term state of one process.
 #[derive(Default)]
@@ -71,7 +69,7 @@ impl MemoryLedger {
     }
 
     fn state(&self) -> MutexGuard<'_, LedgerState> {
-        lock(&self.0)
+        self.0.lock()
     }
 }
 

@@ -5,25 +5,23 @@
 //! once; a lease has one holder at a time. Callers pass the time, so that a simulation controls the clock.
 
 mod memory;
-mod redis;
+pub mod redis;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use self::redis::RedisLedger;
 pub use memory::MemoryLedger;
 
 use crate::env::Millis;
 use crate::failure::FailureRecord;
-use crate::key::{JobId, RunId, RunRef, TaskKey};
+use crate::key::{JobId, Lane, RunId, RunRef, TaskKey};
 use crate::port_error::PortError;
-use crate::queue::Lane;
 
 /// Result of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
-    /// The outcome as JSON, at most [`crate::stage::MAX_OUTCOME_BYTES`]; its artifact exists.
+    /// The outcome as JSON, at most [`crate::artifact::MAX_OUTCOME_BYTES`]; its artifact exists.
     Done(Bytes),
     /// The task failed permanently in this run.
     Failed(FailureRecord),

@@ -1,9 +1,9 @@
 //! In-memory limiter of one process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::aimd::{AdaptiveLimit, GrantWindow, LimitKind};
 use super::gcra::{
@@ -13,7 +13,6 @@ use super::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 use crate::env::Millis;
 use crate::key::Priority;
 use crate::port_error::PortError;
-use crate::sync::lock;
 
 // A reservation that was not settled for this long counts as spent.
 const RESERVATION_TTL_MS: Millis = 600_000;
@@ -97,11 +96,11 @@ impl GcraMeter {
 
 impl MemoryLimiter {
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<String, LimitBucket>> {
-        lock(&self.0)
+        self.0.lock()
     }
 
     fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, SpendAccount>> {
-        lock(&self.1)
+        self.1.lock()
     }
 }
 

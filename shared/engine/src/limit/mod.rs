@@ -7,11 +7,10 @@
 mod aimd;
 mod gcra;
 mod memory;
-mod redis;
+pub mod redis;
 
 use async_trait::async_trait;
 
-pub use self::redis::RedisLimiter;
 pub use memory::MemoryLimiter;
 
 use crate::env::Millis;

@@ -1,10 +1,11 @@
 //! An in-memory broker: the single-process default. Lost with the process; the blobs are the source of truth (I-1).
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -13,7 +14,6 @@ use super::{
     RetryDelay, Subscription,
 };
 use crate::port_error::PortError;
-use crate::sync::lock;
 
 /// An in-process broker with the guarantees of [`Queue`].
 #[derive(Clone, Default)]
@@ -50,7 +50,7 @@ struct StoredMessage {
 
 impl MemoryBroker {
     fn state(&self) -> MutexGuard<'_, BrokerState> {
-        lock(&self.state)
+        self.state.lock()
     }
 }
 

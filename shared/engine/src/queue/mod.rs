@@ -9,18 +9,17 @@ mod memory;
 mod rabbit;
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
 pub use memory::MemoryQueue;
 pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
 
+pub use crate::key::Lane;
 use crate::key::{Priority, RunId};
 use crate::port_error::PortError;
-
-pub use crate::retry::RetryDelay;
 
 /// Deliveries after which a message counts as poison. Lost connections count too, so this is not a retry policy.
 pub const DELIVERY_LIMIT: u32 = 20;
@@ -30,31 +29,6 @@ pub const FLOW_QUEUES: u8 = 32;
 
 /// Maximum size of a message body in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 4096;
-
-/// The resource a task needs most; workers subscribe by lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Lane {
-    /// CPU: extraction, structure.
-    Cpu,
-    /// An LLM call under the shared limits.
-    Llm,
-    /// Writing trees.
-    Publish,
-}
-
-impl Lane {
-    /// In the order in which a document passes them.
-    pub const ALL: [Lane; 3] = [Lane::Cpu, Lane::Llm, Lane::Publish];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Lane::Cpu => "cpu",
-            Lane::Llm => "llm",
-            Lane::Publish => "publish",
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueName {
@@ -105,6 +79,48 @@ impl fmt::Display for QueueName {
             QueueName::Flow(n) => write!(f, "flow.{n:02}"),
             QueueName::Dead => f.write_str("dead"),
             QueueName::Reindex => f.write_str("reindex"),
+        }
+    }
+}
+
+/// Delay of a redelivered message: fixed steps, each backed by one queue that all lanes share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RetryDelay {
+    /// 5 s.
+    Short,
+    /// 30 s.
+    Medium,
+    /// 5 min.
+    Long,
+}
+
+impl RetryDelay {
+    /// From the shortest to the longest.
+    pub const ALL: [RetryDelay; 3] = [RetryDelay::Short, RetryDelay::Medium, RetryDelay::Long];
+
+    pub fn duration(self) -> Duration {
+        match self {
+            RetryDelay::Short => Duration::from_secs(5),
+            RetryDelay::Medium => Duration::from_secs(30),
+            RetryDelay::Long => Duration::from_secs(300),
+        }
+    }
+
+    /// The delay after the n-th failed attempt (from 1).
+    pub fn for_attempt(attempts: u32) -> Self {
+        match attempts {
+            0..=2 => RetryDelay::Short,
+            3 => RetryDelay::Medium,
+            _ => RetryDelay::Long,
+        }
+    }
+
+    /// The shortest delay of at least `millis`, or the longest there is.
+    pub fn at_least(millis: u64) -> Self {
+        match millis {
+            0..=5_000 => RetryDelay::Short,
+            5_001..=30_000 => RetryDelay::Medium,
+            _ => RetryDelay::Long,
         }
     }
 }

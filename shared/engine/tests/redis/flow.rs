@@ -15,7 +15,8 @@ use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest}
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
-use stemma_engine::ledger::{Ledger, RedisLedger, ScheduledItem};
+use stemma_engine::ledger::redis::RedisLedger;
+use stemma_engine::ledger::{Ledger, ScheduledItem};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::ledger::{
-    Lease, Ledger, RedisLedger, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
+    Lease, Ledger, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use stemma_engine::queue::Lane;
 use stemma_engine::{JobId, RunId, TaskKey};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stemma_engine::limit::{Limiter, Permit, Quota, RedisLimiter, RequestCost};
+use stemma_engine::limit::redis::RedisLimiter;
+use stemma_engine::limit::{Limiter, Permit, Quota, RequestCost};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::{Env, Priority};
 use stemma_engine_testing::limit_conformance::conformance;

@@ -3,8 +3,10 @@
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use stemma_engine::ledger::{Ledger, RedisLedger, ScheduledItem};
-use stemma_engine::limit::{Limiter, Permit, Quota, RedisLimiter, RequestCost};
+use stemma_engine::ledger::redis::RedisLedger;
+use stemma_engine::ledger::{Ledger, ScheduledItem};
+use stemma_engine::limit::redis::RedisLimiter;
+use stemma_engine::limit::{Limiter, Permit, Quota, RequestCost};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::{Env, JobId, PortError, Priority, RunId};
 

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::env::Millis;
-use crate::key::TaskKey;
+use crate::key::{Lane, TaskKey};
 use crate::ledger::{Lease, OpenTask, Retry, TaskOutcome};
-use crate::queue::Lane;
 
 // Length of a task key, which every log entry starts with.
 const KEY_DIGITS: usize = 32;

@@ -4,25 +4,23 @@
 //! connection is dropped with all its channels, a new one is opened with backoff, and the topology is declared again: a
 //! broker that has lost its data is complete before anyone publishes to it.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
 use futures::StreamExt;
 use lapin::uri::AMQPUri;
-use lapin::{Channel, Connection, ConnectionProperties, ErrorKind, Event};
+use lapin::{Channel, Connection, ConnectionProperties, Event};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::RabbitSettings;
+use super::reply::{ANSWER_TIMEOUT, NO_ANSWER, with_timeout};
 use super::topology::Topology;
 use crate::env::Env;
 use crate::port_error::PortError;
 
-// Timeout of a broker response, except while the broker has blocked the connection.
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 // How long callers wait for a connection that is being rebuilt.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 // Heartbeat interval in seconds; a peer silent for two intervals is gone.
@@ -31,8 +29,6 @@ const HEARTBEAT_S: u16 = 10;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 // How long closing a connection may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-// AMQP reply code for a refused login or permission.
-const ACCESS_REFUSED: u16 = 403;
 
 #[derive(Clone)]
 pub(super) struct BrokerEndpoint {
@@ -330,43 +326,5 @@ impl ConnectionSupervisor {
                 return;
             }
         }
-    }
-}
-
-const NO_ANSWER: &str = "the broker does not answer";
-
-pub(super) async fn with_timeout<T>(
-    operation: &'static str,
-    request: impl Future<Output = lapin::Result<T>>,
-) -> Result<T, PortError> {
-    with_timeout_or(request, |error| port_error(operation, error)).await
-}
-
-// `explain` maps an error to a port error; it gets `None` when the broker did not answer in time.
-pub(super) async fn with_timeout_or<T>(
-    request: impl Future<Output = lapin::Result<T>>,
-    explain: impl FnOnce(Option<&lapin::Error>) -> PortError,
-) -> Result<T, PortError> {
-    match timeout(ANSWER_TIMEOUT, request).await {
-        Ok(reply) => reply.map_err(|error| explain(Some(&error))),
-        Err(_) => Err(explain(None)),
-    }
-}
-
-// Every error is transient, except refused access.
-pub(super) fn port_error(operation: &'static str, error: Option<&lapin::Error>) -> PortError {
-    match error {
-        None => PortError::transient("queue", operation, NO_ANSWER),
-        Some(error) if reply_code(error) == Some(ACCESS_REFUSED) => {
-            PortError::permanent("queue", operation, error.to_string())
-        }
-        Some(error) => PortError::transient("queue", operation, error.to_string()),
-    }
-}
-
-pub(super) fn reply_code(error: &lapin::Error) -> Option<u16> {
-    match error.kind() {
-        ErrorKind::ProtocolError(error) => Some(error.get_id()),
-        _ => None,
     }
 }

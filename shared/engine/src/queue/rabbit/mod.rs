@@ -8,6 +8,7 @@ mod connection;
 mod encoding;
 mod probe;
 mod publisher;
+mod reply;
 mod subscription;
 mod topology;
 

@@ -7,7 +7,8 @@ use lapin::types::parsing::parse_field_table;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use tokio::time::timeout;
 
-use super::connection::{ANSWER_TIMEOUT, BrokerEndpoint};
+use super::connection::BrokerEndpoint;
+use super::reply::ANSWER_TIMEOUT;
 use crate::port_error::PortError;
 
 /// Result of [`super::RabbitQueue::probe`].

@@ -4,23 +4,21 @@
 //! that failed is dropped with everything in flight on it. Unconfirmed messages fail the call; callers retry, and
 //! duplicates are harmless.
 
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{Channel, Confirmation};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use super::connection::{
-    ANSWER_TIMEOUT, ConnectionHandle, SupervisedConnection, port_error, with_timeout,
-};
+use super::connection::{ConnectionHandle, SupervisedConnection};
 use super::encoding;
+use super::reply::{ANSWER_TIMEOUT, port_error, with_timeout};
 use super::topology::PublishRoute;
 use crate::port_error::PortError;
 use crate::queue::Message;
-use crate::sync::lock;
 
 // Messages in flight per call. Waiting for each confirm separately would cost a disk write per message.
 const WINDOW: usize = 1000;
@@ -84,7 +82,7 @@ impl Publisher {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Channel>> {
-        lock(&self.idle)
+        self.idle.lock()
     }
 
     /// An exclusive channel with confirms.

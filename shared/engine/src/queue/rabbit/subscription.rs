@@ -6,8 +6,9 @@ use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, Basi
 use lapin::types::{FieldTable, ShortString};
 use lapin::{Acker, Channel, Consumer};
 
-use super::connection::{ConnectionHandle, ReconnectSignal, SupervisedConnection, with_timeout};
+use super::connection::{ConnectionHandle, ReconnectSignal, SupervisedConnection};
 use super::encoding;
+use super::reply::with_timeout;
 use crate::port_error::PortError;
 use crate::queue::{Delivery, Receipt, Subscription};
 

@@ -14,7 +14,7 @@ use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptio
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, ExchangeKind};
 
-use super::connection::{port_error, reply_code, with_timeout, with_timeout_or};
+use super::reply::{port_error, reply_code, with_timeout, with_timeout_or};
 use crate::port_error::PortError;
 use crate::queue::{DELIVERY_LIMIT, QueueName, RetryDelay};
 

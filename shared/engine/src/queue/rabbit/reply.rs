@@ -1,0 +1,51 @@
+//! Waits for replies of the broker, and maps its errors.
+
+use std::future::Future;
+use std::time::Duration;
+
+use lapin::ErrorKind;
+use tokio::time::timeout;
+
+use crate::port_error::PortError;
+
+// Timeout of a broker response, except while the broker has blocked the connection.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+// AMQP reply code for a refused login or permission.
+const ACCESS_REFUSED: u16 = 403;
+pub(super) const NO_ANSWER: &str = "the broker does not answer";
+
+pub(super) async fn with_timeout<T>(
+    operation: &'static str,
+    request: impl Future<Output = lapin::Result<T>>,
+) -> Result<T, PortError> {
+    with_timeout_or(request, |error| port_error(operation, error)).await
+}
+
+// `explain` maps an error to a port error; it gets `None` when the broker did not answer in time.
+pub(super) async fn with_timeout_or<T>(
+    request: impl Future<Output = lapin::Result<T>>,
+    explain: impl FnOnce(Option<&lapin::Error>) -> PortError,
+) -> Result<T, PortError> {
+    match timeout(ANSWER_TIMEOUT, request).await {
+        Ok(reply) => reply.map_err(|error| explain(Some(&error))),
+        Err(_) => Err(explain(None)),
+    }
+}
+
+// Every error is transient, except refused access.
+pub(super) fn port_error(operation: &'static str, error: Option<&lapin::Error>) -> PortError {
+    match error {
+        None => PortError::transient("queue", operation, NO_ANSWER),
+        Some(error) if reply_code(error) == Some(ACCESS_REFUSED) => {
+            PortError::permanent("queue", operation, error.to_string())
+        }
+        Some(error) => PortError::transient("queue", operation, error.to_string()),
+    }
+}
+
+pub(super) fn reply_code(error: &lapin::Error) -> Option<u16> {
+    match error.kind() {
+        ErrorKind::ProtocolError(error) => Some(error.get_id()),
+        _ => None,
+    }
+}
