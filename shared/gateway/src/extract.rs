@@ -23,9 +23,9 @@ pub const MAX_LIMIT: usize = 500;
 const DEFAULT_LIMIT: usize = 50;
 
 /// Query parameters. If `T` denies unknown fields, unknown parameters are refused.
-pub struct Query<T>(pub T);
+pub struct QueryParams<T>(pub T);
 
-impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -64,7 +64,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        Query::<NoParameters>::from_request_parts(&mut parts, state).await?;
+        QueryParams::<NoParameters>::from_request_parts(&mut parts, state).await?;
         let json = axum::Json::from_request(Request::from_parts(parts, body), state).await;
         json.map(|json| Self(json.0))
             .map_err(|rejection| body_problem(&rejection))
@@ -236,8 +236,8 @@ mod tests {
             .body(())
             .unwrap();
         let mut parts = request.into_parts().0;
-        let query = Query::from_request_parts(&mut parts, &()).await;
-        query.map(|Query(query)| query)
+        let query = QueryParams::from_request_parts(&mut parts, &()).await;
+        query.map(|QueryParams(query)| query)
     }
 
     #[tokio::test]

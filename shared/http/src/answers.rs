@@ -10,7 +10,7 @@ use stemma_archive::AnswerRequest;
 use stemma_gateway::AppState;
 use stemma_gateway::accept::{Accept, EVENTS, JSON};
 use stemma_gateway::admission::ModelRequest;
-use stemma_gateway::extract::{CollectionQuery, HandlerResult, Json, Path, Query, json};
+use stemma_gateway::extract::{CollectionQuery, HandlerResult, Json, Path, QueryParams, json};
 use stemma_gateway::problem::{Problem, answer_problem};
 use stemma_gateway::rights::CollectionScope;
 use stemma_gateway::sse::{sse_response, stored_response, stream_answer, stream_in_progress};
@@ -82,7 +82,7 @@ pub(crate) async fn stored(
     State(site): State<AppState>,
     scope: CollectionScope,
     Path(id): Path<String>,
-    Query(query): Query<CollectionQuery>,
+    QueryParams(query): QueryParams<CollectionQuery>,
     headers: HeaderMap,
 ) -> HandlerResult {
     let archive = site.archive(&scope, query.collection.as_deref())?;

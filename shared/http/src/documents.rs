@@ -9,8 +9,8 @@ use stemma_catalog::locator::section_locator;
 use stemma_document::SectionId;
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{
-    CollectionQuery, HandlerError, HandlerResult, MaybeReady, Path, Query, find_document, json,
-    published_document,
+    CollectionQuery, HandlerError, HandlerResult, MaybeReady, Path, QueryParams, find_document,
+    json, published_document,
 };
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
@@ -49,7 +49,7 @@ pub(crate) async fn document(
     State(state): State<AppState>,
     scope: CollectionScope,
     Path(doc): Path<String>,
-    Query(query): Query<CollectionQuery>,
+    QueryParams(query): QueryParams<CollectionQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let label = &find_document(&archive, &doc)?.label;
@@ -72,7 +72,7 @@ pub(crate) async fn tree(
     State(state): State<AppState>,
     scope: CollectionScope,
     Path(doc): Path<String>,
-    Query(query): Query<TreeQuery>,
+    QueryParams(query): QueryParams<TreeQuery>,
     headers: HeaderMap,
 ) -> HandlerResult {
     let TreeQuery { depth, summary, .. } = query;
@@ -131,7 +131,7 @@ pub(crate) async fn items(
     State(state): State<AppState>,
     scope: CollectionScope,
     Path(doc): Path<String>,
-    Query(query): Query<CollectionQuery>,
+    QueryParams(query): QueryParams<CollectionQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let label = &published_document(&archive, &doc)?.label;

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use stemma_archive::{FileListing, FilesOptions, cursor};
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, Query, json, page_limit};
+use stemma_gateway::extract::{HandlerResult, QueryParams, json, page_limit};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use utoipa::{IntoParams, ToSchema};
@@ -47,7 +47,7 @@ pub(crate) struct FileListingPage {
 pub(crate) async fn files(
     State(state): State<AppState>,
     scope: CollectionScope,
-    Query(query): Query<FilesQuery>,
+    QueryParams(query): QueryParams<FilesQuery>,
     uri: Uri,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;

@@ -12,7 +12,7 @@ use stemma_catalog::facets::{FacetField, normalize_value, value_path};
 use stemma_catalog::filter::Filter;
 use stemma_document::DocId;
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, Query, json, page_limit};
+use stemma_gateway::extract::{HandlerResult, QueryParams, json, page_limit};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use utoipa::openapi::Required;
@@ -166,7 +166,7 @@ pub(crate) struct FacetValue {
 pub(crate) async fn documents(
     State(state): State<AppState>,
     scope: CollectionScope,
-    Query(query): Query<DocumentsQuery>,
+    QueryParams(query): QueryParams<DocumentsQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let limit = page_limit(query.limit)?;
@@ -207,7 +207,7 @@ pub(crate) async fn documents(
 pub(crate) async fn facets(
     State(state): State<AppState>,
     scope: CollectionScope,
-    Query(query): Query<FacetsQuery>,
+    QueryParams(query): QueryParams<FacetsQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let limit = page_limit(query.limit)?;

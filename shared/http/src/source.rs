@@ -13,7 +13,7 @@ use stemma_archive::ApiError;
 use stemma_archive::archive::OriginalFile;
 use stemma_document::DocumentVersion;
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{CollectionQuery, HandlerResult, Path, Query, find_document};
+use stemma_gateway::extract::{CollectionQuery, HandlerResult, Path, QueryParams, find_document};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 
@@ -39,7 +39,7 @@ pub(crate) async fn source(
     State(state): State<AppState>,
     scope: CollectionScope,
     Path(doc): Path<String>,
-    Query(query): Query<CollectionQuery>,
+    QueryParams(query): QueryParams<CollectionQuery>,
     headers: HeaderMap,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;

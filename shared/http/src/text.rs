@@ -7,7 +7,9 @@ use stemma_archive::{
 };
 use stemma_catalog::locator::{Fragment, format_pages, parse_pages, section_locator};
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, MaybeReady, Path, Query, json, published_document};
+use stemma_gateway::extract::{
+    HandlerResult, MaybeReady, Path, QueryParams, json, published_document,
+};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use utoipa::{IntoParams, ToSchema};
@@ -74,7 +76,7 @@ pub(crate) async fn section(
     State(state): State<AppState>,
     scope: CollectionScope,
     Path((doc, id)): Path<(String, String)>,
-    Query(query): Query<TextQuery>,
+    QueryParams(query): QueryParams<TextQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let id = section_id(&id)?;
@@ -110,7 +112,7 @@ pub(crate) async fn item(
     State(state): State<AppState>,
     scope: CollectionScope,
     Path((doc, name)): Path<(String, String)>,
-    Query(query): Query<TextQuery>,
+    QueryParams(query): QueryParams<TextQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let Ok(fragment @ Fragment::Item { .. }) = format!("item-{name}").parse::<Fragment>() else {
@@ -157,7 +159,7 @@ pub(crate) async fn pages(
     State(state): State<AppState>,
     scope: CollectionScope,
     Path(doc): Path<String>,
-    Query(query): Query<PagesQuery>,
+    QueryParams(query): QueryParams<PagesQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let Some(spans) = parse_pages(&query.range) else {

@@ -14,7 +14,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::facets::Scope;
 use stemma_document::{PageNo, PublishedTree, SourceBody};
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, Path, Query, find_document, json as answered};
+use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json as answered};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use utoipa::{IntoParams, ToSchema};
@@ -136,7 +136,7 @@ pub(crate) async fn document(
     State(state): State<AppState>,
     collections: CollectionScope,
     Path(doc): Path<String>,
-    Query(query): Query<DocumentQuery>,
+    QueryParams(query): QueryParams<DocumentQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&collections, query.collection.as_deref())?;
     let kind = query.kind.map(|kind| kind.to_lowercase());
@@ -250,7 +250,7 @@ pub(crate) async fn metadata(
     State(state): State<AppState>,
     collections: CollectionScope,
     Path(doc): Path<String>,
-    Query(query): Query<LenientQuery>,
+    QueryParams(query): QueryParams<LenientQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&collections, query.collection.as_deref())?;
     answered(document_info(find_document(&archive, &doc)?)).await
@@ -264,7 +264,7 @@ pub(crate) async fn metadata(
 pub(crate) async fn list(
     State(state): State<AppState>,
     collections: CollectionScope,
-    Query(query): Query<ListQuery>,
+    QueryParams(query): QueryParams<ListQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&collections, query.collection.as_deref())?;
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT);

@@ -8,7 +8,7 @@ use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{ApiError, Archive};
 use stemma_catalog::facets::Scope;
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, Query, json as answered};
+use stemma_gateway::extract::{HandlerResult, QueryParams, json as answered};
 use stemma_gateway::rights::CollectionScope;
 use utoipa::{IntoParams, ToSchema};
 
@@ -54,7 +54,7 @@ struct PageIndexFolder {
 pub(crate) async fn list(
     State(state): State<AppState>,
     collections: CollectionScope,
-    Query(query): Query<FoldersQuery>,
+    QueryParams(query): QueryParams<FoldersQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&collections, query.collection.as_deref())?;
     let folders = match query.parent_folder_id {

@@ -11,7 +11,9 @@ use stemma_archive::pageindex_fields::status;
 use stemma_archive::{ApiError, SearchHit, SearchRequest, cursor};
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_gateway::AppState;
-use stemma_gateway::extract::{HandlerResult, Json, Path, Query, find_document, json as answered};
+use stemma_gateway::extract::{
+    HandlerResult, Json, Path, QueryParams, find_document, json as answered,
+};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use stemma_retrieval::search::MAX_QUERY_CHARS;
@@ -109,7 +111,7 @@ pub(crate) async fn result(
     State(state): State<AppState>,
     collections: CollectionScope,
     Path(id): Path<String>,
-    Query(parameters): Query<LenientQuery>,
+    QueryParams(parameters): QueryParams<LenientQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&collections, parameters.collection.as_deref())?;
     let found = decode_id(&id).and_then(|RetrievalId { doc, query }| {

@@ -15,7 +15,7 @@ use stemma_archive::pageindex_fields::is_root;
 use stemma_document::DocId;
 use stemma_gateway::AppState;
 use stemma_gateway::admission::RequestPermit;
-use stemma_gateway::extract::{HandlerResult, Path, Query, find_document, json as answered};
+use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json as answered};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
@@ -107,7 +107,7 @@ pub(crate) async fn remove(
     UploadAccess(uploads): UploadAccess,
     collections: CollectionScope,
     Path(doc): Path<String>,
-    Query(query): Query<LenientQuery>,
+    QueryParams(query): QueryParams<LenientQuery>,
 ) -> HandlerResult {
     let archive = site.archive(&collections, query.collection.as_deref())?;
     let doc = find_document(&archive, &doc)?.doc();

@@ -4,7 +4,7 @@
 //! removes one such source of error.
 
 use super::line_features::{self, LineFeatures, LineTable};
-use super::{numbering, toc};
+use super::{numbering, titles};
 use stemma_document::english_words::MONTHS;
 
 /// Whether a line consists of date words only: `Three and Six Months Ended June 2, 2023`.
@@ -97,7 +97,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         || units
         || dated
         || date
-        || toc::is_toc_title(key)
+        || titles::is_toc_title(key)
         || text.contains("....")
         || text.contains("____")
 }

@@ -4,11 +4,11 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::candidates::SectionCandidate;
 use super::item_headings::{self, style_score};
 use super::line_features::{LineFeatures, LineTable};
 use super::monotone_chain::{self, Placement};
 use super::numbering;
+use super::section_candidate::SectionCandidate;
 use super::titles::{self, TitleKeys};
 
 // Less similar lines are other titles. Contents shorten and reword titles a little, so the limit is well below 1.

@@ -38,6 +38,7 @@ mod paged_outline;
 mod primary_outline;
 #[cfg(test)]
 mod property_tests;
+mod section_candidate;
 mod statements;
 mod text_outline;
 mod titles;

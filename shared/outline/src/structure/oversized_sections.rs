@@ -182,3 +182,30 @@ pub(super) fn rank_of(styles: &[HeadingStyle], style: HeadingStyle) -> u32 {
     let place = styles.binary_search(&style).unwrap_or_else(|at| at);
     LAYOUT_RANK + 10 * u32::try_from(place).unwrap_or(u32::MAX / 20)
 }
+/// Adds windows where a span is still too large, or everywhere if there is no heading at all.
+pub(super) fn add_windows(
+    sheet: &LineTable<'_>,
+    (pages, tokens): (&[Page], &PageTokens),
+    heads: &mut Vec<OutlineHead>,
+    gaps: &mut Vec<Gap>,
+    settings: &StructureSettings,
+) {
+    if sheet.rows.is_empty() {
+        return;
+    }
+    let whole = RowSpan {
+        rows: 0..sheet.rows.len(),
+    };
+    let stretches = if heads.is_empty() {
+        vec![whole]
+    } else {
+        large_spans(sheet, tokens, heads, settings)
+    };
+    for stretch in stretches {
+        for window in into_windows(sheet, pages, &stretch, settings) {
+            heads.push(window.head);
+            gaps.push(window.gap);
+        }
+    }
+    heads.sort_by_key(|head| (head.rows.0, head.rank));
+}

@@ -1,11 +1,10 @@
 //! Outlines of documents with pages: primary outline, layout headings within a budget, splits of large sections, levels.
 
 use stemma_document::{
-    DraftEntry, EntryVerdict, EvidenceSource, Extent, Gap, LocatedEntry, Method, OutlineError,
-    Page, PageLabel, PageNo, Position, SectionStart, Source, VerifiedOutline,
+    DraftEntry, EntryVerdict, EvidenceSource, Extent, LocatedEntry, Method, OutlineError, Page,
+    PageLabel, PageNo, Position, SectionStart, Source, VerifiedOutline,
 };
 
-use super::candidates::SectionCandidate;
 use super::heading_budget::{head_from_layout, within_budget};
 use super::heading_style::{HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
@@ -13,6 +12,7 @@ use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::oversized_sections::PageTokens;
 use super::page_labels::PageLabels;
 use super::primary_outline;
+use super::section_candidate::SectionCandidate;
 use super::titles::{self, TitleKeys};
 use super::{Draft, StructureSettings, levels, oversized_sections};
 
@@ -34,7 +34,7 @@ pub(super) fn outline(
     split_large(&sheet, &tokens, &mut heads, &unused, settings);
     fold_repeats(&sheet, &mut heads);
     let mut gaps = std::mem::take(&mut primary.gaps);
-    add_windows(&sheet, (pages, &tokens), &mut heads, &mut gaps, settings);
+    oversized_sections::add_windows(&sheet, (pages, &tokens), &mut heads, &mut gaps, settings);
     gaps.truncate(MAX_GAPS);
     let method = if heads
         .iter()
@@ -114,34 +114,6 @@ fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
         }
     }
     *heads = folded;
-}
-
-/// Adds windows where a span is still too large, or everywhere if there is no heading at all.
-pub(super) fn add_windows(
-    sheet: &LineTable<'_>,
-    (pages, tokens): (&[Page], &PageTokens),
-    heads: &mut Vec<OutlineHead>,
-    gaps: &mut Vec<Gap>,
-    settings: &StructureSettings,
-) {
-    if sheet.rows.is_empty() {
-        return;
-    }
-    let whole = oversized_sections::RowSpan {
-        rows: 0..sheet.rows.len(),
-    };
-    let stretches = if heads.is_empty() {
-        vec![whole]
-    } else {
-        oversized_sections::large_spans(sheet, tokens, heads, settings)
-    };
-    for stretch in stretches {
-        for window in oversized_sections::into_windows(sheet, pages, &stretch, settings) {
-            heads.push(window.head);
-            gaps.push(window.gap);
-        }
-    }
-    heads.sort_by_key(|head| (head.rows.0, head.rank));
 }
 
 /// Every head with its level, place and verdict, then the rejected candidates.

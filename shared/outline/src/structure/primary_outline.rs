@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stemma_document::{Destination, EvidenceSource, Gap, Method, PageNo, PageSpan, Source};
 
 use super::agreements;
-use super::candidates::{self, SectionCandidate};
+use super::candidates;
 use super::cross_index::{CrossIndex, IndexRow};
 use super::exhibits::{self, BoundDocument};
 use super::forms::SecForm;
@@ -23,8 +23,8 @@ use super::line_features::LineTable;
 use super::locate::{self, LocatedTitle};
 use super::outline_head::{OutlineHead, RANK_STEP};
 use super::page_labels::PageLabels;
+use super::section_candidate::SectionCandidate;
 use super::titles;
-use super::toc;
 use super::{StructureSettings, layout};
 
 const MAX_LINKS: usize = 200_000;
@@ -350,7 +350,7 @@ impl OutlineBuilder<'_, '_> {
             evidence: candidate.evidence,
             unconfirmed: hit.unconfirmed,
             rank,
-            leaf: toc::is_toc_title(&candidate.prepared.full),
+            leaf: titles::is_toc_title(&candidate.prepared.full),
         };
         self.push(head);
     }

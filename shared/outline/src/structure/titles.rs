@@ -178,6 +178,21 @@ pub(super) fn is_company_name(text: &str) -> bool {
         && FORMS.contains(&last.as_str())
 }
 
+/// Whether a normalized line is the heading of a table of contents.
+pub(super) fn is_toc_title(key: &str) -> bool {
+    matches!(
+        key,
+        "tableofcontents"
+            | "contents"
+            | "目录"
+            | "目錄"
+            | "目次"
+            | "tableofcontentspage"
+            | "contentspage"
+            | "index"
+    ) || (key.ends_with("tableofcontents") && key.len() < 40)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

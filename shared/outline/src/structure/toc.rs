@@ -67,21 +67,6 @@ const LIST_TITLES: [&str; 8] = [
     "listofboxes",
 ];
 
-/// Whether a normalized line is the heading of a table of contents.
-pub(super) fn is_toc_title(key: &str) -> bool {
-    matches!(
-        key,
-        "tableofcontents"
-            | "contents"
-            | "目录"
-            | "目錄"
-            | "目次"
-            | "tableofcontentspage"
-            | "contentspage"
-            | "index"
-    ) || (key.ends_with("tableofcontents") && key.len() < 40)
-}
-
 /// Finds the first table of contents that begins on the first `look_at` of `pages` (from 0), ignoring `excluded` rows.
 pub(super) fn find_toc(
     sheet: &LineTable<'_>,
@@ -195,7 +180,7 @@ impl<'a> TocReader<'_, 'a> {
         let titled = pieces
             .iter()
             .take(12)
-            .position(|p| is_toc_title(&self.sheet.rows[p.at].key))
+            .position(|p| titles::is_toc_title(&self.sheet.rows[p.at].key))
             .filter(|_| before.is_none());
         let body = &pieces[titled.map_or(0, |at| at + 1)..];
         let entries = body
@@ -259,7 +244,7 @@ impl<'a> TocReader<'_, 'a> {
         let titled = pieces
             .iter()
             .take(12)
-            .any(|p| is_toc_title(&self.sheet.rows[p.at].key));
+            .any(|p| titles::is_toc_title(&self.sheet.rows[p.at].key));
         let tabular = pieces
             .iter()
             .filter(|p| self.sheet.rows[p.at].cells >= 4)
@@ -279,7 +264,7 @@ impl<'a> TocReader<'_, 'a> {
             .clone()
             .filter(|at| !self.excluded[*at] && !self.sheet.rows[*at].running)
             .take(14)
-            .find(|at| is_toc_title(&self.sheet.rows[*at].key));
+            .find(|at| titles::is_toc_title(&self.sheet.rows[*at].key));
         let start = title.map_or(rows.start, |at| at + 1);
         let mut pieces: Vec<TocLine<'_>> = (start..rows.end)
             .filter_map(|at| self.toc_line(at))
@@ -329,7 +314,7 @@ impl<'a> TocReader<'_, 'a> {
         for piece in pieces {
             let row = &self.sheet.rows[piece.at];
             let key = titles::normalize_key(piece.title);
-            if is_toc_title(&key)
+            if titles::is_toc_title(&key)
                 || (COLUMN_WORDS.contains(&key.as_str()) && piece.target.is_none())
             {
                 listing = false;

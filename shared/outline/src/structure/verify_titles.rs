@@ -11,15 +11,15 @@ use stemma_document::{
     Page, PageLabel, PageNo, PageSpan, Position, Pt, SectionStart, Source, VerifiedOutline,
 };
 
-use super::candidates::SectionCandidate;
 use super::line_features::{LineFeatures, LineTable};
 use super::locate::{self, LocatedTitle};
 use super::outline_head::{OutlineHead, RANK_STEP};
 use super::oversized_sections::{self, PageTokens};
 use super::page_labels::{PageLabels, SeriesLabel};
 use super::primary_outline;
+use super::section_candidate::SectionCandidate;
 use super::titles::{self, TitleKeys};
-use super::{Draft, StructureSettings, levels, numbering, paged_outline, toc, windows};
+use super::{Draft, StructureSettings, levels, numbering, toc, windows};
 
 // One title can be found on a wrong page by chance; two that agree on the same offset hardly can.
 const MIN_OFFSET_VOTES: usize = 2;
@@ -441,7 +441,7 @@ impl<'a> PageAnalysis<'a> {
             .collect();
         let mut heads: Vec<OutlineHead> = located.into_iter().map(to_head).collect();
         heads.sort_by_key(|head| (head.rows.0, head.rank));
-        paged_outline::add_windows(
+        oversized_sections::add_windows(
             &self.sheet,
             (self.pages, &self.tokens),
             &mut heads,

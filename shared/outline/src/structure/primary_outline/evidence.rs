@@ -5,11 +5,12 @@ use std::ops::Range;
 use stemma_document::{Gap, PageNo, PageSpan, Source, SourceBody};
 
 use super::{LocatedCandidates, OutlineBuilder};
-use crate::structure::candidates::{self, SectionCandidate};
+use crate::structure::candidates;
 use crate::structure::cross_index::{self, CrossIndex};
 use crate::structure::exhibits::BoundDocument;
 use crate::structure::forms::SecForm;
 use crate::structure::locate::{self, LocatedTitle};
+use crate::structure::section_candidate::SectionCandidate;
 use crate::structure::{item_headings, toc};
 
 // The cover of a form stands among these rows; a later mention of the form's name is none.
