@@ -17,7 +17,7 @@ STRATEGIES = ["ranked", "lexical"]
 BINARIES = {"old": OLD, "new": STEMMA}
 # What a run draws at random, reads from the clock or measures; everything else must be the same.
 VOLATILE = {"id", "run", "job", "published", "published_at", "created", "created_at", "added", "updated", "seconds", "millis", "took_ms",
-            "elapsed_ms", "latency_ms", "version_id", "settings", "flow"}
+            "elapsed_ms", "latency_ms", "at_ms", "version_id", "settings", "flow"}
 
 
 def run(name, store, *words, **options):
