@@ -35,7 +35,7 @@ pub struct StructureRow {
     pub score: StructureScore,
 }
 
-/// Means of [`StructureScore`] over documents. `None` if no gold structure covers the figure.
+/// Means of `StructureScore` over documents. `None` if no gold structure covers the figure.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct StructureMeans {
     /// `all`, or the source of the gold data.

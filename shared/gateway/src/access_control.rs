@@ -107,7 +107,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The response of a handler that panicked, for [`tower_http::catch_panic`].
+/// The response of a handler that panicked, for `tower_http::catch_panic`.
 pub fn panic_response(_: Box<dyn Any + Send>) -> Response {
     Problem::new(
         500,
