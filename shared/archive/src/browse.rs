@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_catalog::path::ResolvedPath;
 use stemma_document::DocId;
-use stemma_retrieval::search::MAX_LIMIT as MAX_HITS;
 use stemma_retrieval::{AppliedFilter, DocumentScope, Query};
 use utoipa::ToSchema;
 
 use crate::documents::rounded_share;
-use crate::request::{checked_limit, filter_schema, parse_filter};
+use crate::request::{MAX_LIMIT, checked_limit, filter_schema, parse_filter};
 use crate::{ApiError, Archive, DocumentInfo, SearchHit};
 
 /// Which documents to rank: the JSON of `POST /v1/browse`.
@@ -102,7 +101,7 @@ impl Archive {
         let query = self.restricted_query(Query {
             within,
             filter,
-            limit: MAX_HITS,
+            limit: MAX_LIMIT,
             free_only: request.free_only,
             ..Query::new(request.query.as_str())
         });

@@ -9,8 +9,8 @@ use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, T
 
 use crate::ApiError;
 
-/// Largest `limit` of a request.
-pub const MAX_LIMIT: usize = 500;
+pub use stemma_retrieval::search::MAX_LIMIT;
+
 const DEFAULT_LIMIT: usize = 10;
 
 /// Resolves `where`: text (`form=10-K and fiscal_year>=2020`), an object (`{"form": "10-K"}`), or nothing.

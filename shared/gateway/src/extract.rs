@@ -11,15 +11,13 @@ use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stemma_archive::archive::spawn_cpu;
-use stemma_archive::{ApiError, Archive, DocumentInfo};
+use stemma_archive::{ApiError, Archive, DocumentInfo, MAX_LIMIT};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::DocId;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::problem::Problem;
 
-/// The most documents, hits or values that one reply lists.
-pub const MAX_LIMIT: usize = 500;
 const DEFAULT_LIMIT: usize = 50;
 
 /// Query parameters. If `T` denies unknown fields, unknown parameters are refused.
@@ -125,7 +123,7 @@ fn deserialize_error<'a, E: Error + 'static>(
         .find_map(|error| error.downcast_ref())
 }
 
-/// The parameter `limit`, 1 to [`MAX_LIMIT`], or the default.
+/// The parameter `limit` of a list, 1 to [`MAX_LIMIT`]; 50 by default.
 pub fn page_limit(limit: Option<usize>) -> Result<usize, Problem> {
     match limit.unwrap_or(DEFAULT_LIMIT) {
         limit @ 1..=MAX_LIMIT => Ok(limit),

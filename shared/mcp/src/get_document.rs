@@ -98,10 +98,12 @@ impl ToolContext {
         &self,
         Parameters(arguments): Parameters<GetDocumentArguments>,
     ) -> ToolOutcome<GetDocumentOutput> {
-        let document =
-            self.resolve_document(&arguments.doc_name, arguments.folder_id.as_deref())?;
-        let context = self
-            .when_ready(&document, arguments.wait_for_completion)
+        let (document, context) = self
+            .open_document(
+                &arguments.doc_name,
+                arguments.folder_id.as_deref(),
+                arguments.wait_for_completion,
+            )
             .await?;
         let listed = context.listed(&document)?;
         let items = match listed.entry() {

@@ -138,10 +138,12 @@ impl ToolContext {
         &self,
         Parameters(arguments): Parameters<GetDocumentStructureArguments>,
     ) -> ToolOutcome<GetDocumentStructureOutput> {
-        let document =
-            self.resolve_document(&arguments.doc_name, arguments.folder_id.as_deref())?;
-        let context = self
-            .when_ready(&document, arguments.wait_for_completion)
+        let (document, context) = self
+            .open_document(
+                &arguments.doc_name,
+                arguments.folder_id.as_deref(),
+                arguments.wait_for_completion,
+            )
             .await?;
         let listed = context.listed(&document)?;
         if listed.entry().is_none() {

@@ -102,10 +102,12 @@ get_document_structure or search. What does not fit is named in remaining; next_
         &self,
         Parameters(arguments): Parameters<GetPageContentArguments>,
     ) -> ToolOutcome<GetPageContentOutput> {
-        let document =
-            self.resolve_document(&arguments.doc_name, arguments.folder_id.as_deref())?;
-        let context = self
-            .when_ready(&document, arguments.wait_for_completion)
+        let (document, context) = self
+            .open_document(
+                &arguments.doc_name,
+                arguments.folder_id.as_deref(),
+                arguments.wait_for_completion,
+            )
             .await?;
         let part = requested_part(&document, arguments.section_id, arguments.item)?;
         let pages = arguments

@@ -174,20 +174,22 @@ impl ToolContext {
         }
     }
 
-    // With `wait`, waits some seconds until the document has a tree or failed, and reports progress. The returned context
-    // has the archive in that state.
-    pub(crate) async fn when_ready(
+    // Resolves a document. With `wait`, waits some seconds until it has a tree or failed, and reports progress. The
+    // returned context has the archive in that state.
+    pub(crate) async fn open_document(
         &self,
-        document: &DocumentRef,
+        name: &str,
+        folder: Option<&str>,
         wait: bool,
-    ) -> Result<ToolContext, ToolError> {
+    ) -> Result<(DocumentRef, ToolContext), ToolError> {
+        let document = self.resolve_document(name, folder)?;
         let mut context = self.clone();
         let Some(collections) = self.collections.as_ref().filter(|_| wait) else {
-            return Ok(context);
+            return Ok((document, context));
         };
         let looks = DOCUMENT_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
         for look in 0..looks {
-            let state = context.listed(document)?.state;
+            let state = context.listed(&document)?.state;
             if !matches!(state, DocumentState::Queued | DocumentState::Running) {
                 break;
             }
@@ -197,7 +199,7 @@ impl ToolContext {
             context.archive =
                 load_archive(&self.env, collections, &self.archive.collection).await?;
         }
-        Ok(context)
+        Ok((document, context))
     }
 
     /// Searches with the rights and limits of this call. Waits while the index is built for the first time.
