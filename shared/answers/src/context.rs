@@ -16,7 +16,7 @@ use super::quote_target::QuoteTarget;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::locator::section_locator;
-use stemma_retrieval::search::SectionHit;
+use stemma_retrieval::search::SearchHit;
 use stemma_retrieval::tokenizer::{content_words, for_each_word};
 
 // Pages of one section that are read when it has more.
@@ -42,7 +42,7 @@ pub struct SectionRequest {
 
 impl SectionRequest {
     /// A short section is read whole; of a longer one, the pages that fit best.
-    pub fn from_hit(hit: &SectionHit) -> Self {
+    pub fn from_hit(hit: &SearchHit) -> Self {
         let best: Vec<u32> = hit
             .best_pages
             .iter()
@@ -61,10 +61,10 @@ impl SectionRequest {
             );
         }
         Self {
-            doc: hit.doc,
-            section: Some(hit.section),
+            doc: hit.doc_id,
+            section: Some(hit.section_id),
             pages,
-            score: hit.score,
+            score: hit.score as f32,
             why: hit.why.clone(),
         }
     }

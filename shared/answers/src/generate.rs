@@ -243,7 +243,7 @@ impl AnswerBuilder<'_, '_> {
         }
         requests.hits.truncate(limit);
         self.reachable
-            .extend(requests.hits.iter().map(|hit| hit.doc));
+            .extend(requests.hits.iter().map(|hit| hit.doc_id));
         let place = if whole {
             String::new()
         } else {

@@ -22,7 +22,7 @@ use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::of_company;
 use stemma_retrieval::search::{
-    AppliedFilter, DocumentScope, PageHit, Query, SearchResults, SectionHit, Snippet,
+    AppliedFilter, DocumentScope, Query, SearchHit, SearchHitPage, SearchResults,
 };
 use stemma_retrieval::{SearchError, SearchService};
 
@@ -131,23 +131,18 @@ impl SearchService for TestArchive {
                 let wanted_documents =
                     query.text.to_lowercase().contains("risk") == section.title.contains("Risk");
                 if wanted_documents {
-                    hits.push(SectionHit {
-                        doc: document.doc(),
-                        name: document.version().name.clone(),
-                        version: 1,
-                        section: section.id,
-                        path: vec![section.title.clone()],
+                    hits.push(SearchHit {
                         pages: Some((page, page)),
-                        lines: None,
-                        best_pages: vec![PageHit {
-                            page,
-                            label: None,
-                            score: 1.0,
-                        }],
+                        best_pages: vec![SearchHitPage::new(page, None, 1.0)],
                         score: 1.0,
-                        score_parts: Default::default(),
                         why: "words".into(),
-                        snippet: Snippet::default(),
+                        ..SearchHit::new(
+                            document.doc(),
+                            document.version().name.as_str(),
+                            1,
+                            section.id,
+                            vec![section.title.clone()],
+                        )
                     });
                 }
             }

@@ -108,12 +108,12 @@ impl Archive {
         let results = self.indexed()?.search(&self.catalog, &query).await?;
         let mut by_document: BTreeMap<DocId, SectionScores> = BTreeMap::new();
         for (at, hit) in results.hits.iter().enumerate() {
-            let scores = by_document.entry(hit.doc).or_insert(SectionScores {
+            let scores = by_document.entry(hit.doc_id).or_insert(SectionScores {
                 sum: 0.0,
                 sections: 0,
                 best: at,
             });
-            scores.sum += f64::from(hit.score);
+            scores.sum += hit.score;
             scores.sections += 1;
         }
         let mut ranked: Vec<SectionScores> = by_document.into_values().collect();
@@ -127,12 +127,13 @@ impl Archive {
             .take(limit)
             .enumerate()
             .filter_map(|(at, scores)| {
-                let hit = &results.hits[scores.best];
+                let mut best = results.hits[scores.best].clone();
+                self.complete_hit(&mut best, at + 1);
                 Some(BrowseHit {
                     rank: at + 1,
                     score: rounded_share(scores.doc_score()),
-                    document: DocumentInfo::from_catalog(self.catalog.get(hit.doc)?),
-                    best: self.search_hit(hit, at + 1),
+                    document: DocumentInfo::from_catalog(self.catalog.get(best.doc_id)?),
+                    best,
                 })
             })
             .collect();

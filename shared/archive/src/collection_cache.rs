@@ -19,7 +19,9 @@ use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
 use stemma_retrieval::index::local_index::{IndexCommit, LocalIndex};
 use stemma_retrieval::index::{query, schema};
-use stemma_retrieval::{AppliedFilter, DocumentScope, Query, SearchError, SearchResults};
+use stemma_retrieval::{
+    AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
+};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -134,7 +136,7 @@ impl CollectionCache {
             }
         };
         results.hits.retain(|hit| {
-            let listed = catalog.get(hit.doc).and_then(|listed| listed.entry());
+            let listed = catalog.get(hit.doc_id).and_then(|listed| listed.entry());
             listed.is_some_and(|entry| entry.version.seq == hit.version)
         });
         if let Some(routing) = routing {
@@ -340,14 +342,14 @@ fn size_bytes(response: &SearchResults) -> usize {
     response
         .hits
         .iter()
-        .map(|hit: &stemma_retrieval::SectionHit| {
+        .map(|hit: &SearchHit| {
             let path: usize = hit.path.iter().map(String::len).sum();
             HIT_BYTES
                 + path
                 + hit.name.len()
                 + hit.why.len()
-                + hit.snippet.text.len()
-                + 80 * hit.best_pages.len()
+                + hit.excerpt.text.len()
+                + size_of::<SearchHitPage>() * hit.best_pages.len()
         })
         .sum()
 }

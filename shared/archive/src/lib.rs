@@ -53,9 +53,10 @@ pub use items::{FilingItems, ItemContent, ItemInfo};
 pub use list::{FacetEntry, FolderEntry, FolderListing};
 pub use read::{SectionDetails, StatResponse, TextResponse, TextScope};
 pub use request::{MAX_LIMIT, parse_filter};
-pub use search::{SearchHit, SearchHitPage, SearchRequest, SearchResponse};
+pub use search::{SearchRequest, SearchResponse};
 pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
 pub use stemma_catalog::filter::Filter;
+pub use stemma_retrieval::{SearchHit, SearchHitPage};
 pub use tree::{TreeResponse, TreeRow};
 pub use tree_search::{TreeSearchReport, TreeSearchStep, VisitedSection};
 

@@ -1,20 +1,16 @@
 //! `search`: sections that match a query.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_answers::RetrievalStrategy;
 use stemma_catalog::locator::{Fragment, page_locator, section_locator};
-use stemma_document::{DocId, PageNo, SectionId};
+use stemma_document::{DocId, PageNo};
 use stemma_engine::PortError;
-use stemma_retrieval::search::{
-    ItemRef, PageHit, PageRect, RankingFeature, SearchStats, Snippet, TotalHits,
-};
+use stemma_retrieval::search::{ItemRef, RankingFeature, SearchStats, TotalHits};
 use stemma_retrieval::{
-    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchResults,
-    SearchService, SectionHit,
+    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchResults,
+    SearchService,
 };
 use utoipa::ToSchema;
 
@@ -93,60 +89,6 @@ pub struct SearchResponse {
     pub next_cursor: Option<String>,
 }
 
-/// A matching section.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct SearchHit {
-    /// From 1.
-    pub rank: usize,
-    /// Larger is better; only comparable within one response.
-    pub score: f64,
-    /// Short explanation of the match.
-    pub why: String,
-    /// Score components, if requested.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = Object)]
-    pub parts: BTreeMap<&'static str, f32>,
-    #[schema(value_type = String)]
-    pub doc_id: DocId,
-    /// File name of the document.
-    pub name: String,
-    /// The version of the tree that was searched.
-    pub version: u64,
-    /// Locator of the section.
-    pub locator: String,
-    #[schema(value_type = String)]
-    pub section_id: SectionId,
-    pub title: String,
-    /// Titles from the root to the section.
-    pub path: Vec<String>,
-    /// First and last physical page of the section.
-    pub pages: Option<(u32, u32)>,
-    /// First and last line of the section in a document without pages.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines: Option<(u32, u32)>,
-    /// The best matching pages of the section's own text, best first.
-    pub best_pages: Vec<SearchHitPage>,
-    /// An excerpt around the matched terms.
-    pub excerpt: Snippet,
-}
-
-/// A matching page.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct SearchHitPage {
-    /// Physical page, from 1.
-    pub page: u32,
-    /// Printed page number, if it differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// Locator of the page.
-    pub locator: String,
-    /// Larger is better; only comparable within one response.
-    pub score: f64,
-    /// Positions of matched terms: `{x, y, w, h}`, 0–1 of the page, origin at the top left.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rectangles: Vec<PageRect>,
-}
-
 impl SearchRequest {
     /// Resolves the strategy by its name.
     ///
@@ -206,6 +148,7 @@ impl Archive {
             cursor => cursor::decode_offset(cursor, &cursor_key)?,
         };
         let limit = checked_limit(request.limit)?;
+        let next_skip = skip + limit;
         let filter = parse_filter(request.filter.as_ref())?;
         let (scope, item) = self.resolve_scopes(&request.scopes, request.item.as_deref())?;
         let documents = request.documents.clone();
@@ -232,8 +175,10 @@ impl Archive {
                 (results, Some(report), 1)
             }
         };
-        let hits = results.hits.iter().zip(first_rank..);
-        let mut hits: Vec<SearchHit> = hits.map(|(hit, rank)| self.search_hit(hit, rank)).collect();
+        let mut hits = results.hits;
+        for (hit, rank) in hits.iter_mut().zip(first_rank..) {
+            self.complete_hit(hit, rank);
+        }
         // A model chooses sections, not words on pages.
         let is_ranked = reasoning
             .as_ref()
@@ -249,9 +194,8 @@ impl Archive {
             total: results.total,
             searched: results.stats,
             reasoning,
-            next_cursor: results
-                .next_skip
-                .map(|next| cursor::encode(&cursor_key, &next.to_string())),
+            next_cursor: (results.total.at_least() > next_skip)
+                .then(|| cursor::encode(&cursor_key, &next_skip.to_string())),
         })
     }
 
@@ -323,44 +267,23 @@ impl Archive {
         })
     }
 
-    pub(crate) fn search_hit(&self, hit: &SectionHit, rank: usize) -> SearchHit {
+    // Adds what the catalog knows to a hit, and rounds its scores.
+    pub(crate) fn complete_hit(&self, hit: &mut SearchHit, rank: usize) {
         // A document that was removed meanwhile is named by its id.
         let label = self
             .catalog
-            .get(hit.doc)
-            .map_or_else(|| hit.doc.to_string(), |listed| listed.label.clone());
-        SearchHit {
-            rank,
-            score: rounded_share(hit.score),
-            why: hit.why.clone(),
-            parts: hit.score_parts.clone(),
-            doc_id: hit.doc,
-            name: hit.name.clone(),
-            version: hit.version,
-            locator: section_locator(&label, hit.section),
-            section_id: hit.section,
-            title: hit.path.last().cloned().unwrap_or_default(),
-            path: hit.path.clone(),
-            pages: hit.pages,
-            lines: hit.lines,
-            best_pages: hit
-                .best_pages
-                .iter()
-                .filter_map(|page| search_hit_page(page, &label))
-                .collect(),
-            excerpt: hit.snippet.clone(),
+            .get(hit.doc_id)
+            .map_or_else(|| hit.doc_id.to_string(), |listed| listed.label.clone());
+        hit.rank = rank;
+        hit.score = rounded_share(hit.score);
+        hit.locator = section_locator(&label, hit.section_id);
+        for page in &mut hit.best_pages {
+            page.score = rounded_share(page.score);
+            if let Some(number) = PageNo::new(page.page) {
+                page.locator = page_locator(&label, number);
+            }
         }
     }
-}
-
-fn search_hit_page(hit: &PageHit, label: &str) -> Option<SearchHitPage> {
-    Some(SearchHitPage {
-        page: hit.page,
-        label: hit.label.clone(),
-        locator: page_locator(label, PageNo::new(hit.page)?),
-        score: rounded_share(hit.score),
-        rectangles: Vec::new(),
-    })
 }
 
 // How answers and tree search search: with a query whose names are resolved.

@@ -22,6 +22,6 @@ pub mod tokenizer;
 pub mod usage;
 
 pub use search::{
-    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchResults,
-    SearchService, SectionHit,
+    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchHitPage,
+    SearchResults, SearchService,
 };

@@ -1,7 +1,7 @@
 //! The search port: a [`Query`] goes to a [`SearchService`], which returns [`SearchResults`].
 //!
 //! The port does not say where the search runs: over an index in this process, over one elsewhere, or by reading
-//! documents one by one. Results name documents by id and sections by number; callers with a catalog add locators.
+//! documents one by one. Hits name documents by id and sections by number; callers with a catalog add rank and locators.
 
 use std::collections::BTreeMap;
 
@@ -219,23 +219,17 @@ impl RankingFeature {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct SearchResults {
     /// Best first; ties ordered by document and section.
-    pub hits: Vec<SectionHit>,
+    pub hits: Vec<SearchHit>,
     /// Conditions found in the query text.
-    #[serde(rename = "routed")]
     pub applied_filters: Vec<AppliedFilter>,
     /// Terms of the query, normalized.
     pub terms: Vec<String>,
     pub total: TotalHits,
-    /// [`Query::skip`] for the next page; `None` at the end.
-    #[serde(rename = "next")]
-    pub next_skip: Option<usize>,
-    #[serde(rename = "searched")]
     pub stats: SearchStats,
     /// Cost of embedding the query, if that was needed.
-    #[serde(skip)]
     pub usage: CallUsage,
 }
 
@@ -248,6 +242,15 @@ pub enum TotalHits {
     AtLeast {
         at_least: usize,
     },
+}
+
+impl TotalHits {
+    /// The number that is known to exist.
+    pub fn at_least(self) -> usize {
+        match self {
+            TotalHits::Exact(count) | TotalHits::AtLeast { at_least: count } => count,
+        }
+    }
 }
 
 impl Default for TotalHits {
@@ -282,42 +285,100 @@ pub struct AppliedFilter {
     pub documents: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SectionHit {
-    pub doc: DocId,
+/// A matching section.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SearchHit {
+    /// From 1.
+    pub rank: usize,
+    /// Larger is better; only comparable within one response.
+    pub score: f64,
+    /// Short explanation of the match.
+    pub why: String,
+    /// Score components, if requested.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = Object)]
+    pub parts: BTreeMap<&'static str, f32>,
+    #[schema(value_type = String)]
+    pub doc_id: DocId,
     /// File name of the document.
     pub name: String,
     /// The version of the tree that was searched.
     pub version: u64,
-    pub section: SectionId,
+    /// Locator of the section.
+    pub locator: String,
+    #[schema(value_type = String)]
+    pub section_id: SectionId,
+    pub title: String,
     /// Titles from the root to the section.
     pub path: Vec<String>,
-    /// First and last physical page (1-based, inclusive).
+    /// First and last physical page of the section.
     pub pages: Option<(u32, u32)>,
-    /// First and last line (1-based, inclusive) in a document without pages.
+    /// First and last line of the section in a document without pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<(u32, u32)>,
-    /// The best matching pages of the section's own text, best first; empty without pages.
-    pub best_pages: Vec<PageHit>,
-    /// Larger is better; only comparable within one result.
-    pub score: f32,
-    /// The parts of the score, if requested.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[serde(rename = "parts")]
-    pub score_parts: BTreeMap<&'static str, f32>,
-    /// Short explanation: `income statement · “operating income” · 2022`.
-    pub why: String,
-    #[serde(rename = "excerpt")]
-    pub snippet: Snippet,
+    /// The best matching pages of the section's own text, best first.
+    pub best_pages: Vec<SearchHitPage>,
+    /// An excerpt around the matched terms.
+    pub excerpt: Snippet,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PageHit {
-    /// Physical page (1-based).
+/// A matching page.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SearchHitPage {
+    /// Physical page, from 1.
     pub page: u32,
     /// Printed page number, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Larger is better; only comparable within one result.
-    pub score: f32,
+    /// Locator of the page.
+    pub locator: String,
+    /// Larger is better; only comparable within one response.
+    pub score: f64,
+    /// Positions of matched terms: `{x, y, w, h}`, 0–1 of the page, origin at the top left.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rectangles: Vec<PageRect>,
+}
+
+impl SearchHit {
+    /// A section without rank, locator and match. Callers with a catalog add rank and locators.
+    pub fn new(
+        doc_id: DocId,
+        name: impl Into<String>,
+        version: u64,
+        section_id: SectionId,
+        path: Vec<String>,
+    ) -> Self {
+        Self {
+            rank: 0,
+            score: 0.0,
+            why: String::new(),
+            parts: BTreeMap::new(),
+            doc_id,
+            name: name.into(),
+            version,
+            locator: String::new(),
+            section_id,
+            title: path.last().cloned().unwrap_or_default(),
+            path,
+            pages: None,
+            lines: None,
+            best_pages: Vec::new(),
+            excerpt: Snippet::default(),
+        }
+    }
+}
+
+impl SearchHitPage {
+    /// A page without locator and positions.
+    pub fn new(page: u32, label: Option<String>, score: f32) -> Self {
+        Self {
+            page,
+            label,
+            locator: String::new(),
+            score: score.into(),
+            rectangles: Vec::new(),
+        }
+    }
 }
 
 /// A rectangle on a page, in fractions of its width and height (0–1), origin at the top left.

@@ -50,12 +50,10 @@ impl TreeSearchStrategy {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct TreeSearchResult {
     /// The selected sections, best first.
-    #[serde(rename = "found")]
     pub results: SearchResults,
-    #[serde(rename = "reasoning")]
     pub trace: TreeSearchTrace,
 }
 
@@ -81,7 +79,7 @@ pub struct TreeSearchTrace {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub knowledge: Vec<AppliedKnowledge>,
     /// 0.4 of the mean score and 0.6 of the best; 0 when nothing was selected.
-    pub confidence: f32,
+    pub confidence: f64,
     /// Ids in replies that no listed section has.
     pub unknown_ids: u32,
     /// Where the search did less than was asked. Meant for the reader.

@@ -15,7 +15,7 @@ use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::of_company;
 use stemma_retrieval::search::{
-    DocumentScope, Query, SearchError, SearchResults, SearchService, SectionHit,
+    DocumentScope, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
 
 // Documents of two sections each, in order of their lexical scores.
@@ -37,19 +37,15 @@ impl SearchService for ManyDocuments {
             .enumerate()
             .filter(|(_, document)| inside(document));
         let hits = all_hits.flat_map(|(at, document)| {
-            self.tree.walk().map(move |(_, section)| SectionHit {
-                doc: document.doc(),
-                name: document.version().name.clone(),
-                version: 1,
-                section: section.id,
-                path: vec![section.title.clone()],
-                pages: None,
-                lines: None,
-                best_pages: Vec::new(),
-                score: 10.0 - at as f32 / 10.0,
-                score_parts: Default::default(),
-                why: String::new(),
-                snippet: Default::default(),
+            self.tree.walk().map(move |(_, section)| SearchHit {
+                score: 10.0 - at as f64 / 10.0,
+                ..SearchHit::new(
+                    document.doc(),
+                    document.version().name.as_str(),
+                    1,
+                    section.id,
+                    vec![section.title.clone()],
+                )
             })
         });
         Ok(SearchResults {

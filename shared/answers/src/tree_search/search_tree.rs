@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use stemma_document::{DocId, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree};
 
-use stemma_retrieval::search::SectionHit;
+use stemma_retrieval::search::SearchHit;
 use stemma_retrieval::tokenizer::content_words;
 
 const TITLE_CHARS: usize = 120;
@@ -18,7 +18,7 @@ pub(super) struct SearchTree {
     pub(super) nodes: Vec<SearchNode>,
     // From, text of the reference, to.
     references: Vec<(usize, String, usize)>,
-    pub(super) hits: HashMap<SectionId, SectionHit>,
+    pub(super) hits: HashMap<SectionId, SearchHit>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ impl SearchTree {
         doc: DocId,
         (name, version): (&str, u64),
         tree: &SectionTree,
-        hits_by_aspect: Vec<Vec<SectionHit>>,
+        hits_by_aspect: Vec<Vec<SearchHit>>,
     ) -> Self {
         let mut nodes: Vec<SearchNode> = Vec::new();
         let mut above: Vec<usize> = Vec::new();
@@ -64,20 +64,20 @@ impl SearchTree {
             .enumerate()
             .map(|(at, node)| (node.id, at))
             .collect();
-        let mut hits: HashMap<SectionId, SectionHit> = HashMap::new();
+        let mut hits: HashMap<SectionId, SearchHit> = HashMap::new();
         for (aspect, hits_by_aspect) in hits_by_aspect.into_iter().enumerate() {
             let best = hits_by_aspect
                 .first()
                 .map_or(1.0, |hit| hit.score)
-                .max(f32::MIN_POSITIVE);
+                .max(f64::MIN_POSITIVE);
             for hit in hits_by_aspect {
-                let Some(node) = positions.get(&hit.section).map(|at| &mut nodes[*at]) else {
+                let Some(node) = positions.get(&hit.section_id).map(|at| &mut nodes[*at]) else {
                     continue;
                 };
-                let value = (hit.score / best).clamp(0.0, 1.0);
+                let value = (hit.score / best).clamp(0.0, 1.0) as f32;
                 if value > node.lexical {
                     (node.lexical, node.aspect) = (value, aspect);
-                    hits.insert(hit.section, hit);
+                    hits.insert(hit.section_id, hit);
                 }
             }
         }

@@ -24,7 +24,7 @@ use super::strategies::{
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_retrieval::search::{
-    self, DocumentScope, MAX_LIMIT, Query, SearchError, SearchResults, SearchService, SectionHit,
+    self, DocumentScope, MAX_LIMIT, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
 
 // Hits used to choose documents.
@@ -128,7 +128,6 @@ impl TreeSearcher {
             .await;
         let mut results = SearchResults {
             hits: Vec::new(),
-            next_skip: None,
             ..first
         };
         results.hits = chosen
@@ -496,7 +495,7 @@ async fn build_tree(
     let parts = parts
         .into_iter()
         .map(|results| results.map(|results| results.hits).unwrap_or_default());
-    let results: Vec<Vec<SectionHit>> = std::iter::once(whole.hits).chain(parts).collect();
+    let results: Vec<Vec<SearchHit>> = std::iter::once(whole.hits).chain(parts).collect();
     let version = document.version();
     Ok(Some(SearchTree::new(
         document.doc(),
@@ -507,18 +506,18 @@ async fn build_tree(
 }
 
 fn best_documents(results: &SearchResults, most: usize) -> Vec<DocId> {
-    let mut scores: Vec<(DocId, f32, u32)> = Vec::new();
+    let mut scores: Vec<(DocId, f64, u32)> = Vec::new();
     for hit in &results.hits {
-        match scores.iter_mut().find(|(doc, ..)| *doc == hit.doc) {
+        match scores.iter_mut().find(|(doc, ..)| *doc == hit.doc_id) {
             Some((_, sum, count)) => (*sum, *count) = (*sum + hit.score, *count + 1),
-            None => scores.push((hit.doc, hit.score, 1)),
+            None => scores.push((hit.doc_id, hit.score, 1)),
         }
     }
     // Sum of scores over the root of n + 1 (PageIndex's DocScore): many matching sections speak for a document, but each less
     // than the first.
-    let mut ranked: Vec<(DocId, f32)> = scores
+    let mut ranked: Vec<(DocId, f64)> = scores
         .into_iter()
-        .map(|(doc, sum, count)| (doc, sum / ((count + 1) as f32).sqrt()))
+        .map(|(doc, sum, count)| (doc, sum / f64::from(count + 1).sqrt()))
         .collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     ranked
@@ -538,7 +537,7 @@ pub(super) struct DocumentWalk {
 }
 
 impl DocumentWalk {
-    fn hit(&self, at: usize) -> SectionHit {
+    fn hit(&self, at: usize) -> SearchHit {
         let tree = &self.tree;
         let node = &self.tree.nodes[at];
         let scored = self.trace.scored.get(&at).cloned().unwrap_or_default();
@@ -551,20 +550,15 @@ impl DocumentWalk {
             stemma_document::SectionSpan::Lines { start, end } => Some((start, end)),
             stemma_document::SectionSpan::Pages { .. } => None,
         };
-        let (best_pages, snippet) = lexical_hit
-            .map(|hit| (hit.best_pages, hit.snippet))
+        let (best_pages, excerpt) = lexical_hit
+            .map(|hit| (hit.best_pages, hit.excerpt))
             .unwrap_or_default();
-        SectionHit {
-            doc: tree.doc,
-            name: tree.name.clone(),
-            version: tree.version,
-            section: node.id,
-            path: tree.path(at),
+        SearchHit {
             pages,
             lines,
             best_pages,
-            score: scored.score(),
-            score_parts: [
+            score: scored.score().into(),
+            parts: [
                 ("lexical", Some(node.lexical)),
                 ("model", (!scored.is_lexical).then(|| scored.score())),
             ]
@@ -572,7 +566,14 @@ impl DocumentWalk {
             .filter_map(|(name, score)| Some((name, score?)))
             .collect(),
             why: scored.reason,
-            snippet,
+            excerpt,
+            ..SearchHit::new(
+                tree.doc,
+                tree.name.as_str(),
+                tree.version,
+                node.id,
+                tree.path(at),
+            )
         }
     }
 

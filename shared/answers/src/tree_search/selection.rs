@@ -8,7 +8,7 @@ use super::result::{Relation, SectionRelation};
 use super::search_tree::SearchNode;
 use super::searcher::DocumentWalk;
 use super::settings::TreeSearchSettings;
-use stemma_retrieval::search::SectionHit;
+use stemma_retrieval::search::SearchHit;
 use stemma_retrieval::tokenizer::content_words;
 
 const SHINGLE_WORDS: usize = 5;
@@ -218,12 +218,12 @@ fn jaccard(one: &HashSet<String>, other: &HashSet<String>) -> f32 {
 }
 
 // Confidence of the result: 0.4 of the mean score and 0.6 of the best; 0 without hits.
-pub(super) fn confidence(hits: &[SectionHit]) -> f32 {
+pub(super) fn confidence(hits: &[SearchHit]) -> f64 {
     if hits.is_empty() {
         return 0.0;
     }
-    let mean = hits.iter().map(|hit| hit.score).sum::<f32>() / hits.len() as f32;
-    let top = hits.iter().map(|hit| hit.score).fold(0.0, f32::max);
+    let mean = hits.iter().map(|hit| hit.score).sum::<f64>() / hits.len() as f64;
+    let top = hits.iter().map(|hit| hit.score).fold(0.0, f64::max);
     0.4 * mean + 0.6 * top
 }
 

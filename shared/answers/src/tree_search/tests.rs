@@ -17,7 +17,7 @@ use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::entry;
 use stemma_retrieval::search::{
-    DocumentScope, Query, SearchError, SearchResults, SearchService, SectionHit,
+    DocumentScope, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
 
 // Five parts of five chapters of three sections; the needle is in the last section of 3.2.
@@ -61,25 +61,21 @@ struct UniformSearch(Vec<(Arc<SectionTree>, CatalogDocument)>);
 #[async_trait]
 impl SearchService for UniformSearch {
     async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
-        let hit = |document: &CatalogDocument, at: usize, section: &stemma_document::Section| {
-            SectionHit {
-                doc: document.doc(),
-                name: document.version().name.clone(),
-                version: 1,
-                section: section.id,
-                path: vec![section.title.clone()],
+        let hit =
+            |document: &CatalogDocument, at: usize, section: &stemma_document::Section| SearchHit {
                 pages: section
                     .span
                     .pages()
                     .map(|pages| (pages.start().get(), pages.end().get())),
-                lines: None,
-                best_pages: Vec::new(),
-                score: 10.0 - at as f32 / 10.0,
-                score_parts: Default::default(),
-                why: String::new(),
-                snippet: Default::default(),
-            }
-        };
+                score: 10.0 - at as f64 / 10.0,
+                ..SearchHit::new(
+                    document.doc(),
+                    document.version().name.as_str(),
+                    1,
+                    section.id,
+                    vec![section.title.clone()],
+                )
+            };
         let is_within = |document: &CatalogDocument| match &query.within {
             DocumentScope::All => true,
             DocumentScope::Documents(docs) => docs.contains(&document.doc()),
@@ -222,7 +218,7 @@ async fn every_strategy_finds_the_needle() {
         )
         .await;
         let best = &result.results.hits[0];
-        assert_eq!(best.section.to_string(), NEEDLE, "{}", strategy.as_str());
+        assert_eq!(best.section_id.to_string(), NEEDLE, "{}", strategy.as_str());
         assert_eq!(
             best.path,
             ["Part 3", "Chapter 3.2", "Section 3.2.3"],
@@ -238,7 +234,7 @@ async fn every_strategy_finds_the_needle() {
             .trace
             .visited
             .iter()
-            .find(|visited| visited.section == best.section)
+            .find(|visited| visited.section == best.section_id)
             .unwrap();
         assert!(
             chosen.chosen && chosen.reason == "as it is" && !result.trace.steps[0].why.is_empty()
@@ -330,11 +326,11 @@ async fn large_trees_are_cut_at_a_depth_then_beam_searched() {
     };
     let limited = single(900).await;
     assert_eq!(notes(&limited), ["single.depth_limited"]);
-    assert_eq!(limited.results.hits[0].section.to_string(), NEEDLE);
+    assert_eq!(limited.results.hits[0].section_id.to_string(), NEEDLE);
     let beam = single(20).await;
     assert_eq!(notes(&beam), ["single.too_large"]);
     assert_eq!(beam.trace.steps[0].what, "beam");
-    assert_eq!(beam.results.hits[0].section.to_string(), NEEDLE);
+    assert_eq!(beam.results.hits[0].section_id.to_string(), NEEDLE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -352,7 +348,7 @@ async fn unknown_ids_are_dropped_and_empty_selection_is_retried_once() {
     .await;
     assert_eq!(notes(&result), ["single.wider"]);
     assert_eq!(result.trace.unknown_ids, 2);
-    assert_eq!(result.results.hits[0].section.to_string(), "0001");
+    assert_eq!(result.results.hits[0].section_id.to_string(), "0001");
 }
 
 #[tokio::test(start_paused = true)]
@@ -419,7 +415,7 @@ async fn lexical_only_sections_rank_after_scored_ones() {
             .results
             .hits
             .iter()
-            .all(|hit| hit.name == "hay" && hit.score_parts.contains_key("model"))
+            .all(|hit| hit.name == "hay" && hit.parts.contains_key("model"))
     );
     let result = search(
         ScriptedModel::new(|_: &LlmRequest| {
@@ -434,7 +430,7 @@ async fn lexical_only_sections_rank_after_scored_ones() {
         |_| {},
     )
     .await;
-    let by_words = |hit: &SectionHit| hit.score <= 0.3 && !hit.score_parts.contains_key("model");
+    let by_words = |hit: &SearchHit| hit.score as f32 <= 0.3 && !hit.parts.contains_key("model");
     assert!(
         result.results.hits.iter().all(by_words) && result.trace.confidence <= 0.3,
         "{:?}",
@@ -474,6 +470,6 @@ fn sections(result: &TreeSearchResult) -> Vec<String> {
         .results
         .hits
         .iter()
-        .map(|hit| hit.section.to_string())
+        .map(|hit| hit.section_id.to_string())
         .collect()
 }

@@ -20,9 +20,8 @@ use super::schema::{Fields, IndexEntryKind};
 use super::score::{RankingPlan, ScorePart, ScoredPassage};
 use crate::parsed_query::ParsedQuery;
 use crate::search::{
-    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, PageHit, Query,
-    RankingFeature, RankingStrategy, SearchError, SearchResults, SearchStats, SectionHit,
-    TotalHits,
+    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, Query, RankingFeature,
+    RankingStrategy, SearchError, SearchHit, SearchHitPage, SearchResults, SearchStats, TotalHits,
 };
 use crate::snippet::{self, WordWeights};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
@@ -303,14 +302,14 @@ impl<'s> SearchRun<'s> {
     ) -> tantivy::Result<()> {
         let limit = self.query.limit.clamp(1, MAX_LIMIT);
         let end = self.query.skip + limit;
-        let mut hits: Vec<SectionHit> = Vec::new();
+        let mut hits: Vec<SearchHit> = Vec::new();
         let mut hit_index: BTreeMap<(DocId, SectionId), usize> = BTreeMap::new();
         let mut more = false;
         for passage in scored {
             let Some(hit) = self.hit(&passage)? else {
                 continue;
             };
-            match hit_index.get(&(hit.doc, hit.section)) {
+            match hit_index.get(&(hit.doc_id, hit.section_id)) {
                 Some(at) => {
                     let pages = &mut hits[*at].best_pages;
                     pages.extend(hit.best_pages);
@@ -320,7 +319,7 @@ impl<'s> SearchRun<'s> {
                     break;
                 }
                 None => {
-                    hit_index.insert((hit.doc, hit.section), hits.len());
+                    hit_index.insert((hit.doc_id, hit.section_id), hits.len());
                     hits.push(hit);
                 }
             }
@@ -335,12 +334,11 @@ impl<'s> SearchRun<'s> {
         } else {
             TotalHits::Exact(hits.len())
         };
-        results.next_skip = more.then_some(end);
         results.hits = hits.into_iter().skip(self.query.skip).collect();
         Ok(())
     }
 
-    fn hit(&self, passage: &ScoredPassage) -> tantivy::Result<Option<SectionHit>> {
+    fn hit(&self, passage: &ScoredPassage) -> tantivy::Result<Option<SearchHit>> {
         let Some(stored) = StoredPassage::load(self.searcher, &self.fields, passage.address)?
         else {
             return Ok(None);
@@ -357,22 +355,12 @@ impl<'s> SearchRun<'s> {
             return Ok(None);
         };
         let page = u32::try_from(passage.page).ok().filter(|page| *page > 0);
-        let page = page.map(|page| PageHit {
-            page,
-            label: stored.entry.label.clone(),
-            score: passage.score,
-        });
-        Ok(Some(SectionHit {
-            doc: stored.doc,
-            name: stored.entry.name.clone(),
-            version: stored.seq,
-            section: SectionId(section.id),
-            path: section.path.clone(),
-            pages: section.pages,
-            lines: section.lines,
+        let page =
+            page.map(|page| SearchHitPage::new(page, stored.entry.label.clone(), passage.score));
+        Ok(Some(SearchHit {
             best_pages: page.into_iter().collect(),
-            score: passage.score,
-            score_parts: if self.query.explain {
+            score: passage.score.into(),
+            parts: if self.query.explain {
                 passage
                     .parts
                     .iter()
@@ -382,7 +370,8 @@ impl<'s> SearchRun<'s> {
                 BTreeMap::new()
             },
             why: self.explain(passage, &snippet),
-            snippet,
+            excerpt: snippet,
+            ..stored.section_hit(section)
         }))
     }
 
@@ -443,7 +432,6 @@ impl<'s> SearchRun<'s> {
             scope.push(Box::new(TermQuery::new(term, IndexRecordOption::Basic)));
         }
         let best = self.top_passages(&scope, Box::new(query), end + 1)?;
-        results.next_skip = (best.len() > end).then_some(end);
         results.total = if best.len() > end {
             TotalHits::AtLeast {
                 at_least: best.len(),
@@ -460,19 +448,19 @@ impl<'s> SearchRun<'s> {
             };
             results
                 .hits
-                .push(self.section_hit(stored, &section, score)?);
+                .push(self.section_hit(&stored, &section, score)?);
         }
         Ok(())
     }
 
     fn section_hit(
         &self,
-        stored: StoredPassage,
+        stored: &StoredPassage,
         section: &StoredSection,
         score: f32,
-    ) -> tantivy::Result<SectionHit> {
+    ) -> tantivy::Result<SearchHit> {
         let (pages, snippet) = match section.pages {
-            Some(pages) => self.best_pages(&stored, pages)?,
+            Some(pages) => self.best_pages(stored, pages)?,
             None => (
                 Vec::new(),
                 snippet::best_snippet(&stored.text, &self.weights).0,
@@ -483,19 +471,13 @@ impl<'s> SearchRun<'s> {
         } else {
             BTreeMap::new()
         };
-        Ok(SectionHit {
-            doc: stored.doc,
-            name: stored.entry.name,
-            version: stored.seq,
-            section: SectionId(section.id),
-            path: section.path.clone(),
-            pages: section.pages,
-            lines: section.lines,
+        Ok(SearchHit {
             best_pages: pages,
-            score,
-            score_parts: parts,
+            score: score.into(),
+            parts,
             why: "words in title, summary and text".into(),
-            snippet,
+            excerpt: snippet,
+            ..stored.section_hit(section)
         })
     }
 
@@ -504,7 +486,7 @@ impl<'s> SearchRun<'s> {
         &self,
         stored: &StoredPassage,
         pages: (u32, u32),
-    ) -> tantivy::Result<(Vec<PageHit>, crate::search::Snippet)> {
+    ) -> tantivy::Result<(Vec<SearchHitPage>, crate::search::Snippet)> {
         let words = self.parsed.words.iter().map(|(word, weight)| {
             let term = TermQuery::new(
                 Term::from_field_text(self.fields.body, word),
@@ -535,11 +517,7 @@ impl<'s> SearchRun<'s> {
             };
             let Some(number) = page.page else { continue };
             snippet = snippet.or_else(|| Some(snippet::best_snippet(&page.text, &self.weights).0));
-            hits.push(PageHit {
-                page: number,
-                label: page.entry.label,
-                score,
-            });
+            hits.push(SearchHitPage::new(number, page.entry.label, score));
         }
         Ok((hits, snippet.unwrap_or_default()))
     }
@@ -612,6 +590,21 @@ impl StoredPassage {
             entry,
             text,
         }))
+    }
+
+    // One of its sections as a hit, without the match.
+    fn section_hit(&self, section: &StoredSection) -> SearchHit {
+        SearchHit {
+            pages: section.pages,
+            lines: section.lines,
+            ..SearchHit::new(
+                self.doc,
+                self.entry.name.as_str(),
+                self.seq,
+                SectionId(section.id),
+                section.path.clone(),
+            )
+        }
     }
 }
 

@@ -234,7 +234,7 @@ impl SearchContext<'_> {
     /// The snippet of the search hit in a section, or nothing.
     fn snippet(&self, at: usize) -> String {
         let hit = self.tree.hits.get(&self.tree.nodes[at].id);
-        hit.map(|hit| hit.snippet.text.clone()).unwrap_or_default()
+        hit.map(|hit| hit.excerpt.text.clone()).unwrap_or_default()
     }
 }
 
