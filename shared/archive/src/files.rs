@@ -300,16 +300,13 @@ impl Archive {
             filters: filters(choice),
             values_of: None,
         };
-        let level = |documents: Vec<&'a CatalogDocument>| FolderContents {
-            total: documents.len(),
-            folders: Vec::new(),
-            documents,
-            axes: Vec::new(),
-        };
         groups
             .into_iter()
             .zip(inside)
-            .map(|(group, documents)| (narrowed(group.selector), level(documents)))
+            .map(|(group, documents)| {
+                let contents = FolderContents::from_documents(documents);
+                (narrowed(group.selector), contents)
+            })
             .collect()
     }
 }

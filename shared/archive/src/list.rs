@@ -2,13 +2,49 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::facets::{FacetField, Scope, path_below};
-use stemma_catalog::filter::Filter;
+use stemma_catalog::facets::{FacetField, Scope, path_below, value_path};
 use stemma_catalog::path::{self, ResolvedPath};
+use stemma_document::DocId;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::{ApiError, Archive, DocumentInfo};
+use crate::request::parse_filter;
+use crate::{ApiError, Archive, DocumentInfo, cursor};
+
+/// Which documents to list: parameters of `GET /v1/documents` and `GET /v1/facets`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ListRequest {
+    /// a folder, an axis path or a document
+    pub scope: Option<String>,
+    /// typed filter: `form=10-K and fiscal_year>=2020`, or JSON
+    #[serde(rename = "where")]
+    #[param(value_type = Option<String>)]
+    pub filter: Option<Value>,
+    /// words of name, path, issuer, form or description
+    #[serde(rename = "q")]
+    pub words: Option<String>,
+    /// Values that narrow the scope.
+    #[serde(skip)]
+    #[param(ignore)]
+    pub facets: BTreeMap<FacetField, String>,
+    /// Include documents of subfolders. Conditions always do.
+    #[serde(skip)]
+    #[param(ignore)]
+    pub recursive: bool,
+}
+
+/// A page of documents.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct DocumentList {
+    pub items: Vec<DocumentInfo>,
+    /// Cursor of the next page; `null` on the last.
+    pub next_cursor: Option<String>,
+    /// Number of documents on all pages.
+    pub total: usize,
+}
 
 /// The contents of a folder or axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,9 +92,52 @@ pub struct FolderContents<'a> {
     pub axes: Vec<FacetEntry>,
 }
 
-impl FolderContents<'_> {
-    /// The names under which its documents are listed.
-    pub fn leaf_names(&self, scope: &Scope) -> Vec<String> {
+impl ListRequest {
+    /// Everything directly in a folder, an axis or a value.
+    pub fn new(scope: impl Into<String>) -> Self {
+        Self {
+            scope: Some(scope.into()),
+            ..Self::default()
+        }
+    }
+
+    // The scope, narrowed by the facets.
+    fn path(&self) -> String {
+        let scope = self.scope.clone().unwrap_or_default();
+        self.facets.iter().fold(scope, |path, (facet, value)| {
+            format!(
+                "{}{}",
+                path.trim_end_matches('/'),
+                value_path(*facet, value)
+            )
+        })
+    }
+
+    // The words in lower case.
+    fn normalized_words(&self) -> Vec<String> {
+        let words = self.words.as_deref().unwrap_or_default();
+        words.split_whitespace().map(str::to_lowercase).collect()
+    }
+
+    // A cursor is valid for the other pages of the same list only.
+    fn cursor_key(&self) -> String {
+        let words = self.normalized_words().join(" ");
+        format!("{}\n{:?}\n{words}", self.path(), self.filter)
+    }
+}
+
+impl<'a> FolderContents<'a> {
+    pub(crate) fn from_documents(documents: Vec<&'a CatalogDocument>) -> Self {
+        Self {
+            total: documents.len(),
+            folders: Vec::new(),
+            documents,
+            axes: Vec::new(),
+        }
+    }
+
+    // The names under which its documents are listed.
+    pub(crate) fn leaf_names(&self, scope: &Scope) -> Vec<String> {
         let folders: Vec<&str> = self
             .folders
             .iter()
@@ -69,63 +148,88 @@ impl FolderContents<'_> {
 }
 
 impl Archive {
-    /// Lists `scope`: a folder (`/10-K`), an axis (`/@company`), a value (`/@company/3M`), or one document.
-    ///
-    /// `recursive` includes documents of subfolders.
+    /// Lists a folder (`/10-K`), an axis (`/@company`), a value (`/@company/3M`), or one document. With a filter or words:
+    /// the documents in it and its subfolders that match.
     ///
     /// # Errors
-    /// [`ApiError`] when the scope names nothing, or two things.
-    pub fn list(&self, scope: &str, recursive: bool) -> Result<FolderListing, ApiError> {
-        let level = match self.catalog.resolve_path(scope)? {
-            ResolvedPath::Folder(folder) => self.folder_contents(&folder, recursive),
-            ResolvedPath::Document { listed, .. } => FolderContents {
-                total: 1,
-                folders: Vec::new(),
-                documents: vec![listed],
-                axes: Vec::new(),
-            },
-        };
-        let documents = level
-            .documents
-            .iter()
-            .map(|listed| DocumentInfo::from_catalog(listed))
-            .collect();
-        let FolderContents {
-            total,
-            folders,
-            axes,
-            ..
-        } = level;
+    /// [`ApiError`] when the scope names nothing, or two things, or the filter is invalid.
+    pub fn list(&self, request: &ListRequest) -> Result<FolderListing, ApiError> {
+        let contents = self.folder(request)?;
         Ok(FolderListing {
-            scope: scope.into(),
-            total,
-            folders,
-            documents,
-            axes,
+            scope: request.path(),
+            total: contents.total,
+            folders: contents.folders,
+            documents: contents
+                .documents
+                .into_iter()
+                .map(DocumentInfo::from_catalog)
+                .collect(),
+            axes: contents.axes,
         })
     }
 
-    /// Lists documents in `scope` and its subfolders that match a filter.
+    /// Like [`Archive::list`], with documents as the catalog has them.
     ///
     /// # Errors
-    /// [`ApiError`] when the scope names nothing, or two things.
-    pub fn list_filtered(&self, scope: &str, filter: &Filter) -> Result<FolderListing, ApiError> {
-        let inside = self.documents_in_scope(scope)?;
-        let documents: Vec<DocumentInfo> = inside
-            .into_iter()
-            .filter(|listed| filter.matches(listed))
-            .map(DocumentInfo::from_catalog)
-            .collect();
-        let total = documents.len();
-        let folders = Vec::new();
-        let axes = Vec::new();
-        Ok(FolderListing {
-            scope: scope.into(),
-            total,
-            folders,
-            documents,
-            axes,
+    /// As [`Archive::list`].
+    pub fn folder(&self, request: &ListRequest) -> Result<FolderContents<'_>, ApiError> {
+        if request.filter.is_some() || request.words.is_some() {
+            return Ok(FolderContents::from_documents(self.select(request)?));
+        }
+        Ok(match self.catalog.resolve_path(&request.path())? {
+            ResolvedPath::Folder(folder) => self.folder_contents(&folder, request.recursive),
+            ResolvedPath::Document { listed, .. } => FolderContents::from_documents(vec![listed]),
         })
+    }
+
+    /// A page of the documents in a scope and its subfolders that match, by path, then id.
+    ///
+    /// # Errors
+    /// As [`Archive::list`], and for a cursor of another list.
+    pub fn list_documents(
+        &self,
+        request: &ListRequest,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<DocumentList, ApiError> {
+        let cursor_key = request.cursor_key();
+        let after = cursor
+            .map(|cursor| {
+                let position = cursor::decode(cursor, &cursor_key)?;
+                cursor_position(&position).ok_or_else(cursor::invalid)
+            })
+            .transpose()?;
+        let selected = self.select(request)?;
+        let total = selected.len();
+        let mut rest = selected.into_iter().filter(|listed| {
+            after.as_ref().is_none_or(|(doc, path)| {
+                (listed.version().path.as_str(), listed.doc()) > (path.as_str(), *doc)
+            })
+        });
+        let page: Vec<&CatalogDocument> = rest.by_ref().take(limit).collect();
+        let last = page.last().filter(|_| rest.next().is_some());
+        let next_cursor = last.map(|last| {
+            let position = format!("{}\n{}", last.doc(), last.version().path);
+            cursor::encode(&cursor_key, &position)
+        });
+        Ok(DocumentList {
+            items: page.into_iter().map(DocumentInfo::from_catalog).collect(),
+            next_cursor,
+            total,
+        })
+    }
+
+    // The documents in a scope and its subfolders that match.
+    pub(crate) fn select(&self, request: &ListRequest) -> Result<Vec<&CatalogDocument>, ApiError> {
+        let filter = parse_filter(request.filter.as_ref())?;
+        let words = request.normalized_words();
+        let mut documents = match self.documents_in_scope(&request.path()) {
+            // No document has the value of a facet.
+            Err(error) if error.is_not_found() && !request.facets.is_empty() => Vec::new(),
+            documents => documents?,
+        };
+        documents.retain(|listed| filter.matches(listed) && has_words(listed, &words));
+        Ok(documents)
     }
 
     /// Whether a path names a folder or an axis, rather than a document or a part of one.
@@ -139,8 +243,8 @@ impl Archive {
         ))
     }
 
-    /// The direct contents of a folder; with `recursive`, all documents below it and no folders.
-    pub fn folder_contents(&self, scope: &Scope, recursive: bool) -> FolderContents<'_> {
+    // The direct contents of a folder; with `recursive`, all documents below it and no folders.
+    pub(crate) fn folder_contents(&self, scope: &Scope, recursive: bool) -> FolderContents<'_> {
         if let Some(axis) = scope.values_of.filter(|_| !recursive) {
             let total = self
                 .catalog
@@ -263,4 +367,28 @@ impl Archive {
         .filter(|axis| axis.values > 1)
         .collect()
     }
+}
+
+// Whether all words occur in path, issuer, form, symbol or description.
+fn has_words(listed: &CatalogDocument, words: &[String]) -> bool {
+    if words.is_empty() {
+        return true;
+    }
+    let description = listed
+        .entry()
+        .and_then(|entry| entry.description.as_deref());
+    let facts = [FacetField::Company, FacetField::Form, FacetField::Ticker]
+        .into_iter()
+        .flat_map(|axis| axis.values(listed));
+    let texts = [listed.version().path.as_str()]
+        .into_iter()
+        .chain(description)
+        .chain(facts);
+    let text = texts.collect::<Vec<_>>().join("\n").to_lowercase();
+    words.iter().all(|word| text.contains(word.as_str()))
+}
+
+fn cursor_position(position: &str) -> Option<(DocId, String)> {
+    let (doc, path) = position.split_once('\n')?;
+    Some((doc.parse().ok()?, path.to_owned()))
 }

@@ -13,11 +13,8 @@ pub use stemma_retrieval::search::MAX_LIMIT;
 
 const DEFAULT_LIMIT: usize = 10;
 
-/// Resolves `where`: text (`form=10-K and fiscal_year>=2020`), an object (`{"form": "10-K"}`), or nothing.
-///
-/// # Errors
-/// [`ApiError`] with code `filter.invalid`.
-pub fn parse_filter(filter: Option<&Value>) -> Result<Filter, ApiError> {
+// Resolves `where`: text (`form=10-K and fiscal_year>=2020`), an object (`{"form": "10-K"}`), or nothing.
+pub(crate) fn parse_filter(filter: Option<&Value>) -> Result<Filter, ApiError> {
     Ok(match filter {
         None | Some(Value::Null) => Filter::default(),
         Some(Value::String(text)) => Filter::parse(text)?,

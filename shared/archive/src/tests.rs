@@ -5,7 +5,9 @@ use std::sync::Arc;
 use stemma_document::{ChangeKind, Collection, FilingFacts};
 use stemma_engine::blobs::Blobs;
 
-use crate::{Archive, CollectionCache, ExportFormat, GrepOptions, SearchRequest, TextScope};
+use crate::{
+    Archive, CollectionCache, ExportFormat, GrepOptions, ListRequest, SearchRequest, TextScope,
+};
 pub use stemma_sample_store::*;
 
 async fn archive() -> Archive {
@@ -14,10 +16,35 @@ async fn archive() -> Archive {
         .unwrap()
 }
 
+fn all_documents() -> ListRequest {
+    ListRequest {
+        recursive: true,
+        ..ListRequest::new("/")
+    }
+}
+
+#[tokio::test]
+async fn conditions_list_documents_of_all_subfolders() {
+    let archive = archive().await;
+    let request = ListRequest {
+        filter: Some("fiscal_year<2022".into()),
+        ..ListRequest::default()
+    };
+    let view = archive.list(&request).unwrap();
+    assert_eq!(view.documents[0].path, "10-K/ACME_2021.pdf");
+    assert_eq!(view.total, 1);
+    assert!(view.folders.is_empty());
+    let request = ListRequest {
+        words: Some("acme  2021".into()),
+        ..ListRequest::new("/10-K")
+    };
+    assert_eq!(archive.list(&request).unwrap().documents, view.documents);
+}
+
 #[tokio::test]
 async fn documents_without_tree_are_listed_with_their_state() {
     let archive = archive().await;
-    let view = archive.list("/", true).unwrap();
+    let view = archive.list(&all_documents()).unwrap();
     let rows: Vec<String> = view
         .documents
         .iter()
@@ -30,7 +57,7 @@ async fn documents_without_tree_are_listed_with_their_state() {
     8-K/QUEUED.pdf QUEUED queued
     manual.md manual done
     ");
-    let folders = archive.list("/", false).unwrap();
+    let folders = archive.list(&ListRequest::new("/")).unwrap();
     insta::assert_json_snapshot!((folders.folders, folders.axes), @r#"
     [
       [
@@ -64,7 +91,7 @@ async fn documents_without_tree_are_listed_with_their_state() {
 #[tokio::test]
 async fn a_listed_document_has_the_documented_shape() {
     let archive = archive().await;
-    insta::assert_json_snapshot!(archive.list("/@company/acme/@fiscal_year/2022", false).unwrap().documents, @r#"
+    insta::assert_json_snapshot!(archive.list(&ListRequest::new("/@company/acme/@fiscal_year/2022")).unwrap().documents, @r#"
     [
       {
         "doc_id": "ade0cc517417a4a865cef893d845c4c5",
@@ -146,7 +173,7 @@ async fn trees_list_depths_items_and_locators() {
 async fn printed_locators_resolve() {
     let archive = archive().await;
     for listed in archive
-        .list("/", true)
+        .list(&all_documents())
         .unwrap()
         .documents
         .iter()

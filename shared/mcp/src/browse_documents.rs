@@ -8,13 +8,11 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use stemma_archive::list::FolderContents;
 use stemma_archive::pageindex_fields::{
     created_at, description, is_root, metadata, name_of, page_count, sort_date, status,
 };
-use stemma_archive::{ApiError, SearchRequest, parse_filter};
+use stemma_archive::{FolderContents, ListRequest, SearchRequest};
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::facets::Scope;
 use stemma_document::DocId;
 
 use crate::error::ToolError;
@@ -120,16 +118,15 @@ Folders include axes: /@company, /@form, /@fiscal_year.",
         } else {
             &arguments.folder_id
         };
-        let recursive = arguments.recursive;
-        let list = format!(
-            "{folder} {recursive} {:?} {query:?} {:?}",
-            arguments.sort, arguments.filter
-        );
+        let mut request = ListRequest {
+            filter: arguments.filter,
+            recursive: arguments.recursive,
+            ..ListRequest::new(folder)
+        };
+        let list = format!("{request:?} {:?} {query:?}", arguments.sort);
         let cursor = arguments.cursor.as_deref();
         let page = PageRequest::new(arguments.limit, arguments.offset, cursor, &list)?;
-        let filter = parse_filter(arguments.filter.as_ref())?;
-        let scope = Scope::parse(folder, self.archive.catalog()).map_err(ApiError::from)?;
-        let level = self.archive.folder_contents(&scope, recursive);
+        let level = self.archive.folder(&request)?;
         let folders = folder_rows(&level);
         let mut documents = level.documents;
         // Models often send `query` without `sort=relevance`.
@@ -138,10 +135,10 @@ Folders include axes: /@company, /@form, /@fiscal_year.",
             None => Sort::Time,
         };
         // A question is about the documents of subfolders, too.
-        if query.is_some() && !recursive {
-            documents = self.archive.folder_contents(&scope, true).documents;
+        if query.is_some() && !request.recursive {
+            request.recursive = true;
+            documents = self.archive.folder(&request)?.documents;
         }
-        documents.retain(|listed| filter.matches(listed));
         match query {
             Some(query) => documents = self.rank_documents(query, &documents).await?,
             None => documents.sort_by_cached_key(|listed| Reverse(sort_date(listed))),

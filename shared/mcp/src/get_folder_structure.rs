@@ -7,7 +7,7 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stemma_catalog::facets::Scope;
+use stemma_archive::ListRequest;
 
 use crate::tool_context::ToolContext;
 use crate::tool_result::{ToolOutcome, ToolResult, delimited, token_cost};
@@ -51,7 +51,7 @@ impl ToolContext {
             }
         }
         let total = counts.len();
-        let axes = self.archive.folder_contents(&Scope::default(), false).axes;
+        let axes = self.archive.folder(&ListRequest::default())?.axes;
         let axes = axes.into_iter().map(|axis| (axis.locator, axis.values));
         let mut folders = vec![FolderRow {
             id: "root".into(),

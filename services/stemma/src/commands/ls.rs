@@ -1,9 +1,10 @@
 //! `stemma ls`: lists folders, documents and facets.
 
-use stemma_archive::{DocumentInfo, FolderListing};
+use serde_json::Value;
+use stemma_archive::{DocumentInfo, FolderListing, ListRequest};
 
 use crate::commands::format::state_word;
-use crate::commands::open::{filter, open};
+use crate::commands::open::open;
 use crate::commands::tree::{self, TreeArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -42,11 +43,12 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
     if !reader.is_folder(&args.scope)? {
         return tree::run(TreeArgs::top_level(args.scope), context).await;
     }
-    let view = match &args.conditions {
-        Some(conditions) => reader.list_filtered(&args.scope, &filter(Some(conditions))?)?,
-        None => reader.list(&args.scope, args.recursive)?,
-    };
     let is_filtered = args.conditions.is_some() || args.scope != "/";
+    let view = reader.list(&ListRequest {
+        filter: args.conditions.map(Value::String),
+        recursive: args.recursive,
+        ..ListRequest::new(args.scope)
+    })?;
     if view.documents.is_empty() {
         output.print(&view, &view.folders, || show(&view, is_filtered, output));
     } else {

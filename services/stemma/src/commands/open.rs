@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stemma_archive::{ApiError, Archive, CollectionCache, Filter};
+use stemma_archive::{Archive, CollectionCache};
 use stemma_boot::store::Store;
 use stemma_catalog::catalog::Catalog;
 use stemma_engine::Env;
@@ -101,9 +101,4 @@ pub async fn sync_index_after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context:
             .output
             .note(&format!("could not update the index: {error}"));
     }
-}
-
-/// Parses `--where`: conditions on documents as text or JSON.
-pub fn filter(conditions: Option<&str>) -> Result<Filter, CommandError> {
-    Ok(Filter::parse(conditions.unwrap_or_default()).map_err(ApiError::from)?)
 }

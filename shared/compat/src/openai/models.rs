@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use serde::Serialize;
+use stemma_archive::ListRequest;
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerResult, Path, json as answered};
 use stemma_gateway::rights::CollectionScope;
@@ -46,7 +47,7 @@ pub(super) async fn list(
         let Ok(reader) = site.archive(&collections, Some(collection.as_str())) else {
             continue;
         };
-        let top = reader.list("/", false)?;
+        let top = reader.list(&ListRequest::default())?;
         let folders = top.folders.iter().take(MAX_FOLDERS);
         models.extend(folders.map(|folder| model(&format!("{collection}{}", folder.locator))));
     }

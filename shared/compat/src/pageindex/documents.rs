@@ -9,9 +9,8 @@ use stemma_archive::archive::{no_text, spawn_cpu};
 use stemma_archive::pageindex_fields::{
     created_at, description, is_root, metadata as facts, name_of, page_count, sort_date, status,
 };
-use stemma_archive::{ApiError, Archive};
+use stemma_archive::{ApiError, Archive, ListRequest};
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::facets::Scope;
 use stemma_document::{PageNo, PublishedTree, SourceBody};
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json as answered};
@@ -282,8 +281,11 @@ pub(crate) async fn list(
             } else {
                 folder.as_str()
             };
-            let scope = Scope::parse(path, catalog).map_err(ApiError::from)?;
-            archive.folder_contents(&scope, query.recursive).documents
+            let request = ListRequest {
+                recursive: query.recursive,
+                ..ListRequest::new(path)
+            };
+            archive.folder(&request)?.documents
         }
     };
     if let Some(name) = query.name {

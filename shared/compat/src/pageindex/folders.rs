@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use stemma_archive::pageindex_fields::is_root;
-use stemma_archive::{ApiError, Archive};
-use stemma_catalog::facets::Scope;
+use stemma_archive::{ApiError, Archive, ListRequest};
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerResult, QueryParams, json as answered};
 use stemma_gateway::rights::CollectionScope;
@@ -121,10 +120,9 @@ fn all(archive: &Archive) -> Vec<PageIndexFolder> {
 }
 
 fn below(archive: &Archive, parent: &str) -> Result<Vec<PageIndexFolder>, ApiError> {
-    let level = archive.folder_contents(&Scope::parse(parent, archive.catalog())?, false);
+    let level = archive.folder(&ListRequest::new(parent))?;
     let real = level.folders.iter().map(|inside| {
-        let deeper = Scope::parse(&inside.locator, archive.catalog())
-            .map(|scope| archive.folder_contents(&scope, false));
+        let deeper = archive.folder(&ListRequest::new(inside.locator.as_str()));
         let (documents, folders) =
             deeper.map_or((0, 0), |level| (level.documents.len(), level.folders.len()));
         folder(&inside.locator, documents, folders)
