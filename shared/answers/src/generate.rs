@@ -20,11 +20,11 @@ use super::prompt::{self, DraftAnswer, StandaloneQuestion};
 use super::request::{AnswerMode, AskRequest, RetrievalStrategy};
 use super::scope;
 use super::store::degraded_id;
-use crate::tree_search::metered_search::MeteredSearch;
 use crate::tree_search::{LlmSession, QuestionBudget, SessionError};
 use stemma_retrieval::search::{
-    self, DocumentScope, MAX_QUERY_CHARS, Query, SearchError, SearchResults, SearchService as _,
+    self, DocumentScope, MAX_QUERY_CHARS, Query, SearchError, SearchResults,
 };
+use stemma_retrieval::usage::CallAccount;
 
 // Hits of the first search, which also tells what the question names.
 const FIRST_HITS: usize = 20;
@@ -265,11 +265,9 @@ impl AnswerBuilder<'_, '_> {
 
     // Search without an LLM, charged to the session: it may pay for an embedding of the query.
     async fn search(&mut self, query: &Query) -> Result<SearchResults, SearchError> {
-        let search = self.answerer.sources.search;
-        match &self.session {
-            Some(session) => MeteredSearch { search, session }.search(query).await,
-            None => search.search(query).await,
-        }
+        let session = self.session.as_ref();
+        let account = session.map(|session| session as &dyn CallAccount);
+        self.answerer.sources.search.search(query, account).await
     }
 
     async fn search_trees(

@@ -24,6 +24,7 @@ use stemma_catalog::fixtures::of_company;
 use stemma_retrieval::search::{
     AppliedFilter, DocumentScope, Query, SearchHit, SearchHitPage, SearchResults,
 };
+use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{SearchError, SearchService};
 
 const CAPEX: &str = "Consolidated Statement of Cash Flows\n(Millions)\nPurchases of property, plant and equipment (1,749) (1,603)";
@@ -114,7 +115,11 @@ impl DocumentStore for TestArchive {
 
 #[async_trait]
 impl SearchService for TestArchive {
-    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
+    async fn search(
+        &self,
+        query: &Query,
+        _: Option<&dyn CallAccount>,
+    ) -> Result<SearchResults, SearchError> {
         let inside = |doc: &DocId| match &query.within {
             DocumentScope::All => true,
             DocumentScope::Documents(docs) => docs.contains(doc),

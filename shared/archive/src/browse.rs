@@ -105,7 +105,7 @@ impl Archive {
             free_only: request.free_only,
             ..Query::new(request.query.as_str())
         });
-        let results = self.indexed()?.search(&self.catalog, &query).await?;
+        let results = self.indexed()?.search(&self.catalog, &query, None).await?;
         let mut by_document: BTreeMap<DocId, SectionScores> = BTreeMap::new();
         for (at, hit) in results.hits.iter().enumerate() {
             let scores = by_document.entry(hit.doc_id).or_insert(SectionScores {

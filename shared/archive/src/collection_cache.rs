@@ -19,6 +19,7 @@ use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
 use stemma_retrieval::index::local_index::{IndexCommit, LocalIndex};
 use stemma_retrieval::index::{query, schema};
+use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
 };
@@ -116,9 +117,12 @@ impl CollectionCache {
         &self,
         catalog: &Catalog,
         query: &Query,
+        account: Option<&dyn CallAccount>,
     ) -> Result<SearchResults, SearchError> {
         let commit = self.current_commit(catalog).await?;
-        let routing = self.route_by_meaning(&commit, catalog, query).await?;
+        let routing = self
+            .route_by_meaning(&commit, catalog, query, account)
+            .await?;
         let nearest = routing.as_ref().and_then(|routing| routing.nearest(query));
         let query = nearest.unwrap_or_else(|| query.clone());
         let key = (commit.number(), cache_key(&query));
@@ -151,6 +155,7 @@ impl CollectionCache {
         commit: &Arc<IndexCommit>,
         catalog: &Catalog,
         query: &Query,
+        account: Option<&dyn CallAccount>,
     ) -> Result<Option<MeaningRouting>, SearchError> {
         let Some(router) = &self.semantic_router else {
             return Ok(None);
@@ -171,12 +176,15 @@ impl CollectionCache {
         let routed = if query.free_only {
             Err("not_paid_for")
         } else {
-            let routed = router.route(&query.text, &versions, query.run.as_ref());
+            let routed = router.route(&query.text, &versions, account.map(CallAccount::run));
             routed.await.map_err(|error| {
                 tracing::warn!(%error, "a query is not routed by meaning");
                 "unavailable"
             })
         };
+        if let (Some(account), Ok(routed)) = (account, &routed) {
+            account.charge(routed.usage);
+        }
         let value = match &routed {
             Ok(_) => "nearest",
             Err(reason) => reason,
@@ -299,7 +307,6 @@ impl MeaningRouting {
 
     fn add_to(self, results: &mut SearchResults) {
         if let Some(routed) = self.routed {
-            results.usage = routed.usage;
             results.stats.documents = routed.documents.len();
             results.stats.documents_in_scope = self.documents_in_scope;
         }
@@ -398,7 +405,7 @@ mod tests {
         async fn names(&self, catalog: &Catalog) -> BTreeSet<String> {
             let response = self
                 .cache
-                .search(catalog, &Query::new("anvils  and rockets"))
+                .search(catalog, &Query::new("anvils  and rockets"), None)
                 .await
                 .unwrap();
             response.hits.into_iter().map(|hit| hit.name).collect()

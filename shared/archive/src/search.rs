@@ -8,6 +8,7 @@ use stemma_catalog::locator::{Fragment, page_locator, section_locator};
 use stemma_document::{DocId, PageNo};
 use stemma_engine::PortError;
 use stemma_retrieval::search::{ItemRef, RankingFeature, SearchStats, TotalHits};
+use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchResults,
     SearchService,
@@ -163,11 +164,10 @@ impl Archive {
             explain: request.explain,
             disabled_features: request.disabled_features.clone(),
             free_only: request.free_only,
-            run: None,
         });
         let (results, reasoning, first_rank) = match strategy {
             RetrievalStrategy::Search(_) => {
-                let results = self.indexed()?.search(&self.catalog, &query).await?;
+                let results = self.indexed()?.search(&self.catalog, &query, None).await?;
                 (results, None, skip + 1)
             }
             RetrievalStrategy::TreeSearch(strategy) => {
@@ -289,9 +289,13 @@ impl Archive {
 // How answers and tree search search: with a query whose names are resolved.
 #[async_trait]
 impl SearchService for Archive {
-    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
+    async fn search(
+        &self,
+        query: &Query,
+        account: Option<&dyn CallAccount>,
+    ) -> Result<SearchResults, SearchError> {
         let query = self.restricted_query(query.clone());
-        self.indexed()?.search(&self.catalog, &query).await
+        self.indexed()?.search(&self.catalog, &query, account).await
     }
 }
 

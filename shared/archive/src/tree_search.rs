@@ -99,7 +99,7 @@ impl Archive {
             if strategy != TreeSearchStrategy::Auto {
                 return Err(no_model(strategy));
             }
-            let results = self.indexed()?.search(&self.catalog, query).await?;
+            let results = self.indexed()?.search(&self.catalog, query, None).await?;
             let note = Note::new(
                 "model.none",
                 "no model is configured: the sections are those of a search without one",

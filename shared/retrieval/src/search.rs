@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{DocId, SectionId};
-use stemma_engine::{PortError, RunId};
+use stemma_engine::PortError;
 use utoipa::ToSchema;
 
-use crate::usage::CallUsage;
+use crate::usage::CallAccount;
 use stemma_catalog::filter::Filter;
 
 /// Query text beyond this many characters is ignored.
@@ -24,11 +24,16 @@ pub const MAX_SKIP: usize = 10_000;
 /// Searches one collection.
 #[async_trait]
 pub trait SearchService: Send + Sync {
-    /// Returns matching sections, best first. The same query over the same trees returns the same hits.
+    /// Returns matching sections, best first. The same query over the same trees returns the same hits. Embedding the query
+    /// may cost; without an account it is logged under a run of its own.
     ///
     /// # Errors
     /// [`SearchError`] if the query has no words, or the store or index fails.
-    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError>;
+    async fn search(
+        &self,
+        query: &Query,
+        account: Option<&dyn CallAccount>,
+    ) -> Result<SearchResults, SearchError>;
 }
 
 /// A search: text, scope and options.
@@ -55,9 +60,6 @@ pub struct Query {
     /// Whether to avoid all paid calls. Semantic routing is then skipped, because it embeds the query.
     #[serde(rename = "for_nothing")]
     pub free_only: bool,
-    /// The run that pays for the search, as named in the call log; `None` for a run of its own. Does not change the hits.
-    #[serde(skip)]
-    pub run: Option<RunId>,
 }
 
 impl Default for Query {
@@ -73,7 +75,6 @@ impl Default for Query {
             explain: false,
             disabled_features: Vec::new(),
             free_only: false,
-            run: None,
         }
     }
 }
@@ -229,8 +230,6 @@ pub struct SearchResults {
     pub terms: Vec<String>,
     pub total: TotalHits,
     pub stats: SearchStats,
-    /// Cost of embedding the query, if that was needed.
-    pub usage: CallUsage,
 }
 
 /// The number of hits: `12`, or `{"at_least": 500}` where counting stopped.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::SpendAmount;
 use stemma_engine::port_retry::with_retry;
-use stemma_engine::{Env, PortError};
+use stemma_engine::{Env, PortError, RunId};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::request::TokenUsage;
 
@@ -35,6 +35,13 @@ impl CallUsage {
         self.nanodollars += other.nanodollars;
         self.unpriced_calls += other.unpriced_calls;
     }
+}
+
+/// Who pays for the paid calls of a search.
+pub trait CallAccount: Send + Sync {
+    /// The run, as named in the call log.
+    fn run(&self) -> &RunId;
+    fn charge(&self, usage: CallUsage);
 }
 
 /// The call log and the stored replies of a collection. After a permanent write error, nothing more is written.

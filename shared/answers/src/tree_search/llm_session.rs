@@ -32,7 +32,7 @@ use tokio::sync::watch;
 
 use super::budget::{BUDGET_EXHAUSTED, QuestionBudget, SessionBudget, SessionUsage};
 use super::response_cache::ResponseCache;
-use stemma_retrieval::usage::{CallStore, CallUsage};
+use stemma_retrieval::usage::{CallAccount, CallStore, CallUsage};
 
 // Attempts of a call that got no reply.
 const MAX_RETRIES: u32 = 3;
@@ -258,22 +258,24 @@ impl SessionError {
     }
 }
 
-impl LlmSession {
-    pub fn id(&self) -> &RunId {
+// Searches for a question are paid from its session.
+impl CallAccount for LlmSession {
+    fn run(&self) -> &RunId {
         &self.id
     }
 
+    fn charge(&self, usage: CallUsage) {
+        self.account.charge(usage);
+    }
+}
+
+impl LlmSession {
     pub fn usage(&self) -> SessionUsage {
         self.account.usage()
     }
 
     pub fn budget(&self) -> QuestionBudget {
         self.account.budget()
-    }
-
-    // The cost of a search made for this question.
-    pub(crate) fn charge(&self, usage: CallUsage) {
-        self.account.charge(usage);
     }
 
     pub fn client(&self) -> &Arc<LlmClient> {

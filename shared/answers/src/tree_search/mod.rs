@@ -4,14 +4,12 @@
 //! - [`budget`]: what a question may cost, and its usage.
 //! - [`routing`]: which documents to walk; [`knowledge`]: expert rules about where answers are.
 //! - [`searcher`]: from a question to sections by one of the strategies; [`result`]: sections and trace.
-//! - `metered_search`: charges the cost of searches to the question.
 //! - [`settings`]: every parameter and its default.
 
 mod analysis;
 pub mod budget;
 pub mod knowledge;
 mod llm_session;
-pub(crate) mod metered_search;
 mod model;
 mod response_cache;
 pub mod result;

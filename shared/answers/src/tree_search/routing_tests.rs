@@ -17,6 +17,7 @@ use stemma_catalog::fixtures::of_company;
 use stemma_retrieval::search::{
     DocumentScope, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
+use stemma_retrieval::usage::CallAccount;
 
 // Documents of two sections each, in order of their lexical scores.
 struct ManyDocuments {
@@ -26,7 +27,11 @@ struct ManyDocuments {
 
 #[async_trait]
 impl SearchService for ManyDocuments {
-    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
+    async fn search(
+        &self,
+        query: &Query,
+        _: Option<&dyn CallAccount>,
+    ) -> Result<SearchResults, SearchError> {
         let inside = |document: &CatalogDocument| match &query.within {
             DocumentScope::All => true,
             DocumentScope::Documents(docs) => docs.contains(&document.doc()),

@@ -8,7 +8,6 @@ use stemma_document::DocId;
 use super::analysis;
 use super::knowledge::Knowledge;
 use super::llm_session::{LlmClient, LlmSession, SessionError};
-use super::metered_search::MeteredSearch;
 use super::result::{
     Note, TraceSection, TraceStep, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace,
 };
@@ -94,14 +93,6 @@ impl TreeSearcher {
             strategy: search::RankingStrategy::Ranked,
             skip: 0,
             ..query.clone()
-        };
-        let metered = MeteredSearch {
-            search: sources.search,
-            session,
-        };
-        let sources = TreeSearchSources {
-            search: &metered,
-            ..sources
         };
         let mut trace = TreeSearchTrace {
             strategy,
@@ -214,7 +205,7 @@ impl TreeSearcher {
             limit: (HITS_PER_DOCUMENT * MAX_ROUNDS * described).clamp(ROUTING_HITS, MAX_LIMIT),
             ..plain.clone()
         };
-        let first = sources.search.search(&wide).await?;
+        let first = sources.search.search(&wide, Some(session)).await?;
         if scope.len() <= 1 {
             return Ok((first, scope.iter().map(|document| document.doc()).collect()));
         }
@@ -268,10 +259,13 @@ impl TreeSearcher {
         };
         let results = sources
             .search
-            .search(&Query {
-                within: DocumentScope::Documents(narrowed.clone()),
-                ..wide
-            })
+            .search(
+                &Query {
+                    within: DocumentScope::Documents(narrowed.clone()),
+                    ..wide
+                },
+                Some(session),
+            )
             .await?;
         let mut order = best_documents(&results, narrowed.len());
         if routing == Routing::Description {
@@ -376,7 +370,7 @@ impl TreeSearcher {
         let Some(document) = sources.catalog.get(doc) else {
             return Ok(None);
         };
-        let Some(mut tree) = build_tree(sources, plain, document, question).await? else {
+        let Some(mut tree) = build_tree(sources, plain, document, question, session).await? else {
             return Ok(None);
         };
         tree.boost(&question.expected_titles, self.settings.knowledge.prior);
@@ -471,6 +465,7 @@ async fn build_tree(
     plain: &Query,
     document: &CatalogDocument,
     question: &ScoringQuestion,
+    session: &LlmSession,
 ) -> Result<Option<SearchTree>, SearchError> {
     let Some(tree) = sources.store.tree(document).await? else {
         return Ok(None);
@@ -481,7 +476,7 @@ async fn build_tree(
         limit: MAX_LIMIT,
         ..plain.clone()
     };
-    let whole = sources.search.search(&here).await?;
+    let whole = sources.search.search(&here, Some(session)).await?;
     let parts = question
         .parts()
         .map(|part| Query {
@@ -489,8 +484,10 @@ async fn build_tree(
             ..here.clone()
         })
         .collect::<Vec<_>>();
-    let parts =
-        futures::future::join_all(parts.iter().map(|part| sources.search.search(part))).await;
+    let parts = parts
+        .iter()
+        .map(|part| sources.search.search(part, Some(session)));
+    let parts = futures::future::join_all(parts).await;
     // A part without searchable words is not an error.
     let parts = parts
         .into_iter()

@@ -19,6 +19,7 @@ use stemma_catalog::fixtures::entry;
 use stemma_retrieval::search::{
     DocumentScope, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
+use stemma_retrieval::usage::CallAccount;
 
 // Five parts of five chapters of three sections; the needle is in the last section of 3.2.
 const NEEDLE: &str = "0050";
@@ -60,7 +61,11 @@ struct UniformSearch(Vec<(Arc<SectionTree>, CatalogDocument)>);
 
 #[async_trait]
 impl SearchService for UniformSearch {
-    async fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
+    async fn search(
+        &self,
+        query: &Query,
+        _: Option<&dyn CallAccount>,
+    ) -> Result<SearchResults, SearchError> {
         let hit =
             |document: &CatalogDocument, at: usize, section: &stemma_document::Section| SearchHit {
                 pages: section
