@@ -6,21 +6,7 @@ use crate::ApiError;
 
 /// Encodes a position. The cursor is valid only for requests with the same `key`.
 pub fn encode(key: &str, position: &str) -> String {
-    hex(&format!("{}\n{position}", short_digest(key)))
-}
-
-/// The bytes of a text in hexadecimal.
-pub fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The text of [`hex`]; `None` if it is none.
-pub fn hex_text(hex: &str) -> Option<String> {
-    let bytes = hex.as_bytes().chunks(2).map(|pair| match pair {
-        [high, low] => Some(hex_digit(*high)? * 16 + hex_digit(*low)?),
-        _ => None,
-    });
-    String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()
+    hex::encode(format!("{}\n{position}", short_digest(key)))
 }
 
 /// Decodes a position.
@@ -49,13 +35,9 @@ pub fn invalid() -> ApiError {
 }
 
 fn decode_position(cursor: &str, key: &str) -> Option<String> {
-    let text = hex_text(cursor)?;
+    let text = String::from_utf8(hex::decode(cursor).ok()?).ok()?;
     let (digest, position) = text.split_once('\n')?;
     (digest == short_digest(key)).then(|| position.to_owned())
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    u8::try_from(char::from(byte).to_digit(16)?).ok()
 }
 
 fn short_digest(key: &str) -> String {

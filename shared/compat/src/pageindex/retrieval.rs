@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_archive::archive::no_text;
 use stemma_archive::pageindex_fields::status;
-use stemma_archive::{ApiError, SearchHit, SearchRequest, cursor};
+use stemma_archive::{ApiError, SearchHit, SearchRequest};
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{
@@ -203,12 +203,12 @@ fn page_content(packed: &stemma_extract::EncodedSource, number: u32) -> Option<V
 // The question and a checksum that detects truncated ids.
 fn encode_id(retrieval: &RetrievalId) -> String {
     let text = serde_json::to_string(retrieval).unwrap_or_default();
-    format!("rt-{}{}", digest(&text), cursor::hex(&text))
+    format!("rt-{}{}", digest(&text), hex::encode(&text))
 }
 
 fn decode_id(id: &str) -> Option<RetrievalId> {
-    let (expected_digest, hex) = id.strip_prefix("rt-")?.split_at_checked(8)?;
-    let text = cursor::hex_text(hex)?;
+    let (expected_digest, encoded) = id.strip_prefix("rt-")?.split_at_checked(8)?;
+    let text = String::from_utf8(hex::decode(encoded).ok()?).ok()?;
     if digest(&text) == expected_digest {
         serde_json::from_str(&text).ok()
     } else {
