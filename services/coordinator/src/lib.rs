@@ -136,7 +136,7 @@ pub async fn submit(
 pub fn job_entry(submission: &Submission) -> Result<JobEntry, PortError> {
     let weight = submission.size_bytes / BYTES_PER_TOKEN + 1;
     let input = serde_json::to_value(submission).map_err(|error| {
-        PortError::permanent("blobs", "put", format!("{}: {error}", submission.path))
+        PortError::permanent("blobs.put", format!("{}: {error}", submission.path))
     })?;
     Ok(JobEntry { weight, input })
 }

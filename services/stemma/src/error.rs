@@ -125,7 +125,7 @@ impl From<ConfigError> for CommandError {
 
 impl From<PortError> for CommandError {
     fn from(error: PortError) -> Self {
-        let code = match error.port {
+        let code = match error.port() {
             "blobs" => "store.unreadable",
             "queue" => "broker.unreachable",
             "ledger" | "limiter" => "redis.unreachable",

@@ -56,9 +56,6 @@ impl AnswerStore {
     }
 
     /// The answer with this id; `None` when there is none, or `id` is malformed.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store cannot be read.
     pub async fn get(&self, id: &str) -> Result<Option<Answer>, PortError> {
         if !is_answer_id(id) {
             return Ok(None);
@@ -68,9 +65,6 @@ impl AnswerStore {
 
     /// The answer with this id, or the degraded answer given in its place. A degraded answer has an id of its own with the same
     /// prefix, so that any replica finds it.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store cannot be read.
     pub async fn get_promised(&self, id: &str) -> Result<Option<Answer>, PortError> {
         if let Some(answer) = self.get(id).await? {
             return Ok(Some(answer));
@@ -213,9 +207,6 @@ impl AnswerStore {
 
 /// Keys of answers that cite a removed document, or a version whose tree is gone or about to be: `going` holds the keys of trees
 /// that are being deleted. Objects that cannot be parsed as answers are skipped.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn orphaned_answers(
     blobs: &dyn Blobs,
     collection: &Collection,

@@ -354,7 +354,7 @@ impl DocumentStore for Archive {
                     continue;
                 };
                 let read = packed.pages(span).map_err(|error| {
-                    PortError::permanent("blobs", "get", format!("{name}: {error}"))
+                    PortError::permanent("blobs.get", format!("{name}: {error}"))
                 })?;
                 let numbered = span.pages().map(PageNo::get).zip(read);
                 pages.extend(numbered.filter(|(number, _)| near.contains(number)));

@@ -227,7 +227,7 @@ impl CollectionCache {
                 return Ok(commit);
             }
             tokio::select! {
-                () = &mut timeout => return Err(PortError::transient("index", "open", "the index is being made").into()),
+                () = &mut timeout => return Err(PortError::transient("index.open", "the index is being made").into()),
                 _ = commits.changed() => {}
             }
         }
@@ -237,7 +237,7 @@ impl CollectionCache {
         self.cores
             .acquire()
             .await
-            .map_err(|error| PortError::transient("index", "search", error.to_string()))
+            .map_err(|error| PortError::transient("index.search", error.to_string()))
     }
 
     // The result of work on the index. An index that cannot be read is built again.
@@ -252,7 +252,7 @@ impl CollectionCache {
         };
         self.index.mark_corrupt();
         let message = format!("it is made again: {unreadable}");
-        Err(PortError::transient("index", "search", message).into())
+        Err(PortError::transient("index.search", message).into())
     }
 
     // Runs CPU-bound work under the same limit as searches.

@@ -32,11 +32,7 @@ impl BlobDocumentStore {
         match spawn_cpu(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
             Ok(TreeObject::Published(published)) => Ok(Some((*published, json_bytes))),
             Ok(TreeObject::Removed) => Ok(None),
-            Err(error) => Err(PortError::permanent(
-                "blobs",
-                "get",
-                format!("{key}: {error}"),
-            )),
+            Err(error) => Err(PortError::permanent("blobs.get", format!("{key}: {error}"))),
         }
     }
 
@@ -55,7 +51,7 @@ impl BlobDocumentStore {
         EncodedSource::open(bytes)
             .map(Some)
             .map_err(|error: stemma_extract::CodecError| {
-                PortError::permanent("blobs", "get", format!("{scope}: {error}"))
+                PortError::permanent("blobs.get", format!("{scope}: {error}"))
             })
     }
 
@@ -69,8 +65,7 @@ impl BlobDocumentStore {
         match spawn_cpu(move || packed.decode()).await? {
             Ok(source) => Ok(Some(source.body)),
             Err(error) => Err(PortError::permanent(
-                "blobs",
-                "get",
+                "blobs.get",
                 format!("{}: {error}", published.version.name),
             )),
         }
@@ -105,5 +100,5 @@ pub async fn spawn_cpu<T: Send + 'static>(
 ) -> Result<T, PortError> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| PortError::permanent("query", "compute", error.to_string()))
+        .map_err(|error| PortError::permanent("query.compute", error.to_string()))
 }

@@ -302,7 +302,7 @@ impl Archive {
         })
         .await;
         hits.map(Some)
-            .map_err(|error| PortError::permanent("query", "grep", error.to_string()).into())
+            .map_err(|error| PortError::permanent("query.grep", error.to_string()).into())
     }
 
     pub(crate) async fn open_with_text(

@@ -263,7 +263,7 @@ impl Archive {
     pub(crate) fn indexed(&self) -> Result<&CollectionCache, SearchError> {
         self.cache.as_deref().ok_or_else(|| {
             let message = "the archive was opened without an index";
-            PortError::permanent("index", "search", message).into()
+            PortError::permanent("index.search", message).into()
         })
     }
 

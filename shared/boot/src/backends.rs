@@ -187,7 +187,7 @@ impl BackendConfig {
 }
 
 fn setting_error(message: &str) -> PortError {
-    PortError::permanent("cluster", "connect", message.to_string())
+    PortError::permanent("cluster.connect", message.to_string())
 }
 
 /// A connected cluster.

@@ -91,7 +91,7 @@ impl Health {
             let check: HealthCheck = Arc::new(move || match ports.get() {
                 Some(ports) => ask(env.clone(), ports.clone()),
                 None => Box::pin(async move {
-                    Err(PortError::transient(name, "connect", "not connected yet"))
+                    Err(PortError::transient("ports.connect", "not connected yet"))
                 }),
             });
             (name, check)
@@ -280,7 +280,7 @@ mod tests {
                 if up {
                     Ok(())
                 } else {
-                    Err(PortError::transient("queue", "depth", "away"))
+                    Err(PortError::transient("queue.depth", "away"))
                 }
             })
         });

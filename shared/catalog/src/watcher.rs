@@ -102,7 +102,7 @@ impl CatalogWatcher {
         let open = Arc::clone(&self.pending);
         let catalog =
             tokio::task::spawn_blocking(move || Catalog::from_changes(&current, &open)).await;
-        catalog.map_err(|error| PortError::permanent("blobs", "list", error.to_string()))
+        catalog.map_err(|error| PortError::permanent("blobs.list", error.to_string()))
     }
 }
 

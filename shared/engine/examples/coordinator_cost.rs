@@ -177,7 +177,7 @@ impl Flow for CostWork {
             input: entry.input.clone(),
         };
         let json = serde_json::to_vec(&header)
-            .map_err(|error| PortError::permanent("blobs", "put", error.to_string()))?;
+            .map_err(|error| PortError::permanent("blobs.put", error.to_string()))?;
         ports.blobs.put(&header.at.header, json.into()).await?;
         Ok(ClaimOutcome::Run(header))
     }

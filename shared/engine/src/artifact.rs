@@ -99,9 +99,6 @@ impl Artifact {
 
     /// Stores the artifact and its records concurrently, each create-only. Returns the outcome that counts: ours, or
     /// that of the writer who was first (I-2).
-    ///
-    /// # Errors
-    /// [`PortError`] when the store is unavailable.
     pub async fn store(
         &self,
         blobs: &dyn Blobs,
@@ -136,17 +133,13 @@ impl Artifact {
             }
         }
         Err(PortError::transient(
-            "blobs",
-            "put",
+            "blobs.put",
             format!("{name}: exists, but cannot be read"),
         ))
     }
 }
 
 /// The outcome of an artifact; `None` when it does not exist (a torn one is removed).
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn outcome(
     blobs: &dyn Blobs,
     scope: &str,
@@ -182,8 +175,7 @@ pub async fn blob(
             }
             remove_torn(blobs, &name).await?;
             return Err(PortError::permanent(
-                "blobs",
-                "get",
+                "blobs.get",
                 format!("{name}: blob `{blob}` is torn; run again to recreate it"),
             ));
         }

@@ -56,9 +56,6 @@ pub enum ReplayOutcome {
 }
 
 /// Stores a message that no worker could handle.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn record(
     env: &Env,
     blobs: &RetryingBlobs,
@@ -98,9 +95,6 @@ pub async fn record(
 }
 
 /// The dead letters of a store, at most `most` of them, latest first.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, PortError> {
     let keys = blobs.list("dead/", None, most).await?;
     let bodies: Vec<_> = stream::iter(keys)
@@ -118,9 +112,6 @@ pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, Por
 }
 
 /// The number of dead letters.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn count(blobs: &dyn Blobs) -> Result<u64, PortError> {
     Ok(list_all(blobs, "dead/").await?.len() as u64)
 }

@@ -50,8 +50,5 @@ pub trait Flow: Work {
     ) -> Result<ClaimOutcome, PortError>;
 
     /// How a run ended, from the blobs alone; `None` while it is open.
-    ///
-    /// # Errors
-    /// [`PortError`] when a port is unavailable.
     async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError>;
 }

@@ -125,13 +125,13 @@ impl CoordinatorMessage {
 /// A permanent [`PortError`] when the body is larger than [`MAX_MESSAGE_BYTES`].
 pub fn encode(value: &impl Serialize) -> Result<Message, PortError> {
     let body = serde_json::to_vec(value)
-        .map_err(|error| PortError::permanent("queue", "encode", error.to_string()))?;
+        .map_err(|error| PortError::permanent("queue.encode", error.to_string()))?;
     if body.len() > MAX_MESSAGE_BYTES {
         let message = format!(
             "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
             body.len()
         );
-        return Err(PortError::permanent("queue", "encode", message));
+        return Err(PortError::permanent("queue.encode", message));
     }
     Ok(Message::new(body))
 }

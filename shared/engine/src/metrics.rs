@@ -100,8 +100,8 @@ impl Drop for InFlightMessage {
 }
 
 pub(crate) fn port_error(error: &PortError) {
-    counter!("stemma_port_errors_total", "port" => error.port, "operation" => error.operation)
-        .increment(1);
+    let (port, method) = error.port_and_method();
+    counter!("stemma_port_errors_total", "port" => port, "operation" => method).increment(1);
 }
 
 pub(crate) fn published(queue: QueueName, tasks: usize, again: bool) {

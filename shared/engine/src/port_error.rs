@@ -2,11 +2,9 @@
 
 /// A failed port call. The operation may have taken effect all the same.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{port}.{operation}: {message}")]
+#[error("{operation}: {message}")]
 pub struct PortError {
-    /// `queue`, `ledger`, `blobs`, `limiter`, or `bucket` for documents in object storage.
-    pub port: &'static str,
-    /// For example `put`.
+    /// `port.method`, for example `blobs.put`.
     pub operation: &'static str,
     pub message: String,
     /// Whether a retry may succeed.
@@ -15,13 +13,8 @@ pub struct PortError {
 
 impl PortError {
     /// The service is unavailable, slow or busy.
-    pub fn transient(
-        port: &'static str,
-        operation: &'static str,
-        message: impl Into<String>,
-    ) -> Self {
+    pub fn transient(operation: &'static str, message: impl Into<String>) -> Self {
         Self {
-            port,
             operation,
             message: message.into(),
             transient: true,
@@ -29,16 +22,21 @@ impl PortError {
     }
 
     /// A retry will not help: missing permission, no space, a broken object.
-    pub fn permanent(
-        port: &'static str,
-        operation: &'static str,
-        message: impl Into<String>,
-    ) -> Self {
+    pub fn permanent(operation: &'static str, message: impl Into<String>) -> Self {
         Self {
-            port,
-            operation,
-            message: message.into(),
             transient: false,
+            ..Self::transient(operation, message)
         }
+    }
+
+    /// `queue`, `ledger`, `blobs`, `limiter`, or `bucket` for documents in object storage.
+    pub fn port(&self) -> &'static str {
+        self.port_and_method().0
+    }
+
+    pub(crate) fn port_and_method(&self) -> (&'static str, &'static str) {
+        self.operation
+            .split_once('.')
+            .unwrap_or((self.operation, ""))
     }
 }

@@ -77,7 +77,7 @@ mod tests {
         let result = with_retry(&env, || {
             calls += 1;
             let result = if calls < 3 {
-                Err(PortError::transient("blobs", "get", "away"))
+                Err(PortError::transient("blobs.get", "away"))
             } else {
                 Ok(calls)
             };
@@ -87,7 +87,7 @@ mod tests {
         let mut calls = 0;
         let refusal = with_retry(&env, || {
             calls += 1;
-            async { Err::<(), _>(PortError::permanent("blobs", "put", "disk full")) }
+            async { Err::<(), _>(PortError::permanent("blobs.put", "disk full")) }
         });
         assert!(refusal.await.is_err());
         assert_eq!(calls, 1);
@@ -99,14 +99,14 @@ mod tests {
         let started = tokio::time::Instant::now();
         let result = with_long_retry(&env, || async {
             if started.elapsed() < Duration::from_secs(120) {
-                Err(PortError::transient("blobs", "put", "away"))
+                Err(PortError::transient("blobs.put", "away"))
             } else {
                 Ok(())
             }
         });
         assert_eq!(result.await, Ok(()));
         let lost = with_long_retry(&env, || async {
-            Err::<(), _>(PortError::transient("blobs", "put", "away"))
+            Err::<(), _>(PortError::transient("blobs.put", "away"))
         });
         assert!(lost.await.is_err());
         assert!(started.elapsed() < Duration::from_secs(120) + 2 * LONG_RETRY_LIMIT);

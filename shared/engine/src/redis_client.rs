@@ -69,9 +69,6 @@ struct RedisConnection {
     missed_replies: Arc<AtomicU32>,
 }
 
-// Port and operation, for errors.
-pub(crate) type Operation = (&'static str, &'static str);
-
 impl RedisClient {
     /// A client that connects with its first call, so that a service can start while Redis is unavailable. Needs a
     /// tokio runtime, and must not outlive it.
@@ -81,8 +78,7 @@ impl RedisClient {
     pub fn open(settings: &RedisSettings) -> Result<Self, PortError> {
         let wrong = || {
             PortError::permanent(
-                "ledger",
-                "open",
+                "ledger.open",
                 "the Redis URL is not redis:// or rediss://host:port",
             )
         };
@@ -96,7 +92,7 @@ impl RedisClient {
             .set_tcp_settings(tcp_settings());
         let client = Client::open(place).map_err(|_| wrong())?;
         let live = RedisConnection::new(&client, settings.timeout)
-            .map_err(|error| port_error(("ledger", "open"), &error))?;
+            .map_err(|error| port_error("ledger.open", &error))?;
         let prefix = settings.prefix.clone();
         Ok(Self(Arc::new(RedisClientInner {
             client,
@@ -111,7 +107,7 @@ impl RedisClient {
     /// # Errors
     /// [`PortError`] when it does not.
     pub async fn ping(&self) -> Result<(), PortError> {
-        self.query(("ledger", "ping"), &redis::cmd("PING")).await
+        self.query("ledger.ping", &redis::cmd("PING")).await
     }
 
     /// The name of a key. Keys with the same `tag` are on the same node of a cluster.
@@ -122,7 +118,7 @@ impl RedisClient {
     /// Runs a script; sends it first if the server does not know it.
     pub(crate) async fn invoke<T: FromRedisValue>(
         &self,
-        operation: Operation,
+        operation: &'static str,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, PortError> {
         let live = self.connection().clone();
@@ -133,7 +129,7 @@ impl RedisClient {
 
     pub(crate) async fn query<T: FromRedisValue>(
         &self,
-        operation: Operation,
+        operation: &'static str,
         command: &Cmd,
     ) -> Result<T, PortError> {
         let live = self.connection().clone();
@@ -144,7 +140,7 @@ impl RedisClient {
 
     async fn run<T>(
         &self,
-        operation: Operation,
+        operation: &'static str,
         live: &RedisConnection,
         call: impl Future<Output = RedisResult<T>>,
     ) -> Result<T, PortError> {
@@ -163,9 +159,7 @@ impl RedisClient {
                 if live.record_missed_reply() {
                     self.replace_connection(live);
                 }
-                let (port, operation) = operation;
                 Err(PortError::transient(
-                    port,
                     operation,
                     format!("no answer from Redis in {:?}", self.0.timeout),
                 ))
@@ -252,7 +246,7 @@ fn is_permanent(error: &RedisError) -> bool {
 }
 
 // Contains what the server said, clipped, and never what we sent.
-fn port_error((port, operation): Operation, error: &RedisError) -> PortError {
+fn port_error(operation: &'static str, error: &RedisError) -> PortError {
     let text: String = error
         .detail()
         .unwrap_or_default()
@@ -273,9 +267,9 @@ fn port_error((port, operation): Operation, error: &RedisError) -> PortError {
         _ => format!("{}: {text}", error.category()),
     };
     if is_permanent(error) {
-        PortError::permanent(port, operation, message)
+        PortError::permanent(operation, message)
     } else {
-        PortError::transient(port, operation, message)
+        PortError::transient(operation, message)
     }
 }
 
@@ -321,7 +315,7 @@ mod tests {
         let error =
             |line: &str| redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
         let is_transient = |line: &str| {
-            port_error(("ledger", "x"), &error(line).extract_error().unwrap_err()).transient
+            port_error("ledger.x", &error(line).extract_error().unwrap_err()).transient
         };
         for line in [
             "LOADING it",

@@ -430,7 +430,7 @@ impl<W: Flow> OpenRun<W> {
         published_ms: Millis,
     ) -> Result<Message, PortError> {
         let payload = serde_json::value::RawValue::from_string(request.payload)
-            .map_err(|error| PortError::permanent("queue", "encode", error.to_string()))?;
+            .map_err(|error| PortError::permanent("queue.encode", error.to_string()))?;
         encode(&TaskMessage {
             run: self.header.at.clone(),
             key: request.key,

@@ -14,19 +14,12 @@ fn settings_key(digest: &str) -> String {
 }
 
 /// Stores settings and returns their digest.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn freeze<W: Work>(
     blobs: &RetryingBlobs,
     settings: &W::Settings,
 ) -> Result<String, PortError> {
     let json = serde_json::to_vec(settings).map_err(|error| {
-        PortError::permanent(
-            "blobs",
-            "put",
-            format!("settings cannot be written: {error}"),
-        )
+        PortError::permanent("blobs.put", format!("settings cannot be written: {error}"))
     })?;
     let digest = blake3::hash(&json).to_hex().as_str()[..32].to_string();
     let key = settings_key(&digest);
@@ -45,9 +38,6 @@ impl<W: Work> Default for SettingsCache<W> {
 
 impl<W: Work> SettingsCache<W> {
     /// The settings with this digest; `None` when they are missing or this version cannot read them.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store is unavailable.
     pub async fn load(
         &self,
         blobs: &RetryingBlobs,

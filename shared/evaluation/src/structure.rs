@@ -59,9 +59,6 @@ pub struct StructureMeans {
 
 /// Scores the trees of the documents that the gold data names. With `count_missing`, a missing document counts as one
 /// with an empty tree.
-///
-/// # Errors
-/// [`ApiError`] if the store cannot be read.
 pub async fn eval_structure(
     archive: &Archive,
     gold: &[GoldStructure],

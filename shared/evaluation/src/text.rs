@@ -67,9 +67,6 @@ pub struct TextScore {
 }
 
 /// Scores the pages that the gold data names. A page that the document does not have is empty.
-///
-/// # Errors
-/// [`ApiError`] if the store cannot be read.
 pub async fn eval_text(
     archive: &Archive,
     gold: &[GoldPageText],

@@ -49,9 +49,6 @@ const CONCURRENT_READS: usize = 32;
 
 /// Reads the log of a collection from `since_ms` on and calls `each` per record, ordered by minute. Returns the number of
 /// unreadable records.
-///
-/// # Errors
-/// [`PortError`] if the store is unavailable.
 pub async fn read(
     blobs: &dyn Blobs,
     collection: &str,

@@ -39,9 +39,6 @@ pub struct GarbageReport {
 }
 
 /// Finds the garbage of a collection as of `now_ms`. Deletes nothing.
-///
-/// # Errors
-/// [`PortError`] if the store is unavailable.
 pub async fn find_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,

@@ -145,7 +145,7 @@ struct VersionState {
 }
 
 fn claim_error(subject: &str, error: &dyn std::fmt::Display) -> PortError {
-    PortError::permanent("blobs", "claim", format!("{subject}: {error}"))
+    PortError::permanent("blobs.claim", format!("{subject}: {error}"))
 }
 
 pub(crate) async fn claim_version(
@@ -263,8 +263,7 @@ pub(crate) async fn run_outcome(
 ) -> Result<Option<RunOutcome>, PortError> {
     let version: DocumentVersion = serde_json::from_value(run.input.clone()).map_err(|error| {
         PortError::permanent(
-            "blobs",
-            "get",
+            "blobs.get",
             format!("run header {}: {error}", run.at.header),
         )
     })?;
@@ -282,14 +281,11 @@ pub(crate) async fn run_outcome(
     serde_json::from_slice(&json)
         .map(|record| Some(RunOutcome::from_record(record)))
         .map_err(|error| {
-            PortError::permanent("blobs", "get", format!("{key} cannot be read: {error}"))
+            PortError::permanent("blobs.get", format!("{key} cannot be read: {error}"))
         })
 }
 
 /// Whether the newest claim of the document at `uri` has neither a tree nor a failure.
-///
-/// # Errors
-/// [`PortError`] if a port is unavailable.
 pub async fn has_open_run(
     ports: &Ports,
     collection: &Collection,

@@ -238,12 +238,7 @@ impl InjectorState {
 }
 
 fn injected_error(operation: &'static str) -> PortError {
-    let port = operation.split('.').next().unwrap_or(operation);
-    PortError::transient(
-        port,
-        operation.rsplit('.').next().unwrap_or(operation),
-        "failed on purpose",
-    )
+    PortError::transient(operation, "failed on purpose")
 }
 
 impl PortLayer for FaultInjector {

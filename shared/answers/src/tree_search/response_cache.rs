@@ -78,9 +78,6 @@ impl ResponseCache {
 
 /// Keys of replies that are not looked up any more, and of those written up to the month of `removed_ms`, the last removal of a
 /// document: they may quote it, and do not say which documents they quote.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn expired_replies(
     blobs: &dyn Blobs,
     collection: &Collection,

@@ -80,11 +80,7 @@ impl FolderBlobs {
         let key = key.to_string();
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(result) => result.map_err(|error| port_error(operation, &key, &error)),
-            Err(error) => Err(PortError::transient(
-                "blobs",
-                operation,
-                format!("{key}: {error}"),
-            )),
+            Err(error) => Err(PortError::transient(operation, format!("{key}: {error}"))),
         }
     }
 }
@@ -95,12 +91,12 @@ fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> Por
         .map(|errno| Some(errno.raw_os_error()));
     match error.kind() {
         _ if too_many_files.contains(&error.raw_os_error()) => {
-            PortError::transient("blobs", operation, message)
+            PortError::transient(operation, message)
         }
         ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ResourceBusy => {
-            PortError::transient("blobs", operation, message)
+            PortError::transient(operation, message)
         }
-        _ => PortError::permanent("blobs", operation, message),
+        _ => PortError::permanent(operation, message),
     }
 }
 
@@ -259,14 +255,14 @@ impl Blobs for FolderBlobs {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run_blocking("put", key, move |inner| inner.create(&name, &bytes))
+        self.run_blocking("blobs.put", key, move |inner| inner.create(&name, &bytes))
             .await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run_blocking("get", key, move |inner| {
+        self.run_blocking("blobs.get", key, move |inner| {
             none_if_missing(fs::read(inner.path(&name))).map(|bytes| bytes.map(Bytes::from))
         })
         .await
@@ -275,7 +271,7 @@ impl Blobs for FolderBlobs {
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run_blocking("get", key, move |inner| {
+        self.run_blocking("blobs.get", key, move |inner| {
             none_if_missing(read_range(&inner.path(&name), range))
         })
         .await
@@ -285,7 +281,7 @@ impl Blobs for FolderBlobs {
         check_key(key)?;
         let name = key.to_string();
         Ok(self
-            .run_blocking("size", key, move |inner: &FolderBlobsInner| {
+            .run_blocking("blobs.size", key, move |inner: &FolderBlobsInner| {
                 none_if_missing(fs::metadata(inner.path(&name)))
             })
             .await?
@@ -302,7 +298,7 @@ impl Blobs for FolderBlobs {
         check_prefix(prefix)?;
         let folder = prefix.to_string();
         let after = after.map(str::to_string);
-        self.run_blocking("list", prefix, move |inner| {
+        self.run_blocking("blobs.list", prefix, move |inner| {
             inner.list(&folder, after.as_deref(), limit)
         })
         .await
@@ -317,7 +313,7 @@ impl Blobs for FolderBlobs {
         check_prefix(prefix)?;
         let folder = prefix.to_string();
         let after = after.map(str::to_string);
-        self.run_blocking("list", prefix, move |inner: &FolderBlobsInner| {
+        self.run_blocking("blobs.list", prefix, move |inner: &FolderBlobsInner| {
             let mut names = inner.list_folder(&inner.path(&folder))?;
             names.retain(|name| after.as_ref().is_none_or(|after| name > after));
             names.truncate(limit);
@@ -329,7 +325,7 @@ impl Blobs for FolderBlobs {
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run_blocking("delete", key, move |inner| {
+        self.run_blocking("blobs.delete", key, move |inner| {
             none_if_missing(fs::remove_file(inner.path(&name))).map(|_| ())
         })
         .await
@@ -342,7 +338,7 @@ impl Blobs for FolderBlobs {
             return Ok(()); // a sync that began after this call has finished meanwhile
         }
         let covers = self.0.requested_barriers.load(Ordering::SeqCst);
-        self.run_blocking("barrier", "store", |inner| sync_all(&inner.objects))
+        self.run_blocking("blobs.barrier", "store", |inner| sync_all(&inner.objects))
             .await?;
         *synced = covers;
         Ok(())

@@ -39,28 +39,16 @@ pub trait Blobs: Send + Sync {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError>;
 
     /// Reads an object; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store is unavailable.
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError>;
 
     /// Reads bytes `range` of an object, clipped to its size; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// As [`Blobs::get`].
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError>;
 
     /// Size in bytes; `None` if the object does not exist.
-    ///
-    /// # Errors
-    /// As [`Blobs::get`].
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError>;
 
     /// Keys that start with `prefix` and sort after `after`, in byte order, at most `limit`. `prefix` ends with `/` or
     /// is empty.
-    ///
-    /// # Errors
-    /// As [`Blobs::get`].
     async fn list(
         &self,
         prefix: &str,
@@ -70,9 +58,6 @@ pub trait Blobs: Send + Sync {
 
     /// The distinct next segments below `prefix` that sort after `after`, in byte order, at most `limit`: names of
     /// objects, and names of deeper prefixes with a trailing `/`.
-    ///
-    /// # Errors
-    /// As [`Blobs::get`].
     async fn children(
         &self,
         prefix: &str,
@@ -82,9 +67,6 @@ pub trait Blobs: Send + Sync {
 
     /// Removes an object; succeeds if it does not exist. For garbage collection, and to replace torn artifacts and
     /// caches.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store is unavailable.
     async fn delete(&self, key: &str) -> Result<(), PortError>;
 
     /// Returns once all preceding writes survive a power loss. Called once before each publication.
@@ -123,7 +105,7 @@ pub async fn put_json(
     value: &(impl Serialize + Sync + ?Sized),
 ) -> Result<PutOutcome, PortError> {
     let json = serde_json::to_vec(value).map_err(|error| {
-        PortError::permanent("blobs", "put", format!("{key} cannot be written: {error}"))
+        PortError::permanent("blobs.put", format!("{key} cannot be written: {error}"))
     })?;
     blobs.put(key, json.into()).await
 }
@@ -140,7 +122,7 @@ pub async fn get_json<T: DeserializeOwned>(
         return Ok(None);
     };
     serde_json::from_slice(&json).map(Some).map_err(|error| {
-        PortError::permanent("blobs", "get", format!("{key} cannot be read: {error}"))
+        PortError::permanent("blobs.get", format!("{key} cannot be read: {error}"))
     })
 }
 
@@ -160,8 +142,7 @@ fn check_key(key: &str) -> Result<(), PortError> {
     } else {
         let excerpt: String = key.chars().take(80).collect();
         Err(PortError::permanent(
-            "blobs",
-            "key",
+            "blobs.key",
             format!("`{}` is not a blob key", excerpt.escape_debug()),
         ))
     }
@@ -173,8 +154,7 @@ fn check_prefix(prefix: &str) -> Result<(), PortError> {
         Some(folder) => check_key(folder),
         None if prefix.is_empty() => Ok(()),
         None => Err(PortError::permanent(
-            "blobs",
-            "prefix",
+            "blobs.prefix",
             "a prefix ends with `/`",
         )),
     }

@@ -40,7 +40,7 @@ impl S3Blobs {
     /// A permanent [`PortError`] for an invalid bucket or prefix.
     pub fn new(s3: S3, bucket: &str, prefix: &str) -> Result<Self, PortError> {
         let refused = |why: &str| {
-            PortError::permanent("blobs", "connect", format!("s3://{bucket}/{prefix}: {why}"))
+            PortError::permanent("blobs.connect", format!("s3://{bucket}/{prefix}: {why}"))
         };
         check_bucket(bucket)?;
         if bucket.ends_with(DIRECTORY_BUCKET) {
@@ -72,7 +72,6 @@ impl S3Blobs {
 
     fn port_error(&self, operation: &'static str, key: &str, error: S3Error) -> PortError {
         error.into_port_error(&S3Operation {
-            port: "blobs",
             operation,
             bucket: &self.bucket,
             key,
@@ -198,11 +197,11 @@ impl Blobs for S3Blobs {
                 Ok(Some(_)) => Ok(PutOutcome::Exists),
                 Ok(None) => Err(PortError {
                     transient: true,
-                    ..self.port_error("put", key, error)
+                    ..self.port_error("blobs.put", key, error)
                 }),
-                Err(error) => Err(self.port_error("put", key, error)),
+                Err(error) => Err(self.port_error("blobs.put", key, error)),
             },
-            Err(error) => Err(self.port_error("put", key, error)),
+            Err(error) => Err(self.port_error("blobs.put", key, error)),
         }
     }
 
@@ -210,7 +209,7 @@ impl Blobs for S3Blobs {
         check_key(key)?;
         self.read(key, None)
             .await
-            .map_err(|error| self.port_error("get", key, error))
+            .map_err(|error| self.port_error("blobs.get", key, error))
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
@@ -221,14 +220,14 @@ impl Blobs for S3Blobs {
         let bytes = format!("bytes={}-{}", range.start, range.end - 1);
         self.read(key, Some(bytes))
             .await
-            .map_err(|error| self.port_error("get", key, error))
+            .map_err(|error| self.port_error("blobs.get", key, error))
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
         check_key(key)?;
         self.object_size(key)
             .await
-            .map_err(|error| self.port_error("size", key, error))
+            .map_err(|error| self.port_error("blobs.size", key, error))
     }
 
     async fn list(
@@ -247,7 +246,7 @@ impl Blobs for S3Blobs {
             },
             None => self.list_names(prefix, None, limit, true).await,
         };
-        let keys = keys.map_err(|error| self.port_error("list", prefix, error))?;
+        let keys = keys.map_err(|error| self.port_error("blobs.list", prefix, error))?;
         Ok(keys
             .into_iter()
             .map(|name| format!("{prefix}{name}"))
@@ -263,7 +262,7 @@ impl Blobs for S3Blobs {
         check_prefix(prefix)?;
         self.list_names(prefix, after, limit, false)
             .await
-            .map_err(|error| self.port_error("list", prefix, error))
+            .map_err(|error| self.port_error("blobs.list", prefix, error))
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
@@ -277,7 +276,7 @@ impl Blobs for S3Blobs {
         match self.s3.call(0, request.send()).await {
             Ok(_) => Ok(()),
             Err(error) if error.code() == "NoSuchKey" => Ok(()),
-            Err(error) => Err(self.port_error("delete", key, error)),
+            Err(error) => Err(self.port_error("blobs.delete", key, error)),
         }
     }
 

@@ -223,7 +223,7 @@ impl<W: Flow> Coordinator<W> {
         now: Millis,
     ) -> Result<(), PortError> {
         let body = serde_json::to_vec(progress)
-            .map_err(|error| PortError::permanent("ledger", "post", error.to_string()))?;
+            .map_err(|error| PortError::permanent("ledger.post", error.to_string()))?;
         let name = format!("{}.{}", progress.job, progress.coordinator);
         let record = StatusRecord {
             name,

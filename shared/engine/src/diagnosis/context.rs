@@ -56,9 +56,6 @@ pub struct RunFacts {
 }
 
 /// Gathers what does not depend on a job or run: heartbeats, progress and queue levels.
-///
-/// # Errors
-/// [`PortError`] when a port is unavailable.
 pub async fn gather_context(ports: &Ports, now_ms: Millis) -> Result<DiagnosisContext, PortError> {
     let lanes = Lane::ALL
         .into_iter()
@@ -98,9 +95,6 @@ pub async fn gather_context(ports: &Ports, now_ms: Millis) -> Result<DiagnosisCo
 }
 
 /// The facts about a job.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn job_facts(blobs: &dyn Blobs, manifest: &JobManifest) -> Result<JobFacts, PortError> {
     Ok(JobFacts {
         job: manifest.job.clone(),
@@ -111,9 +105,6 @@ pub async fn job_facts(blobs: &dyn Blobs, manifest: &JobManifest) -> Result<JobF
 }
 
 /// The facts about a run that has the given outcome.
-///
-/// # Errors
-/// [`PortError`] when a port is unavailable.
 pub async fn run_facts(
     ports: &Ports,
     header: &RunHeader,

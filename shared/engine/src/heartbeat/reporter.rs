@@ -280,7 +280,7 @@ async fn post_heartbeat(
 ) -> Result<(), PortError> {
     let now = env.now_ms();
     let body = serde_json::to_vec(&presence.heartbeat(now, models))
-        .map_err(|error| PortError::permanent("ledger", "post", error.to_string()))?;
+        .map_err(|error| PortError::permanent("ledger.post", error.to_string()))?;
     let record = StatusRecord {
         name: presence.process.clone(),
         body: body.into(),

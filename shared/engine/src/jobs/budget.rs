@@ -223,9 +223,6 @@ impl BudgetRegistry {
     }
 
     /// Pauses the running jobs among `owners`.
-    ///
-    /// # Errors
-    /// [`PortError`] when the store is unavailable.
     pub async fn pause(
         &self,
         env: &Env,

@@ -72,9 +72,6 @@ enum ControlCommand {
 
 /// Cancels a job. Open runs that no other job waits for are cancelled too; their artifacts stay, and a later submission
 /// of the same documents reuses them. Does nothing to a job that has ended.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn cancel(
     env: &Env,
     ports: &Ports,
@@ -91,9 +88,6 @@ pub async fn cancel(
 }
 
 /// Pauses a job: nothing more is opened or requested; running tasks finish.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn pause(
     env: &Env,
     ports: &Ports,
@@ -104,17 +98,11 @@ pub async fn pause(
 }
 
 /// Resumes a paused job.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
     write_command(env, ports, job, "resumed", &ControlCommand::Resumed).await
 }
 
 /// Changes the priority of a job.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn prioritize(
     env: &Env,
     ports: &Ports,
@@ -132,9 +120,6 @@ pub async fn prioritize(
 }
 
 /// Changes the budget of a job.
-///
-/// # Errors
-/// [`PortError`] when the store is unavailable.
 pub async fn set_budget(
     env: &Env,
     ports: &Ports,
@@ -145,9 +130,6 @@ pub async fn set_budget(
 }
 
 /// The control state of a job: one listing, and one read per kind of command.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn load_control(blobs: &dyn Blobs, job: &JobId) -> Result<JobControl, PortError> {
     const NAMES: usize = 10;
     let names = blobs.children(&format!("jobs/{job}/"), None, NAMES).await?;

@@ -65,9 +65,6 @@ impl EndedEntries {
 }
 
 /// The last saved cursor of a job, or an empty one.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub(super) async fn load_last(blobs: &dyn Blobs, job: &JobId) -> Result<EndedEntries, PortError> {
     let keys = list_all(blobs, &cursor_prefix(job)).await?;
     let Some(key) = keys.last() else {

@@ -110,25 +110,16 @@ impl JobReport {
 }
 
 /// The report of a job; `None` while it has not ended.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn report(blobs: &dyn Blobs, job: &JobId) -> Result<Option<JobReport>, PortError> {
     get_json(blobs, &report_key(job)).await
 }
 
 /// The manifest of a job; `None` if there is no such job.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> Result<Option<JobManifest>, PortError> {
     get_json(blobs, &manifest_key(job)).await
 }
 
 /// The entries of a chunk (500 each, from 0); empty after the last.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn entries(
     blobs: &dyn Blobs,
     manifest: &JobManifest,
@@ -152,9 +143,6 @@ pub struct SavedProgress {
 }
 
 /// Results of an open job at its last saved cursor, which lags by up to some hundred entries.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn saved_progress(blobs: &dyn Blobs, job: &JobId) -> Result<SavedProgress, PortError> {
     let tally = ended_entries::load_last(blobs, job).await?;
     Ok(SavedProgress {
@@ -165,9 +153,6 @@ pub async fn saved_progress(blobs: &dyn Blobs, job: &JobId) -> Result<SavedProgr
 }
 
 /// Ids of the jobs after `after`, oldest first, at most `limit`.
-///
-/// # Errors
-/// [`PortError`] when the store cannot be read.
 pub async fn list(
     blobs: &dyn Blobs,
     after: Option<&JobId>,

@@ -133,12 +133,10 @@ pub enum ScheduledItem {
     Job(JobId),
 }
 
+/// Shared short-term state.
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// Outcomes of `run` recorded after cursor `since` (0 for all). Starts a new epoch if the run is unknown.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError>;
 
     /// Records the result of a task; a second record of the same task is ignored.
@@ -153,7 +151,6 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`]; they may be recorded all the same.
-    /// [`PortError`]; they may be noted all the same.
     async fn request_tasks(
         &self,
         run: &RunId,
@@ -164,23 +161,14 @@ pub trait Ledger: Send + Sync {
 
     /// The requested tasks of `run` without an outcome and without a live lease that were due by `now_ms`, in key
     /// order. The caller must publish them: their next due time is set to `now_ms` plus twice the previous wait.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError>;
 
     /// The requested tasks of `run` without an outcome, in key order.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError>;
 
     /// Takes or renews the lease of a task until `until_ms`. Taking over an expired lease counts as a crash. Leases
     /// work even if the run is unknown: after a loss of the ledger, renewals keep running tasks from being executed
     /// twice. A run of which only expired leases are left may be forgotten.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn lease(
         &self,
         run: &RunId,
@@ -205,16 +193,10 @@ pub trait Ledger: Send + Sync {
     ) -> Result<u32, PortError>;
 
     /// Adds an item to the due-time index, unless it is there with an earlier time.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError>;
 
     /// Up to `limit` items due by `now_ms`, earliest first. Each is moved to `again_ms`, so that two callers do not get
     /// the same items.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn claim_due(
         &self,
         now_ms: Millis,
@@ -223,34 +205,19 @@ pub trait Ledger: Send + Sync {
     ) -> Result<Vec<ScheduledItem>, PortError>;
 
     /// Removes an item from the due-time index.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError>;
 
     /// Records that `job` waits for the end of `run`.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError>;
 
     /// The jobs that wait for the end of `run`, in order of ids.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError>;
 
     /// Forgets an ended run and its watchers. A late worker may start a new epoch afterwards; its completion message
     /// makes the coordinator forget that too.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn forget_run(&self, run: &RunId) -> Result<(), PortError>;
 
     /// Posts a status record. A topic holds hundreds of records, not millions.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn post_status(
         &self,
         topic: StatusTopic,
@@ -259,9 +226,6 @@ pub trait Ledger: Send + Sync {
     ) -> Result<(), PortError>;
 
     /// The records of a topic that have not expired by `now_ms`, in order of names.
-    ///
-    /// # Errors
-    /// [`PortError`] when the ledger is unavailable.
     async fn status_records(
         &self,
         topic: StatusTopic,

@@ -116,9 +116,6 @@ pub enum Permit {
 #[async_trait]
 pub trait Limiter: Send + Sync {
     /// Requests a permit for one call of `cost` from `bucket` under `quota`.
-    ///
-    /// # Errors
-    /// [`PortError`] when the limiter is unavailable.
     async fn acquire(
         &self,
         bucket: &str,
@@ -140,16 +137,10 @@ pub trait Limiter: Send + Sync {
     ) -> Result<(), PortError>;
 
     /// Grants nothing from `bucket` before `until_ms`, as the provider asked.
-    ///
-    /// # Errors
-    /// [`PortError`] when the limiter is unavailable.
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError>;
 
     /// Applies limits reported by the provider: no more than these are granted from now on, and no more at once than
     /// remains (plus two requests, or one second of tokens, that may have been in flight).
-    ///
-    /// # Errors
-    /// [`PortError`] when the limiter is unavailable.
     async fn report_limits(
         &self,
         bucket: &str,
@@ -160,9 +151,6 @@ pub trait Limiter: Send + Sync {
 
     /// Lowers the learned rate after the provider rejected a request granted `age_ms` ago, where no limit is known. The
     /// rate grows again step by step. Requests granted before the last decrease are ignored: they teach nothing new.
-    ///
-    /// # Errors
-    /// [`PortError`] when the limiter is unavailable.
     async fn decrease_rate(
         &self,
         bucket: &str,
@@ -195,9 +183,6 @@ pub trait Limiter: Send + Sync {
     ) -> Result<(), PortError>;
 
     /// Opens an account with an amount already spent, unless it exists: lost accounts are rebuilt this way.
-    ///
-    /// # Errors
-    /// [`PortError`] when the limiter is unavailable.
     async fn open_account(&self, account: &str, used: u64, now_ms: Millis)
     -> Result<(), PortError>;
 }

@@ -107,7 +107,7 @@ fn new_stored_message(message: Message) -> Result<StoredMessage, PortError> {
             "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
             message.body.len()
         );
-        return Err(PortError::permanent("queue", "publish", message));
+        return Err(PortError::permanent("queue.publish", message));
     }
     Ok(StoredMessage {
         message,

@@ -207,9 +207,6 @@ pub trait Queue: Send + Sync {
     ) -> Result<(), PortError>;
 
     /// Subscribes to a queue, with at most `prefetch` unacknowledged messages.
-    ///
-    /// # Errors
-    /// [`PortError`] when the broker is unavailable.
     async fn subscribe(
         &self,
         queue: QueueName,
@@ -224,8 +221,5 @@ pub trait Queue: Send + Sync {
     async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError>;
 
     /// The fill level of a queue.
-    ///
-    /// # Errors
-    /// [`PortError`] when the broker is unavailable.
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError>;
 }

@@ -71,7 +71,7 @@ impl BucketReader {
     pub async fn get(&self, request: &ObjectRequest<'_>) -> Result<FetchOutcome, PortError> {
         check_bucket(request.bucket)?;
         self.read(request).await.map_err(|error| {
-            error.into_port_error(&s3_operation("get", request.bucket, request.key))
+            error.into_port_error(&s3_operation("bucket.get", request.bucket, request.key))
         })
     }
 
@@ -102,9 +102,6 @@ impl BucketReader {
     }
 
     /// Metadata of an object or one of its versions; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// As [`BucketReader::get`].
     pub async fn head(
         &self,
         bucket: &str,
@@ -114,7 +111,7 @@ impl BucketReader {
         check_bucket(bucket)?;
         let request = self.0.client.head_object().bucket(bucket).key(key);
         let to_port_error =
-            |error: S3Error| error.into_port_error(&s3_operation("head", bucket, key));
+            |error: S3Error| error.into_port_error(&s3_operation("bucket.head", bucket, key));
         match self
             .0
             .call(0, request.set_version_id(version.map(Into::into)).send())
@@ -138,17 +135,14 @@ impl BucketReader {
                     status: 404,
                     code: "NoSuchBucket".into(),
                 };
-                Err(missing.into_port_error(&s3_operation("head", bucket, "")))
+                Err(missing.into_port_error(&s3_operation("bucket.head", bucket, "")))
             }
-            Err(error) => Err(error.into_port_error(&s3_operation("head", bucket, ""))),
+            Err(error) => Err(error.into_port_error(&s3_operation("bucket.head", bucket, ""))),
         }
     }
 
     /// The next objects whose keys start with `prefix` and sort after `after`, in byte order of keys: up to 1,000, none
     /// at the end. Includes folder markers (empty objects whose keys end with `/`).
-    ///
-    /// # Errors
-    /// As [`BucketReader::get`].
     pub async fn list_page(
         &self,
         bucket: &str,
@@ -171,8 +165,9 @@ impl BucketReader {
                 .0
                 .call(0, request.set_continuation_token(token).send())
                 .await;
-            let page =
-                page.map_err(|error| error.into_port_error(&s3_operation("list", bucket, prefix)))?;
+            let page = page.map_err(|error| {
+                error.into_port_error(&s3_operation("bucket.list", bucket, prefix))
+            })?;
             let encoded = page.encoding_type() == Some(&EncodingType::Url);
             let entries: Vec<ObjectMeta> = page
                 .contents()
@@ -208,7 +203,6 @@ impl BucketReader {
 
 fn s3_operation<'a>(operation: &'static str, bucket: &'a str, key: &'a str) -> S3Operation<'a> {
     S3Operation {
-        port: "bucket",
         operation,
         bucket,
         key,

@@ -28,7 +28,6 @@ const TRANSIENT_CODES: [&str; 9] = [
 
 /// The failed call, for messages.
 pub(crate) struct S3Operation<'a> {
-    pub port: &'static str,
     pub operation: &'static str,
     pub bucket: &'a str,
     // A key or prefix; empty for the bucket itself.
@@ -92,7 +91,6 @@ impl S3Error {
 
     pub(crate) fn into_port_error(self, operation_context: &S3Operation<'_>) -> PortError {
         let S3Operation {
-            port,
             operation,
             bucket,
             key,
@@ -111,7 +109,6 @@ impl S3Error {
             ),
         };
         PortError {
-            port,
             operation,
             message: format!("{place}: {what}"),
             transient,
@@ -181,8 +178,7 @@ mod tests {
 
     fn error(status: u16, code: &str) -> PortError {
         let at = S3Operation {
-            port: "blobs",
-            operation: "put",
+            operation: "blobs.put",
             bucket: "filings",
             key: "c/x",
         };

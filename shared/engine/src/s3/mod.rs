@@ -114,8 +114,7 @@ impl S3 {
             Ok(_) => Ok(()),
             Err(trouble) if trouble.code() == "BucketAlreadyOwnedByYou" => Ok(()),
             Err(trouble) => Err(trouble.into_port_error(&S3Operation {
-                port: "blobs",
-                operation: "create",
+                operation: "blobs.create",
                 bucket,
                 key: "",
             })),
@@ -220,8 +219,7 @@ async fn load_credential_chain(
     let missing = |message: String| {
         let next = "configure a key, or give this process a role (AWS_WEB_IDENTITY_TOKEN_FILE, a profile, …)";
         PortError::permanent(
-            "blobs",
-            "connect",
+            "blobs.connect",
             format!("no S3 credentials: {message}; {next}"),
         )
     };
@@ -251,8 +249,7 @@ fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
     match host {
         Some(host) if !host.is_empty() && !host.contains('@') => Ok(()),
         _ => Err(PortError::permanent(
-            "blobs",
-            "connect",
+            "blobs.connect",
             "the S3 endpoint is not `http(s)://HOST[:PORT]`",
         )),
     }
@@ -271,8 +268,7 @@ pub(crate) fn check_bucket(bucket: &str) -> Result<(), PortError> {
     } else {
         let excerpt: String = bucket.chars().take(80).collect();
         Err(PortError::permanent(
-            "blobs",
-            "bucket",
+            "blobs.bucket",
             format!("`{}` is not a bucket name", excerpt.escape_debug()),
         ))
     }

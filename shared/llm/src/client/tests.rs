@@ -45,13 +45,13 @@ impl Limiter for UnavailableLimiter {
         _: RequestCost,
         _: Millis,
     ) -> Result<Permit, PortError> {
-        Err(PortError::transient("limiter", "acquire", "away"))
+        Err(PortError::transient("limiter.acquire", "away"))
     }
     async fn settle(&self, _: &str, _: Quota, _: u32, _: u32) -> Result<(), PortError> {
-        Err(PortError::transient("limiter", "settle", "away"))
+        Err(PortError::transient("limiter.settle", "away"))
     }
     async fn pause(&self, _: &str, _: Millis) -> Result<(), PortError> {
-        Err(PortError::transient("limiter", "pause", "away"))
+        Err(PortError::transient("limiter.pause", "away"))
     }
     async fn report_limits(
         &self,
@@ -60,13 +60,13 @@ impl Limiter for UnavailableLimiter {
         _: ReportedLimits,
         _: Millis,
     ) -> Result<(), PortError> {
-        Err(PortError::transient("limiter", "state", "away"))
+        Err(PortError::transient("limiter.state", "away"))
     }
     async fn decrease_rate(&self, _: &str, _: u64, _: Millis) -> Result<(), PortError> {
-        Err(PortError::transient("limiter", "slow", "away"))
+        Err(PortError::transient("limiter.slow", "away"))
     }
     async fn reserve(&self, _: &str, _: u64, _: u64, _: Millis) -> Result<Reservation, PortError> {
-        Err(PortError::transient("limiter", "reserve", "away"))
+        Err(PortError::transient("limiter.reserve", "away"))
     }
     async fn settle_reservation(
         &self,
@@ -75,10 +75,10 @@ impl Limiter for UnavailableLimiter {
         _: u64,
         _: Millis,
     ) -> Result<(), PortError> {
-        Err(PortError::transient("limiter", "spend", "away"))
+        Err(PortError::transient("limiter.spend", "away"))
     }
     async fn open_account(&self, _: &str, _: u64, _: Millis) -> Result<(), PortError> {
-        Err(PortError::transient("limiter", "open_account", "away"))
+        Err(PortError::transient("limiter.open_account", "away"))
     }
 }
 

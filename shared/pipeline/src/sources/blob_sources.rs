@@ -17,8 +17,7 @@ pub async fn store_source(
 ) -> Result<PutOutcome, PortError> {
     if Digest::from_content(&bytes) != digest {
         return Err(PortError::permanent(
-            "blobs",
-            "put",
+            "blobs.put",
             "the document changed while it was submitted",
         ));
     }

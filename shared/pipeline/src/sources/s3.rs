@@ -127,8 +127,7 @@ mod tests {
     #[test]
     fn transient_error_is_not_counted_as_attempt() {
         let away = read_error(PortError::transient(
-            "bucket",
-            "get",
+            "bucket.get",
             "x in bucket y: no answer",
         ));
         assert!(
@@ -136,7 +135,7 @@ mod tests {
             "{away}"
         );
         assert_eq!(
-            read_error(PortError::permanent("bucket", "get", "denied")).code,
+            read_error(PortError::permanent("bucket.get", "denied")).code,
             "input.denied"
         );
     }

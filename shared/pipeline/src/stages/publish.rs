@@ -114,9 +114,6 @@ async fn write_change(
 
 /// Removes a document: writes a tombstone above its newest version, and a change record. Garbage collection
 /// deletes the rest.
-///
-/// # Errors
-/// [`PortError`] if a port is unavailable.
 pub async fn remove_document(
     env: &Env,
     ports: &Ports,
@@ -128,9 +125,6 @@ pub async fn remove_document(
 }
 
 /// Publishes a tree from another program as the next version of its document.
-///
-/// # Errors
-/// [`PortError`] if a port is unavailable.
 pub async fn publish_imported(
     env: &Env,
     ports: &Ports,

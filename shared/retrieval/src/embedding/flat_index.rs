@@ -569,5 +569,5 @@ fn remove(path: &Path) -> Result<(), EmbeddingError> {
 
 fn disk_error(path: &Path) -> impl Fn(std::io::Error) -> PortError {
     let path = path.display().to_string();
-    move |error| PortError::permanent("vectors", "file", format!("{path}: {error}"))
+    move |error| PortError::permanent("vectors.file", format!("{path}: {error}"))
 }

@@ -152,5 +152,5 @@ async fn run_cpu<T: Send + 'static>(
 ) -> Result<T, PortError> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| PortError::permanent("vectors", "compute", error.to_string()))
+        .map_err(|error| PortError::permanent("vectors.compute", error.to_string()))
 }

@@ -86,7 +86,7 @@ pub fn query_scope(searcher: &Searcher, query: &Query) -> Result<QueryScope, Sea
 }
 
 fn damaged(error: &tantivy::TantivyError) -> SearchError {
-    SearchError::Port(PortError::permanent("index", "search", error.to_string()))
+    SearchError::Port(PortError::permanent("index.search", error.to_string()))
 }
 
 struct SearchRun<'s> {

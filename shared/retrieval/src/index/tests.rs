@@ -76,7 +76,7 @@ impl DocumentStore for CountingStore {
     async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
         self.opened.fetch_add(1, Ordering::Relaxed);
         if document.version().path == "away" && self.is_unavailable.load(Ordering::Relaxed) {
-            return Err(PortError::transient("blobs", "get", "away"));
+            return Err(PortError::transient("blobs.get", "away"));
         }
         let outline = VerifiedOutline::new(Extent::Lines(3), Vec::new()).unwrap();
         let tree = SectionTree::build(&outline, Method::Markup, Vec::new());

@@ -381,7 +381,7 @@ impl Flow for SimulatedWork {
         entry: &JobEntry,
     ) -> Result<ClaimOutcome, PortError> {
         let invalid =
-            |error: serde_json::Error| PortError::permanent("blobs", "claim", error.to_string());
+            |error: serde_json::Error| PortError::permanent("blobs.claim", error.to_string());
         let document = SimulatedDocument::deserialize(&entry.input).map_err(invalid)?;
         let scope = format!("c/{}/d/{}", job.collection, document.name);
         for seq in 1.. {
@@ -412,7 +412,7 @@ impl Flow for SimulatedWork {
                 _ => return Ok(ClaimOutcome::Run(first)),
             }
         }
-        Err(PortError::permanent("blobs", "claim", "no version is left"))
+        Err(PortError::permanent("blobs.claim", "no version is left"))
     }
 
     async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {

@@ -99,12 +99,11 @@ impl RedisLedger {
                 .arg(cursor.mark())
                 .arg(PAGE_ENTRIES)
                 .arg(PAGE_BYTES);
-            let page: (String, u64, u64, Vec<Vec<u8>>) = self
-                .redis
-                .invoke(ledger_operation("outcomes"), &script)
-                .await?;
+            let page: (String, u64, u64, Vec<Vec<u8>>) =
+                self.redis.invoke("ledger.outcomes", &script).await?;
             let (epoch, length, from, lines) = page;
-            let epoch = encoding::parse_number(&epoch).map_err(unreadable_error("outcomes"))?;
+            let epoch =
+                encoding::parse_number(&epoch).map_err(unreadable_error("ledger.outcomes"))?;
             if !outcomes.entries.is_empty() && epoch != outcomes.epoch {
                 return Ok(None);
             }
@@ -113,7 +112,7 @@ impl RedisLedger {
                 .into_iter()
                 .map(encoding::decode_log_entry)
                 .collect::<Result<Vec<_>, _>>();
-            let entries = entries.map_err(unreadable_error("outcomes"))?;
+            let entries = entries.map_err(unreadable_error("ledger.outcomes"))?;
             let here = if from == cursor.position {
                 cursor
             } else {
@@ -131,19 +130,9 @@ impl RedisLedger {
     }
 }
 
-fn ledger_operation(operation: &'static str) -> (&'static str, &'static str) {
-    ("ledger", operation)
-}
-
 // Stored data that we cannot decode: another program, or another version of this one, writes to our keys.
 fn unreadable_error(operation: &'static str) -> impl Fn(String) -> PortError {
-    move |error| {
-        PortError::permanent(
-            "ledger",
-            operation,
-            format!("Redis holds unexpected data: {error}"),
-        )
-    }
+    move |error| PortError::permanent(operation, format!("Redis holds unexpected data: {error}"))
 }
 
 fn parse_task_keys(operation: &'static str, digits: &[String]) -> Result<Vec<TaskKey>, PortError> {
@@ -155,8 +144,7 @@ fn parse_task_keys(operation: &'static str, digits: &[String]) -> Result<Vec<Tas
 }
 
 fn to_json<T: serde::Serialize>(operation: &'static str, value: &T) -> Result<String, PortError> {
-    serde_json::to_string(value)
-        .map_err(|error| PortError::permanent("ledger", operation, error.to_string()))
+    serde_json::to_string(value).map_err(|error| PortError::permanent(operation, error.to_string()))
 }
 
 #[async_trait]
@@ -168,8 +156,7 @@ impl Ledger for RedisLedger {
             }
         }
         Err(PortError::transient(
-            "ledger",
-            "outcomes",
+            "ledger.outcomes",
             format!("run {run} was forgotten repeatedly while it was read"),
         ))
     }
@@ -181,10 +168,10 @@ impl Ledger for RedisLedger {
         entry: TaskOutcome,
     ) -> Result<(), PortError> {
         let entry = encoding::encode_outcome(&entry)
-            .map_err(|error| PortError::permanent("ledger", "record", error))?;
+            .map_err(|error| PortError::permanent("ledger.record", error))?;
         let mut script = self.run_script(run, &self.scripts.record);
         script.arg(key.to_string()).arg(entry);
-        self.redis.invoke(ledger_operation("record"), &script).await
+        self.redis.invoke("ledger.record", &script).await
     }
 
     async fn request_tasks(
@@ -204,8 +191,8 @@ impl Ledger for RedisLedger {
                     .arg(&task_spec.stage)
                     .arg(task_spec.lane.name());
             }
-            let part: Vec<String> = self.redis.invoke(ledger_operation("want"), &script).await?;
-            new.extend(parse_task_keys("want", &part)?);
+            let part: Vec<String> = self.redis.invoke("ledger.want", &script).await?;
+            new.extend(parse_task_keys("ledger.want", &part)?);
         }
         Ok(new)
     }
@@ -215,11 +202,8 @@ impl Ledger for RedisLedger {
         loop {
             let mut script = self.run_script(run, &self.scripts.overdue);
             script.arg(now_ms).arg(OVERDUE_AT_ONCE);
-            let part: Vec<String> = self
-                .redis
-                .invoke(ledger_operation("overdue"), &script)
-                .await?;
-            overdue.extend(parse_task_keys("overdue", &part)?);
+            let part: Vec<String> = self.redis.invoke("ledger.overdue", &script).await?;
+            overdue.extend(parse_task_keys("ledger.overdue", &part)?);
             if part.len() < OVERDUE_AT_ONCE {
                 overdue.sort();
                 return Ok(overdue);
@@ -230,10 +214,7 @@ impl Ledger for RedisLedger {
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
         let mut command = redis::cmd("HGETALL");
         command.arg(self.run_key(run, "open"));
-        let fields: Vec<(String, String)> = self
-            .redis
-            .query(ledger_operation("open_tasks"), &command)
-            .await?;
+        let fields: Vec<(String, String)> = self.redis.query("ledger.open_tasks", &command).await?;
         let tasks = fields.iter().filter(|(key, _)| !key.is_empty());
         let open = tasks.map(|(key, task)| {
             encoding::from_json::<encoding::StoredTask>(task)?.into_open_task(key.parse()?)
@@ -241,7 +222,7 @@ impl Ledger for RedisLedger {
         let open = open
             .filter_map(Result::transpose)
             .collect::<Result<Vec<_>, _>>();
-        let mut open = open.map_err(unreadable_error("open_tasks"))?;
+        let mut open = open.map_err(unreadable_error("ledger.open_tasks"))?;
         open.sort_by_key(|task| task.key);
         Ok(open)
     }
@@ -260,11 +241,8 @@ impl Ledger for RedisLedger {
             .arg(holder)
             .arg(now_ms)
             .arg(until_ms);
-        let reply: Vec<String> = self
-            .redis
-            .invoke(ledger_operation("lease"), &script)
-            .await?;
-        encoding::decode_lease(&reply).map_err(unreadable_error("lease"))
+        let reply: Vec<String> = self.redis.invoke("ledger.lease", &script).await?;
+        encoding::decode_lease(&reply).map_err(unreadable_error("ledger.lease"))
     }
 
     async fn release(
@@ -281,19 +259,15 @@ impl Ledger for RedisLedger {
             .arg(holder)
             .arg(u32::from(counted));
         if let Some(retry) = retry {
-            script.arg(to_json("release", retry)?);
+            script.arg(to_json("ledger.release", retry)?);
         }
-        self.redis
-            .invoke(ledger_operation("release"), &script)
-            .await
+        self.redis.invoke("ledger.release", &script).await
     }
 
     async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError> {
         let mut script = self.scripts.schedule.key(self.due_index_key());
-        script.arg(to_json("schedule", item)?).arg(at_ms);
-        self.redis
-            .invoke(ledger_operation("schedule"), &script)
-            .await
+        script.arg(to_json("ledger.schedule", item)?).arg(at_ms);
+        self.redis.invoke("ledger.schedule", &script).await
     }
 
     async fn claim_due(
@@ -304,37 +278,32 @@ impl Ledger for RedisLedger {
     ) -> Result<Vec<ScheduledItem>, PortError> {
         let mut script = self.scripts.claim_due.key(self.due_index_key());
         script.arg(now_ms).arg(again_ms).arg(limit);
-        let things: Vec<String> = self.redis.invoke(ledger_operation("due"), &script).await?;
+        let things: Vec<String> = self.redis.invoke("ledger.due", &script).await?;
         things
             .iter()
             .map(|thing| encoding::from_json(thing))
             .collect::<Result<_, _>>()
-            .map_err(unreadable_error("due"))
+            .map_err(unreadable_error("ledger.due"))
     }
 
     async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError> {
         let mut command = redis::cmd("ZREM");
         command
             .arg(self.due_index_key())
-            .arg(to_json("unschedule", item)?);
-        self.redis
-            .query(ledger_operation("unschedule"), &command)
-            .await
+            .arg(to_json("ledger.unschedule", item)?);
+        self.redis.query("ledger.unschedule", &command).await
     }
 
     async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
         let mut script = self.run_script(run, &self.scripts.add_watcher);
         script.arg(&job.0);
-        self.redis.invoke(ledger_operation("watch"), &script).await
+        self.redis.invoke("ledger.watch", &script).await
     }
 
     async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
         let mut command = redis::cmd("SMEMBERS");
         command.arg(self.run_key(run, "jobs"));
-        let mut jobs: Vec<String> = self
-            .redis
-            .query(ledger_operation("watchers"), &command)
-            .await?;
+        let mut jobs: Vec<String> = self.redis.query("ledger.watchers", &command).await?;
         jobs.retain(|job| !job.is_empty());
         jobs.sort();
         Ok(jobs.into_iter().map(JobId).collect())
@@ -343,7 +312,7 @@ impl Ledger for RedisLedger {
     async fn forget_run(&self, run: &RunId) -> Result<(), PortError> {
         let mut command = redis::cmd("UNLINK");
         command.arg(self.run_keys(run));
-        self.redis.query(ledger_operation("forget"), &command).await
+        self.redis.query("ledger.forget", &command).await
     }
 
     async fn post_status(
@@ -360,7 +329,7 @@ impl Ledger for RedisLedger {
             .arg(record.until_ms)
             .arg(now_ms)
             .arg(MAX_STATUS_RECORDS);
-        self.redis.invoke(ledger_operation("post"), &script).await
+        self.redis.invoke("ledger.post", &script).await
     }
 
     async fn status_records(
@@ -370,10 +339,8 @@ impl Ledger for RedisLedger {
     ) -> Result<Vec<StatusRecord>, PortError> {
         let mut script = self.scripts.status_records.prepare_invoke();
         script.key(self.topic_keys(topic).to_vec()).arg(now_ms);
-        let notices: Vec<(String, Vec<u8>, String)> = self
-            .redis
-            .invoke(ledger_operation("notices"), &script)
-            .await?;
+        let notices: Vec<(String, Vec<u8>, String)> =
+            self.redis.invoke("ledger.notices", &script).await?;
         let mut notices = notices
             .into_iter()
             .map(|(name, body, until): (String, Vec<u8>, String)| {
@@ -384,7 +351,7 @@ impl Ledger for RedisLedger {
                 })
             })
             .collect::<Result<Vec<_>, _>>()
-            .map_err(unreadable_error("notices"))?;
+            .map_err(unreadable_error("ledger.notices"))?;
         notices.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(notices)
     }

@@ -124,11 +124,7 @@ impl Limiter for RedisLimiter {
             .arg(ahead.requests_ms)
             .arg(ahead.tokens_ms)
             .arg(cost.tokens);
-        match self
-            .redis
-            .invoke::<i64>(("limiter", "acquire"), &script)
-            .await?
-        {
+        match self.redis.invoke::<i64>("limiter.acquire", &script).await? {
             0 => Ok(Permit::Granted),
             after_ms @ 1.. => Ok(Permit::Wait {
                 after_ms: after_ms.unsigned_abs(),
@@ -151,7 +147,7 @@ impl Limiter for RedisLimiter {
             .arg(quota.requests_per_minute)
             .arg(quota.tokens_per_minute);
         script.arg(i64::from(used) - i64::from(estimated));
-        self.redis.invoke(("limiter", "settle"), &script).await
+        self.redis.invoke("limiter.settle", &script).await
     }
 
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
@@ -159,7 +155,7 @@ impl Limiter for RedisLimiter {
         script
             .arg(self.time_arg(until_ms))
             .arg(self.remaining_ms(until_ms));
-        self.redis.invoke(("limiter", "pause"), &script).await
+        self.redis.invoke("limiter.pause", &script).await
     }
 
     async fn report_limits(
@@ -190,7 +186,7 @@ impl Limiter for RedisLimiter {
         ] {
             script.arg(value.map_or_else(String::new, |value| value.to_string()));
         }
-        self.redis.invoke(("limiter", "state"), &script).await
+        self.redis.invoke("limiter.state", &script).await
     }
 
     async fn decrease_rate(
@@ -201,7 +197,7 @@ impl Limiter for RedisLimiter {
     ) -> Result<(), PortError> {
         let mut script = self.scripts.decrease_rate.key(self.bucket_key(bucket));
         script.arg(self.time_arg(now_ms)).arg(age_ms);
-        self.redis.invoke(("limiter", "slow"), &script).await
+        self.redis.invoke("limiter.slow", &script).await
     }
 
     async fn reserve(
@@ -214,11 +210,7 @@ impl Limiter for RedisLimiter {
         let mut script = self.scripts.reserve.key(self.redis.key(account, "account"));
         script.arg(self.time_arg(now_ms)).arg(limit).arg(amount);
         Ok(
-            match self
-                .redis
-                .invoke::<i64>(("limiter", "reserve"), &script)
-                .await?
-            {
+            match self.redis.invoke::<i64>("limiter.reserve", &script).await? {
                 0 => Reservation::Granted,
                 1 => Reservation::Unknown,
                 code => Reservation::Refused {
@@ -240,7 +232,7 @@ impl Limiter for RedisLimiter {
             .settle_reservation
             .key(self.redis.key(account, "account"));
         script.arg(self.time_arg(now_ms)).arg(reserved).arg(used);
-        self.redis.invoke(("limiter", "spend"), &script).await
+        self.redis.invoke("limiter.spend", &script).await
     }
 
     async fn open_account(
@@ -254,8 +246,6 @@ impl Limiter for RedisLimiter {
             .open_account
             .key(self.redis.key(account, "account"));
         script.arg(self.time_arg(now_ms)).arg(used);
-        self.redis
-            .invoke(("limiter", "open_account"), &script)
-            .await
+        self.redis.invoke("limiter.open_account", &script).await
     }
 }

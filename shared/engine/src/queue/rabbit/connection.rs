@@ -41,8 +41,7 @@ impl BrokerEndpoint {
         // The parser's error is left out: it could repeat a part of the URL.
         let mut uri: AMQPUri = settings.url.reveal().parse().map_err(|_| {
             PortError::permanent(
-                "queue",
-                "connect",
+                "queue.connect",
                 "the broker URL is not amqp://… or amqps://…",
             )
         })?;
@@ -58,7 +57,7 @@ impl BrokerEndpoint {
         let name = format!("{} ({purpose})", self.name);
         let properties = ConnectionProperties::default().with_connection_name(name.into());
         with_timeout(
-            "connect",
+            "queue.connect",
             Connection::connect_uri(self.uri.clone(), properties),
         )
         .await
@@ -170,19 +169,14 @@ impl SupervisedConnection {
         let state = self.state.borrow().clone();
         match state {
             ConnectionState::Up(live) => Ok(live),
-            ConnectionState::Closed => Err(PortError::permanent(
-                "queue",
-                operation,
-                "the connection was closed",
-            )),
+            ConnectionState::Closed => {
+                Err(PortError::permanent(operation, "the connection was closed"))
+            }
             ConnectionState::Down(Some(error)) => Err(PortError { operation, ..error }),
-            ConnectionState::Down(None) if settled => Err(PortError::transient(
-                "queue",
-                operation,
-                "the connection was lost",
-            )),
+            ConnectionState::Down(None) if settled => {
+                Err(PortError::transient(operation, "the connection was lost"))
+            }
             ConnectionState::Down(None) => Err(PortError::transient(
-                "queue",
                 operation,
                 "the broker does not answer",
             )),
@@ -282,7 +276,7 @@ impl ConnectionSupervisor {
             reconnect: ReconnectSignal::default(),
             blocked,
         };
-        let channel = handle.channel("declare").await?;
+        let channel = handle.channel("queue.declare").await?;
         self.topology.declare(&channel).await?;
         Ok((handle, blocking))
     }

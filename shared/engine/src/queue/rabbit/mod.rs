@@ -58,14 +58,14 @@ impl RabbitQueue {
     ///
     /// # Errors
     /// Permanent: a malformed URL or prefix, a refused login, a queue declared with other arguments. Transient: no
-    /// broker answered within 30 s. broker answered within 30 s.
+    /// broker answered within 30 s.
     pub async fn connect(settings: &RabbitSettings, env: &Env) -> Result<Self, PortError> {
         let topology = Arc::new(Topology::new(check_prefix(&settings.prefix)?));
         let endpoint = BrokerEndpoint::new(settings)?;
         let publishing = SupervisedConnection::open(&endpoint, "publish", &topology, env);
         let consuming = SupervisedConnection::open(&endpoint, "consume", &topology, env);
-        publishing.handle("connect", CONNECT_TIMEOUT).await?;
-        consuming.handle("connect", CONNECT_TIMEOUT).await?;
+        publishing.handle("queue.connect", CONNECT_TIMEOUT).await?;
+        consuming.handle("queue.connect", CONNECT_TIMEOUT).await?;
         Ok(Self {
             publisher: Publisher::new(publishing),
             topology,
@@ -88,9 +88,9 @@ impl RabbitQueue {
         let (product, version) = probe::server_identity(&self.endpoint).await?;
         let channel = self
             .consumer_connection
-            .ready("probe")
+            .ready("queue.probe")
             .await?
-            .channel("probe")
+            .channel("queue.probe")
             .await?;
         self.topology.declare(&channel).await?;
         Ok(Probe {
@@ -112,9 +112,9 @@ impl Queue for RabbitQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
         messages
             .iter()
-            .try_for_each(|message| check_size("publish", message))?;
+            .try_for_each(|message| check_size("queue.publish", message))?;
         self.publisher
-            .publish("publish", &self.topology.route(queue), messages)
+            .publish("queue.publish", &self.topology.route(queue), messages)
             .await
     }
 
@@ -124,10 +124,10 @@ impl Queue for RabbitQueue {
         message: Message,
         delay: RetryDelay,
     ) -> Result<(), PortError> {
-        check_size("publish_later", &message)?;
+        check_size("queue.publish_later", &message)?;
         self.publisher
             .publish(
-                "publish_later",
+                "queue.publish_later",
                 &self.topology.delayed_route(queue, delay),
                 vec![message],
             )
@@ -146,9 +146,13 @@ impl Queue for RabbitQueue {
     }
 
     async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
-        check_size("announce", &event)?;
+        check_size("queue.announce", &event)?;
         self.publisher
-            .publish("announce", &self.topology.event_route(topic)?, vec![event])
+            .publish(
+                "queue.announce",
+                &self.topology.event_route(topic)?,
+                vec![event],
+            )
             .await
     }
 
@@ -157,9 +161,9 @@ impl Queue for RabbitQueue {
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
         let channel = self
             .consumer_connection
-            .ready("depth")
+            .ready("queue.depth")
             .await?
-            .channel("depth")
+            .channel("queue.depth")
             .await?;
         let ready = topology::message_count(&channel, &self.topology.queue(queue)).await?;
         let mut delayed = 0;
@@ -180,7 +184,7 @@ fn check_size(operation: &'static str, message: &Message) -> Result<(), PortErro
             "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
             message.body.len()
         );
-        return Err(PortError::permanent("queue", operation, text));
+        return Err(PortError::permanent(operation, text));
     }
     Ok(())
 }
@@ -195,7 +199,7 @@ fn check_prefix(prefix: &str) -> Result<&str, PortError> {
         let text = format!(
             "the queue prefix must be 1 to {MAX_PREFIX_BYTES} letters, digits, '-', '_' or '.'"
         );
-        return Err(PortError::permanent("queue", "connect", text));
+        return Err(PortError::permanent("queue.connect", text));
     }
     Ok(prefix)
 }

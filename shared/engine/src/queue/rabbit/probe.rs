@@ -36,7 +36,7 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
 pub(super) async fn server_identity(
     endpoint: &BrokerEndpoint,
 ) -> Result<(String, String), PortError> {
-    let away = |why: String| PortError::transient("queue", "probe", why);
+    let away = |why: String| PortError::transient("queue.probe", why);
     let frame = timeout(ANSWER_TIMEOUT, first_frame(endpoint)).await;
     let payload = frame
         .map_err(|_| away("the broker does not answer".into()))?

@@ -55,14 +55,10 @@ impl Publisher {
         let turn = timeout(BLOCKED_TIMEOUT, self.calls.acquire())
             .await
             .map_err(|_| {
-                PortError::transient(
-                    "queue",
-                    operation,
-                    "too many messages are waiting to be published",
-                )
+                PortError::transient(operation, "too many messages are waiting to be published")
             })?;
-        let _turn = turn
-            .map_err(|_| PortError::permanent("queue", operation, "the connection was closed"))?;
+        let _turn =
+            turn.map_err(|_| PortError::permanent(operation, "the connection was closed"))?;
         let handle = self.connection.ready(operation).await?;
         wait_unblocked(operation, &handle).await?;
         let channel = self.channel(operation, &handle).await?;
@@ -125,7 +121,7 @@ async fn send(
         let confirm = tokio::select! {
             biased;
             () = handle.lost.cancelled() => {
-                return Err(PortError::transient("queue", operation, "the connection was lost"));
+                return Err(PortError::transient(operation, "the connection was lost"));
             }
             confirm = timeout(ANSWER_TIMEOUT, confirms.next()) => confirm,
         };
@@ -163,7 +159,6 @@ fn check_confirm(
         Confirmation::NotRequested => "was not confirmed",
     };
     Err(PortError::transient(
-        "queue",
         operation,
         format!("a message to {} {refusal}", route.key),
     ))
@@ -201,11 +196,7 @@ async fn wait_unblocked(
     let waited = timeout(BLOCKED_TIMEOUT, blocked.wait_for(Option::is_none)).await;
     match waited {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(_)) => Err(PortError::transient(
-            "queue",
-            operation,
-            "the connection was lost",
-        )),
+        Ok(Err(_)) => Err(PortError::transient(operation, "the connection was lost")),
         Err(_) => Err(blocked_error(
             operation,
             handle
@@ -218,9 +209,5 @@ async fn wait_unblocked(
 }
 
 fn blocked_error(operation: &'static str, reason: &str) -> PortError {
-    PortError::transient(
-        "queue",
-        operation,
-        format!("the broker blocks publishers: {reason}"),
-    )
+    PortError::transient(operation, format!("the broker blocks publishers: {reason}"))
 }

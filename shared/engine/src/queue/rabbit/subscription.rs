@@ -24,19 +24,19 @@ impl RabbitSubscription {
         queue: ShortString,
         prefetch: u16,
     ) -> Result<Self, PortError> {
-        let handle = connection.ready("subscribe").await?;
-        let channel = handle.channel("subscribe").await?;
+        let handle = connection.ready("queue.subscribe").await?;
+        let channel = handle.channel("queue.subscribe").await?;
         // Zero would mean "unlimited".
         let qos = channel.basic_qos(prefetch.max(1), BasicQosOptions { global: false });
         handle
             .reconnect
-            .check(with_timeout("subscribe", qos).await)?;
+            .check(with_timeout("queue.subscribe", qos).await)?;
         let options = BasicConsumeOptions::default();
         let arguments = FieldTable::default();
         let consumed = channel.basic_consume(queue, ShortString::default(), options, arguments);
         let consumer = handle
             .reconnect
-            .check(with_timeout("subscribe", consumed).await)?;
+            .check(with_timeout("queue.subscribe", consumed).await)?;
         Ok(Self {
             channel,
             consumer,
@@ -48,7 +48,7 @@ impl RabbitSubscription {
 #[async_trait]
 impl Subscription for RabbitSubscription {
     async fn next(&mut self) -> Result<Delivery, PortError> {
-        let away = |why: String| PortError::transient("queue", "next", why);
+        let away = |why: String| PortError::transient("queue.next", why);
         let delivery = tokio::select! {
             biased;
             () = self.handle.lost.cancelled() => return Err(away("the connection was lost".into())),
@@ -93,7 +93,6 @@ impl RabbitReceipt {
     fn take_acker(&mut self, operation: &'static str) -> Result<Acker, PortError> {
         self.acker.take().ok_or_else(|| {
             PortError::permanent(
-                "queue",
                 operation,
                 "the delivery was already acknowledged or requeued",
             )
@@ -109,7 +108,6 @@ impl RabbitReceipt {
             return Ok(());
         }
         Err(PortError::transient(
-            "queue",
             operation,
             "the channel of the delivery is gone; the message will be redelivered",
         ))
@@ -119,15 +117,15 @@ impl RabbitReceipt {
 #[async_trait]
 impl Receipt for RabbitReceipt {
     async fn ack(mut self: Box<Self>) -> Result<(), PortError> {
-        let acker = self.take_acker("ack")?;
-        let result = with_timeout("ack", acker.ack(BasicAckOptions::default())).await;
-        self.check_reply("ack", result)
+        let acker = self.take_acker("queue.ack")?;
+        let result = with_timeout("queue.ack", acker.ack(BasicAckOptions::default())).await;
+        self.check_reply("queue.ack", result)
     }
 
     async fn requeue(mut self: Box<Self>) -> Result<(), PortError> {
-        let acker = self.take_acker("requeue")?;
-        let result = with_timeout("requeue", acker.reject(REQUEUE)).await;
-        self.check_reply("requeue", result)
+        let acker = self.take_acker("queue.requeue")?;
+        let result = with_timeout("queue.requeue", acker.reject(REQUEUE)).await;
+        self.check_reply("queue.requeue", result)
     }
 }
 

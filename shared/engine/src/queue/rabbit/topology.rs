@@ -73,9 +73,8 @@ impl Topology {
 
     // Events may have no listener, so they are not mandatory.
     pub(super) fn event_route(&self, topic: &str) -> Result<PublishRoute, PortError> {
-        let key = ShortString::try_new(topic).map_err(|_| {
-            PortError::permanent("queue", "announce", "a topic has at most 255 bytes")
-        })?;
+        let key = ShortString::try_new(topic)
+            .map_err(|_| PortError::permanent("queue.announce", "a topic has at most 255 bytes"))?;
         Ok(PublishRoute {
             exchange: self.events(),
             key,
@@ -167,7 +166,7 @@ pub(super) async fn message_count(channel: &Channel, name: &ShortString) -> Resu
     };
     let declare = channel.queue_declare(name.clone(), passive, FieldTable::default());
     Ok(u64::from(
-        with_timeout("depth", declare).await?.message_count(),
+        with_timeout("queue.depth", declare).await?.message_count(),
     ))
 }
 
@@ -222,7 +221,7 @@ async fn bind(
         QueueBindOptions::default(),
         FieldTable::default(),
     );
-    with_timeout("declare", bound).await
+    with_timeout("queue.declare", bound).await
 }
 
 fn declare_error(kind: &str, name: &ShortString, error: Option<&lapin::Error>) -> PortError {
@@ -230,12 +229,11 @@ fn declare_error(kind: &str, name: &ShortString, error: Option<&lapin::Error>) -
         Some(error) if reply_code(error) == Some(PRECONDITION_FAILED) => {
             let advice = format!("delete it when it is empty, or choose another prefix ({error})");
             PortError::permanent(
-                "queue",
-                "declare",
+                "queue.declare",
                 format!("{kind} {name} is declared differently: {advice}"),
             )
         }
-        error => port_error("declare", error),
+        error => port_error("queue.declare", error),
     }
 }
 
