@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -16,6 +16,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use parking_lot::Mutex;
 use serde::Serialize;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
@@ -128,11 +129,7 @@ impl Health {
             .env
             .now_ms()
             .saturating_sub(STALE_AFTER.as_millis() as Millis);
-        let last_success = self
-            .0
-            .last_success
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let last_success = self.0.last_success.lock();
         let names = self.0.checks.iter().map(|(name, _)| *name);
         let away: Vec<_> = names
             .filter(|name| last_success.get(name).is_none_or(|at| *at < since))
@@ -150,11 +147,7 @@ impl Health {
             match tokio::time::timeout(CHECK_TIMEOUT, check()).await {
                 Ok(Ok(())) => {
                     let now = self.0.env.now_ms();
-                    self.0
-                        .last_success
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .insert(name, now);
+                    self.0.last_success.lock().insert(name, now);
                 }
                 Ok(Err(error)) => tracing::debug!(port = name, %error, "a port is unavailable"),
                 Err(_) => tracing::debug!(port = name, "a port does not answer"),

@@ -59,11 +59,8 @@ impl Artifact {
             );
             return Err(Failure::permanent("engine.outcome_too_large", message));
         }
-        let invalid = |error: serde_json::Error| {
-            Failure::permanent("engine.outcome_invalid", error.to_string())
-        };
         let head = ArtifactHeader {
-            outcome: serde_json::from_slice(outcome).map_err(invalid)?,
+            outcome: serde_json::from_slice(outcome).map_err(|error| invalid_outcome(&error))?,
             blobs: blobs
                 .iter()
                 .map(|(name, bytes): &(&'static str, Bytes)| BlobEntry {
@@ -73,7 +70,7 @@ impl Artifact {
                 })
                 .collect(),
         };
-        let head = serde_json::to_vec(&head).map_err(invalid)?;
+        let head = serde_json::to_vec(&head).map_err(|error| invalid_outcome(&error))?;
         let length = u32::try_from(head.len())
             .map_err(|error| Failure::permanent("engine.head", error.to_string()))?;
         let mut object = Vec::with_capacity(PREFIX_BYTES + head.len());
@@ -233,6 +230,10 @@ async fn remove_torn(blobs: &dyn Blobs, name: &str) -> Result<(), PortError> {
         "removed a torn artifact; its task will run again"
     );
     blobs.delete(name).await
+}
+
+fn invalid_outcome(error: &serde_json::Error) -> Failure {
+    Failure::permanent("engine.outcome_invalid", error.to_string())
 }
 
 #[cfg(test)]

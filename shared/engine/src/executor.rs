@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tracing::{Instrument, Span, field};
 
 use crate::artifact;
@@ -325,7 +325,7 @@ impl<W: Work> TaskExecutor<W> {
                 tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "task failed permanently");
                 let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());
                 record_failure(&self.ports, &task.run, &task.key, record).await?;
-                self.leased().remove(&task.id());
+                self.leased.lock().remove(&task.id());
                 self.finish_attempt(running, AttemptOutcome::Failed);
                 Ok((DeliveryOutcome::Failed, Disposition::Ack))
             }
@@ -339,7 +339,7 @@ impl<W: Work> TaskExecutor<W> {
         entry: TaskOutcome,
     ) -> Result<(), PortError> {
         record_outcome(&self.ports, &task.run, &task.key, entry).await?;
-        self.leased().remove(&task.id());
+        self.leased.lock().remove(&task.id());
         Ok(())
     }
 
@@ -377,12 +377,12 @@ impl<W: Work> TaskExecutor<W> {
         let until = now + LEASE_DURATION.as_millis() as Millis;
         let ledger = &self.ports.ledger;
         let holder = self.presence.process();
-        self.leased().insert(task.id()); // before the call: a failed call may still have taken the lease
+        self.leased.lock().insert(task.id()); // before the call: a failed call may still have taken the lease
         let lease = ledger
             .lease(&task.run.run, &task.key, holder, now, until)
             .await?;
         if !matches!(lease, Lease::Granted { .. }) {
-            self.leased().remove(&task.id());
+            self.leased.lock().remove(&task.id());
         }
         Ok(lease)
     }
@@ -393,12 +393,8 @@ impl<W: Work> TaskExecutor<W> {
         ledger
             .release(&task.run.run, &task.key, holder, retry)
             .await?;
-        self.leased().remove(&task.id());
+        self.leased.lock().remove(&task.id());
         Ok(())
-    }
-
-    fn leased(&self) -> MutexGuard<'_, HashSet<(RunId, TaskKey)>> {
-        self.leased.lock()
     }
 
     /// Waits for `work` while renewing the lease.
@@ -449,7 +445,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
             .get(&task.stage, task.revision)
             .map(|_| task.stage.as_str());
         metrics::task(ours, DeliveryOutcome::CutOff);
-        if !self.leased().contains(&task.id()) {
+        if !self.leased.lock().contains(&task.id()) {
             return;
         }
         if let Err(error) = self.release(&task, None).await {

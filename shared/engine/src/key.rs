@@ -55,7 +55,7 @@ impl TaskKeyBuilder {
 
 impl fmt::Display for TaskKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
 }
 
@@ -68,15 +68,10 @@ impl fmt::Debug for TaskKey {
 impl FromStr for TaskKey {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a task key: 32 hexadecimal digits");
-        if text.len() != 32 || !text.is_ascii() {
-            return Err(wrong());
+        match u128::from_str_radix(text, 16) {
+            Ok(number) if text.len() == 32 => Ok(Self(number.to_be_bytes())),
+            _ => Err(format!("`{text}` is not a task key: 32 hexadecimal digits")),
         }
-        let mut key = [0u8; 16];
-        for (i, byte) in key.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| wrong())?;
-        }
-        Ok(Self(key))
     }
 }
 

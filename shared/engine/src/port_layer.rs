@@ -19,7 +19,7 @@ use crate::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservat
 use crate::port_error::PortError;
 use crate::queue::{Depth, Message, Queue, QueueName, RetryDelay, Subscription};
 
-/// What happens around a port call.
+/// Wraps port calls.
 pub trait PortLayer: Send + Sync {
     /// Makes a call, any number of times. `operation` is `port.method`; `about` says what the call is about, for logs.
     fn call<'a, T, F>(
@@ -59,10 +59,11 @@ macro_rules! layered {
             $(async fn $method(
                 &self, $($about: $subject,)* $($($arg: $type,)*)?
             ) -> Result<$result, PortError> {
-                let about = || format!("{:?}", ($(&$about,)*));
-                self.layer.call(concat!($name, ".", stringify!($method)), about, || {
-                    self.port.$method($(Clone::clone(&$about),)* $($(Clone::clone(&$arg),)*)?)
-                }).await
+                self.layer.call(
+                    concat!($name, ".", stringify!($method)),
+                    || format!("{:?}", ($(&$about,)*)),
+                    || self.port.$method($(Clone::clone(&$about),)* $($(Clone::clone(&$arg),)*)?),
+                ).await
             })*
         }
     };

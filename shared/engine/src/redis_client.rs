@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
@@ -76,21 +76,12 @@ impl RedisClient {
     /// # Errors
     /// A permanent [`PortError`] when the URL is invalid. It does not repeat the URL.
     pub fn open(settings: &RedisSettings) -> Result<Self, PortError> {
-        let wrong = || {
+        let client = open_client(settings.url.reveal()).ok_or_else(|| {
             PortError::permanent(
                 "ledger.open",
                 "the Redis URL is not redis:// or rediss://host:port",
             )
-        };
-        let url = settings.url.reveal();
-        if !(url.starts_with("redis://") || url.starts_with("rediss://")) {
-            return Err(wrong());
-        }
-        let place = url
-            .into_connection_info()
-            .map_err(|_| wrong())?
-            .set_tcp_settings(tcp_settings());
-        let client = Client::open(place).map_err(|_| wrong())?;
+        })?;
         let live = RedisConnection::new(&client, settings.timeout)
             .map_err(|error| port_error("ledger.open", &error))?;
         let prefix = settings.prefix.clone();
@@ -121,7 +112,7 @@ impl RedisClient {
         operation: &'static str,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, PortError> {
-        let live = self.connection().clone();
+        let live = self.0.connection.lock().clone();
         let mut connection = live.manager.clone();
         self.run(operation, &live, script.invoke_async(&mut connection))
             .await
@@ -132,7 +123,7 @@ impl RedisClient {
         operation: &'static str,
         command: &Cmd,
     ) -> Result<T, PortError> {
-        let live = self.connection().clone();
+        let live = self.0.connection.lock().clone();
         let mut connection = live.manager.clone();
         self.run(operation, &live, command.query_async(&mut connection))
             .await
@@ -169,16 +160,12 @@ impl RedisClient {
 
     // Does nothing if another call has already replaced `dead`.
     fn replace_connection(&self, dead: &RedisConnection) {
-        let mut live = self.connection();
+        let mut live = self.0.connection.lock();
         if Arc::ptr_eq(&live.missed_replies, &dead.missed_replies)
             && let Ok(fresh) = RedisConnection::new(&self.0.client, self.0.timeout)
         {
             *live = fresh;
         }
-    }
-
-    fn connection(&self) -> MutexGuard<'_, RedisConnection> {
-        self.0.connection.lock()
     }
 }
 
@@ -204,6 +191,12 @@ impl RedisConnection {
     fn record_missed_reply(&self) -> bool {
         self.missed_replies.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_MISSED_REPLIES
     }
+}
+
+fn open_client(url: &str) -> Option<Client> {
+    let is_tcp = url.starts_with("redis://") || url.starts_with("rediss://");
+    let address = url.into_connection_info().ok().filter(|_| is_tcp)?;
+    Client::open(address.set_tcp_settings(tcp_settings())).ok()
 }
 
 fn tcp_settings() -> TcpSettings {

@@ -7,7 +7,7 @@ use crate::blobs::Blobs;
 use crate::port_error::PortError;
 use crate::ports::RetryingBlobs;
 use crate::stage::Work;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 fn settings_key(digest: &str) -> String {
     format!("settings/{digest}")
@@ -43,7 +43,8 @@ impl<W: Work> SettingsCache<W> {
         blobs: &RetryingBlobs,
         digest: &str,
     ) -> Result<Option<Arc<W::Settings>>, PortError> {
-        let cached = self.cached().get(digest).cloned();
+        // Not locked while the store is read: a slow read of one digest must not block the others.
+        let cached = self.0.lock().get(digest).cloned();
         if cached.is_some() {
             return Ok(cached);
         }
@@ -54,7 +55,7 @@ impl<W: Work> SettingsCache<W> {
         match serde_json::from_slice::<W::Settings>(&json) {
             Ok(settings) => {
                 let settings = Arc::new(settings);
-                self.cached().insert(digest.into(), Arc::clone(&settings));
+                self.0.lock().insert(digest.into(), Arc::clone(&settings));
                 Ok(Some(settings))
             }
             Err(error) => {
@@ -62,10 +63,5 @@ impl<W: Work> SettingsCache<W> {
                 Ok(None)
             }
         }
-    }
-
-    // Not locked while the store is read: a slow read of one digest must not block the others.
-    fn cached(&self) -> MutexGuard<'_, BTreeMap<String, Arc<W::Settings>>> {
-        self.0.lock()
     }
 }

@@ -225,15 +225,16 @@ impl<W: Work, S: Stage<Work = W>> AnyStage<W> for TypedStage<S> {
         payload: &serde_json::value::RawValue,
         task: &TaskContext<'_, W>,
     ) -> Result<artifact::Artifact, Failure> {
-        let invalid = |error: serde_json::Error| {
-            Failure::permanent(
-                "engine.payload_invalid",
-                format!("{} for {}: {error}", S::NAME, type_name::<S>()),
-            )
-        };
-        let stage: S = serde_json::from_str(payload.get()).map_err(invalid)?;
+        let stage: S =
+            serde_json::from_str(payload.get()).map_err(|error| invalid_payload::<S>(&error))?;
         let output = stage.run(task).await?;
-        let outcome = serde_json::to_vec(&output.outcome).map_err(invalid)?;
+        let outcome =
+            serde_json::to_vec(&output.outcome).map_err(|error| invalid_payload::<S>(&error))?;
         Ok(artifact::Artifact::new(&outcome, &output.blobs)?.with_records(output.records))
     }
+}
+
+fn invalid_payload<S: Stage>(error: &serde_json::Error) -> Failure {
+    let message = format!("{} for {}: {error}", S::NAME, type_name::<S>());
+    Failure::permanent("engine.payload_invalid", message)
 }

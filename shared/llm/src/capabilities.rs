@@ -3,8 +3,7 @@
 //! When a provider rejects a request with 400 and names a parameter, the request is sent again without it. Once accepted,
 //! the reduced form is used for all later requests of this process. The digest of the request does not change.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::http::{HttpError, HttpReply, HttpTransport};
@@ -109,7 +108,7 @@ impl ProviderCapabilities {
         request: &LlmRequest,
         body: impl Fn(&LlmRequest, RequestShape) -> Value,
     ) -> Result<HttpReply, LlmError> {
-        let initial = *self.shape.lock().unwrap_or_else(PoisonError::into_inner);
+        let initial = *self.shape.lock();
         let mut shape = initial;
         let mut first = None;
         let quoted = [request.system.as_str(), request.user.as_str()];
@@ -139,7 +138,7 @@ impl ProviderCapabilities {
     fn remember(&self, previous: RequestShape, accepted: RequestShape) {
         if previous != accepted {
             tracing::info!(shape = ?accepted, "the provider rejects the strict request form; using a relaxed form from now on");
-            *self.shape.lock().unwrap_or_else(PoisonError::into_inner) = accepted;
+            *self.shape.lock() = accepted;
         }
     }
 }

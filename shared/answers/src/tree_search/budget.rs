@@ -1,7 +1,6 @@
 //! The budget of a question, and its usage.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use stemma_engine::Failure;
 use stemma_engine::jobs::SpendAmount;
@@ -135,7 +134,7 @@ impl SessionBudget {
     }
 
     pub(super) fn usage(&self) -> SessionUsage {
-        self.state().usage
+        self.state.lock().usage
     }
 
     // Reserves a call of at most `most`. When it would fit but for calls in flight, wait for them: whether a call is refused
@@ -144,7 +143,7 @@ impl SessionBudget {
         loop {
             let settlement = self.settlement.notified();
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if state.calls >= self.budget.calls {
                     return Err(budget_exhausted(&format!("{} calls", self.budget.calls)));
                 }
@@ -173,7 +172,7 @@ impl SessionBudget {
     }
 
     pub(super) fn settle(&self, most: SpendAmount, used: SpendAmount) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.reserved = state.reserved.without_amount(most);
         state.calls_in_flight = state.calls_in_flight.saturating_sub(1);
         state.settled_sum = state.settled_sum.with_amount(used);
@@ -182,7 +181,7 @@ impl SessionBudget {
     }
 
     pub(super) fn record_reply(&self, usage: TokenUsage, cost: SpendAmount) {
-        let totals = &mut self.state().usage;
+        let totals = &mut self.state.lock().usage;
         totals.prompt_tokens += u64::from(usage.prompt_tokens);
         totals.output_tokens += u64::from(usage.output_tokens);
         totals.nanodollars = totals
@@ -193,7 +192,7 @@ impl SessionBudget {
 
     // Calls made for the question elsewhere also count against the budget.
     pub(super) fn charge(&self, call_usage: CallUsage) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.calls += call_usage.calls;
         state.settled_sum = state.settled_sum.with_amount(SpendAmount {
             tokens: call_usage.prompt_tokens,
@@ -207,11 +206,11 @@ impl SessionBudget {
     }
 
     pub(super) fn record_cached_reply(&self) {
-        self.state().usage.cached_replies += 1;
+        self.state.lock().usage.cached_replies += 1;
     }
 
     pub(super) fn can_afford(&self, tokens: u64) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         let more = state
             .settled_sum
             .combined(state.reserved)
@@ -220,10 +219,6 @@ impl SessionBudget {
                 nanodollars: None,
             });
         state.calls < self.budget.calls && self.budget.exceeded_by(more).is_none()
-    }
-
-    fn state(&self) -> MutexGuard<'_, AccountState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,10 +11,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -410,7 +411,7 @@ struct RequestGuard<'a> {
 impl InFlightRequests {
     // `None`: another task sent the same request and has finished; its reply is cached, or there is none.
     async fn acquire(&self, digest: &str) -> Option<RequestGuard<'_>> {
-        let mut other = match lock(&self.0).entry(digest.to_owned()) {
+        let mut other = match self.0.lock().entry(digest.to_owned()) {
             Entry::Occupied(other) => other.get().subscribe(),
             Entry::Vacant(free) => {
                 free.insert(watch::Sender::new(()));
@@ -428,12 +429,8 @@ impl InFlightRequests {
 
 impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.requests.0).remove(&self.digest);
+        self.requests.0.lock().remove(&self.digest);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn is_throttled(failure: &Failure) -> bool {
@@ -609,7 +606,7 @@ mod tests {
 
         drop(first); // as on a disconnect
         assert!(second.await.is_none() && asking.acquire("x").await.is_some());
-        assert!(lock(&asking.0).is_empty());
+        assert!(asking.0.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

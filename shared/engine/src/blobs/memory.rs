@@ -5,7 +5,7 @@ use std::ops::{Bound, Range};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::PortError;
@@ -17,16 +17,12 @@ pub struct MemoryBlobs(Mutex<BTreeMap<String, Bytes>>);
 impl MemoryBlobs {
     /// All objects in key order.
     pub fn snapshot(&self) -> BTreeMap<String, Bytes> {
-        self.objects().clone()
+        self.0.lock().clone()
     }
 
     /// Whether an object exists.
     pub fn has(&self, key: &str) -> bool {
-        self.objects().contains_key(key)
-    }
-
-    fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.0.lock()
+        self.0.lock().contains_key(key)
     }
 }
 
@@ -46,7 +42,7 @@ fn clamp(at: u64, len: usize) -> usize {
 impl Blobs for MemoryBlobs {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
         check_key(key)?;
-        let mut objects = self.objects();
+        let mut objects = self.0.lock();
         if objects.contains_key(key) {
             return Ok(PutOutcome::Exists);
         }
@@ -56,12 +52,12 @@ impl Blobs for MemoryBlobs {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
-        Ok(self.objects().get(key).cloned())
+        Ok(self.0.lock().get(key).cloned())
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
-        Ok(self.objects().get(key).map(|bytes| {
+        Ok(self.0.lock().get(key).map(|bytes| {
             let end = clamp(range.end, bytes.len());
             bytes.slice(clamp(range.start, bytes.len()).min(end)..end)
         }))
@@ -69,7 +65,7 @@ impl Blobs for MemoryBlobs {
 
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
         check_key(key)?;
-        Ok(self.objects().get(key).map(|bytes| bytes.len() as u64))
+        Ok(self.0.lock().get(key).map(|bytes| bytes.len() as u64))
     }
 
     async fn list(
@@ -79,7 +75,7 @@ impl Blobs for MemoryBlobs {
         limit: usize,
     ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
-        let objects = self.objects();
+        let objects = self.0.lock();
         let keys = objects
             .range::<str, _>((start(prefix, after), Bound::Unbounded))
             .map(|(key, _)| key);
@@ -97,7 +93,7 @@ impl Blobs for MemoryBlobs {
         limit: usize,
     ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
-        let objects = self.objects();
+        let objects = self.0.lock();
         let mut names: Vec<String> = Vec::new();
         for key in objects
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
@@ -122,7 +118,7 @@ impl Blobs for MemoryBlobs {
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         check_key(key)?;
-        self.objects().remove(key);
+        self.0.lock().remove(key);
         Ok(())
     }
 

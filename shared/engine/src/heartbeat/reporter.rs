@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -87,17 +87,17 @@ impl HeartbeatReporter {
 
     /// Reports from now on that the process takes no new tasks.
     pub fn start_draining(&self) {
-        self.state().draining = true;
+        self.state.lock().draining = true;
     }
 
     /// Whether the process takes no new tasks.
     pub fn is_draining(&self) -> bool {
-        self.state().draining
+        self.state.lock().draining
     }
 
     /// The heartbeat as of `now_ms`.
     pub fn heartbeat(&self, now_ms: Millis, models: BTreeMap<String, ModelStatus>) -> Heartbeat {
-        let record = self.state();
+        let record = self.state.lock();
         let mut tasks: Vec<TaskStatus> = record.running.values().cloned().collect();
         tasks.sort_by(|a, b| (a.since_ms, &a.run, a.key).cmp(&(b.since_ms, &b.run, b.key)));
         tasks.truncate(MAX_LISTED_TASKS);
@@ -122,7 +122,7 @@ impl HeartbeatReporter {
     // Only lanes are reported, not other queues.
     pub(crate) fn register_lane(&self, queue: QueueName, slots: u16) {
         if let QueueName::Lane(lane, class) = queue {
-            self.state().lanes.insert(
+            self.state.lock().lanes.insert(
                 (lane, class),
                 LaneStatus {
                     lane,
@@ -138,7 +138,7 @@ impl HeartbeatReporter {
         let QueueName::Lane(lane, class) = queue else {
             return None;
         };
-        if let Some(lane_status) = self.state().lanes.get_mut(&(lane, class)) {
+        if let Some(lane_status) = self.state.lock().lanes.get_mut(&(lane, class)) {
             lane_status.busy += 1;
         }
         Some(BusySlot(Arc::clone(self), (lane, class)))
@@ -154,17 +154,13 @@ impl HeartbeatReporter {
             stage: stage.clone(),
             since_ms: now_ms,
         };
-        self.state().running.insert((run.clone(), key), status);
+        self.state.lock().running.insert((run.clone(), key), status);
         RunningTask {
             presence: Arc::clone(self),
             name: (run, key),
             stage,
             since_ms: now_ms,
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, ReporterState> {
-        self.state.lock()
     }
 }
 
@@ -177,7 +173,8 @@ impl RunningTask {
     pub(crate) fn finish(&self, how: AttemptOutcome, now_ms: Millis) -> Millis {
         let spent_ms = now_ms.saturating_sub(self.since_ms);
         self.presence
-            .state()
+            .state
+            .lock()
             .stages
             .entry(self.stage.clone())
             .or_default()
@@ -188,13 +185,13 @@ impl RunningTask {
 
 impl Drop for RunningTask {
     fn drop(&mut self) {
-        self.presence.state().running.remove(&self.name);
+        self.presence.state.lock().running.remove(&self.name);
     }
 }
 
 impl Drop for BusySlot {
     fn drop(&mut self) {
-        if let Some(lane_status) = self.0.state().lanes.get_mut(&self.1) {
+        if let Some(lane_status) = self.0.state.lock().lanes.get_mut(&self.1) {
             lane_status.busy = lane_status.busy.saturating_sub(1);
         }
     }

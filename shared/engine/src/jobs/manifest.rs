@@ -76,17 +76,16 @@ pub enum MaxFailed {
 impl FromStr for MaxFailed {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is neither a number nor a percentage such as 2%");
-        match text
-            .strip_suffix('%')
-            .map(|percent| percent.trim().parse::<f64>())
-        {
-            Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => {
-                Ok(Self::Share(percent / 100.0))
-            }
-            Some(_) => Err(wrong()),
-            None => text.parse().map(Self::Count).map_err(|_| wrong()),
-        }
+        let value = match text.strip_suffix('%') {
+            Some(percent) => percent
+                .trim()
+                .parse()
+                .ok()
+                .filter(|percent| (0.0..=100.0).contains(percent))
+                .map(|percent: f64| Self::Share(percent / 100.0)),
+            None => text.parse().ok().map(Self::Count),
+        };
+        value.ok_or_else(|| format!("`{text}` is neither a number nor a percentage such as 2%"))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use async_trait::async_trait;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::{
     Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
@@ -51,7 +51,7 @@ struct TaskState {
 impl MemoryLedger {
     /// Loses everything, like a restarted Redis; for tests.
     pub fn flush(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         *state = LedgerState {
             last_epoch: state.last_epoch,
             ..LedgerState::default()
@@ -60,16 +60,12 @@ impl MemoryLedger {
 
     /// Number of known runs; for tests.
     pub fn runs(&self) -> usize {
-        self.state().runs.len()
+        self.0.lock().runs.len()
     }
 
     /// Number of scheduled items; for tests.
     pub fn scheduled(&self) -> usize {
-        self.state().due.len()
-    }
-
-    fn state(&self) -> MutexGuard<'_, LedgerState> {
-        self.0.lock()
+        self.0.lock().due.len()
     }
 }
 
@@ -124,7 +120,7 @@ impl TaskState {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let RunState { epoch, log, .. } = state.run(run);
         let from = usize::try_from(since).unwrap_or(usize::MAX).min(log.len());
         Ok(OutcomeBatch {
@@ -140,7 +136,7 @@ impl Ledger for MemoryLedger {
         key: &TaskKey,
         entry: TaskOutcome,
     ) -> Result<(), PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let run = state.run(run);
         if run.ended.insert(*key) {
             run.log.push((*key, entry));
@@ -156,7 +152,7 @@ impl Ledger for MemoryLedger {
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let run = state.run(run);
         let mut new = Vec::new();
         for task_spec in tasks {
@@ -174,7 +170,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let Some(run) = state.runs.get_mut(run) else {
             return Ok(Vec::new());
         };
@@ -191,7 +187,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
-        let state = self.state();
+        let state = self.0.lock();
         let Some(run) = state.runs.get(run) else {
             return Ok(Vec::new());
         };
@@ -221,7 +217,7 @@ impl Ledger for MemoryLedger {
         now_ms: Millis,
         until_ms: Millis,
     ) -> Result<Lease, PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let run = state.run(run);
         if run.ended.contains(key) {
             return Ok(Lease::Ended);
@@ -253,7 +249,7 @@ impl Ledger for MemoryLedger {
         holder: &str,
         retry: Option<&Retry>,
     ) -> Result<u32, PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let task = state
             .runs
             .get_mut(run)
@@ -268,7 +264,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if state.due_at.get(item).is_none_or(|at| *at > at_ms) {
             state.reschedule(item, at_ms);
         }
@@ -281,7 +277,7 @@ impl Ledger for MemoryLedger {
         again_ms: Millis,
         limit: usize,
     ) -> Result<Vec<ScheduledItem>, PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.runs.retain(|_, run| run.is_live(now_ms));
         let ready = state
             .due
@@ -296,7 +292,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if let Some(at) = state.due_at.remove(item) {
             state.due.remove(&(at, item.clone()));
         }
@@ -304,13 +300,14 @@ impl Ledger for MemoryLedger {
     }
 
     async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
-        self.state().run(run).watchers.insert(job.clone());
+        self.0.lock().run(run).watchers.insert(job.clone());
         Ok(())
     }
 
     async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
         Ok(self
-            .state()
+            .0
+            .lock()
             .runs
             .get(run)
             .map(|run| run.watchers.iter().cloned().collect())
@@ -318,7 +315,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn forget_run(&self, run: &RunId) -> Result<(), PortError> {
-        self.state().runs.remove(run);
+        self.0.lock().runs.remove(run);
         Ok(())
     }
 
@@ -328,7 +325,7 @@ impl Ledger for MemoryLedger {
         record: StatusRecord,
         now_ms: Millis,
     ) -> Result<(), PortError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state
             .status_records
             .retain(|_, record| record.until_ms > now_ms);
@@ -343,7 +340,7 @@ impl Ledger for MemoryLedger {
         topic: StatusTopic,
         now_ms: Millis,
     ) -> Result<Vec<StatusRecord>, PortError> {
-        let state = self.state();
+        let state = self.0.lock();
         let here = state
             .status_records
             .iter()

@@ -27,10 +27,9 @@ impl Burst {
             Priority::Interactive => 1.0,
             Priority::Bulk => 1.0 - f64::from(quota.interactive_percent.min(100)) / 100.0,
         };
-        let ahead_ms = |seconds: u32| f64::from(seconds) * 1_000.0 * share;
         Self {
-            requests_ms: ahead_ms(quota.burst_seconds),
-            tokens_ms: ahead_ms(quota.token_burst_seconds),
+            requests_ms: f64::from(quota.burst_seconds) * 1_000.0 * share,
+            tokens_ms: f64::from(quota.token_burst_seconds) * 1_000.0 * share,
         }
     }
 }
@@ -86,8 +85,8 @@ pub(super) fn tokens_ms(rates: Rates, tokens: f64) -> f64 {
 
 // Advances the arrival time so that at most `remaining` (plus `slack` in flight) are granted at once, after the
 // provider has reported what remains. In milliseconds from now.
-pub(super) fn owed_ms(ahead_ms: f64, remaining: f64, slack: f64, per_minute: f64) -> f64 {
-    ahead_ms - (remaining + slack) * MINUTE_MS / per_minute
+pub(super) fn owed_ms(ahead_ms: f64, remaining: u32, slack: f64, per_minute: f64) -> f64 {
+    ahead_ms - (f64::from(remaining) + slack) * MINUTE_MS / per_minute
 }
 
 // Requests that may have been in flight when the provider counted what remains.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::aimd::{AdaptiveLimit, GrantWindow, LimitKind};
 use super::gcra::{
@@ -18,10 +18,10 @@ use crate::port_error::PortError;
 const RESERVATION_TTL_MS: Millis = 600_000;
 
 #[derive(Default)]
-pub struct MemoryLimiter(
-    Mutex<BTreeMap<String, LimitBucket>>,
-    Mutex<BTreeMap<String, SpendAccount>>,
-);
+pub struct MemoryLimiter {
+    buckets: Mutex<BTreeMap<String, LimitBucket>>,
+    accounts: Mutex<BTreeMap<String, SpendAccount>>,
+}
 
 #[derive(Default)]
 struct SpendAccount {
@@ -89,18 +89,13 @@ impl GcraMeter {
         self.arrival_ms <= now
     }
 
+    // Advances the arrival time to at least `owed_ms` from now.
+    fn advance(&mut self, owed_ms: f64, now: f64) {
+        self.arrival_ms = self.arrival_ms.max(now + owed_ms.max(0.0));
+    }
+
     fn charge(&mut self, span: Increment, now: f64) {
         self.arrival_ms = self.arrival_ms.max(now) + span.cost_ms;
-    }
-}
-
-impl MemoryLimiter {
-    fn buckets(&self) -> MutexGuard<'_, BTreeMap<String, LimitBucket>> {
-        self.0.lock()
-    }
-
-    fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, SpendAccount>> {
-        self.1.lock()
     }
 }
 
@@ -113,14 +108,12 @@ impl Limiter for MemoryLimiter {
         cost: RequestCost,
         now_ms: Millis,
     ) -> Result<Permit, PortError> {
-        let mut buckets = self.buckets();
+        let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
         bucket.now_ms = now_ms;
         let request = MeteredRequest::new(quota, bucket.rates(quota, now_ms), cost);
-        if let Some(largest) = request.exceeded_max() {
-            return Ok(Permit::TooLarge {
-                max_tokens: largest,
-            });
+        if let Some(max_tokens) = request.exceeded_max() {
+            return Ok(Permit::TooLarge { max_tokens });
         }
         let now = now_ms as f64;
         let paused = bucket.paused_until_ms.saturating_sub(now_ms) as f64;
@@ -158,7 +151,7 @@ impl Limiter for MemoryLimiter {
         estimated: u32,
         used: u32,
     ) -> Result<(), PortError> {
-        let mut buckets = self.buckets();
+        let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
         let now_ms = bucket.now_ms;
         let more = f64::from(used) - f64::from(estimated);
@@ -168,7 +161,7 @@ impl Limiter for MemoryLimiter {
     }
 
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
-        let mut buckets = self.buckets();
+        let mut buckets = self.buckets.lock();
         let paused = &mut buckets.entry(bucket.into()).or_default().paused_until_ms;
         *paused = (*paused).max(until_ms);
         Ok(())
@@ -181,7 +174,7 @@ impl Limiter for MemoryLimiter {
         reported: ReportedLimits,
         now_ms: Millis,
     ) -> Result<(), PortError> {
-        let mut buckets = self.buckets();
+        let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
         let ReportedLimits {
             requests_per_minute,
@@ -194,30 +187,15 @@ impl Limiter for MemoryLimiter {
         bucket.reported.tokens_per_minute = tokens_per_minute.or(bucket.reported.tokens_per_minute);
         let rates = bucket.rates(quota, now_ms);
         let ahead = Burst::for_class(quota, Priority::Bulk);
-        let owe = |meter: &mut GcraMeter, owed_ms: f64| {
-            meter.arrival_ms = meter.arrival_ms.max(now_ms as f64 + owed_ms.max(0.0));
-        };
+        let now = now_ms as f64;
         if let Some(remaining) = requests_remaining {
-            owe(
-                &mut bucket.requests,
-                owed_ms(
-                    ahead.requests_ms,
-                    f64::from(remaining),
-                    SLACK_REQUESTS,
-                    rates.requests,
-                ),
-            );
+            let owed = owed_ms(ahead.requests_ms, remaining, SLACK_REQUESTS, rates.requests);
+            bucket.requests.advance(owed, now);
         }
         if let Some(remaining) = tokens_remaining {
-            owe(
-                &mut bucket.tokens,
-                owed_ms(
-                    ahead.tokens_ms,
-                    f64::from(remaining),
-                    slack_tokens(rates),
-                    rates.tokens,
-                ),
-            );
+            let slack = slack_tokens(rates);
+            let owed = owed_ms(ahead.tokens_ms, remaining, slack, rates.tokens);
+            bucket.tokens.advance(owed, now);
         }
         Ok(())
     }
@@ -228,7 +206,7 @@ impl Limiter for MemoryLimiter {
         age_ms: u64,
         now_ms: Millis,
     ) -> Result<(), PortError> {
-        let mut buckets = self.buckets();
+        let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
         let now = now_ms as f64;
         let fault = match (bucket.requests.is_idle(now), bucket.tokens.is_idle(now)) {
@@ -249,7 +227,7 @@ impl Limiter for MemoryLimiter {
         amount: u64,
         now_ms: Millis,
     ) -> Result<Reservation, PortError> {
-        let mut accounts = self.accounts();
+        let mut accounts = self.accounts.lock();
         let Some(account) = accounts.get_mut(account) else {
             return Ok(Reservation::Unknown);
         };
@@ -276,7 +254,7 @@ impl Limiter for MemoryLimiter {
         used: u64,
         now_ms: Millis,
     ) -> Result<(), PortError> {
-        if let Some(account) = self.accounts().get_mut(account) {
+        if let Some(account) = self.accounts.lock().get_mut(account) {
             account.reserved = account.reserved.saturating_sub(reserved);
             account.used = account.used.saturating_add(used);
             account.touched_ms = now_ms;
@@ -295,7 +273,7 @@ impl Limiter for MemoryLimiter {
             reserved: 0,
             touched_ms: now_ms,
         };
-        self.accounts().entry(account.into()).or_insert(new);
+        self.accounts.lock().entry(account.into()).or_insert(new);
         Ok(())
     }
 }

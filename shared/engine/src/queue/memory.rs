@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -48,11 +48,7 @@ struct StoredMessage {
     deliveries: u32,
 }
 
-impl MemoryBroker {
-    fn state(&self) -> MutexGuard<'_, BrokerState> {
-        self.state.lock()
-    }
-}
+impl MemoryBroker {}
 
 impl BrokerState {
     fn next_delivery_id(&mut self) -> u64 {
@@ -122,7 +118,7 @@ impl Queue for MemoryQueue {
             .into_iter()
             .map(new_stored_message)
             .collect::<Result<Vec<_>, _>>()?;
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let waiting = state.queue(queue);
         waiting.ready.extend(messages);
         waiting.changed.notify_waiters();
@@ -137,7 +133,7 @@ impl Queue for MemoryQueue {
     ) -> Result<(), PortError> {
         let message = new_stored_message(message)?;
         let due_at = Instant::now() + delay.duration();
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let id = state.next_delivery_id();
         let waiting = state.queue(queue);
         waiting.delayed.insert((due_at, id), message);
@@ -150,7 +146,7 @@ impl Queue for MemoryQueue {
         queue: QueueName,
         prefetch: u16,
     ) -> Result<Box<dyn Subscription>, PortError> {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let id = state.next_delivery_id();
         state.queue(queue).subscribers.push(id);
         drop(state);
@@ -168,7 +164,7 @@ impl Queue for MemoryQueue {
     }
 
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         let waiting = state.queue(queue);
         waiting.release_delayed(Instant::now());
         let ready = waiting.ready.len();
@@ -196,7 +192,7 @@ enum NextDelivery {
 
 impl MemorySubscription {
     fn try_next(&self) -> NextDelivery {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         let waiting = state.queue(self.queue);
         waiting.release_delayed(Instant::now());
         let next_due = waiting.delayed.keys().next().map(|(next_due, _)| *next_due);
@@ -233,7 +229,7 @@ impl MemorySubscription {
 impl Subscription for MemorySubscription {
     async fn next(&mut self) -> Result<Delivery, PortError> {
         loop {
-            let bell = Arc::clone(&self.shared.state().queue(self.queue).changed);
+            let bell = Arc::clone(&self.shared.state.lock().queue(self.queue).changed);
             let changed = bell.notified();
             tokio::pin!(changed);
             changed.as_mut().enable(); // before checking, or a change in between would be missed
@@ -253,7 +249,7 @@ impl Subscription for MemorySubscription {
 
 impl Drop for MemorySubscription {
     fn drop(&mut self) {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         let waiting = state.queue(self.queue);
         waiting.subscribers.retain(|id| *id != self.id);
         let mine: Vec<u64> = waiting
@@ -279,7 +275,7 @@ struct MemoryReceipt {
 
 impl MemoryReceipt {
     fn settle(&self, back: bool) {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         if let Some((_, stored)) = state.queue(self.queue).unacked.remove(&self.id)
             && back
         {

@@ -9,9 +9,10 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::ModelStatus;
 use stemma_engine::jobs::SpendAmount;
@@ -184,7 +185,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         let wait_started_ms = self.env.now_ms();
         let permit = self
             .acquire_permit(class, urgency, || {
-                self.estimator().expected_tokens(call_size)
+                self.estimator.lock().expected_tokens(call_size)
             })
             .await;
         metrics::record_wait(
@@ -196,7 +197,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         let max_cost = self
             .settings
             .prices
-            .cost(self.estimator().max_usage(call_size));
+            .cost(self.estimator.lock().max_usage(call_size));
         if let Err(failure) = budget.reserve(max_cost).await {
             self.settle(estimated, 0);
             return Err(failure.into());
@@ -229,10 +230,10 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
                 usage,
                 rate_limits,
             }) => {
-                self.breaker().record_success();
+                self.breaker.lock().record_success();
                 metrics::record_tokens(&self.settings.bucket, usage);
-                self.stats().record_reply(at_ms, took_ms, usage);
-                self.estimator().record_reply(call_size, usage);
+                self.stats.lock().record_reply(at_ms, took_ms, usage);
+                self.estimator.lock().record_reply(call_size, usage);
                 self.settle(estimated, usage.total());
                 self.report_rate_limits(rate_limits);
                 Ok((
@@ -265,9 +266,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
 
     /// Live statistics for the heartbeat of this process.
     pub fn heartbeat(&self) -> ModelStatus {
-        let breaker_open_until_ms = self.breaker().open_until_ms();
+        let breaker_open_until_ms = self.breaker.lock().open_until_ms();
         let (status, reported) = {
-            let stats = self.stats();
+            let stats = self.stats.lock();
             (stats.heartbeat(self.env.now_ms()), stats.rate_limits)
         };
         let requests_limit = effective_limit(self.settings.requests_per_minute, reported.0);
@@ -293,7 +294,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     fn check_breaker(&self, class: Priority) -> Result<Admission, Failure> {
         let now_ms = self.env.now_ms();
         let (admission, outage_ms) = {
-            let mut breaker = self.breaker();
+            let mut breaker = self.breaker.lock();
             (breaker.admit(now_ms), breaker.outage_ms(now_ms))
         };
         let Admission::Open { until_ms } = admission else {
@@ -307,7 +308,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
 
     // The breaker may have opened while this task waited for its permit.
     fn recheck_breaker(&self, admission: Admission, estimated: u32) -> Result<(), Failure> {
-        let open = self.breaker().open_until_ms();
+        let open = self.breaker.lock().open_until_ms();
         let now_ms = self.env.now_ms();
         match open.filter(|until_ms| admission == Admission::Closed && *until_ms > now_ms) {
             None => Ok(()),
@@ -341,9 +342,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         took_ms: u64,
     ) -> CallError {
         let now_ms = self.env.now_ms();
-        self.stats().record_failure(error.code(), took_ms);
+        self.stats.lock().record_failure(error.code(), took_ms);
         let outage_ms = {
-            let mut breaker = self.breaker();
+            let mut breaker = self.breaker.lock();
             if error.is_outage() {
                 breaker.record_failure(admission, now_ms);
             } else {
@@ -360,7 +361,8 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             } => {
                 self.slow(took_ms);
                 let throttles = self
-                    .stats()
+                    .stats
+                    .lock()
                     .record_throttle(now_ms.saturating_sub(took_ms), now_ms);
                 self.pause(retry_after.unwrap_or_else(|| self.backoff(throttles)));
                 self.settle(estimated, 0);
@@ -416,25 +418,11 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         CountGuard::new(&self.stats, |stats| &mut stats.waiting_for_permit)
     }
 
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn estimator(&self) -> MutexGuard<'_, TokenEstimator> {
-        self.estimator
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn queue(&self, class: Priority) -> &AdmissionQueue {
         match class {
             Priority::Bulk => &self.bulk,
             Priority::Interactive => &self.interactive,
         }
-    }
-
-    fn stats(&self) -> MutexGuard<'_, ModelStats> {
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -513,13 +501,13 @@ struct CountGuard<'a> {
 
 impl<'a> CountGuard<'a> {
     fn new(stats: &'a Mutex<ModelStats>, counter: fn(&mut ModelStats) -> &mut u32) -> Self {
-        *counter(&mut stats.lock().unwrap_or_else(PoisonError::into_inner)) += 1;
+        *counter(&mut stats.lock()) += 1;
         Self { stats, counter }
     }
 }
 
 impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
-        *(self.counter)(&mut self.stats.lock().unwrap_or_else(PoisonError::into_inner)) -= 1;
+        *(self.counter)(&mut self.stats.lock()) -= 1;
     }
 }

@@ -74,7 +74,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
                     class,
                     tokens: estimate(),
                 };
-                let paused_ms = self.stats().paused_until_ms.saturating_sub(now_ms);
+                let paused_ms = self.stats.lock().paused_until_ms.saturating_sub(now_ms);
                 let after_ms = match paused_ms {
                     0 => match self.try_permit(cost, now_ms).await? {
                         None => {
@@ -220,7 +220,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     pub(super) fn pause(&self, pause: Duration) {
         let until_ms = self.env.now_ms() + millis(pause);
         {
-            let mut stats = self.stats();
+            let mut stats = self.stats.lock();
             if until_ms <= stats.paused_until_ms {
                 return;
             }
@@ -246,7 +246,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         let limits = (reported.requests_per_minute, reported.tokens_per_minute);
         let quota = self.settings.quota();
         {
-            let mut stats = self.stats();
+            let mut stats = self.stats.lock();
             let is_new = limits != (None, None) && stats.rate_limits != limits;
             if !is_new && !runs_low(quota, reported) {
                 return;

@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use stemma_engine::env::Millis;
 use tokio::sync::oneshot;
 
@@ -54,11 +54,11 @@ impl PermitQueue {
 
     /// Whether others wait behind the current ticket.
     pub(super) fn has_waiters(&self) -> bool {
-        !self.waiting().waiters.is_empty()
+        !self.waiting.lock().waiters.is_empty()
     }
 
     fn try_enter(&self, urgency: u8) -> Result<PermitTicket<'_>, WaitGuard<'_>> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if !waiting.is_busy {
             waiting.is_busy = true;
             return Ok(PermitTicket(self));
@@ -76,17 +76,13 @@ impl PermitQueue {
     }
 
     fn wake_next(&self) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         while let Some((_, notify)) = waiting.waiters.pop_first() {
             if notify.send(()).is_ok() {
                 return;
             }
         }
         waiting.is_busy = false;
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, WaitList> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,7 +108,8 @@ impl Drop for WaitGuard<'_> {
         if !self.is_done
             && self
                 .queue
-                .waiting()
+                .waiting
+                .lock()
                 .waiters
                 .remove(&self.position)
                 .is_none()
@@ -141,7 +138,7 @@ mod tests {
                 let order = Arc::clone(&order);
                 tokio::spawn(async move {
                     let _turn = line.wait_turn(urgency).await;
-                    order.lock().unwrap().push(name);
+                    order.lock().push(name);
                 })
             })
             .into();
@@ -150,7 +147,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        assert_eq!(*order.lock().unwrap(), ["e", "b", "d", "a", "c"]);
+        assert_eq!(*order.lock(), ["e", "b", "d", "a", "c"]);
     }
 
     #[tokio::test]

@@ -6,9 +6,10 @@
 //! cancelled task does not block the others.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use stemma_engine::stage::TaskContext;
 use stemma_engine::{Env, Failure, Priority, RunId};
@@ -115,7 +116,7 @@ pub(crate) struct ExpectedItem {
 
 impl Drop for ExpectedItem {
     fn drop(&mut self) {
-        let mut all = self.batcher.lock();
+        let mut all = self.batcher.0.lock();
         if let Some(queue) = all.get_mut(&self.key) {
             queue.expected -= 1;
             if queue.expected == 0 && !queue.has_flusher {
@@ -137,7 +138,7 @@ impl Batcher {
     /// Announces a task, so that batches wait for it.
     pub(crate) fn expect_item(&self, task: &TaskContext<'_, FilingFlow>) -> ExpectedItem {
         let key = (task.run.run.clone(), task.class);
-        self.lock().entry(key.clone()).or_default().expected += 1;
+        self.0.lock().entry(key.clone()).or_default().expected += 1;
         ExpectedItem {
             batcher: self.clone(),
             key,
@@ -204,7 +205,7 @@ impl Batcher {
 
     // Adds a section to the fullest batch with room for it, which keeps the number of calls low.
     fn push(&self, key: &BatchKey, item: BatchItem, call: &BatchCall) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let Some(queue) = all.get_mut(key) else {
             return;
         };
@@ -238,7 +239,7 @@ impl Batcher {
         let mut arrivals = 0;
         for _ in 0..MAX_FLUSH_DELAYS {
             call.env.sleep(FLUSH_DELAY).await;
-            let all = self.lock();
+            let all = self.0.lock();
             let Some(queue) = all.get(&key) else {
                 return;
             };
@@ -249,7 +250,7 @@ impl Batcher {
             arrivals = queue.arrivals;
         }
         let batches = {
-            let mut all = self.lock();
+            let mut all = self.0.lock();
             let Some(queue) = all.get_mut(&key) else {
                 return;
             };
@@ -263,10 +264,6 @@ impl Batcher {
         for batch in batches {
             call.env.spawn(call.clone().send(batch));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<BatchKey, BatchQueue>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -390,7 +387,7 @@ mod tests {
         async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError> {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let sections = request.user.matches("Section ").count();
-            self.0.lock().unwrap().push(sections);
+            self.0.lock().push(sections);
             let one = |number| serde_json::json!({ "section": number, "summary": format!("one of {sections}") });
             let text =
                 serde_json::json!({ "summaries": (1..=sections).map(one).collect::<Vec<_>>() })
@@ -503,7 +500,7 @@ mod tests {
         }
 
         fn recorder(&self) -> Vec<usize> {
-            let mut sizes = self.recorder.0.lock().unwrap().clone();
+            let mut sizes = self.recorder.0.lock().clone();
             sizes.sort_unstable();
             sizes
         }
@@ -524,7 +521,7 @@ mod tests {
         );
         assert_eq!(fixture.recorder(), [4, 8, 8]);
         assert!(
-            fixture.tools.batcher.lock().is_empty(),
+            fixture.tools.batcher.0.lock().is_empty(),
             "nothing is left behind"
         );
     }
@@ -564,6 +561,6 @@ mod tests {
             (first.as_deref(), last.as_deref()),
             (Some("one of 3"), Some("one of 3"))
         );
-        assert!(fixture.tools.batcher.lock().is_empty());
+        assert!(fixture.tools.batcher.0.lock().is_empty());
     }
 }

@@ -1,10 +1,11 @@
 //! The call log of a task: one record per reply, with its cost and the job that pays for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::{BudgetOwner, BudgetRegistry, PauseReason, SpendAmount, SpendLog};
@@ -127,7 +128,7 @@ impl TaskCallLog {
     }
 
     fn budget_owners(&self) -> Arc<Vec<BudgetOwner>> {
-        Arc::clone(&self.owners.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.owners.lock())
     }
 }
 
@@ -138,7 +139,7 @@ impl CallBudget for TaskCallLog {
             .budgets
             .owners(&self.env, &self.ports, &self.run)
             .await?;
-        *self.owners.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&owners);
+        *self.owners.lock() = Arc::clone(&owners);
         self.budgets
             .reserve(&self.env, &self.ports, &owners, most, self)
             .await

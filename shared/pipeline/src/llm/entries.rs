@@ -219,17 +219,6 @@ pub(crate) fn merge_rule_sections(
         let count = followed.entry(rule.entry.level).or_default();
         *count = (count.0 + usize::from(matched_index.is_some()), count.1 + 1);
     }
-    let follows = |level: u16| {
-        followed
-            .get(&level)
-            .is_some_and(|(matched, all)| *matched > 0 && matched * 2 >= *all)
-    };
-    let is_added = |rule: &OutlineEntry| match policy {
-        MergePolicy::Corroborated => {
-            rule.entry.evidence != EvidenceSource::Layout && follows(rule.entry.level)
-        }
-        MergePolicy::All => true,
-    };
     let mut levels = LevelMap::default();
     let mut added = Vec::new();
     for (rule, matched_index) in rules.iter().zip(matches) {
@@ -241,7 +230,14 @@ pub(crate) fn merge_rule_sections(
         let here = rule
             .spot
             .is_some_and(|spot| is_unanswered(analysis.page(spot)));
-        if rule.found_by_rules && (here || is_added(rule)) {
+        let is_added = match policy {
+            MergePolicy::Corroborated => {
+                let (matched, all) = followed[&own];
+                rule.entry.evidence != EvidenceSource::Layout && matched > 0 && matched * 2 >= all
+            }
+            MergePolicy::All => true,
+        };
+        if rule.found_by_rules && (here || is_added) {
             let mut one = rule.clone();
             one.entry.level = levels.get(own);
             added.push(one);

@@ -188,13 +188,12 @@ impl SummaryTree {
         wave: usize,
         answers: &[SummaryAnswer],
     ) -> Vec<(usize, SummaryTask)> {
-        let is_due = |index: &usize| {
+        let sections = (0..self.sections.len()).filter(|index| {
             let section = &self.sections[*index];
             self.heights[*index] == wave
                 && !section.small
                 && (section.stretches.is_empty() || self.has_answer_below(*index, answers))
-        };
-        let sections = (0..self.sections.len()).filter(is_due);
+        });
         let stretches = self.stretches.iter().enumerate().filter(|_| wave == 0);
         let stretches =
             stretches.map(|(at, (section, stretch))| (at, self.stretch_task(*section, *stretch)));

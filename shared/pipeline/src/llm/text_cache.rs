@@ -6,8 +6,9 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use stemma_document::{
     Extent, Page, PageNo, PageSpan, Position, Section, SectionSpan, SourceBody, TextLines, text,
 };
@@ -247,7 +248,7 @@ impl TextCache {
         make: impl Future<Output = Result<(T, usize), Failure>>,
     ) -> Result<Arc<T>, Failure> {
         // The lock is not held while loading. The cell makes sure that only one caller loads the value.
-        let cell = self.state().cell(&name);
+        let cell = self.state.lock().cell(&name);
         let mut bytes = 0;
         let make = async {
             let (loaded, size) = make.await?;
@@ -255,15 +256,12 @@ impl TextCache {
             Ok::<_, Failure>(Arc::new(loaded) as Arc<dyn Any + Send + Sync>)
         };
         let loaded = cell.get_or_try_init(|| make).await.cloned();
-        self.state()
+        self.state
+            .lock()
             .record_size(&name, bytes, loaded.is_err(), self.budget_bytes);
         loaded?.downcast::<T>().map_err(|_| {
             Failure::permanent("model.texts", format!("{name} is cached with another type"))
         })
-    }
-
-    fn state(&self) -> MutexGuard<'_, TextCacheState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

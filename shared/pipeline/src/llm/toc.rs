@@ -71,14 +71,17 @@ fn choose_table(verdicts: &[TocPage]) -> Option<PageSpan> {
     let runs: Vec<&[TocPage]> = runs
         .filter(|run| run.iter().any(|verdict| verdict.by_rules != Some(false)))
         .collect();
-    let numbered = |run: &&&[TocPage]| run.iter().any(|verdict| verdict.numbered);
     let best = runs
         .iter()
         .filter(|run: &&&[TocPage]| run.iter().any(|verdict| verdict.by_rules == Some(true)))
-        .find(numbered)
-        .or_else(|| runs.iter().find(numbered))
+        .find(|run| is_numbered(run))
+        .or_else(|| runs.iter().find(|run| is_numbered(run)))
         .or_else(|| runs.first());
     best.and_then(|run| Some(PageSpan::between(run.first()?.page, run.last()?.page)))
+}
+
+fn is_numbered(run: &[TocPage]) -> bool {
+    run.iter().any(|verdict| verdict.numbered)
 }
 
 /// The entries of a table of contents.

@@ -8,7 +8,7 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 use tokio::time::timeout;
 
 use super::connection::BrokerEndpoint;
-use super::reply::ANSWER_TIMEOUT;
+use super::reply::{ANSWER_TIMEOUT, NO_ANSWER};
 use crate::port_error::PortError;
 
 /// Result of [`super::RabbitQueue::probe`].
@@ -36,14 +36,17 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
 pub(super) async fn server_identity(
     endpoint: &BrokerEndpoint,
 ) -> Result<(String, String), PortError> {
-    let away = |why: String| PortError::transient("queue.probe", why);
     let frame = timeout(ANSWER_TIMEOUT, first_frame(endpoint)).await;
     let payload = frame
-        .map_err(|_| away("the broker does not answer".into()))?
-        .map_err(|e| away(e.to_string()))?;
+        .map_err(|_| probe_error(NO_ANSWER))?
+        .map_err(|e| probe_error(e.to_string()))?;
     let properties =
-        properties(&payload).ok_or_else(|| away("the broker sent an unknown greeting".into()))?;
+        properties(&payload).ok_or_else(|| probe_error("the broker sent an unknown greeting"))?;
     Ok((text(&properties, "product"), text(&properties, "version")))
+}
+
+fn probe_error(why: impl Into<String>) -> PortError {
+    PortError::transient("queue.probe", why)
 }
 
 async fn first_frame(endpoint: &BrokerEndpoint) -> std::io::Result<Vec<u8>> {

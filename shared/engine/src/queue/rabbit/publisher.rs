@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{Channel, Confirmation};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -63,7 +63,7 @@ impl Publisher {
         wait_unblocked(operation, &handle).await?;
         let channel = self.channel(operation, &handle).await?;
         send(operation, &handle, &channel, route, messages).await?;
-        self.idle().push(channel);
+        self.idle.lock().push(channel);
         Ok(())
     }
 
@@ -73,12 +73,8 @@ impl Publisher {
 
     pub(super) async fn close(&self) {
         self.calls.close();
-        self.idle().clear();
+        self.idle.lock().clear();
         self.connection.close().await;
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Channel>> {
-        self.idle.lock()
     }
 
     /// An exclusive channel with confirms.
@@ -88,7 +84,7 @@ impl Publisher {
         handle: &ConnectionHandle,
     ) -> Result<Channel, PortError> {
         let idle = {
-            let mut idle = self.idle();
+            let mut idle = self.idle.lock();
             idle.retain(|channel| channel.status().connected()); // drop channels of lost connections
             idle.pop()
         };

@@ -48,16 +48,15 @@ impl RabbitSubscription {
 #[async_trait]
 impl Subscription for RabbitSubscription {
     async fn next(&mut self) -> Result<Delivery, PortError> {
-        let away = |why: String| PortError::transient("queue.next", why);
         let delivery = tokio::select! {
             biased;
-            () = self.handle.lost.cancelled() => return Err(away("the connection was lost".into())),
+            () = self.handle.lost.cancelled() => return Err(next_error("the connection was lost")),
             delivery = self.consumer.next() => delivery,
         };
         let delivery = match delivery {
             Some(Ok(delivery)) => delivery,
-            Some(Err(error)) => return Err(away(error.to_string())),
-            None => return Err(away("the broker ended the subscription".into())),
+            Some(Err(error)) => return Err(next_error(error.to_string())),
+            None => return Err(next_error("the broker ended the subscription")),
         };
         let receipt = RabbitReceipt {
             reconnect: self.handle.reconnect.clone(),
@@ -70,6 +69,10 @@ impl Subscription for RabbitSubscription {
             receipt: Box::new(receipt),
         })
     }
+}
+
+fn next_error(why: impl Into<String>) -> PortError {
+    PortError::transient("queue.next", why)
 }
 
 impl Drop for RabbitSubscription {
