@@ -13,7 +13,7 @@ use stemma_engine::flow::{JobEntry, JobManifest, JobOptions};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{JobStart, JobWriter};
 use stemma_engine::queue::QueueName;
-use stemma_engine::{Env, JobId, PortError, Ports, Priority, jobs, settings};
+use stemma_engine::{Env, JobId, PortError, PortResult, Ports, Priority, jobs, settings};
 use stemma_pipeline::{FilingFlow, RunSettings, Submission};
 use tokio_util::sync::CancellationToken;
 
@@ -78,11 +78,7 @@ pub struct SubmitRequest<'a> {
 ///
 /// # Errors
 /// [`PortError`] when a port is unavailable, or the name is invalid.
-pub async fn start_job(
-    env: &Env,
-    ports: &Ports,
-    order: SubmitRequest<'_>,
-) -> Result<JobStart, PortError> {
+pub async fn start_job(env: &Env, ports: &Ports, order: SubmitRequest<'_>) -> PortResult<JobStart> {
     let blobs = &ports.blobs;
     let settings = settings::freeze::<FilingFlow>(blobs, order.settings).await?;
     let fresh = job_id(env);
@@ -117,7 +113,7 @@ pub async fn submit(
     ports: &Ports,
     order: SubmitRequest<'_>,
     documents: &[Submission],
-) -> Result<JobManifest, PortError> {
+) -> PortResult<JobManifest> {
     match start_job(env, ports, order).await? {
         JobStart::Existing(manifest) => Ok(manifest),
         JobStart::New(mut submitting) => {
@@ -133,7 +129,7 @@ pub async fn submit(
 ///
 /// # Errors
 /// A permanent [`PortError`] when it cannot be encoded.
-pub fn job_entry(submission: &Submission) -> Result<JobEntry, PortError> {
+pub fn job_entry(submission: &Submission) -> PortResult<JobEntry> {
     let weight = submission.size_bytes / BYTES_PER_TOKEN + 1;
     let input = serde_json::to_value(submission).map_err(|error| {
         PortError::permanent("blobs.put", format!("{}: {error}", submission.path))

@@ -7,7 +7,7 @@ use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use stemma_engine::jobs::JobBudget;
-use stemma_engine::{JobId, PortError};
+use stemma_engine::{JobId, PortResult};
 use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::TokenUsage;
@@ -166,7 +166,7 @@ pub async fn job_usage(
     prices: &PriceList,
     job: &JobId,
     since_ms: Millis,
-) -> Result<ModelUsage, PortError> {
+) -> PortResult<ModelUsage> {
     let mut usage = ModelUsage::default();
     calls::read(
         blobs,

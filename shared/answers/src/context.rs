@@ -8,7 +8,7 @@ use std::sync::Arc;
 use stemma_document::{
     DocId, Extent, Page, Section, SectionId, SectionSpan, SectionTree, TextLines,
 };
-use stemma_engine::PortError;
+use stemma_engine::PortResult;
 use stemma_llm::tokens;
 
 use super::answer::ReadSection;
@@ -120,7 +120,7 @@ impl AnswerContext {
         catalog: &Catalog,
         requests: &[SectionRequest],
         room: u32,
-    ) -> Result<Range<usize>, PortError> {
+    ) -> PortResult<Range<usize>> {
         let before = self.passages.len();
         let until = self.used_tokens.saturating_add(room);
         let mut of_document: BTreeMap<DocId, Vec<&SectionRequest>> = BTreeMap::new();
@@ -146,7 +146,7 @@ impl AnswerContext {
         store: &dyn DocumentStore,
         document: &CatalogDocument,
         requests: &[&SectionRequest],
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let doc = document.doc();
         let open_doc = match self.documents.entry(doc) {
             Entry::Occupied(open) => open.into_mut(),

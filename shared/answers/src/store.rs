@@ -17,7 +17,7 @@ use stemma_document::{Collection, Digest, DocId, TreeObject, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::env::Millis;
 use stemma_engine::port_retry::with_retry;
-use stemma_engine::{Env, PortError};
+use stemma_engine::{Env, PortError, PortResult};
 
 use super::answer::{Answer, GenerationUsage};
 use stemma_retrieval::cache::Cache;
@@ -56,7 +56,7 @@ impl AnswerStore {
     }
 
     /// The answer with this id; `None` when there is none, or `id` is malformed.
-    pub async fn get(&self, id: &str) -> Result<Option<Answer>, PortError> {
+    pub async fn get(&self, id: &str) -> PortResult<Option<Answer>> {
         if !is_answer_id(id) {
             return Ok(None);
         }
@@ -65,7 +65,7 @@ impl AnswerStore {
 
     /// The answer with this id, or the degraded answer given in its place. A degraded answer has an id of its own with the same
     /// prefix, so that any replica finds it.
-    pub async fn get_promised(&self, id: &str) -> Result<Option<Answer>, PortError> {
+    pub async fn get_promised(&self, id: &str) -> PortResult<Option<Answer>> {
         if let Some(answer) = self.get(id).await? {
             return Ok(Some(answer));
         }
@@ -100,7 +100,7 @@ impl AnswerStore {
     }
 
     // A torn answer was never sent to anyone. It counts as a miss and is generated again.
-    async fn read(&self, id: &str) -> Result<Option<Answer>, PortError> {
+    async fn read(&self, id: &str) -> PortResult<Option<Answer>> {
         if let Some(cached) = self.cache.get(&id.to_owned(), self.env.now_ms()) {
             return Ok(Some(Answer::clone(&cached)));
         }
@@ -160,7 +160,7 @@ impl AnswerStore {
         answer
     }
 
-    async fn create(&self, id: &str, json: Bytes) -> Result<Option<PutOutcome>, PortError> {
+    async fn create(&self, id: &str, json: Bytes) -> PortResult<Option<PutOutcome>> {
         if self.is_read_only.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -211,7 +211,7 @@ pub async fn orphaned_answers(
     blobs: &dyn Blobs,
     collection: &Collection,
     going: &HashSet<&str>,
-) -> Result<Vec<String>, PortError> {
+) -> PortResult<Vec<String>> {
     let mut versions_by_doc = HashMap::new();
 
     let mut orphaned = Vec::new();
@@ -254,7 +254,7 @@ async fn remaining_versions(
     collection: &Collection,
     doc: DocId,
     going: &HashSet<&str>,
-) -> Result<Option<HashSet<u64>>, PortError> {
+) -> PortResult<Option<HashSet<u64>>> {
     let keys = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
     let Some(newest) = keys.last() else {
         return Ok(None);

@@ -11,7 +11,7 @@ use stemma_document::{
     VerifiedOutline,
 };
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
-use stemma_engine::{Env, PortError};
+use stemma_engine::{Env, PortResult};
 use stemma_llm::request::{LlmError, LlmRequest};
 
 use super::*;
@@ -105,7 +105,7 @@ fn tree() -> SectionTree {
 
 #[async_trait]
 impl DocumentStore for TestArchive {
-    async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+    async fn open(&self, document: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
         Ok(Some(OpenDocument {
             tree: tree(),
             body: Some(SourceBody::Pages(pages(&document.version().name))),

@@ -14,8 +14,8 @@ use stemma_document::{
     Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody,
     TextLines, blob_keys,
 };
-use stemma_engine::PortError;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::{PortError, PortResult};
 use stemma_extract::EncodedSource;
 use stemma_retrieval::DocumentScope;
 
@@ -188,7 +188,7 @@ impl Archive {
     pub async fn load_tree(
         &self,
         listed: &CatalogDocument,
-    ) -> Result<Option<Arc<PublishedTree>>, PortError> {
+    ) -> PortResult<Option<Arc<PublishedTree>>> {
         let Some(entry) = listed.entry() else {
             return Ok(None);
         };
@@ -208,10 +208,7 @@ impl Archive {
     }
 
     /// The file a document was read from; `None` where it is not in the store, or was torn by a power loss.
-    pub async fn original(
-        &self,
-        listed: &CatalogDocument,
-    ) -> Result<Option<OriginalFile>, PortError> {
+    pub async fn original(&self, listed: &CatalogDocument) -> PortResult<Option<OriginalFile>> {
         let version = listed.version();
         let key = blob_keys::original_key(&self.collection, version.source);
         let size_bytes = self
@@ -234,7 +231,7 @@ impl Archive {
     pub async fn load_source(
         &self,
         published: &PublishedTree,
-    ) -> Result<Option<EncodedSource>, PortError> {
+    ) -> PortResult<Option<EncodedSource>> {
         self.store.load_source(published).await
     }
 
@@ -242,10 +239,7 @@ impl Archive {
     ///
     /// # Errors
     /// [`PortError`] when the store cannot be read.
-    pub async fn load_body(
-        &self,
-        published: &PublishedTree,
-    ) -> Result<Option<SourceBody>, PortError> {
+    pub async fn load_body(&self, published: &PublishedTree) -> PortResult<Option<SourceBody>> {
         self.store.load_body(published).await
     }
 }
@@ -263,10 +257,7 @@ pub struct OriginalFile {
 
 impl OriginalFile {
     /// Reads a byte range; `None` when the file was removed meanwhile.
-    pub async fn read(
-        &self,
-        range: std::ops::Range<u64>,
-    ) -> Result<Option<bytes::Bytes>, PortError> {
+    pub async fn read(&self, range: std::ops::Range<u64>) -> PortResult<Option<bytes::Bytes>> {
         self.blobs.get_range(&self.key, range).await
     }
 }
@@ -308,12 +299,12 @@ fn into_section_tree(published: Arc<PublishedTree>) -> SectionTree {
 
 #[async_trait]
 impl DocumentStore for Archive {
-    async fn tree(&self, listed: &CatalogDocument) -> Result<Option<Arc<SectionTree>>, PortError> {
+    async fn tree(&self, listed: &CatalogDocument) -> PortResult<Option<Arc<SectionTree>>> {
         let published = self.load_tree(listed).await?;
         Ok(published.map(|published| Arc::new(into_section_tree(published))))
     }
 
-    async fn open(&self, listed: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+    async fn open(&self, listed: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
         let Some(published) = self.load_tree(listed).await? else {
             return Ok(None);
         };
@@ -328,7 +319,7 @@ impl DocumentStore for Archive {
         &self,
         listed: &CatalogDocument,
         numbers: &[u32],
-    ) -> Result<Vec<(u32, Page)>, PortError> {
+    ) -> PortResult<Vec<(u32, Page)>> {
         let Some(published) = self.load_tree(listed).await? else {
             return Ok(Vec::new());
         };
@@ -364,7 +355,7 @@ impl DocumentStore for Archive {
         .await?
     }
 
-    async fn lines(&self, listed: &CatalogDocument) -> Result<Option<Arc<TextLines>>, PortError> {
+    async fn lines(&self, listed: &CatalogDocument) -> PortResult<Option<Arc<TextLines>>> {
         let Some(published) = self.load_tree(listed).await? else {
             return Ok(None);
         };

@@ -13,7 +13,7 @@ use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
 use stemma_catalog::catalog::Catalog;
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
-use stemma_engine::{Env, PortError};
+use stemma_engine::{Env, PortError, PortResult};
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
@@ -233,7 +233,7 @@ impl CollectionCache {
         }
     }
 
-    async fn acquire_core(&self) -> Result<SemaphorePermit<'_>, PortError> {
+    async fn acquire_core(&self) -> PortResult<SemaphorePermit<'_>> {
         self.cores
             .acquire()
             .await
@@ -259,7 +259,7 @@ impl CollectionCache {
     pub(crate) async fn run_with_core<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, PortError> {
+    ) -> PortResult<T> {
         let _core = self.acquire_core().await?;
         spawn_cpu(work).await
     }

@@ -9,7 +9,7 @@ use stemma_answers::tree_search::AnswerModel;
 use stemma_catalog::watcher::CatalogWatcher;
 use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::{Env, PortError};
+use stemma_engine::{Env, PortResult};
 use stemma_retrieval::embedding::SemanticRouter;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -205,7 +205,7 @@ impl Collections {
         collection: &Collection,
         follower: &mut Option<CatalogWatcher>,
         polls: &mut u32,
-    ) -> Result<bool, PortError> {
+    ) -> PortResult<bool> {
         let changed = match follower {
             None => {
                 let (new, catalog) =

@@ -7,7 +7,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_document::{Collection, DocId, PublishedTree, SourceBody, TreeObject, blob_keys};
 use stemma_engine::blobs::Blobs;
-use stemma_engine::{PortError, TaskKey, artifact};
+use stemma_engine::{PortError, PortResult, TaskKey, artifact};
 use stemma_extract::EncodedSource;
 
 /// The documents of one collection in a blob store.
@@ -23,7 +23,7 @@ impl BlobDocumentStore {
         &self,
         doc: DocId,
         seq: u64,
-    ) -> Result<Option<(PublishedTree, usize)>, PortError> {
+    ) -> PortResult<Option<(PublishedTree, usize)>> {
         let key = blob_keys::tree_key(&self.collection, doc, seq);
         let Some(bytes) = self.blobs.get(&key).await? else {
             return Ok(None);
@@ -39,7 +39,7 @@ impl BlobDocumentStore {
     pub(crate) async fn load_source(
         &self,
         published: &PublishedTree,
-    ) -> Result<Option<EncodedSource>, PortError> {
+    ) -> PortResult<Option<EncodedSource>> {
         // Imported trees name no task as the origin of their text.
         let Ok(key) = published.text_artifact.parse::<TaskKey>() else {
             return Ok(None);
@@ -58,7 +58,7 @@ impl BlobDocumentStore {
     pub(crate) async fn load_body(
         &self,
         published: &PublishedTree,
-    ) -> Result<Option<SourceBody>, PortError> {
+    ) -> PortResult<Option<SourceBody>> {
         let Some(packed) = self.load_source(published).await? else {
             return Ok(None);
         };
@@ -75,7 +75,7 @@ impl BlobDocumentStore {
 // The index opens each document once to add it, so neither a tree cache nor reads of single pages would help it.
 #[async_trait]
 impl DocumentStore for BlobDocumentStore {
-    async fn open(&self, listed: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+    async fn open(&self, listed: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
         let Some(entry) = listed.entry() else {
             return Ok(None);
         };
@@ -97,7 +97,7 @@ impl DocumentStore for BlobDocumentStore {
 /// [`PortError`] when the work panics.
 pub async fn spawn_cpu<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, PortError> {
+) -> PortResult<T> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| PortError::permanent("query.compute", error.to_string()))

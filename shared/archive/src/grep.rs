@@ -7,7 +7,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::locator::Fragment;
 use stemma_document::{PageNo, SourceBody, text};
-use stemma_engine::PortError;
+use stemma_engine::{PortError, PortResult};
 
 use crate::documents::printed_label;
 use crate::tree::resolve_section;
@@ -308,7 +308,7 @@ impl Archive {
     pub(crate) async fn open_with_text(
         &self,
         listed: &CatalogDocument,
-    ) -> Result<Option<OpenDocument>, PortError> {
+    ) -> PortResult<Option<OpenDocument>> {
         DocumentStore::open(self, listed).await
     }
 }

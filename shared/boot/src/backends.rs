@@ -10,7 +10,7 @@ use stemma_engine::limit::{Limiter, MemoryLimiter};
 use stemma_engine::queue::{Probe, Queue, RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::s3::{self, S3Credentials, S3Settings};
-use stemma_engine::{Env, PortError, Ports, Secret};
+use stemma_engine::{Env, PortError, PortResult, Ports, Secret};
 
 use crate::location::Location;
 
@@ -109,7 +109,7 @@ impl BackendConfig {
     ///
     /// # Errors
     /// [`PortError`] when the settings are invalid.
-    pub async fn bucket(&self, bucket: &str, prefix: &str) -> Result<Arc<dyn Blobs>, PortError> {
+    pub async fn bucket(&self, bucket: &str, prefix: &str) -> PortResult<Arc<dyn Blobs>> {
         let s3 = s3::S3::connect(&self.s3.settings()).await?;
         Ok(Arc::new(S3Blobs::new(s3, bucket, prefix)?))
     }
@@ -118,7 +118,7 @@ impl BackendConfig {
     ///
     /// # Errors
     /// [`PortError`] when the Redis URL is invalid.
-    pub fn limiter(&self, env: &Env) -> Result<Arc<dyn Limiter>, PortError> {
+    pub fn limiter(&self, env: &Env) -> PortResult<Arc<dyn Limiter>> {
         if self.redis.url.is_empty() {
             return Ok(Arc::new(MemoryLimiter::default()));
         }
@@ -128,7 +128,7 @@ impl BackendConfig {
         )))
     }
 
-    fn redis_client(&self) -> Result<RedisClient, PortError> {
+    fn redis_client(&self) -> PortResult<RedisClient> {
         let settings = RedisSettings::new(self.redis.url.clone());
         RedisClient::open(&RedisSettings {
             prefix: self.redis.prefix.clone(),
@@ -140,12 +140,7 @@ impl BackendConfig {
     ///
     /// # Errors
     /// [`PortError`]: transient when a server is unavailable, permanent when it refuses or a setting is missing.
-    pub async fn connect(
-        &self,
-        location: &Location,
-        name: &str,
-        env: &Env,
-    ) -> Result<Cluster, PortError> {
+    pub async fn connect(&self, location: &Location, name: &str, env: &Env) -> PortResult<Cluster> {
         let Location::Bucket { bucket, prefix } = location else {
             return Err(setting_error(
                 "a cluster needs a store that all its processes reach: --store s3://bucket/prefix",
@@ -202,7 +197,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`PortError`] when it is unavailable, or a queue is declared differently.
-    pub async fn broker(&self) -> Result<Probe, PortError> {
+    pub async fn broker(&self) -> PortResult<Probe> {
         self.broker.probe().await
     }
 
@@ -210,7 +205,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`PortError`] when it does not.
-    pub async fn redis(&self) -> Result<(), PortError> {
+    pub async fn redis(&self) -> PortResult<()> {
         self.redis.ping().await
     }
 

@@ -23,7 +23,7 @@ use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::ledger::StatusTopic;
 use stemma_engine::queue::QueueName;
-use stemma_engine::{Env, PortError, Ports};
+use stemma_engine::{Env, PortError, PortResult, Ports};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 // How long a successful check counts.
 const STALE_AFTER: Duration = Duration::from_secs(15);
 
-type CheckFuture = Pin<Box<dyn Future<Output = Result<(), PortError>> + Send>>;
+type CheckFuture = Pin<Box<dyn Future<Output = PortResult<()>> + Send>>;
 /// A cheap check of a port.
 pub type HealthCheck = Arc<dyn Fn() -> CheckFuture + Send + Sync>;
 
@@ -303,7 +303,6 @@ mod tests {
             .0
             .last_success
             .lock()
-            .unwrap()
             .insert("queue", env.now_ms() - 16_000);
         let reply = http_get(serving.address, "/readyz").await;
         assert!(

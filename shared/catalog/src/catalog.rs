@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId};
-use stemma_engine::PortError;
+use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 
 pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
@@ -26,7 +26,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`PortError`] if the blob store fails. Unreadable records are skipped and logged.
-    pub async fn load(blobs: &dyn Blobs, collection: &Collection) -> Result<Self, PortError> {
+    pub async fn load(blobs: &dyn Blobs, collection: &Collection) -> PortResult<Self> {
         let (current, _) = snapshot::load_current(blobs, collection).await?;
         let open = pending::find_pending(blobs, collection, &current).await?;
         Ok(Self::from_changes(&current, &open))

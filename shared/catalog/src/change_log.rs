@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Change, Collection, blob_keys};
-use stemma_engine::PortError;
+use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 
 // Clocks of assemblers may differ by this much; records written late are still found.
@@ -55,7 +55,7 @@ pub(crate) async fn read_since(
     collection: &Collection,
     mark: &ChangeCursor,
     from: u64,
-) -> Result<Vec<(String, Option<Change>)>, PortError> {
+) -> PortResult<Vec<(String, Option<Change>)>> {
     let prefix = blob_keys::changes_prefix(collection);
     let mut names = Vec::new();
     // Listing continues after this key; "{minute}" sorts right before "{minute}/".
@@ -86,7 +86,7 @@ async fn read_change(
     blobs: &dyn Blobs,
     key: String,
     name: String,
-) -> Result<Option<(String, Option<Change>)>, PortError> {
+) -> PortResult<Option<(String, Option<Change>)>> {
     let Some(bytes) = blobs.get(&key).await? else {
         return Ok(None);
     };
@@ -103,7 +103,7 @@ pub(crate) async fn list_children(
     blobs: &dyn Blobs,
     prefix: &str,
     mut after: Option<String>,
-) -> Result<Vec<String>, PortError> {
+) -> PortResult<Vec<String>> {
     let mut all: Vec<String> = Vec::new();
     loop {
         let page = blobs.children(prefix, after.as_deref(), LIST_PAGE).await?;
@@ -116,7 +116,7 @@ pub(crate) async fn list_children(
     }
 }
 
-async fn list_keys(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, PortError> {
+async fn list_keys(blobs: &dyn Blobs, prefix: &str) -> PortResult<Vec<String>> {
     let mut all: Vec<String> = Vec::new();
     loop {
         let page = blobs

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stemma_document::{Page, PageNo, SectionId, SectionTree, SourceBody, TextLines, text};
-use stemma_engine::PortError;
+use stemma_engine::PortResult;
 
 use crate::document::CatalogDocument;
 
@@ -21,16 +21,13 @@ pub trait DocumentStore: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] if the store fails.
-    async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError>;
+    async fn open(&self, document: &CatalogDocument) -> PortResult<Option<OpenDocument>>;
 
     /// Reads the tree alone; `None` if it has been deleted.
     ///
     /// # Errors
     /// As [`DocumentStore::open`].
-    async fn tree(
-        &self,
-        document: &CatalogDocument,
-    ) -> Result<Option<Arc<SectionTree>>, PortError> {
+    async fn tree(&self, document: &CatalogDocument) -> PortResult<Option<Arc<SectionTree>>> {
         Ok(self
             .open(document)
             .await?
@@ -47,7 +44,7 @@ pub trait DocumentStore: Send + Sync {
         document: &CatalogDocument,
         sections: &[SectionId],
         most_bytes: usize,
-    ) -> Result<Vec<String>, PortError> {
+    ) -> PortResult<Vec<String>> {
         let opened = self.open(document).await?;
         Ok(sections
             .iter()
@@ -68,7 +65,7 @@ pub trait DocumentStore: Send + Sync {
         &self,
         document: &CatalogDocument,
         numbers: &[u32],
-    ) -> Result<Vec<(u32, Page)>, PortError> {
+    ) -> PortResult<Vec<(u32, Page)>> {
         let Some(SourceBody::Pages(pages)) =
             self.open(document).await?.and_then(|opened| opened.body)
         else {
@@ -86,7 +83,7 @@ pub trait DocumentStore: Send + Sync {
     ///
     /// # Errors
     /// As [`DocumentStore::open`].
-    async fn lines(&self, document: &CatalogDocument) -> Result<Option<Arc<TextLines>>, PortError> {
+    async fn lines(&self, document: &CatalogDocument) -> PortResult<Option<Arc<TextLines>>> {
         match self.open(document).await?.and_then(|opened| opened.body) {
             Some(SourceBody::Lines(lines)) => Ok(Some(Arc::new(lines))),
             _ => Ok(None),

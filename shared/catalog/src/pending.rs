@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, DocId, DocumentVersion, blob_keys};
 use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::{FailureRecord, PortError, RunHeader};
+use stemma_engine::{FailureRecord, PortResult, RunHeader};
 
 use crate::change_log::list_children;
 use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
@@ -26,7 +26,7 @@ pub(crate) async fn find_pending(
     blobs: &dyn Blobs,
     collection: &Collection,
     current: &LatestChanges,
-) -> Result<PendingDocuments, PortError> {
+) -> PortResult<PendingDocuments> {
     let ids = list_children(blobs, &blob_keys::documents_prefix(collection), None).await?;
     let docs: Vec<DocId> = ids
         .iter()
@@ -60,7 +60,7 @@ pub(crate) async fn find_pending(
 async fn failed_runs(
     blobs: &dyn Blobs,
     current: &LatestChanges,
-) -> Result<BTreeMap<DocId, u64>, PortError> {
+) -> PortResult<BTreeMap<DocId, u64>> {
     let mut failed = BTreeMap::new();
     for run in list_children(blobs, "runs/", None).await? {
         let Some((doc, seq)) = run.trim_end_matches('/').split_once('-') else {
@@ -82,11 +82,7 @@ async fn failed_runs(
 }
 
 // `None` if only some tasks of the run failed, not the run itself.
-async fn run_failure(
-    blobs: &dyn Blobs,
-    doc: DocId,
-    seq: u64,
-) -> Result<Option<FailureRecord>, PortError> {
+async fn run_failure(blobs: &dyn Blobs, doc: DocId, seq: u64) -> PortResult<Option<FailureRecord>> {
     let key = format!("runs/{doc}-{seq}/failed/document.json");
     Ok(blobs
         .get(&key)
@@ -101,7 +97,7 @@ async fn pending_document(
     doc: DocId,
     current: &LatestChanges,
     failed: Option<u64>,
-) -> Result<Option<CatalogDocument>, PortError> {
+) -> PortResult<Option<CatalogDocument>> {
     let Some(version) = newest_claim(blobs, collection, doc).await? else {
         return Ok(None);
     };
@@ -147,7 +143,7 @@ pub async fn newest_claim(
     blobs: &dyn Blobs,
     collection: &Collection,
     doc: DocId,
-) -> Result<Option<DocumentVersion>, PortError> {
+) -> PortResult<Option<DocumentVersion>> {
     let keys = list_all(blobs, &blob_keys::versions_prefix(collection, doc)).await?;
     let Some(key) = keys.last() else {
         return Ok(None);

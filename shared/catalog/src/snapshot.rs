@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, Digest, blob_keys};
-use stemma_engine::PortError;
+use stemma_engine::PortResult;
 use stemma_engine::blobs::{Blobs, list_all};
 
 use crate::change_log::{self, ChangeCursor};
@@ -39,7 +39,7 @@ struct SnapshotHeader {
 pub(crate) async fn load_current(
     blobs: &dyn Blobs,
     collection: &Collection,
-) -> Result<(LatestChanges, ChangeCursor), PortError> {
+) -> PortResult<(LatestChanges, ChangeCursor)> {
     let (mut current, mut mark) = load_newest(blobs, collection).await?;
     let tail = change_log::read_since(blobs, collection, &mark, 0).await?;
     let read = tail.len();
@@ -56,7 +56,7 @@ pub(crate) async fn load_current(
 async fn load_newest(
     blobs: &dyn Blobs,
     collection: &Collection,
-) -> Result<(LatestChanges, ChangeCursor), PortError> {
+) -> PortResult<(LatestChanges, ChangeCursor)> {
     let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
     for key in keys.iter().rev().filter(|key| key.ends_with(".zst")) {
         let Some(bytes) = blobs.get(key).await? else {

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use stemma_document::Collection;
-use stemma_engine::PortError;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
+use stemma_engine::{PortError, PortResult};
 
 use crate::catalog::Catalog;
 use crate::change_log::{self, ChangeCursor};
@@ -33,10 +33,7 @@ impl CatalogWatcher {
     ///
     /// # Errors
     /// [`PortError`] if the blob store fails.
-    pub async fn start(
-        blobs: &dyn Blobs,
-        collection: Collection,
-    ) -> Result<(Self, Catalog), PortError> {
+    pub async fn start(blobs: &dyn Blobs, collection: Collection) -> PortResult<(Self, Catalog)> {
         let (current, mark) = snapshot::load_current(blobs, &collection).await?;
         let open = pending::find_pending(blobs, &collection, &current).await?;
         let watcher = Self {
@@ -53,11 +50,7 @@ impl CatalogWatcher {
     ///
     /// # Errors
     /// [`PortError`] if the blob store fails. The next poll continues from the same position.
-    pub async fn poll(
-        &mut self,
-        blobs: &dyn Blobs,
-        now_ms: Millis,
-    ) -> Result<Option<Catalog>, PortError> {
+    pub async fn poll(&mut self, blobs: &dyn Blobs, now_ms: Millis) -> PortResult<Option<Catalog>> {
         let from = (now_ms / 60_000).saturating_sub(POLL_MINUTES);
         if self.apply_changes(blobs, from).await? {
             self.build_catalog().await.map(Some)
@@ -70,7 +63,7 @@ impl CatalogWatcher {
     ///
     /// # Errors
     /// As [`CatalogWatcher::poll`].
-    pub async fn full_scan(&mut self, blobs: &dyn Blobs) -> Result<Option<Catalog>, PortError> {
+    pub async fn full_scan(&mut self, blobs: &dyn Blobs) -> PortResult<Option<Catalog>> {
         let mut changed = self.apply_changes(blobs, 0).await?;
         self.cursor = self.cursor.trimmed();
         let open = pending::find_pending(blobs, &self.collection, &self.latest).await?;
@@ -86,7 +79,7 @@ impl CatalogWatcher {
     }
 
     // Returns whether there were new records.
-    async fn apply_changes(&mut self, blobs: &dyn Blobs, from: u64) -> Result<bool, PortError> {
+    async fn apply_changes(&mut self, blobs: &dyn Blobs, from: u64) -> PortResult<bool> {
         let tail = change_log::read_since(blobs, &self.collection, &self.cursor, from).await?;
         let changed = !tail.is_empty();
         let current = Arc::make_mut(&mut self.latest);
@@ -97,7 +90,7 @@ impl CatalogWatcher {
         Ok(changed)
     }
 
-    async fn build_catalog(&self) -> Result<Catalog, PortError> {
+    async fn build_catalog(&self) -> PortResult<Catalog> {
         let current = Arc::clone(&self.latest);
         let open = Arc::clone(&self.pending);
         let catalog =

@@ -14,7 +14,6 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::{Coordinator, CoordinatorEvent};
 use stemma_engine::executor::TaskExecutor;
-use stemma_engine::failure::Failure;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder};
@@ -23,8 +22,8 @@ use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::replay::{FlowStop, Replay};
-use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
-use stemma_engine::{Env, PortError, Ports, Retrying, jobs, settings};
+use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
+use stemma_engine::{Env, PortError, PortResult, Ports, Retrying, jobs, settings};
 use tokio_util::sync::CancellationToken;
 
 const PAGES: u64 = 5_000;
@@ -70,10 +69,7 @@ impl Stage for CheckPage {
             .number(self.number);
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, CostWork>,
-    ) -> Result<StageOutput<PageCheck>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, CostWork>) -> StageResult<PageCheck> {
         task.env.sleep(*task.tools).await;
         Ok(PageCheck {
             title: format!("Section {} of the document", self.number),
@@ -99,7 +95,7 @@ impl Stage for PublishTotal {
         identity.number(self.0);
     }
 
-    async fn run(&self, task: &TaskContext<'_, CostWork>) -> Result<StageOutput<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, CostWork>) -> StageResult<u64> {
         task.ports
             .blobs
             .put(&format!("{}/tree", task.run.scope), "done".into())
@@ -158,11 +154,7 @@ impl Flow for CostWork {
         Ok(FlowOutput { gaps: 0 })
     }
 
-    async fn claim(
-        ports: &Ports,
-        job: &JobManifest,
-        entry: &JobEntry,
-    ) -> Result<ClaimOutcome, PortError> {
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome> {
         let scope = "c/cost/d/1".to_string();
         let header = RunHeader {
             at: RunRef {
@@ -182,7 +174,7 @@ impl Flow for CostWork {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         Ok(ports
             .blobs
             .size(&format!("{}/tree", run.at.scope))
@@ -207,7 +199,7 @@ fn peak_mb() -> f64 {
 }
 
 /// The ports, with a separate connection to Redis if one is configured.
-fn connect(env: &Env, ports: Ports) -> Result<Ports, PortError> {
+fn connect(env: &Env, ports: Ports) -> PortResult<Ports> {
     let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else {
         return Ok(ports);
     };

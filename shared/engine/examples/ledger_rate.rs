@@ -14,7 +14,7 @@ use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, Quota, RequestCost};
 use stemma_engine::queue::Lane;
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::{Env, PortError, Priority, RunId, TaskKey};
+use stemma_engine::{Env, PortResult, Priority, RunId, TaskKey};
 
 const CALLS: u64 = 20_000;
 const AT_ONCE: usize = 64;
@@ -32,10 +32,10 @@ fn task_spec(n: u64) -> TaskSpec {
 }
 
 /// Prints how many times per second `call` completes.
-async fn rate<T, F: Future<Output = Result<T, PortError>>>(
+async fn rate<T, F: Future<Output = PortResult<T>>>(
     what: &str,
     call: impl Fn(u64) -> F,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let started = Instant::now();
     stream::iter(0..CALLS)
         .map(call)
@@ -50,10 +50,7 @@ async fn rate<T, F: Future<Output = Result<T, PortError>>>(
 }
 
 /// Prints the duration of one `call`.
-async fn once<T>(
-    what: &str,
-    call: impl Future<Output = Result<T, PortError>>,
-) -> Result<T, PortError> {
+async fn once<T>(what: &str, call: impl Future<Output = PortResult<T>>) -> PortResult<T> {
     let started = Instant::now();
     let result = call.await?;
     println!(

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::blobs::{Blobs, PutOutcome};
 use crate::failure::Failure;
 use crate::key::{TaskKey, artifact_key};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 
 /// Maximum size of an outcome in bytes of JSON: outcomes travel through the ledger.
 pub const MAX_OUTCOME_BYTES: usize = 64 * 1024;
@@ -96,12 +96,7 @@ impl Artifact {
 
     /// Stores the artifact and its records concurrently, each create-only. Returns the outcome that counts: ours, or
     /// that of the writer who was first (I-2).
-    pub async fn store(
-        &self,
-        blobs: &dyn Blobs,
-        scope: &str,
-        key: &TaskKey,
-    ) -> Result<Bytes, PortError> {
+    pub async fn store(&self, blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> PortResult<Bytes> {
         let records = self
             .records
             .iter()
@@ -118,7 +113,7 @@ impl Artifact {
         blobs: &dyn Blobs,
         scope: &str,
         key: &TaskKey,
-    ) -> Result<Bytes, PortError> {
+    ) -> PortResult<Bytes> {
         let name = artifact_key(scope, key);
         for _ in 0..2 {
             if blobs.put(&name, self.object.clone()).await? == PutOutcome::Created {
@@ -137,11 +132,7 @@ impl Artifact {
 }
 
 /// The outcome of an artifact; `None` when it does not exist (a torn one is removed).
-pub async fn outcome(
-    blobs: &dyn Blobs,
-    scope: &str,
-    key: &TaskKey,
-) -> Result<Option<Bytes>, PortError> {
+pub async fn outcome(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> PortResult<Option<Bytes>> {
     let name = artifact_key(scope, key);
     let head = read_header(blobs, &name).await?;
     Ok(head.map(|(head, _)| Bytes::from(Box::<str>::from(head.outcome).into_string())))
@@ -156,7 +147,7 @@ pub async fn blob(
     scope: &str,
     key: &TaskKey,
     blob: &str,
-) -> Result<Option<Bytes>, PortError> {
+) -> PortResult<Option<Bytes>> {
     let name = artifact_key(scope, key);
     let Some((head, mut at)) = read_header(blobs, &name).await? else {
         return Ok(None);
@@ -182,10 +173,7 @@ pub async fn blob(
 }
 
 /// The header, and the offset of the first blob.
-async fn read_header(
-    blobs: &dyn Blobs,
-    name: &str,
-) -> Result<Option<(ArtifactHeader, u64)>, PortError> {
+async fn read_header(blobs: &dyn Blobs, name: &str) -> PortResult<Option<(ArtifactHeader, u64)>> {
     let Some(first) = blobs.get_range(name, 0..FIRST_READ_BYTES).await? else {
         return Ok(None);
     };
@@ -224,7 +212,7 @@ fn parse_header(bytes: &[u8], length: usize) -> Option<(ArtifactHeader, u64)> {
     ))
 }
 
-async fn remove_torn(blobs: &dyn Blobs, name: &str) -> Result<(), PortError> {
+async fn remove_torn(blobs: &dyn Blobs, name: &str) -> PortResult<()> {
     tracing::warn!(
         artifact = name,
         "removed a torn artifact; its task will run again"

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::env::Env;
 use crate::heartbeat::HeartbeatReporter;
 use crate::metrics::InFlightMessage;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::Retrying;
 use crate::queue::{Delivery, Message, Queue, QueueName, RetryDelay, Subscription};
 
@@ -107,7 +107,7 @@ impl Consumer {
         handler: &Arc<dyn Handler>,
         stop: &CancellationToken,
         cut: &CancellationToken,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         loop {
             while running.try_join_next().is_some() {}
             let full = running.len() >= usize::from(self.concurrency.max(1));
@@ -181,7 +181,7 @@ impl Consumer {
         self.log_failed_ack(ack_result);
     }
 
-    fn log_failed_ack(&self, result: Result<(), PortError>) {
+    fn log_failed_ack(&self, result: PortResult<()>) {
         if let Err(error) = result {
             tracing::warn!(queue = %self.name, %error, "acknowledgement failed; the message will be redelivered");
         }
@@ -192,7 +192,7 @@ impl Consumer {
         message: Message,
         delay: RetryDelay,
         attempts: u32,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let message = Message {
             attempts,
             ..message

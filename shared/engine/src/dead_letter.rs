@@ -18,7 +18,7 @@ use crate::ledger::{Ledger, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics;
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::{Ports, RetryingBlobs};
 use crate::queue::{Message, RetryDelay};
 
@@ -61,7 +61,7 @@ pub async fn record(
     blobs: &RetryingBlobs,
     message: &Message,
     reason: &str,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let task = serde_json::from_slice::<TaskMessage>(&message.body).ok();
     let run = match (
         &task,
@@ -95,7 +95,7 @@ pub async fn record(
 }
 
 /// The dead letters of a store, at most `most` of them, latest first.
-pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, PortError> {
+pub async fn list(blobs: &dyn Blobs, most: usize) -> PortResult<Vec<DeadLetter>> {
     let keys = blobs.list("dead/", None, most).await?;
     let bodies: Vec<_> = stream::iter(keys)
         .map(|key: String| async move { blobs.get(&key).await })
@@ -112,7 +112,7 @@ pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, Por
 }
 
 /// The number of dead letters.
-pub async fn count(blobs: &dyn Blobs) -> Result<u64, PortError> {
+pub async fn count(blobs: &dyn Blobs) -> PortResult<u64> {
     Ok(list_all(blobs, "dead/").await?.len() as u64)
 }
 
@@ -120,8 +120,8 @@ pub async fn count(blobs: &dyn Blobs) -> Result<u64, PortError> {
 /// run, which is then rebuilt from the blobs and requests the task again. A run that has ended is left alone.
 ///
 /// # Errors
-/// [`PortError`] when a port is unavailable; replay again.
-pub async fn replay(ports: &Ports, letter: &DeadLetter) -> Result<ReplayOutcome, PortError> {
+/// [`crate::PortError`] when a port is unavailable; replay again.
+pub async fn replay(ports: &Ports, letter: &DeadLetter) -> PortResult<ReplayOutcome> {
     let blobs = &ports.blobs;
     let over = match letter.run.as_ref().map(|at| run_failure_key(&at.run)) {
         Some(key) => blobs.size(&key).await?.is_some(),
@@ -175,7 +175,7 @@ impl Handler for DeadLetterHandler {
 }
 
 impl DeadLetterHandler {
-    async fn record(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
+    async fn record(&self, task: &TaskMessage, message: &Message) -> PortResult<()> {
         let env = &self.env;
         let blobs = &self.ports.blobs;
         if let Some(outcome) = artifact::outcome(blobs, &task.run.scope, &task.key).await? {

@@ -24,7 +24,7 @@ use crate::ledger::{Lease, Ledger, Retry, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::queue::{Message, RetryDelay};
 use crate::retry::{RetryDecision, decide_retry};
@@ -144,7 +144,7 @@ impl<W: Work> TaskExecutor<W> {
         message: &Message,
         redelivered: bool,
         task: &TaskMessage,
-    ) -> Result<HandleResult, PortError> {
+    ) -> PortResult<HandleResult> {
         let uncounted = Disposition::Retry {
             delay: RetryDelay::Short,
             attempts: message.attempts,
@@ -230,7 +230,7 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     // A failure of the task or of its whole run may be in the blobs although the ledger no longer knows it.
-    async fn has_recorded_failure(&self, task: &TaskMessage) -> Result<bool, PortError> {
+    async fn has_recorded_failure(&self, task: &TaskMessage) -> PortResult<bool> {
         let run = &task.run.run;
         for name in [failure_key(run, &task.key), run_failure_key(run)] {
             if self.ports.blobs.size(&name).await?.is_some() {
@@ -241,7 +241,7 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     // Only the notification is left: the first one may have been lost.
-    async fn on_already_ended(&self, task: &TaskMessage) -> Result<HandleResult, PortError> {
+    async fn on_already_ended(&self, task: &TaskMessage) -> PortResult<HandleResult> {
         let completed = CoordinatorMessage::Completed(task.run.clone());
         notify_coordinator(&self.ports, &completed).await?;
         Ok((DeliveryOutcome::Ended, Disposition::Ack))
@@ -253,7 +253,7 @@ impl<W: Work> TaskExecutor<W> {
         stage: &dyn AnyStage<W>,
         task: &TaskMessage,
         context: &TaskContext<'_, W>,
-    ) -> Result<StageResult, PortError> {
+    ) -> PortResult<StageResult> {
         let run = AssertUnwindSafe(stage.run(&task.payload, context)).catch_unwind();
         let run = tokio::time::timeout(stage.deadline(), run);
         let artifact = match self.while_leased(task, run).await {
@@ -294,7 +294,7 @@ impl<W: Work> TaskExecutor<W> {
         failure: Failure,
         attempts: u32,
         running: &RunningTask,
-    ) -> Result<HandleResult, PortError> {
+    ) -> PortResult<HandleResult> {
         metrics::failure(&task.stage, &failure.code);
         Span::current().record("code", &failure.code);
         match decide_retry(failure.kind, attempts) {
@@ -333,11 +333,7 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     /// Records the outcome of a task whose artifact or failure is stored, and notifies the coordinator.
-    async fn record_outcome(
-        &self,
-        task: &TaskMessage,
-        entry: TaskOutcome,
-    ) -> Result<(), PortError> {
+    async fn record_outcome(&self, task: &TaskMessage, entry: TaskOutcome) -> PortResult<()> {
         record_outcome(&self.ports, &task.run, &task.key, entry).await?;
         self.leased.lock().remove(&task.id());
         Ok(())
@@ -346,11 +342,7 @@ impl<W: Work> TaskExecutor<W> {
     // A ledger that does not know the task has lost its state, and with it all leases. A redelivered message may then
     // belong to a task that another worker is still paying for. Wait until running workers have renewed their leases,
     // then ask again.
-    async fn acquire_lease(
-        &self,
-        task: &TaskMessage,
-        redelivered: bool,
-    ) -> Result<Lease, PortError> {
+    async fn acquire_lease(&self, task: &TaskMessage, redelivered: bool) -> PortResult<Lease> {
         let lease = self.try_lease(task).await?;
         if !matches!(
             lease,
@@ -372,7 +364,7 @@ impl<W: Work> TaskExecutor<W> {
         self.try_lease(task).await
     }
 
-    async fn try_lease(&self, task: &TaskMessage) -> Result<Lease, PortError> {
+    async fn try_lease(&self, task: &TaskMessage) -> PortResult<Lease> {
         let now = self.env.now_ms();
         let until = now + LEASE_DURATION.as_millis() as Millis;
         let ledger = &self.ports.ledger;
@@ -387,7 +379,7 @@ impl<W: Work> TaskExecutor<W> {
         Ok(lease)
     }
 
-    async fn release(&self, task: &TaskMessage, retry: Option<&Retry>) -> Result<(), PortError> {
+    async fn release(&self, task: &TaskMessage, retry: Option<&Retry>) -> PortResult<()> {
         let ledger = &self.ports.ledger;
         let holder = self.presence.process();
         ledger

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::key::RunHeader;
 use crate::message::RunOutcome;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::replay::{FlowStop, Replay};
 use crate::stage::Work;
@@ -42,13 +42,9 @@ pub trait Flow: Work {
     /// Claims the version that an entry names, create-only. Must return the same run when called again after a crash.
     ///
     /// # Errors
-    /// [`PortError`] when a port is unavailable; the entry is claimed again later.
-    async fn claim(
-        ports: &Ports,
-        job: &JobManifest,
-        entry: &JobEntry,
-    ) -> Result<ClaimOutcome, PortError>;
+    /// [`crate::PortError`] when a port is unavailable; the entry is claimed again later.
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome>;
 
     /// How a run ended, from the blobs alone; `None` while it is open.
-    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError>;
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>>;
 }

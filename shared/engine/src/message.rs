@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{JobId, Priority, RunId, RunRef, TaskKey};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::queue::{MAX_MESSAGE_BYTES, Message, QueueName};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ impl CoordinatorMessage {
 ///
 /// # Errors
 /// A permanent [`PortError`] when the body is larger than [`MAX_MESSAGE_BYTES`].
-pub fn encode(value: &impl Serialize) -> Result<Message, PortError> {
+pub fn encode(value: &impl Serialize) -> PortResult<Message> {
     let body = serde_json::to_vec(value)
         .map_err(|error| PortError::permanent("queue.encode", error.to_string()))?;
     if body.len() > MAX_MESSAGE_BYTES {

@@ -5,7 +5,7 @@ use crate::failure::FailureRecord;
 use crate::key::{RunRef, TaskKey, failure_key};
 use crate::ledger::{Ledger, TaskOutcome};
 use crate::message::{CoordinatorMessage, encode};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::queue::Queue;
 
@@ -15,7 +15,7 @@ pub(crate) async fn record_failure(
     run: &RunRef,
     key: &TaskKey,
     record: FailureRecord,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     // The blob comes first: the ledger may forget, and is then rebuilt from the blobs (I-1).
     store_failure(ports, &failure_key(&run.run, key), &record).await?;
     record_outcome(ports, run, key, TaskOutcome::Failed(record)).await
@@ -25,7 +25,7 @@ pub(crate) async fn store_failure(
     ports: &Ports,
     blob_key: &str,
     record: &FailureRecord,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     put_json(&ports.blobs, blob_key, record).await.map(drop)
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn record_outcome(
     run: &RunRef,
     key: &TaskKey,
     outcome: TaskOutcome,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     ports.ledger.record(&run.run, key, outcome).await?;
     notify_coordinator(ports, &CoordinatorMessage::Completed(run.clone())).await
 }
@@ -44,7 +44,7 @@ pub(crate) async fn record_outcome(
 pub(crate) async fn notify_coordinator(
     ports: &Ports,
     message: &CoordinatorMessage,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let encoded = encode(message)?;
     ports.queue.publish(message.queue(), vec![encoded]).await
 }

@@ -1,5 +1,8 @@
 //! The error type of all ports.
 
+/// Result of a port call.
+pub type PortResult<T> = Result<T, PortError>;
+
 /// A failed port call. The operation may have taken effect all the same.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {message}")]

@@ -16,7 +16,7 @@ use crate::ledger::{
     TaskOutcome, TaskSpec,
 };
 use crate::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::queue::{Depth, Message, Queue, QueueName, RetryDelay, Subscription};
 
 /// Wraps port calls.
@@ -27,10 +27,10 @@ pub trait PortLayer: Send + Sync {
         operation: &'static str,
         about: impl Fn() -> String + Send + 'a,
         call: F,
-    ) -> impl Future<Output = Result<T, PortError>> + Send + 'a
+    ) -> impl Future<Output = PortResult<T>> + Send + 'a
     where
         T: Send + 'a,
-        F: FnMut() -> BoxFuture<'a, Result<T, PortError>> + Send + 'a;
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a;
 }
 
 /// A port behind a layer.
@@ -58,7 +58,7 @@ macro_rules! layered {
         impl<L: PortLayer> $port for Layered<L, dyn $port> {
             $(async fn $method(
                 &self, $($about: $subject,)* $($($arg: $type,)*)?
-            ) -> Result<$result, PortError> {
+            ) -> PortResult<$result> {
                 self.layer.call(
                     concat!($name, ".", stringify!($method)),
                     || format!("{:?}", ($(&$about,)*)),

@@ -7,7 +7,7 @@ use backon::{ExponentialBuilder, Retryable};
 
 use crate::env::Env;
 use crate::metrics;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 
 // How long a paid result is held in memory while the store is unavailable.
 const LONG_RETRY_LIMIT: Duration = Duration::from_secs(300);
@@ -25,10 +25,10 @@ fn backoff(env: &Env) -> ExponentialBuilder {
 ///
 /// # Errors
 /// The last [`PortError`], when it is permanent or the retries are used up.
-pub async fn with_retry<T, F, Called>(env: &Env, operation: F) -> Result<T, PortError>
+pub async fn with_retry<T, F, Called>(env: &Env, operation: F) -> PortResult<T>
 where
     F: FnMut() -> Called,
-    Called: Future<Output = Result<T, PortError>>,
+    Called: Future<Output = PortResult<T>>,
 {
     retry(operation, backoff(env).with_max_times(6)).await
 }
@@ -38,10 +38,10 @@ where
 ///
 /// # Errors
 /// As [`with_retry`].
-pub async fn with_long_retry<T, F, Called>(env: &Env, operation: F) -> Result<T, PortError>
+pub async fn with_long_retry<T, F, Called>(env: &Env, operation: F) -> PortResult<T>
 where
     F: FnMut() -> Called,
-    Called: Future<Output = Result<T, PortError>>,
+    Called: Future<Output = PortResult<T>>,
 {
     retry(
         operation,
@@ -52,10 +52,10 @@ where
     .await
 }
 
-async fn retry<T, F, Called>(operation: F, policy: ExponentialBuilder) -> Result<T, PortError>
+async fn retry<T, F, Called>(operation: F, policy: ExponentialBuilder) -> PortResult<T>
 where
     F: FnMut() -> Called,
-    Called: Future<Output = Result<T, PortError>>,
+    Called: Future<Output = PortResult<T>>,
 {
     let counted = operation
         .retry(policy)

@@ -8,7 +8,7 @@ use crate::blobs::{Blobs, MemoryBlobs};
 use crate::env::Env;
 use crate::ledger::{Ledger, MemoryLedger};
 use crate::limit::{Limiter, MemoryLimiter};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::port_layer::{Layered, PortLayer};
 use crate::port_retry::{with_long_retry, with_retry};
 use crate::queue::{MemoryQueue, Queue};
@@ -107,10 +107,10 @@ impl PortLayer for RetryLayer {
         _operation: &'static str,
         _about: impl Fn() -> String + Send + 'a,
         call: F,
-    ) -> Result<T, PortError>
+    ) -> PortResult<T>
     where
         T: Send + 'a,
-        F: FnMut() -> BoxFuture<'a, Result<T, PortError>> + Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
     {
         if self.long {
             with_long_retry(&self.env, call).await

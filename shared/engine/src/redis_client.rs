@@ -17,7 +17,7 @@ use redis::{
     ScriptInvocation, ServerErrorKind,
 };
 
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::secret::Secret;
 
 // Unacknowledged data makes the kernel close the connection after this time.
@@ -75,7 +75,7 @@ impl RedisClient {
     ///
     /// # Errors
     /// A permanent [`PortError`] when the URL is invalid. It does not repeat the URL.
-    pub fn open(settings: &RedisSettings) -> Result<Self, PortError> {
+    pub fn open(settings: &RedisSettings) -> PortResult<Self> {
         let client = open_client(settings.url.reveal()).ok_or_else(|| {
             PortError::permanent(
                 "ledger.open",
@@ -97,7 +97,7 @@ impl RedisClient {
     ///
     /// # Errors
     /// [`PortError`] when it does not.
-    pub async fn ping(&self) -> Result<(), PortError> {
+    pub async fn ping(&self) -> PortResult<()> {
         self.query("ledger.ping", &redis::cmd("PING")).await
     }
 
@@ -111,7 +111,7 @@ impl RedisClient {
         &self,
         operation: &'static str,
         script: &ScriptInvocation<'_>,
-    ) -> Result<T, PortError> {
+    ) -> PortResult<T> {
         let live = self.0.connection.lock().clone();
         let mut connection = live.manager.clone();
         self.run(operation, &live, script.invoke_async(&mut connection))
@@ -122,7 +122,7 @@ impl RedisClient {
         &self,
         operation: &'static str,
         command: &Cmd,
-    ) -> Result<T, PortError> {
+    ) -> PortResult<T> {
         let live = self.0.connection.lock().clone();
         let mut connection = live.manager.clone();
         self.run(operation, &live, command.query_async(&mut connection))
@@ -134,7 +134,7 @@ impl RedisClient {
         operation: &'static str,
         live: &RedisConnection,
         call: impl Future<Output = RedisResult<T>>,
-    ) -> Result<T, PortError> {
+    ) -> PortResult<T> {
         match tokio::time::timeout(self.0.timeout, call).await {
             Ok(Ok(value)) => {
                 live.missed_replies.store(0, Ordering::Relaxed);

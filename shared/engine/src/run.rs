@@ -19,7 +19,7 @@ use crate::ledger::{Ledger, ScheduledItem, TaskOutcome, TaskSpec};
 use crate::message::{TaskMessage, encode};
 use crate::metrics;
 use crate::outcome::record_failure;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::ports::Ports;
 use crate::queue::{Message, Queue, QueueName};
 use crate::replay::{FlowStop, Memo, Replay, ReplayResult, TaskRequest};
@@ -104,7 +104,7 @@ impl<W: Flow> OpenRun<W> {
         ports: &Ports,
         overdue: bool,
         is_paused: bool,
-    ) -> Result<ReplayStep, PortError> {
+    ) -> PortResult<ReplayStep> {
         if !self.fetch_outcomes(env, ports).await? {
             return Ok(ReplayStep::EpochChanged);
         }
@@ -183,7 +183,7 @@ impl<W: Flow> OpenRun<W> {
 
     // Reads the outcomes recorded since the last replay. The first call rebuilds the ledger state from the blobs (I-1).
     // Returns false when the ledger has lost the run.
-    async fn fetch_outcomes(&mut self, env: &Env, ports: &Ports) -> Result<bool, PortError> {
+    async fn fetch_outcomes(&mut self, env: &Env, ports: &Ports) -> PortResult<bool> {
         let run = self.header.at.run.clone();
         let mut batch = ports.ledger.outcomes(&run, self.cursor).await?;
         if self.epoch.is_some_and(|epoch| epoch != batch.epoch) {
@@ -207,7 +207,7 @@ impl<W: Flow> OpenRun<W> {
         Ok(true)
     }
 
-    async fn rebuild_from_blobs(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
+    async fn rebuild_from_blobs(&mut self, env: &Env, ports: &Ports) -> PortResult<()> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
         let artifacts = artifacts_prefix(scope);
@@ -246,7 +246,7 @@ impl<W: Flow> OpenRun<W> {
         &mut self,
         ports: &Ports,
         requests: Vec<TaskRequest>,
-    ) -> Result<(Vec<TaskRequest>, bool), PortError> {
+    ) -> PortResult<(Vec<TaskRequest>, bool)> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
         let reads: Vec<_> = stream::iter(requests)
@@ -289,7 +289,7 @@ impl<W: Flow> OpenRun<W> {
         env: &Env,
         ports: &Ports,
         requests: Vec<TaskRequest>,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         if requests.is_empty() {
             return Ok(());
         }
@@ -329,7 +329,7 @@ impl<W: Flow> OpenRun<W> {
 
     // Tasks without an outcome in time. Under a backlog everything takes longer and nothing is lost, so due times are
     // compared with a clock that lags by three times the p99 latency, less the normal wait.
-    async fn overdue(&self, env: &Env, ports: &Ports) -> Result<BTreeSet<TaskKey>, PortError> {
+    async fn overdue(&self, env: &Env, ports: &Ports) -> PortResult<BTreeSet<TaskKey>> {
         let now = env.now_ms();
         let behind = (3 * self.latencies.p99_ms(now)).saturating_sub(REPUBLISH_AFTER_MS);
         let keys = ports
@@ -349,7 +349,7 @@ impl<W: Flow> OpenRun<W> {
         ports: &Ports,
         requests: Vec<TaskRequest>,
         again: bool,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let Some(first) = requests.first() else {
             return Ok(());
         };
@@ -377,7 +377,7 @@ impl<W: Flow> OpenRun<W> {
         requests: Vec<TaskRequest>,
         again: bool,
         trace: &Option<String>,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
         for request in requests {
             let queue = QueueName::Lane(request.lane, self.header.class);
@@ -415,7 +415,7 @@ impl<W: Flow> OpenRun<W> {
         key: &TaskKey,
         stage: &str,
         error: PortError,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let failure = Failure::permanent(
             "engine.message",
             format!("{stage} cannot be sent: {}", error.message),
@@ -424,11 +424,7 @@ impl<W: Flow> OpenRun<W> {
         record_failure(ports, &self.header.at, key, record).await
     }
 
-    fn task_message(
-        &self,
-        request: TaskRequest,
-        published_ms: Millis,
-    ) -> Result<Message, PortError> {
+    fn task_message(&self, request: TaskRequest, published_ms: Millis) -> PortResult<Message> {
         let payload = serde_json::value::RawValue::from_string(request.payload)
             .map_err(|error| PortError::permanent("queue.encode", error.to_string()))?;
         encode(&TaskMessage {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::blobs::Blobs;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::ports::RetryingBlobs;
 use crate::stage::Work;
 use parking_lot::Mutex;
@@ -14,10 +14,7 @@ fn settings_key(digest: &str) -> String {
 }
 
 /// Stores settings and returns their digest.
-pub async fn freeze<W: Work>(
-    blobs: &RetryingBlobs,
-    settings: &W::Settings,
-) -> Result<String, PortError> {
+pub async fn freeze<W: Work>(blobs: &RetryingBlobs, settings: &W::Settings) -> PortResult<String> {
     let json = serde_json::to_vec(settings).map_err(|error| {
         PortError::permanent("blobs.put", format!("settings cannot be written: {error}"))
     })?;
@@ -42,7 +39,7 @@ impl<W: Work> SettingsCache<W> {
         &self,
         blobs: &RetryingBlobs,
         digest: &str,
-    ) -> Result<Option<Arc<W::Settings>>, PortError> {
+    ) -> PortResult<Option<Arc<W::Settings>>> {
         // Not locked while the store is read: a slow read of one digest must not block the others.
         let cached = self.0.lock().get(digest).cloned();
         if cached.is_some() {

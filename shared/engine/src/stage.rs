@@ -49,10 +49,7 @@ pub trait Stage: Serialize + DeserializeOwned + Send + Sync + 'static {
     ///
     /// # Errors
     /// A [`Failure`] whose kind decides what happens next.
-    async fn run(
-        &self,
-        task: &TaskContext<'_, Self::Work>,
-    ) -> Result<StageOutput<Self::Outcome>, Failure>;
+    async fn run(&self, task: &TaskContext<'_, Self::Work>) -> StageResult<Self::Outcome>;
 
     fn key(&self, settings: &<Self::Work as Work>::Settings) -> TaskKey {
         let mut identity = TaskKey::builder(Self::NAME, Self::REVISION);
@@ -60,6 +57,9 @@ pub trait Stage: Serialize + DeserializeOwned + Send + Sync + 'static {
         identity.finish()
     }
 }
+
+/// Result of a stage.
+pub type StageResult<O> = Result<StageOutput<O>, Failure>;
 
 /// Output of a stage: an outcome for the flow, and blobs for other stages.
 pub struct StageOutput<O> {

@@ -30,8 +30,8 @@ use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, Queue, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
-use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
-use stemma_engine::{Env, PortError, Ports, Retrying, settings};
+use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
+use stemma_engine::{Env, PortResult, Ports, Retrying, settings};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, PortFault};
 use tokio_util::sync::CancellationToken;
 
@@ -69,7 +69,7 @@ impl Stage for Behave {
         identity.text(&self.how);
     }
 
-    async fn run(&self, task: &TaskContext<'_, ProbeWork>) -> Result<StageOutput<u32>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, ProbeWork>) -> StageResult<u32> {
         task.tools.runs.fetch_add(1, Ordering::SeqCst);
         *task
             .tools
@@ -130,11 +130,7 @@ impl Flow for ProbeWork {
         Ok(FlowOutput { gaps: 0 })
     }
 
-    async fn claim(
-        ports: &Ports,
-        job: &JobManifest,
-        entry: &JobEntry,
-    ) -> Result<ClaimOutcome, PortError> {
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome> {
         let name = entry.input.as_str().unwrap_or_default().replace(' ', "-");
         let scope = format!("c/x/d/{name}");
         let header = RunHeader {
@@ -159,7 +155,7 @@ impl Flow for ProbeWork {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
         Ok(json
             .and_then(|json| serde_json::from_slice(&json).ok())

@@ -5,7 +5,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
-use stemma_engine::{JobId, PortError, RunId, TaskKey};
+use stemma_engine::{JobId, PortResult, RunId, TaskKey};
 
 use crate::request::TokenUsage;
 
@@ -54,7 +54,7 @@ pub async fn read(
     collection: &str,
     since_ms: Millis,
     mut each: impl FnMut(CallRecord) + Send,
-) -> Result<u64, PortError> {
+) -> PortResult<u64> {
     let prefix = format!("{collection}/calls/");
     let mut after = format!("{prefix}{:010}", since_ms / 60_000);
     let mut unreadable = 0;

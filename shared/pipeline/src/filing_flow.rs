@@ -6,7 +6,7 @@ use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest}
 use stemma_engine::message::RunOutcome;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_engine::{FailureRecord, PortError, Ports, RunHeader, TaskKey};
+use stemma_engine::{FailureRecord, PortResult, Ports, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;
@@ -58,15 +58,11 @@ impl Flow for FilingFlow {
         })
     }
 
-    async fn claim(
-        ports: &Ports,
-        job: &JobManifest,
-        entry: &JobEntry,
-    ) -> Result<ClaimOutcome, PortError> {
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome> {
         versions::claim_version(ports, job, entry).await
     }
 
-    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         versions::run_outcome(ports, run).await
     }
 }

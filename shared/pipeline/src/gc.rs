@@ -12,7 +12,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Change, ChangeKind, Collection, DocId, TreeObject, blob_keys};
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
-use stemma_engine::{JobId, PortError, jobs};
+use stemma_engine::{JobId, PortResult, jobs};
 
 /// How long an object stays after it became superfluous.
 pub const GRACE_MS: Millis = 7 * 24 * 3_600_000;
@@ -43,7 +43,7 @@ pub async fn find_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
     now_ms: Millis,
-) -> Result<GarbageReport, PortError> {
+) -> PortResult<GarbageReport> {
     let histories = load_histories(blobs, collection).await?;
     let removals = histories
         .values()
@@ -67,7 +67,7 @@ pub async fn find_garbage(
 async fn load_histories(
     blobs: &dyn Blobs,
     collection: &Collection,
-) -> Result<BTreeMap<DocId, DocumentHistory>, PortError> {
+) -> PortResult<BTreeMap<DocId, DocumentHistory>> {
     let keys = list_all(blobs, &blob_keys::changes_prefix(collection)).await?;
     let mut changes = stream::iter(keys)
         .map(|key: String| async move { blobs.get(&key).await })
@@ -104,7 +104,7 @@ async fn document_garbage(
     doc: DocId,
     history: DocumentHistory,
     now_ms: Millis,
-) -> Result<Vec<GarbageObject>, PortError> {
+) -> PortResult<Vec<GarbageObject>> {
     let Some((last, (last_ms, removed))) =
         history.last_key_value().map(|(seq, last)| (*seq, *last))
     else {
@@ -172,7 +172,7 @@ async fn removed_document_garbage(
     collection: &Collection,
     doc: DocId,
     tombstone: u64,
-) -> Result<Vec<GarbageObject>, PortError> {
+) -> PortResult<Vec<GarbageObject>> {
     let artifacts = list_all(
         blobs,
         &format!("{}/a/", blob_keys::document_scope(collection, doc)),
@@ -197,7 +197,7 @@ async fn job_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
     now_ms: Millis,
-) -> Result<Vec<GarbageObject>, PortError> {
+) -> PortResult<Vec<GarbageObject>> {
     const PAGE: usize = 1_000;
     let mut garbage = Vec::new();
     let mut after: Option<JobId> = None;

@@ -30,6 +30,7 @@ pub use settings::{
 };
 pub use stemma_llm::client::ModelClient;
 pub use versions::{Submission, has_open_run, header_key, run_id};
+pub(crate) use work::FilingTask;
 pub use work::{FilingFlow, Password, WorkerDeps};
 
 /// The stages that workers run.

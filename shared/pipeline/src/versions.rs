@@ -11,7 +11,8 @@ use stemma_engine::key::run_failure_key;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::s3::ObjectMeta;
 use stemma_engine::{
-    Failure, PortError, Ports, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact,
+    Failure, PortError, PortResult, Ports, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder,
+    artifact,
 };
 
 use crate::FilingFlow;
@@ -152,7 +153,7 @@ pub(crate) async fn claim_version(
     ports: &Ports,
     job: &JobManifest,
     entry: &JobEntry,
-) -> Result<ClaimOutcome, PortError> {
+) -> PortResult<ClaimOutcome> {
     let submission: Submission = serde_json::from_value(entry.input.clone())
         .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
     let collection: Collection = job
@@ -208,7 +209,7 @@ async fn has_unanswered_gaps(
     ports: &Ports,
     collection: &Collection,
     run: &RunHeader,
-) -> Result<bool, PortError> {
+) -> PortResult<bool> {
     let Ok(version) = serde_json::from_value::<DocumentVersion>(run.input.clone()) else {
         return Ok(false);
     };
@@ -244,7 +245,7 @@ async fn publish_outcome(
     ports: &Ports,
     scope: &str,
     version: &DocumentVersion,
-) -> Result<Option<PublishOutcome>, PortError> {
+) -> PortResult<Option<PublishOutcome>> {
     let (name, revision) = match version.origin {
         Origin::Removed => WITHDRAW,
         _ => PUBLISH,
@@ -257,10 +258,7 @@ async fn publish_outcome(
 }
 
 /// How a run ended, derived from blobs alone.
-pub(crate) async fn run_outcome(
-    ports: &Ports,
-    run: &RunHeader,
-) -> Result<Option<RunOutcome>, PortError> {
+pub(crate) async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
     let version: DocumentVersion = serde_json::from_value(run.input.clone()).map_err(|error| {
         PortError::permanent(
             "blobs.get",
@@ -286,11 +284,7 @@ pub(crate) async fn run_outcome(
 }
 
 /// Whether the newest claim of the document at `uri` has neither a tree nor a failure.
-pub async fn has_open_run(
-    ports: &Ports,
-    collection: &Collection,
-    uri: &str,
-) -> Result<bool, PortError> {
+pub async fn has_open_run(ports: &Ports, collection: &Collection, uri: &str) -> PortResult<bool> {
     let versions = load_versions(ports, collection, DocId::new(collection, uri)).await?;
     match versions.newest.filter(|_| !versions.removed) {
         Some(newest) => Ok(run_outcome(ports, &newest).await?.is_none()),
@@ -303,7 +297,7 @@ pub(crate) async fn next_version(
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
-) -> Result<u64, PortError> {
+) -> PortResult<u64> {
     Ok(load_versions(ports, collection, doc).await?.next)
 }
 
@@ -311,7 +305,7 @@ async fn load_versions(
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
-) -> Result<VersionState, PortError> {
+) -> PortResult<VersionState> {
     let blobs = &ports.blobs;
     let claims = blob_keys::versions_prefix(collection, doc);
     let trees = blob_keys::trees_prefix(collection, doc);
@@ -359,7 +353,7 @@ fn run_header(
     doc: DocId,
     seq: u64,
     submission: Submission,
-) -> Result<RunHeader, PortError> {
+) -> PortResult<RunHeader> {
     let Submission {
         uri,
         name,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stemma_engine::jobs::BudgetRegistry;
-use stemma_engine::stage::Work;
+use stemma_engine::stage::{TaskContext, Work};
 use stemma_extract::Extractor;
 use stemma_llm::client::ModelClient;
 
@@ -19,6 +19,9 @@ impl Work for FilingFlow {
     type Settings = RunSettings;
     type Tools = WorkerDeps;
 }
+
+/// A running stage of this work.
+pub(crate) type FilingTask<'a> = TaskContext<'a, FilingFlow>;
 
 /// Dependencies of stages besides the ports. They are local to a worker and never part of a key.
 pub struct WorkerDeps {

@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use stemma_engine::env::Env;
-use stemma_engine::port_error::PortError;
+use stemma_engine::port_error::{PortError, PortResult};
 use stemma_engine::port_layer::{Layered, PortLayer};
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::{
@@ -184,10 +184,10 @@ impl FaultInjector {
         fault: Option<PortFault>,
         operation: &'static str,
         mut call: F,
-    ) -> Result<T, PortError>
+    ) -> PortResult<T>
     where
         F: FnMut() -> Called,
-        Called: Future<Output = Result<T, PortError>>,
+        Called: Future<Output = PortResult<T>>,
     {
         match fault {
             None | Some(PortFault::Lose | PortFault::Overtaken(_)) => call().await,
@@ -247,10 +247,10 @@ impl PortLayer for FaultInjector {
         operation: &'static str,
         about: impl Fn() -> String + Send + 'a,
         call: F,
-    ) -> Result<T, PortError>
+    ) -> PortResult<T>
     where
         T: Send + 'a,
-        F: FnMut() -> BoxFuture<'a, Result<T, PortError>> + Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
     {
         let fault = self.next_fault(operation, &about());
         self.apply(fault, operation, call).await
@@ -262,7 +262,7 @@ struct FaultyQueue(Layered<FaultInjector, dyn Queue>);
 
 #[async_trait]
 impl Queue for FaultyQueue {
-    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> PortResult<()> {
         let Layered { layer, port } = &self.0;
         let about = format!("{queue} {}", message_digest(&messages));
         match layer.next_fault("queue.publish", &about) {
@@ -288,7 +288,7 @@ impl Queue for FaultyQueue {
         queue: QueueName,
         message: Message,
         delay: RetryDelay,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let Layered { layer, port } = &self.0;
         let digest = message_digest(std::slice::from_ref(&message));
         let fault = layer.next_fault(
@@ -306,7 +306,7 @@ impl Queue for FaultyQueue {
         &self,
         queue: QueueName,
         prefetch: u16,
-    ) -> Result<Box<dyn Subscription>, PortError> {
+    ) -> PortResult<Box<dyn Subscription>> {
         Ok(Box::new(FaultySubscription {
             faults: self.0.layer.clone(),
             queue,
@@ -314,11 +314,11 @@ impl Queue for FaultyQueue {
         }))
     }
 
-    async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
+    async fn announce(&self, topic: &str, event: Message) -> PortResult<()> {
         self.0.announce(topic, event).await
     }
 
-    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
+    async fn depth(&self, queue: QueueName) -> PortResult<Depth> {
         self.0.depth(queue).await
     }
 }
@@ -343,7 +343,7 @@ struct FaultySubscription {
 #[async_trait]
 impl Subscription for FaultySubscription {
     // Counted when the delivery arrives; on a fault the delivery is requeued by dropping it.
-    async fn next(&mut self) -> Result<Delivery, PortError> {
+    async fn next(&mut self) -> PortResult<Delivery> {
         let delivery = self.inner.next().await?;
         match self
             .faults
@@ -379,9 +379,9 @@ impl FaultyReceipt {
         self,
         operation: &'static str,
         settle: impl FnOnce(Box<dyn Receipt>) -> Answered,
-    ) -> Result<(), PortError>
+    ) -> PortResult<()>
     where
-        Answered: Future<Output = Result<(), PortError>>,
+        Answered: Future<Output = PortResult<()>>,
     {
         match self.faults.next_fault(operation, &self.queue.to_string()) {
             Some(PortFault::FailBefore) => return Err(injected_error(operation)),
@@ -397,11 +397,11 @@ impl FaultyReceipt {
 
 #[async_trait]
 impl Receipt for FaultyReceipt {
-    async fn ack(self: Box<Self>) -> Result<(), PortError> {
+    async fn ack(self: Box<Self>) -> PortResult<()> {
         self.settle("queue.ack", |receipt| receipt.ack()).await
     }
 
-    async fn requeue(self: Box<Self>) -> Result<(), PortError> {
+    async fn requeue(self: Box<Self>) -> PortResult<()> {
         self.settle("queue.requeue", |receipt| receipt.requeue())
             .await
     }

@@ -15,7 +15,7 @@ use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::jobs::EntryCounts;
 use stemma_engine::queue::{Depth, Lane, Message, Queue, QueueName, RetryDelay, Subscription};
-use stemma_engine::{Env, PortError, Ports, Priority, Retrying};
+use stemma_engine::{Env, PortResult, Ports, Priority, Retrying};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, PortFault};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
@@ -198,7 +198,7 @@ struct DuplicatingQueue(Arc<dyn Queue>);
 
 #[async_trait]
 impl Queue for DuplicatingQueue {
-    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> PortResult<()> {
         let twice = messages
             .into_iter()
             .flat_map(|message| [message.clone(), message])
@@ -211,7 +211,7 @@ impl Queue for DuplicatingQueue {
         queue: QueueName,
         message: Message,
         delay: RetryDelay,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         self.0.publish_later(queue, message.clone(), delay).await?;
         self.0.publish_later(queue, message, delay).await
     }
@@ -220,16 +220,16 @@ impl Queue for DuplicatingQueue {
         &self,
         queue: QueueName,
         prefetch: u16,
-    ) -> Result<Box<dyn Subscription>, PortError> {
+    ) -> PortResult<Box<dyn Subscription>> {
         self.0.subscribe(queue, prefetch).await
     }
 
-    async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
+    async fn announce(&self, topic: &str, event: Message) -> PortResult<()> {
         self.0.announce(topic, event.clone()).await?;
         self.0.announce(topic, event).await
     }
 
-    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
+    async fn depth(&self, queue: QueueName) -> PortResult<Depth> {
         self.0.depth(queue).await
     }
 }

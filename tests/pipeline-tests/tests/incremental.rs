@@ -21,10 +21,10 @@ use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
-use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
+use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
 use stemma_engine::{
-    Env, Failure, JobId, PortError, Ports, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder,
-    jobs, settings,
+    Env, JobId, PortResult, Ports, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, jobs,
+    settings,
 };
 use stemma_filings::{Filing, FilingKind, Spec, generate};
 use stemma_pipeline_tests::{report, simulate};
@@ -72,7 +72,7 @@ impl Stage for ReadPageStage {
         identity.bytes(self.text.as_bytes());
     }
 
-    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> Result<StageOutput<Digest>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> StageResult<Digest> {
         task.tools.record(format!("read_page {}", self.page + 1));
         let text = &task.tools.versions[self.version][self.page];
         Ok(Digest::from_content(text.to_uppercase().as_bytes()).into())
@@ -100,7 +100,7 @@ impl Stage for SummarizeSection {
         }
     }
 
-    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> Result<StageOutput<Digest>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> StageResult<Digest> {
         task.tools
             .record(format!("summarize_section {}", self.number + 1));
         Ok(joined(&self.pages).into())
@@ -126,7 +126,7 @@ impl Stage for DescribeStage {
         }
     }
 
-    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> Result<StageOutput<Digest>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> StageResult<Digest> {
         task.tools.record("describe".into());
         Ok(joined(&self.summaries).into())
     }
@@ -153,7 +153,7 @@ impl Stage for PublishStage {
             .bytes(self.description.as_bytes());
     }
 
-    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> Result<StageOutput<()>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageFlow>) -> StageResult<()> {
         let key = format!("{}.tree", task.run.header);
         task.ports
             .blobs
@@ -215,11 +215,7 @@ impl Flow for PageFlow {
         Ok(FlowOutput { gaps: 0 })
     }
 
-    async fn claim(
-        ports: &Ports,
-        job: &JobManifest,
-        entry: &JobEntry,
-    ) -> Result<ClaimOutcome, PortError> {
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome> {
         let version: Version = serde_json::from_value(entry.input.clone()).unwrap();
         let header = format!("c/x/d/one/versions/{:012}", version.number);
         let run = RunId(format!("one-{}", version.number));
@@ -245,7 +241,7 @@ impl Flow for PageFlow {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         let tree = ports.blobs.size(&format!("{}.tree", run.at.header)).await?;
         Ok(tree.map(|_| RunOutcome::Done))
     }

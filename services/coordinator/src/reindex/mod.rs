@@ -14,7 +14,7 @@ use stemma_engine::flow::JobOptions;
 use stemma_engine::port_retry::with_retry;
 use stemma_engine::queue::{Message, RetryDelay};
 use stemma_engine::s3::{BucketReader, ObjectMeta};
-use stemma_engine::{Env, PortError, Ports};
+use stemma_engine::{Env, PortError, PortResult, Ports};
 use stemma_pipeline::sources::{is_document, object_uri};
 use stemma_pipeline::{RunSettings, Submission};
 
@@ -37,12 +37,12 @@ pub trait ObjectLookup: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`]: transient when the server is unavailable, permanent when it refuses.
-    async fn head(&self, bucket: &str, key: &str) -> Result<Option<ObjectMeta>, PortError>;
+    async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>>;
 }
 
 #[async_trait]
 impl ObjectLookup for BucketReader {
-    async fn head(&self, bucket: &str, key: &str) -> Result<Option<ObjectMeta>, PortError> {
+    async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>> {
         BucketReader::head(self, bucket, key, None).await
     }
 }

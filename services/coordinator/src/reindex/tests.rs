@@ -7,7 +7,7 @@ use std::time::Duration;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::{ClaimOutcome, Flow};
 use stemma_engine::message::RunOutcome;
-use stemma_engine::{FailureRecord, RunHeader, jobs};
+use stemma_engine::{FailureRecord, PortResult, RunHeader, jobs};
 use stemma_pipeline::FilingFlow;
 
 use super::*;
@@ -24,7 +24,7 @@ impl FakeBucket {
 
 #[async_trait]
 impl ObjectLookup for FakeBucket {
-    async fn head(&self, _bucket: &str, key: &str) -> Result<Option<ObjectMeta>, PortError> {
+    async fn head(&self, _bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>> {
         let etag = self.0.lock().unwrap().get(key).cloned();
         Ok(etag.map(|etag: String| ObjectMeta {
             key: key.into(),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use stemma_document::{Collection, blob_keys};
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
-use stemma_engine::{Env, PortError};
+use stemma_engine::{Env, PortResult};
 
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::usage::CallStore;
@@ -83,7 +83,7 @@ pub async fn expired_replies(
     collection: &Collection,
     removed_ms: Option<Millis>,
     now_ms: Millis,
-) -> Result<Vec<String>, PortError> {
+) -> PortResult<Vec<String>> {
     let prefix = format!("{}replies/", blob_keys::collection_prefix(collection));
     let current_month = now_ms / MONTH_MS;
     let mut keys = Vec::new();

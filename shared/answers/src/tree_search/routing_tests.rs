@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use stemma_document::{Fact, SectionTree, pageindex};
-use stemma_engine::PortError;
+use stemma_engine::PortResult;
 
 use super::result::{TreeSearchResult, TreeSearchStrategy};
 use super::routing::Routing;
@@ -62,7 +62,7 @@ impl SearchService for ManyDocuments {
 
 #[async_trait]
 impl DocumentStore for ManyDocuments {
-    async fn open(&self, _: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+    async fn open(&self, _: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
         Ok(Some(OpenDocument {
             tree: self.tree.clone(),
             body: None,

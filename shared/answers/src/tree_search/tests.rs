@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_document::{SectionTree, pageindex};
-use stemma_engine::PortError;
+use stemma_engine::PortResult;
 use stemma_llm::request::{LlmError, LlmRequest};
 
 use super::llm_session::LlmClient;
@@ -108,7 +108,7 @@ impl SearchService for UniformSearch {
 
 #[async_trait]
 impl DocumentStore for UniformSearch {
-    async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+    async fn open(&self, document: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
         let (tree, _) = self
             .0
             .iter()

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 
 use super::{Blobs, PutOutcome, check_key, check_prefix};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 
 // Shared by all stores of the process: two of them may be open on one folder.
 static NEXT_TEMP_FILE: AtomicU64 = AtomicU64::new(0);
@@ -66,12 +66,7 @@ impl FolderBlobs {
         Ok(removed)
     }
 
-    async fn run_blocking<T, F>(
-        &self,
-        operation: &'static str,
-        key: &str,
-        work: F,
-    ) -> Result<T, PortError>
+    async fn run_blocking<T, F>(&self, operation: &'static str, key: &str, work: F) -> PortResult<T>
     where
         T: Send + 'static,
         F: FnOnce(&FolderBlobsInner) -> std::io::Result<T> + Send + 'static,
@@ -252,14 +247,14 @@ fn sync_all(_root: &Path) -> std::io::Result<()> {
 
 #[async_trait]
 impl Blobs for FolderBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
+    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
         check_key(key)?;
         let name = key.to_string();
         self.run_blocking("blobs.put", key, move |inner| inner.create(&name, &bytes))
             .await
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
+    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
         check_key(key)?;
         let name = key.to_string();
         self.run_blocking("blobs.get", key, move |inner| {
@@ -268,7 +263,7 @@ impl Blobs for FolderBlobs {
         .await
     }
 
-    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
+    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
         check_key(key)?;
         let name = key.to_string();
         self.run_blocking("blobs.get", key, move |inner| {
@@ -277,7 +272,7 @@ impl Blobs for FolderBlobs {
         .await
     }
 
-    async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
+    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
         check_key(key)?;
         let name = key.to_string();
         Ok(self
@@ -294,7 +289,7 @@ impl Blobs for FolderBlobs {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, PortError> {
+    ) -> PortResult<Vec<String>> {
         check_prefix(prefix)?;
         let folder = prefix.to_string();
         let after = after.map(str::to_string);
@@ -309,7 +304,7 @@ impl Blobs for FolderBlobs {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, PortError> {
+    ) -> PortResult<Vec<String>> {
         check_prefix(prefix)?;
         let folder = prefix.to_string();
         let after = after.map(str::to_string);
@@ -322,7 +317,7 @@ impl Blobs for FolderBlobs {
         .await
     }
 
-    async fn delete(&self, key: &str) -> Result<(), PortError> {
+    async fn delete(&self, key: &str) -> PortResult<()> {
         check_key(key)?;
         let name = key.to_string();
         self.run_blocking("blobs.delete", key, move |inner| {
@@ -331,7 +326,7 @@ impl Blobs for FolderBlobs {
         .await
     }
 
-    async fn barrier(&self) -> Result<(), PortError> {
+    async fn barrier(&self) -> PortResult<()> {
         let mine = self.0.requested_barriers.fetch_add(1, Ordering::SeqCst) + 1;
         let mut synced = self.0.completed_barriers.lock().await;
         if *synced >= mine {

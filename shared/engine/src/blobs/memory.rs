@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{Blobs, PutOutcome, check_key, check_prefix};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 
 /// Object storage in memory.
 #[derive(Default)]
@@ -40,7 +40,7 @@ fn clamp(at: u64, len: usize) -> usize {
 
 #[async_trait]
 impl Blobs for MemoryBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
+    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
         check_key(key)?;
         let mut objects = self.0.lock();
         if objects.contains_key(key) {
@@ -50,12 +50,12 @@ impl Blobs for MemoryBlobs {
         Ok(PutOutcome::Created)
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
+    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
         check_key(key)?;
         Ok(self.0.lock().get(key).cloned())
     }
 
-    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
+    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
         check_key(key)?;
         Ok(self.0.lock().get(key).map(|bytes| {
             let end = clamp(range.end, bytes.len());
@@ -63,7 +63,7 @@ impl Blobs for MemoryBlobs {
         }))
     }
 
-    async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
+    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
         check_key(key)?;
         Ok(self.0.lock().get(key).map(|bytes| bytes.len() as u64))
     }
@@ -73,7 +73,7 @@ impl Blobs for MemoryBlobs {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, PortError> {
+    ) -> PortResult<Vec<String>> {
         check_prefix(prefix)?;
         let objects = self.0.lock();
         let keys = objects
@@ -91,7 +91,7 @@ impl Blobs for MemoryBlobs {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, PortError> {
+    ) -> PortResult<Vec<String>> {
         check_prefix(prefix)?;
         let objects = self.0.lock();
         let mut names: Vec<String> = Vec::new();
@@ -116,13 +116,13 @@ impl Blobs for MemoryBlobs {
         Ok(names)
     }
 
-    async fn delete(&self, key: &str) -> Result<(), PortError> {
+    async fn delete(&self, key: &str) -> PortResult<()> {
         check_key(key)?;
         self.0.lock().remove(key);
         Ok(())
     }
 
-    async fn barrier(&self) -> Result<(), PortError> {
+    async fn barrier(&self) -> PortResult<()> {
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ pub use folder::FolderBlobs;
 pub use memory::MemoryBlobs;
 pub use s3::S3Blobs;
 
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 
 /// Result of a create-only write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,16 +36,16 @@ pub trait Blobs: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`]; the object may have been written all the same.
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError>;
+    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome>;
 
     /// Reads an object; `None` if it does not exist.
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError>;
+    async fn get(&self, key: &str) -> PortResult<Option<Bytes>>;
 
     /// Reads bytes `range` of an object, clipped to its size; `None` if it does not exist.
-    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError>;
+    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>>;
 
     /// Size in bytes; `None` if the object does not exist.
-    async fn size(&self, key: &str) -> Result<Option<u64>, PortError>;
+    async fn size(&self, key: &str) -> PortResult<Option<u64>>;
 
     /// Keys that start with `prefix` and sort after `after`, in byte order, at most `limit`. `prefix` ends with `/` or
     /// is empty.
@@ -54,7 +54,7 @@ pub trait Blobs: Send + Sync {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, PortError>;
+    ) -> PortResult<Vec<String>>;
 
     /// The distinct next segments below `prefix` that sort after `after`, in byte order, at most `limit`: names of
     /// objects, and names of deeper prefixes with a trailing `/`.
@@ -63,24 +63,24 @@ pub trait Blobs: Send + Sync {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, PortError>;
+    ) -> PortResult<Vec<String>>;
 
     /// Removes an object; succeeds if it does not exist. For garbage collection, and to replace torn artifacts and
     /// caches.
-    async fn delete(&self, key: &str) -> Result<(), PortError>;
+    async fn delete(&self, key: &str) -> PortResult<()>;
 
     /// Returns once all preceding writes survive a power loss. Called once before each publication.
     ///
     /// # Errors
     /// [`PortError`] when the store cannot guarantee that.
-    async fn barrier(&self) -> Result<(), PortError>;
+    async fn barrier(&self) -> PortResult<()>;
 }
 
 /// Reads a whole listing, page by page.
 ///
 /// # Errors
 /// As [`Blobs::list`].
-pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, PortError> {
+pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> PortResult<Vec<String>> {
     const PAGE: usize = 1_000;
     let mut keys: Vec<String> = Vec::new();
     loop {
@@ -103,7 +103,7 @@ pub async fn put_json(
     blobs: &dyn Blobs,
     key: &str,
     value: &(impl Serialize + Sync + ?Sized),
-) -> Result<PutOutcome, PortError> {
+) -> PortResult<PutOutcome> {
     let json = serde_json::to_vec(value).map_err(|error| {
         PortError::permanent("blobs.put", format!("{key} cannot be written: {error}"))
     })?;
@@ -114,10 +114,7 @@ pub async fn put_json(
 ///
 /// # Errors
 /// As [`Blobs::get`]; permanent when the object cannot be decoded.
-pub async fn get_json<T: DeserializeOwned>(
-    blobs: &dyn Blobs,
-    key: &str,
-) -> Result<Option<T>, PortError> {
+pub async fn get_json<T: DeserializeOwned>(blobs: &dyn Blobs, key: &str) -> PortResult<Option<T>> {
     let Some(json) = blobs.get(key).await? else {
         return Ok(None);
     };
@@ -126,7 +123,7 @@ pub async fn get_json<T: DeserializeOwned>(
     })
 }
 
-fn check_key(key: &str) -> Result<(), PortError> {
+fn check_key(key: &str) -> PortResult<()> {
     if key.len() <= 512
         && key.split('/').all(|s: &str| {
             !s.is_empty()
@@ -149,7 +146,7 @@ fn check_key(key: &str) -> Result<(), PortError> {
 }
 
 // Prefixes end at a segment boundary, and stay inside the store.
-fn check_prefix(prefix: &str) -> Result<(), PortError> {
+fn check_prefix(prefix: &str) -> PortResult<()> {
     match prefix.strip_suffix('/') {
         Some(folder) => check_key(folder),
         None if prefix.is_empty() => Ok(()),

@@ -12,7 +12,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
 
 use super::{Blobs, PutOutcome, check_key, check_prefix};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::s3::{S3, S3Error, S3Operation, check_bucket, content_length};
 
 // Maximum number of entries that S3 returns per page.
@@ -38,7 +38,7 @@ impl S3Blobs {
     ///
     /// # Errors
     /// A permanent [`PortError`] for an invalid bucket or prefix.
-    pub fn new(s3: S3, bucket: &str, prefix: &str) -> Result<Self, PortError> {
+    pub fn new(s3: S3, bucket: &str, prefix: &str) -> PortResult<Self> {
         let refused = |why: &str| {
             PortError::permanent("blobs.connect", format!("s3://{bucket}/{prefix}: {why}"))
         };
@@ -175,7 +175,7 @@ impl S3Blobs {
 
 #[async_trait]
 impl Blobs for S3Blobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<PutOutcome, PortError> {
+    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
         check_key(key)?;
         let size = bytes.len() as u64;
         let request = self
@@ -205,14 +205,14 @@ impl Blobs for S3Blobs {
         }
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
+    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
         check_key(key)?;
         self.read(key, None)
             .await
             .map_err(|error| self.port_error("blobs.get", key, error))
     }
 
-    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
+    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
         check_key(key)?;
         if range.is_empty() {
             return Ok(self.size(key).await?.map(|_| Bytes::new())); // S3 has no empty range
@@ -223,7 +223,7 @@ impl Blobs for S3Blobs {
             .map_err(|error| self.port_error("blobs.get", key, error))
     }
 
-    async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
+    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
         check_key(key)?;
         self.object_size(key)
             .await
@@ -235,7 +235,7 @@ impl Blobs for S3Blobs {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, PortError> {
+    ) -> PortResult<Vec<String>> {
         check_prefix(prefix)?;
         let keys = match after {
             // `after` lies before, inside, or behind the listed prefix.
@@ -258,14 +258,14 @@ impl Blobs for S3Blobs {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, PortError> {
+    ) -> PortResult<Vec<String>> {
         check_prefix(prefix)?;
         self.list_names(prefix, after, limit, false)
             .await
             .map_err(|error| self.port_error("blobs.list", prefix, error))
     }
 
-    async fn delete(&self, key: &str) -> Result<(), PortError> {
+    async fn delete(&self, key: &str) -> PortResult<()> {
         check_key(key)?;
         let request = self
             .s3
@@ -281,7 +281,7 @@ impl Blobs for S3Blobs {
     }
 
     // S3 is durable once it has responded.
-    async fn barrier(&self) -> Result<(), PortError> {
+    async fn barrier(&self) -> PortResult<()> {
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use crate::key::{JobId, Priority, RunHeader, RunId};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::RunOutcome;
 use crate::metrics;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::schedule::REPUBLISH_AFTER_MS;
 
 // Entries claimed concurrently.
@@ -35,7 +35,7 @@ struct ClaimedEntry {
 
 impl<W: Flow> Coordinator<W> {
     /// Loads a job, or checks an open one for runs that ended without a notification; then admits entries.
-    pub(super) async fn on_job_due(&self, job: &JobId) -> Result<(), PortError> {
+    pub(super) async fn on_job_due(&self, job: &JobId) -> PortResult<()> {
         let mut table = self.jobs.lock().await;
         match table.open.get_mut(job) {
             None => {
@@ -69,7 +69,7 @@ impl<W: Flow> Coordinator<W> {
         &self,
         job: &JobId,
         runs: Vec<RunHeader>,
-    ) -> Result<Vec<(RunId, RunOutcome)>, PortError> {
+    ) -> PortResult<Vec<(RunId, RunOutcome)>> {
         let lookups = stream::iter(runs).map(|header| async move {
             self.watch_run(job, &header).await?;
             if self.owns_run(&header.at.run) {
@@ -83,7 +83,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     /// Registers `job` as a watcher of the run, and schedules the run.
-    async fn watch_run(&self, job: &JobId, header: &RunHeader) -> Result<(), PortError> {
+    async fn watch_run(&self, job: &JobId, header: &RunHeader) -> PortResult<()> {
         let ledger = &self.ports.ledger;
         ledger.add_watcher(&header.at.run, job).await?;
         let item = ScheduledItem::Run(header.at.clone());
@@ -97,7 +97,7 @@ impl<W: Flow> Coordinator<W> {
         run: &RunId,
         ending: &RunOutcome,
         tasks: u64,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let mut table = self.jobs.lock().await;
         let Some(open) = table.open.get_mut(job) else {
             drop(table);
@@ -138,7 +138,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     /// Opens runs while there is capacity, fairly between collections, and closes jobs that have nothing left.
-    pub(super) async fn admit(&self, table: &mut JobTable) -> Result<(), PortError> {
+    pub(super) async fn admit(&self, table: &mut JobTable) -> PortResult<()> {
         let idle_since = self.env.now_ms().saturating_sub(JOB_IDLE_MS);
         table.open.retain(|_, job| job.last_event_ms >= idle_since);
         table.open.values_mut().for_each(OpenJob::recover);
@@ -184,10 +184,7 @@ impl<W: Flow> Coordinator<W> {
 
     /// The next entries, as many as there is capacity for and at most [`CLAIMS_AT_ONCE`], and the error that cut it
     /// short.
-    async fn next_entries(
-        &self,
-        table: &mut JobTable,
-    ) -> (Vec<ClaimedEntry>, Result<(), PortError>) {
+    async fn next_entries(&self, table: &mut JobTable) -> (Vec<ClaimedEntry>, PortResult<()>) {
         let mut batch = Vec::new();
         while batch.len() < CLAIMS_AT_ONCE
             && self.open_runs(table) + batch.len() < self.open_documents
@@ -202,7 +199,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     // Deficit round robin between collections; within a collection the most urgent job first, then the oldest.
-    async fn next_entry(&self, table: &mut JobTable) -> Result<Option<ClaimedEntry>, PortError> {
+    async fn next_entry(&self, table: &mut JobTable) -> PortResult<Option<ClaimedEntry>> {
         let mut first: BTreeMap<String, (Priority, JobId, u64)> = BTreeMap::new();
         for (id, job) in &mut table.open {
             let control = self.job_control(id).await?;
@@ -241,7 +238,7 @@ impl<W: Flow> Coordinator<W> {
         table: &mut JobTable,
         entry: &ClaimedEntry,
         claim: ClaimOutcome,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let job = &entry.manifest.job;
         match claim {
             ClaimOutcome::Ended(ending) => self.on_entry_ended(table, entry, ending),
@@ -290,7 +287,7 @@ impl<W: Flow> Coordinator<W> {
         });
     }
 
-    async fn finish_jobs(&self, table: &mut JobTable) -> Result<(), PortError> {
+    async fn finish_jobs(&self, table: &mut JobTable) -> PortResult<()> {
         let blobs = &self.ports.blobs;
         let mut finished = Vec::new();
         for (id, job) in &mut table.open {

@@ -15,7 +15,7 @@ use crate::jobs::{self, CancelReason, JobControl};
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::{CoordinatorMessage, encode};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::queue::{Queue, QueueName};
 use crate::schedule::REPUBLISH_AFTER_MS;
 
@@ -48,7 +48,7 @@ pub(super) enum RunDemand {
 
 impl<W: Flow> Coordinator<W> {
     /// The control state of a job, at most one second old.
-    pub(super) async fn job_control(&self, job: &JobId) -> Result<JobControl, PortError> {
+    pub(super) async fn job_control(&self, job: &JobId) -> PortResult<JobControl> {
         let now = self.env.now_ms();
         let cached = self.job_controls.lock().0.get(job).copied();
         match cached {
@@ -73,7 +73,7 @@ impl<W: Flow> Coordinator<W> {
 
     // Whether any job waits for the run. The job that opened it almost always does, so the ledger is only asked for
     // other watchers when that job is not running.
-    pub(super) async fn run_demand(&self, run: &RunHeader) -> Result<RunDemand, PortError> {
+    pub(super) async fn run_demand(&self, run: &RunHeader) -> PortResult<RunDemand> {
         if self.job_control(&run.opened_by).await?.is_running() {
             return Ok(RunDemand::Active);
         }
@@ -92,14 +92,14 @@ impl<W: Flow> Coordinator<W> {
         Ok(demand)
     }
 
-    pub(super) async fn on_run_abandoned(&self, job: JobId, run: &RunRef) -> Result<(), PortError> {
+    pub(super) async fn on_run_abandoned(&self, job: JobId, run: &RunRef) -> PortResult<()> {
         self.job_controls.lock().0.remove(&job);
         self.replay(run, true).await
     }
 
     // Ends jobs that were cancelled or exceed their failure limit. Runs are notified before the job is closed: if this
     // is interrupted, the job has no report yet and is closed again, so no notification is lost.
-    pub(super) async fn close_cancelled(&self, table: &mut JobTable) -> Result<(), PortError> {
+    pub(super) async fn close_cancelled(&self, table: &mut JobTable) -> PortResult<()> {
         for (id, job) in &mut table.open {
             if job.exceeds_max_failed() {
                 jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
@@ -118,7 +118,7 @@ impl<W: Flow> Coordinator<W> {
         Ok(())
     }
 
-    async fn notify_abandoned(&self, job: &JobId, runs: Vec<RunRef>) -> Result<(), PortError> {
+    async fn notify_abandoned(&self, job: &JobId, runs: Vec<RunRef>) -> PortResult<()> {
         let mut messages: BTreeMap<QueueName, Vec<_>> = BTreeMap::new();
         for run in runs {
             let queue = QueueName::for_run(&run.run);
@@ -148,7 +148,7 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    async fn poll_job_controls_once(&self) -> Result<(), PortError> {
+    async fn poll_job_controls_once(&self) -> PortResult<()> {
         let mut table = self.jobs.lock().await;
         let mut changed = false;
         let mut resumed = Vec::new();
@@ -171,7 +171,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     /// Posts the progress of jobs where it has changed, or where the posted record would expire.
-    pub(super) async fn post_progress(&self, table: &mut JobTable) -> Result<(), PortError> {
+    pub(super) async fn post_progress(&self, table: &mut JobTable) -> PortResult<()> {
         let now = self.env.now_ms();
         let mut tasks = self.tasks_by_job();
         let mut reports = Vec::new();
@@ -217,11 +217,7 @@ impl<W: Flow> Coordinator<W> {
         Ok(())
     }
 
-    async fn post_job_progress(
-        &self,
-        progress: &JobProgress,
-        now: Millis,
-    ) -> Result<(), PortError> {
+    async fn post_job_progress(&self, progress: &JobProgress, now: Millis) -> PortResult<()> {
         let body = serde_json::to_vec(progress)
             .map_err(|error| PortError::permanent("ledger.post", error.to_string()))?;
         let name = format!("{}.{}", progress.job, progress.coordinator);

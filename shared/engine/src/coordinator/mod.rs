@@ -28,7 +28,7 @@ use crate::jobs::{JobReport, OpenJob};
 use crate::key::{JobId, RunHeader, RunId};
 use crate::latency::LatencyHistogram;
 use crate::message::{CoordinatorMessage, RunOutcome};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName, RetryDelay};
 use crate::round_robin::DeficitRoundRobin;
@@ -145,7 +145,7 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    async fn dispatch(&self, message: CoordinatorMessage) -> Result<(), PortError> {
+    async fn dispatch(&self, message: CoordinatorMessage) -> PortResult<()> {
         match message {
             CoordinatorMessage::Completed(run) => self.replay(&run, false).await,
             CoordinatorMessage::Wake(run) => self.replay(&run, true).await,

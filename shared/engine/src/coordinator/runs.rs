@@ -19,7 +19,7 @@ use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::metrics;
 use crate::outcome::{notify_coordinator, store_failure};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::run::{OpenRun, ReplayStep};
 use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::trace::RunTrace;
@@ -85,7 +85,7 @@ enum LoadedRun<W: Flow> {
 
 impl<W: Flow> Coordinator<W> {
     // Replays a run, one replay at a time. Returns once a replay that started after this call has ended.
-    pub(super) async fn replay(&self, at: &RunRef, wake: bool) -> Result<(), PortError> {
+    pub(super) async fn replay(&self, at: &RunRef, wake: bool) -> PortResult<()> {
         if !wake && self.has_ended(&at.run) {
             // A late worker may have re-created ledger state of a run that was already forgotten.
             return self.ports.ledger.forget_run(&at.run).await;
@@ -157,7 +157,7 @@ impl<W: Flow> Coordinator<W> {
             .await
     }
 
-    async fn load_run(&self, at: &RunRef) -> Result<LoadedRun<W>, PortError> {
+    async fn load_run(&self, at: &RunRef) -> PortResult<LoadedRun<W>> {
         let blobs = &self.ports.blobs;
         let json = blobs.get(&at.header).await?;
         let Some(header) = json.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok())
@@ -181,12 +181,7 @@ impl<W: Flow> Coordinator<W> {
 
     // Notifies the jobs that watch the run, then forgets it. Idempotent: if it is interrupted, the run is closed again
     // at its next wake-up.
-    async fn close_run(
-        &self,
-        at: &RunRef,
-        ending: RunOutcome,
-        tasks: u64,
-    ) -> Result<(), PortError> {
+    async fn close_run(&self, at: &RunRef, ending: RunOutcome, tasks: u64) -> PortResult<()> {
         let env = &self.env;
         let ledger = &self.ports.ledger;
         if let Some(record) = ending.failure_record(env.now_ms()) {

@@ -12,7 +12,7 @@ use crate::key::{JobId, RunRef};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::schedule::REPUBLISH_AFTER_MS;
 
 // How often the due-time index is read.
@@ -34,11 +34,11 @@ struct ScanCursor {
 }
 
 impl<W: Flow> Coordinator<W> {
-    pub(super) async fn wake_run(&self, at: &RunRef) -> Result<(), PortError> {
+    pub(super) async fn wake_run(&self, at: &RunRef) -> PortResult<()> {
         notify_coordinator(&self.ports, &CoordinatorMessage::Wake(at.clone())).await
     }
 
-    async fn wake_job(&self, job: JobId) -> Result<(), PortError> {
+    async fn wake_job(&self, job: JobId) -> PortResult<()> {
         notify_coordinator(&self.ports, &CoordinatorMessage::Job(job)).await
     }
 
@@ -51,7 +51,7 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    async fn sweep_once(&self) -> Result<(), PortError> {
+    async fn sweep_once(&self) -> PortResult<()> {
         let now = self.env.now_ms();
         let items = self
             .ports
@@ -81,7 +81,7 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    async fn scan_once(&self, cursor: &mut ScanCursor) -> Result<(), PortError> {
+    async fn scan_once(&self, cursor: &mut ScanCursor) -> PortResult<()> {
         let blobs = &self.ports.blobs;
         let mut all_ended = cursor.next.is_none();
         let after = cursor.next.as_ref().or(cursor.ended.as_ref());
@@ -101,7 +101,7 @@ impl<W: Flow> Coordinator<W> {
         Ok(())
     }
 
-    async fn reschedule_job(&self, job: JobId) -> Result<(), PortError> {
+    async fn reschedule_job(&self, job: JobId) -> PortResult<()> {
         let item = ScheduledItem::Job(job.clone());
         let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
         self.ports.ledger.schedule(&item, at).await?;

@@ -13,7 +13,7 @@ use crate::jobs::{self, JobControl, JobReport};
 use crate::key::{JobId, Priority, RunHeader, RunId};
 use crate::ledger::{OpenTask, StatusTopic};
 use crate::message::RunOutcome;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::ports::Ports;
 use crate::queue::{Depth, Lane, QueueName};
 
@@ -56,7 +56,7 @@ pub struct RunFacts {
 }
 
 /// Gathers what does not depend on a job or run: heartbeats, progress and queue levels.
-pub async fn gather_context(ports: &Ports, now_ms: Millis) -> Result<DiagnosisContext, PortError> {
+pub async fn gather_context(ports: &Ports, now_ms: Millis) -> PortResult<DiagnosisContext> {
     let lanes = Lane::ALL
         .into_iter()
         .flat_map(|lane| [(lane, Priority::Bulk), (lane, Priority::Interactive)]);
@@ -95,7 +95,7 @@ pub async fn gather_context(ports: &Ports, now_ms: Millis) -> Result<DiagnosisCo
 }
 
 /// The facts about a job.
-pub async fn job_facts(blobs: &dyn Blobs, manifest: &JobManifest) -> Result<JobFacts, PortError> {
+pub async fn job_facts(blobs: &dyn Blobs, manifest: &JobManifest) -> PortResult<JobFacts> {
     Ok(JobFacts {
         job: manifest.job.clone(),
         submitted_ms: manifest.submitted_ms,
@@ -109,7 +109,7 @@ pub async fn run_facts(
     ports: &Ports,
     header: &RunHeader,
     ending: Option<RunOutcome>,
-) -> Result<RunFacts, PortError> {
+) -> PortResult<RunFacts> {
     let run = &header.at.run;
     let dead = dead_letter::list(ports.blobs.raw().as_ref(), DEAD_LETTERS_READ);
     let (tasks, dead) = try_join(ports.ledger.raw().open_tasks(run), dead).await?;

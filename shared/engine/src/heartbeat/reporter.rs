@@ -15,7 +15,7 @@ use crate::key::{Priority, RunId, TaskKey};
 use crate::latency::LatencyHistogram;
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::TaskMessage;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::queue::{Lane, QueueName};
 
 // Width of a slot of the one-minute window.
@@ -274,7 +274,7 @@ async fn post_heartbeat(
     presence: &HeartbeatReporter,
     models: BTreeMap<String, ModelStatus>,
     lasts_ms: Millis,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let now = env.now_ms();
     let body = serde_json::to_vec(&presence.heartbeat(now, models))
         .map_err(|error| PortError::permanent("ledger.post", error.to_string()))?;

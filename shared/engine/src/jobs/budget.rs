@@ -23,7 +23,7 @@ use crate::jobs::JobManifest;
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::Ledger;
 use crate::limit::Reservation;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::port_retry::with_retry;
 use crate::ports::Ports;
 
@@ -53,8 +53,8 @@ pub trait SpendLog: Send + Sync {
     /// Total spending of a job so far.
     ///
     /// # Errors
-    /// [`PortError`] when the log cannot be read.
-    async fn total_spend(&self, job: &JobManifest) -> Result<SpendAmount, PortError>;
+    /// [`crate::PortError`] when the log cannot be read.
+    async fn total_spend(&self, job: &JobManifest) -> PortResult<SpendAmount>;
 }
 
 /// A job that pays for a run.
@@ -229,7 +229,7 @@ impl BudgetRegistry {
         ports: &Ports,
         owners: &[BudgetOwner],
         reason: PauseReason,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         for owner in owners {
             let job = &owner.job.job;
             let control = load_control(&ports.blobs, job).await?;
@@ -372,7 +372,7 @@ fn missing_price() -> Failure {
 }
 
 // A lost settlement leaves the reservation in place: spending may be overstated, never understated.
-fn log_lost_settlement(result: Result<(), PortError>) {
+fn log_lost_settlement(result: PortResult<()>) {
     if let Err(error) = result {
         tracing::warn!(%error, "cannot settle a reservation; its full amount counts as spent");
     }
@@ -390,7 +390,7 @@ mod tests {
 
     #[async_trait]
     impl SpendLog for FixedSpend {
-        async fn total_spend(&self, _: &JobManifest) -> Result<SpendAmount, PortError> {
+        async fn total_spend(&self, _: &JobManifest) -> PortResult<SpendAmount> {
             Ok(SpendAmount {
                 nanodollars: None,
                 tokens: *self.0.lock(),

@@ -9,7 +9,7 @@ use crate::env::{Env, Millis};
 use crate::key::{JobId, Priority};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::Ports;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,12 +72,7 @@ enum ControlCommand {
 
 /// Cancels a job. Open runs that no other job waits for are cancelled too; their artifacts stay, and a later submission
 /// of the same documents reuses them. Does nothing to a job that has ended.
-pub async fn cancel(
-    env: &Env,
-    ports: &Ports,
-    job: &JobId,
-    reason: CancelReason,
-) -> Result<(), PortError> {
+pub async fn cancel(env: &Env, ports: &Ports, job: &JobId, reason: CancelReason) -> PortResult<()> {
     let record = Cancelled {
         reason,
         at_ms: env.now_ms(),
@@ -88,27 +83,17 @@ pub async fn cancel(
 }
 
 /// Pauses a job: nothing more is opened or requested; running tasks finish.
-pub async fn pause(
-    env: &Env,
-    ports: &Ports,
-    job: &JobId,
-    reason: PauseReason,
-) -> Result<(), PortError> {
+pub async fn pause(env: &Env, ports: &Ports, job: &JobId, reason: PauseReason) -> PortResult<()> {
     write_command(env, ports, job, "paused", &ControlCommand::Paused(reason)).await
 }
 
 /// Resumes a paused job.
-pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
+pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> PortResult<()> {
     write_command(env, ports, job, "resumed", &ControlCommand::Resumed).await
 }
 
 /// Changes the priority of a job.
-pub async fn prioritize(
-    env: &Env,
-    ports: &Ports,
-    job: &JobId,
-    class: Priority,
-) -> Result<(), PortError> {
+pub async fn prioritize(env: &Env, ports: &Ports, job: &JobId, class: Priority) -> PortResult<()> {
     write_command(
         env,
         ports,
@@ -125,12 +110,12 @@ pub async fn set_budget(
     ports: &Ports,
     job: &JobId,
     budget: JobBudget,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     write_command(env, ports, job, "budget", &ControlCommand::Budget(budget)).await
 }
 
 /// The control state of a job: one listing, and one read per kind of command.
-pub async fn load_control(blobs: &dyn Blobs, job: &JobId) -> Result<JobControl, PortError> {
+pub async fn load_control(blobs: &dyn Blobs, job: &JobId) -> PortResult<JobControl> {
     const NAMES: usize = 10;
     let names = blobs.children(&format!("jobs/{job}/"), None, NAMES).await?;
     let mut control = JobControl::default();
@@ -148,7 +133,7 @@ async fn apply_commands(
     blobs: &dyn Blobs,
     job: &JobId,
     control: &mut JobControl,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let names = list_all(blobs, &control_prefix(job)).await?;
     let last = |kinds: [&str; 2]| {
         names
@@ -192,7 +177,7 @@ async fn write_command(
     job: &JobId,
     kind: &str,
     command: &ControlCommand,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let prefix = control_prefix(job);
     let before = list_all(&ports.blobs, &prefix).await?;
     // The last record wins, so this one must sort after records of the same millisecond or of a faster clock.

@@ -9,7 +9,7 @@ use crate::blobs::{Blobs, get_json, list_all};
 use crate::failure::FailureRecord;
 use crate::key::JobId;
 use crate::message::RunOutcome;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 
 // Failures listed in a report; the counts are complete.
 const MAX_FAILURES: usize = 1_000;
@@ -65,7 +65,7 @@ impl EndedEntries {
 }
 
 /// The last saved cursor of a job, or an empty one.
-pub(super) async fn load_last(blobs: &dyn Blobs, job: &JobId) -> Result<EndedEntries, PortError> {
+pub(super) async fn load_last(blobs: &dyn Blobs, job: &JobId) -> PortResult<EndedEntries> {
     let keys = list_all(blobs, &cursor_prefix(job)).await?;
     let Some(key) = keys.last() else {
         return Ok(EndedEntries::default());

@@ -26,7 +26,7 @@ use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::JobId;
 use crate::message::RunOutcome;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 
 pub use budget::{BudgetOwner, BudgetRegistry, SpendAmount, SpendLog};
 pub use control::{
@@ -110,12 +110,12 @@ impl JobReport {
 }
 
 /// The report of a job; `None` while it has not ended.
-pub async fn report(blobs: &dyn Blobs, job: &JobId) -> Result<Option<JobReport>, PortError> {
+pub async fn report(blobs: &dyn Blobs, job: &JobId) -> PortResult<Option<JobReport>> {
     get_json(blobs, &report_key(job)).await
 }
 
 /// The manifest of a job; `None` if there is no such job.
-pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> Result<Option<JobManifest>, PortError> {
+pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> PortResult<Option<JobManifest>> {
     get_json(blobs, &manifest_key(job)).await
 }
 
@@ -124,7 +124,7 @@ pub async fn entries(
     blobs: &dyn Blobs,
     manifest: &JobManifest,
     chunk: u64,
-) -> Result<Vec<JobEntry>, PortError> {
+) -> PortResult<Vec<JobEntry>> {
     if chunk >= manifest.entries.div_ceil(CHUNK_ENTRIES as u64) {
         return Ok(Vec::new());
     }
@@ -143,7 +143,7 @@ pub struct SavedProgress {
 }
 
 /// Results of an open job at its last saved cursor, which lags by up to some hundred entries.
-pub async fn saved_progress(blobs: &dyn Blobs, job: &JobId) -> Result<SavedProgress, PortError> {
+pub async fn saved_progress(blobs: &dyn Blobs, job: &JobId) -> PortResult<SavedProgress> {
     let tally = ended_entries::load_last(blobs, job).await?;
     Ok(SavedProgress {
         counts: tally.counts,
@@ -157,7 +157,7 @@ pub async fn list(
     blobs: &dyn Blobs,
     after: Option<&JobId>,
     limit: usize,
-) -> Result<Vec<JobId>, PortError> {
+) -> PortResult<Vec<JobId>> {
     let after = after.map(|job| format!("{job}/"));
     let names = blobs.children("jobs/", after.as_deref(), limit).await?;
     Ok(names

@@ -13,7 +13,7 @@ use crate::failure::FailureRecord;
 use crate::jobs::{JobEntry, JobManifest};
 use crate::key::{JobId, RunHeader, RunId};
 use crate::message::RunOutcome;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::RetryingBlobs;
 
 // Its size grows with the number of open runs, not with the number of entries.
@@ -44,7 +44,7 @@ impl OpenJob {
         env: &Env,
         blobs: &RetryingBlobs,
         job: &JobId,
-    ) -> Result<Option<Self>, PortError> {
+    ) -> PortResult<Option<Self>> {
         let Some(manifest) = manifest(blobs, job).await? else {
             return Ok(None);
         };
@@ -76,7 +76,7 @@ impl OpenJob {
         &mut self,
         env: &Env,
         blobs: &RetryingBlobs,
-    ) -> Result<Option<u64>, PortError> {
+    ) -> PortResult<Option<u64>> {
         while let Some(number) = self.to_reclaim.first().copied() {
             self.reload_entry(env, blobs, number).await?;
         }
@@ -107,7 +107,7 @@ impl OpenJob {
         }
     }
 
-    async fn load_chunk(&mut self, env: &Env, blobs: &RetryingBlobs) -> Result<(), PortError> {
+    async fn load_chunk(&mut self, env: &Env, blobs: &RetryingBlobs) -> PortResult<()> {
         let chunk = self.next / CHUNK_ENTRIES as u64;
         let skip = (self.next % CHUNK_ENTRIES as u64) as usize;
         let key = chunk_key(&self.manifest, chunk);
@@ -132,7 +132,7 @@ impl OpenJob {
         env: &Env,
         blobs: &RetryingBlobs,
         number: u64,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let key = chunk_key(&self.manifest, number / CHUNK_ENTRIES as u64);
         let entries = get_json::<Vec<JobEntry>>(blobs, &key)
             .await?
@@ -227,7 +227,7 @@ impl OpenJob {
     }
 
     /// Saves the cursor when enough entries have ended since the last one.
-    pub(crate) async fn save(&mut self, blobs: &RetryingBlobs) -> Result<(), PortError> {
+    pub(crate) async fn save(&mut self, blobs: &RetryingBlobs) -> PortResult<()> {
         let ended = self.ended.counts.ended();
         if ended >= self.saved_at + CHUNK_ENTRIES as u64 && ended < self.manifest.entries {
             let key = format!("{}{ended:012}.json", cursor_prefix(&self.manifest.job));
@@ -242,7 +242,7 @@ impl OpenJob {
         &self,
         env: &Env,
         blobs: &RetryingBlobs,
-    ) -> Result<Option<JobReport>, PortError> {
+    ) -> PortResult<Option<JobReport>> {
         if self.ended.counts.ended() < self.manifest.entries {
             return Ok(None);
         }

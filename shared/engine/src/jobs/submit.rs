@@ -13,7 +13,7 @@ use crate::key::JobId;
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::ports::{Ports, RetryingBlobs};
 
 /// Result of [`JobWriter::start`].
@@ -35,12 +35,8 @@ impl JobWriter {
     /// job.
     ///
     /// # Errors
-    /// [`PortError`] when a port is unavailable; start again.
-    pub async fn start(
-        env: &Env,
-        ports: &Ports,
-        draft: JobManifest,
-    ) -> Result<JobStart, PortError> {
+    /// [`crate::PortError`] when a port is unavailable; start again.
+    pub async fn start(env: &Env, ports: &Ports, draft: JobManifest) -> PortResult<JobStart> {
         if let Some(existing) = manifest(&ports.blobs, &draft.job).await? {
             announce(env, ports, &existing.job).await?; // the first notification may have been lost
             return Ok(JobStart::Existing(existing));
@@ -57,8 +53,8 @@ impl JobWriter {
     /// Adds an entry.
     ///
     /// # Errors
-    /// [`PortError`] when the store is unavailable; start again with the same id.
-    pub async fn push(&mut self, blobs: &RetryingBlobs, entry: JobEntry) -> Result<(), PortError> {
+    /// [`crate::PortError`] when the store is unavailable; start again with the same id.
+    pub async fn push(&mut self, blobs: &RetryingBlobs, entry: JobEntry) -> PortResult<()> {
         self.manifest.entries += 1;
         self.pending.push(entry);
         if self.pending.len() == CHUNK_ENTRIES {
@@ -75,8 +71,8 @@ impl JobWriter {
     /// Submits the job. Returns the manifest that counts, which is that of another attempt if that one was first.
     ///
     /// # Errors
-    /// [`PortError`] when a port is unavailable; start again with the same id.
-    pub async fn finish(mut self, env: &Env, ports: &Ports) -> Result<JobManifest, PortError> {
+    /// [`crate::PortError`] when a port is unavailable; start again with the same id.
+    pub async fn finish(mut self, env: &Env, ports: &Ports) -> PortResult<JobManifest> {
         let blobs = &ports.blobs;
         self.write_chunk(blobs).await?;
         put_json(blobs, &manifest_key(&self.manifest.job), &self.manifest).await?;
@@ -85,7 +81,7 @@ impl JobWriter {
         Ok(first.unwrap_or(self.manifest))
     }
 
-    async fn write_chunk(&mut self, blobs: &RetryingBlobs) -> Result<(), PortError> {
+    async fn write_chunk(&mut self, blobs: &RetryingBlobs) -> PortResult<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -104,13 +100,13 @@ impl JobWriter {
 /// Submits a job from a slice of entries. Submitting an id twice is one job.
 ///
 /// # Errors
-/// [`PortError`] when a port is unavailable; submit again with the same id.
+/// [`crate::PortError`] when a port is unavailable; submit again with the same id.
 pub async fn submit(
     env: &Env,
     ports: &Ports,
     draft: &JobManifest,
     entries: &[JobEntry],
-) -> Result<JobManifest, PortError> {
+) -> PortResult<JobManifest> {
     match JobWriter::start(env, ports, draft.clone()).await? {
         JobStart::Existing(manifest) => Ok(manifest),
         JobStart::New(mut submitting) => {
@@ -122,7 +118,7 @@ pub async fn submit(
     }
 }
 
-async fn announce(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError> {
+async fn announce(env: &Env, ports: &Ports, job: &JobId) -> PortResult<()> {
     let item = ScheduledItem::Job(job.clone());
     ports.ledger.schedule(&item, env.now_ms()).await?;
     notify_coordinator(ports, &CoordinatorMessage::Job(job.clone())).await
@@ -132,13 +128,13 @@ async fn announce(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError
 /// name is therefore one job, however often it is submitted.
 ///
 /// # Errors
-/// [`PortError`] when the store is unavailable, or the name is not valid in a key (see [`crate::blobs::Blobs`]).
+/// [`crate::PortError`] when the store is unavailable, or the name is not valid in a key (see [`crate::blobs::Blobs`]).
 pub async fn job_for_name(
     blobs: &RetryingBlobs,
     collection: &str,
     name: &str,
     fresh: Option<&JobId>,
-) -> Result<Option<JobId>, PortError> {
+) -> PortResult<Option<JobId>> {
     let key = format!("job-names/{collection}/{name}");
     if let Some(fresh) = fresh {
         put_json(blobs, &key, &json!({ "job": fresh })).await?;

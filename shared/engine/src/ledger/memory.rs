@@ -11,7 +11,7 @@ use super::{
 };
 use crate::env::Millis;
 use crate::key::{JobId, Lane, RunId, TaskKey};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 
 /// Shared short-term state of one process.
 #[derive(Default)]
@@ -119,7 +119,7 @@ impl TaskState {
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError> {
+    async fn outcomes(&self, run: &RunId, since: u64) -> PortResult<OutcomeBatch> {
         let mut state = self.0.lock();
         let RunState { epoch, log, .. } = state.run(run);
         let from = usize::try_from(since).unwrap_or(usize::MAX).min(log.len());
@@ -130,12 +130,7 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    async fn record(
-        &self,
-        run: &RunId,
-        key: &TaskKey,
-        entry: TaskOutcome,
-    ) -> Result<(), PortError> {
+    async fn record(&self, run: &RunId, key: &TaskKey, entry: TaskOutcome) -> PortResult<()> {
         let mut state = self.0.lock();
         let run = state.run(run);
         if run.ended.insert(*key) {
@@ -151,7 +146,7 @@ impl Ledger for MemoryLedger {
         tasks: &[TaskSpec],
         now_ms: Millis,
         due_ms: Millis,
-    ) -> Result<Vec<TaskKey>, PortError> {
+    ) -> PortResult<Vec<TaskKey>> {
         let mut state = self.0.lock();
         let run = state.run(run);
         let mut new = Vec::new();
@@ -169,7 +164,7 @@ impl Ledger for MemoryLedger {
         Ok(new)
     }
 
-    async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
+    async fn overdue(&self, run: &RunId, now_ms: Millis) -> PortResult<Vec<TaskKey>> {
         let mut state = self.0.lock();
         let Some(run) = state.runs.get_mut(run) else {
             return Ok(Vec::new());
@@ -186,7 +181,7 @@ impl Ledger for MemoryLedger {
             .collect())
     }
 
-    async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
+    async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>> {
         let state = self.0.lock();
         let Some(run) = state.runs.get(run) else {
             return Ok(Vec::new());
@@ -216,7 +211,7 @@ impl Ledger for MemoryLedger {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
-    ) -> Result<Lease, PortError> {
+    ) -> PortResult<Lease> {
         let mut state = self.0.lock();
         let run = state.run(run);
         if run.ended.contains(key) {
@@ -248,7 +243,7 @@ impl Ledger for MemoryLedger {
         key: &TaskKey,
         holder: &str,
         retry: Option<&Retry>,
-    ) -> Result<u32, PortError> {
+    ) -> PortResult<u32> {
         let mut state = self.0.lock();
         let task = state
             .runs
@@ -263,7 +258,7 @@ impl Ledger for MemoryLedger {
         Ok(task.attempts)
     }
 
-    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError> {
+    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> PortResult<()> {
         let mut state = self.0.lock();
         if state.due_at.get(item).is_none_or(|at| *at > at_ms) {
             state.reschedule(item, at_ms);
@@ -276,7 +271,7 @@ impl Ledger for MemoryLedger {
         now_ms: Millis,
         again_ms: Millis,
         limit: usize,
-    ) -> Result<Vec<ScheduledItem>, PortError> {
+    ) -> PortResult<Vec<ScheduledItem>> {
         let mut state = self.0.lock();
         state.runs.retain(|_, run| run.is_live(now_ms));
         let ready = state
@@ -291,7 +286,7 @@ impl Ledger for MemoryLedger {
         Ok(ready)
     }
 
-    async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError> {
+    async fn unschedule(&self, item: &ScheduledItem) -> PortResult<()> {
         let mut state = self.0.lock();
         if let Some(at) = state.due_at.remove(item) {
             state.due.remove(&(at, item.clone()));
@@ -299,12 +294,12 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
+    async fn add_watcher(&self, run: &RunId, job: &JobId) -> PortResult<()> {
         self.0.lock().run(run).watchers.insert(job.clone());
         Ok(())
     }
 
-    async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
+    async fn watchers(&self, run: &RunId) -> PortResult<Vec<JobId>> {
         Ok(self
             .0
             .lock()
@@ -314,7 +309,7 @@ impl Ledger for MemoryLedger {
             .unwrap_or_default())
     }
 
-    async fn forget_run(&self, run: &RunId) -> Result<(), PortError> {
+    async fn forget_run(&self, run: &RunId) -> PortResult<()> {
         self.0.lock().runs.remove(run);
         Ok(())
     }
@@ -324,7 +319,7 @@ impl Ledger for MemoryLedger {
         topic: StatusTopic,
         record: StatusRecord,
         now_ms: Millis,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let mut state = self.0.lock();
         state
             .status_records
@@ -339,7 +334,7 @@ impl Ledger for MemoryLedger {
         &self,
         topic: StatusTopic,
         now_ms: Millis,
-    ) -> Result<Vec<StatusRecord>, PortError> {
+    ) -> PortResult<Vec<StatusRecord>> {
         let state = self.0.lock();
         let here = state
             .status_records

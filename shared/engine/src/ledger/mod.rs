@@ -16,7 +16,7 @@ pub use memory::MemoryLedger;
 use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{JobId, Lane, RunId, RunRef, TaskKey};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 
 /// Result of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,34 +137,33 @@ pub enum ScheduledItem {
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// Outcomes of `run` recorded after cursor `since` (0 for all). Starts a new epoch if the run is unknown.
-    async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError>;
+    async fn outcomes(&self, run: &RunId, since: u64) -> PortResult<OutcomeBatch>;
 
     /// Records the result of a task; a second record of the same task is ignored.
     ///
     /// # Errors
-    /// [`PortError`]; it may be recorded all the same.
-    async fn record(&self, run: &RunId, key: &TaskKey, entry: TaskOutcome)
-    -> Result<(), PortError>;
+    /// [`crate::PortError`]; it may be recorded all the same.
+    async fn record(&self, run: &RunId, key: &TaskKey, entry: TaskOutcome) -> PortResult<()>;
 
     /// Records that `run` requests these tasks, published at `now_ms` and not to be published again before `due_ms`.
     /// Returns the keys that were not requested before, in the order given.
     ///
     /// # Errors
-    /// [`PortError`]; they may be recorded all the same.
+    /// [`crate::PortError`]; they may be recorded all the same.
     async fn request_tasks(
         &self,
         run: &RunId,
         tasks: &[TaskSpec],
         now_ms: Millis,
         due_ms: Millis,
-    ) -> Result<Vec<TaskKey>, PortError>;
+    ) -> PortResult<Vec<TaskKey>>;
 
     /// The requested tasks of `run` without an outcome and without a live lease that were due by `now_ms`, in key
     /// order. The caller must publish them: their next due time is set to `now_ms` plus twice the previous wait.
-    async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError>;
+    async fn overdue(&self, run: &RunId, now_ms: Millis) -> PortResult<Vec<TaskKey>>;
 
     /// The requested tasks of `run` without an outcome, in key order.
-    async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError>;
+    async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>>;
 
     /// Takes or renews the lease of a task until `until_ms`. Taking over an expired lease counts as a crash. Leases
     /// work even if the run is unknown: after a loss of the ledger, renewals keep running tasks from being executed
@@ -176,24 +175,24 @@ pub trait Ledger: Send + Sync {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
-    ) -> Result<Lease, PortError>;
+    ) -> PortResult<Lease>;
 
     /// Releases a lease if `holder` still has it, so a repeated call has no effect. A counted `retry` counts the
     /// attempt; without `retry` the task is released as if it had never been leased. Returns the failed attempts
     /// counted so far.
     ///
     /// # Errors
-    /// [`PortError`]; the lease then expires.
+    /// [`crate::PortError`]; the lease then expires.
     async fn release(
         &self,
         run: &RunId,
         key: &TaskKey,
         holder: &str,
         retry: Option<&Retry>,
-    ) -> Result<u32, PortError>;
+    ) -> PortResult<u32>;
 
     /// Adds an item to the due-time index, unless it is there with an earlier time.
-    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError>;
+    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> PortResult<()>;
 
     /// Up to `limit` items due by `now_ms`, earliest first. Each is moved to `again_ms`, so that two callers do not get
     /// the same items.
@@ -202,20 +201,20 @@ pub trait Ledger: Send + Sync {
         now_ms: Millis,
         again_ms: Millis,
         limit: usize,
-    ) -> Result<Vec<ScheduledItem>, PortError>;
+    ) -> PortResult<Vec<ScheduledItem>>;
 
     /// Removes an item from the due-time index.
-    async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError>;
+    async fn unschedule(&self, item: &ScheduledItem) -> PortResult<()>;
 
     /// Records that `job` waits for the end of `run`.
-    async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError>;
+    async fn add_watcher(&self, run: &RunId, job: &JobId) -> PortResult<()>;
 
     /// The jobs that wait for the end of `run`, in order of ids.
-    async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError>;
+    async fn watchers(&self, run: &RunId) -> PortResult<Vec<JobId>>;
 
     /// Forgets an ended run and its watchers. A late worker may start a new epoch afterwards; its completion message
     /// makes the coordinator forget that too.
-    async fn forget_run(&self, run: &RunId) -> Result<(), PortError>;
+    async fn forget_run(&self, run: &RunId) -> PortResult<()>;
 
     /// Posts a status record. A topic holds hundreds of records, not millions.
     async fn post_status(
@@ -223,12 +222,12 @@ pub trait Ledger: Send + Sync {
         topic: StatusTopic,
         record: StatusRecord,
         now_ms: Millis,
-    ) -> Result<(), PortError>;
+    ) -> PortResult<()>;
 
     /// The records of a topic that have not expired by `now_ms`, in order of names.
     async fn status_records(
         &self,
         topic: StatusTopic,
         now_ms: Millis,
-    ) -> Result<Vec<StatusRecord>, PortError>;
+    ) -> PortResult<Vec<StatusRecord>>;
 }

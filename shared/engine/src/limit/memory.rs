@@ -12,7 +12,7 @@ use super::gcra::{
 use super::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 use crate::env::Millis;
 use crate::key::Priority;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 
 // A reservation that was not settled for this long counts as spent.
 const RESERVATION_TTL_MS: Millis = 600_000;
@@ -107,7 +107,7 @@ impl Limiter for MemoryLimiter {
         quota: Quota,
         cost: RequestCost,
         now_ms: Millis,
-    ) -> Result<Permit, PortError> {
+    ) -> PortResult<Permit> {
         let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
         bucket.now_ms = now_ms;
@@ -150,7 +150,7 @@ impl Limiter for MemoryLimiter {
         quota: Quota,
         estimated: u32,
         used: u32,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
         let now_ms = bucket.now_ms;
@@ -160,7 +160,7 @@ impl Limiter for MemoryLimiter {
         Ok(())
     }
 
-    async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
+    async fn pause(&self, bucket: &str, until_ms: Millis) -> PortResult<()> {
         let mut buckets = self.buckets.lock();
         let paused = &mut buckets.entry(bucket.into()).or_default().paused_until_ms;
         *paused = (*paused).max(until_ms);
@@ -173,7 +173,7 @@ impl Limiter for MemoryLimiter {
         quota: Quota,
         reported: ReportedLimits,
         now_ms: Millis,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
         let ReportedLimits {
@@ -200,12 +200,7 @@ impl Limiter for MemoryLimiter {
         Ok(())
     }
 
-    async fn decrease_rate(
-        &self,
-        bucket: &str,
-        age_ms: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
+    async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()> {
         let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
         let now = now_ms as f64;
@@ -226,7 +221,7 @@ impl Limiter for MemoryLimiter {
         limit: u64,
         amount: u64,
         now_ms: Millis,
-    ) -> Result<Reservation, PortError> {
+    ) -> PortResult<Reservation> {
         let mut accounts = self.accounts.lock();
         let Some(account) = accounts.get_mut(account) else {
             return Ok(Reservation::Unknown);
@@ -253,7 +248,7 @@ impl Limiter for MemoryLimiter {
         reserved: u64,
         used: u64,
         now_ms: Millis,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         if let Some(account) = self.accounts.lock().get_mut(account) {
             account.reserved = account.reserved.saturating_sub(reserved);
             account.used = account.used.saturating_add(used);
@@ -262,12 +257,7 @@ impl Limiter for MemoryLimiter {
         Ok(())
     }
 
-    async fn open_account(
-        &self,
-        account: &str,
-        used: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
+    async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()> {
         let new = SpendAccount {
             used,
             reserved: 0,

@@ -15,7 +15,7 @@ pub use memory::MemoryLimiter;
 
 use crate::env::Millis;
 use crate::key::Priority;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 
 /// Limits of a bucket (a model at a provider).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,22 +122,17 @@ pub trait Limiter: Send + Sync {
         quota: Quota,
         cost: RequestCost,
         now_ms: Millis,
-    ) -> Result<Permit, PortError>;
+    ) -> PortResult<Permit>;
 
     /// Corrects an estimate: `used` tokens instead of `estimated`.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is unavailable; the estimate stands.
-    async fn settle(
-        &self,
-        bucket: &str,
-        quota: Quota,
-        estimated: u32,
-        used: u32,
-    ) -> Result<(), PortError>;
+    /// [`crate::PortError`] when the limiter is unavailable; the estimate stands.
+    async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32)
+    -> PortResult<()>;
 
     /// Grants nothing from `bucket` before `until_ms`, as the provider asked.
-    async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError>;
+    async fn pause(&self, bucket: &str, until_ms: Millis) -> PortResult<()>;
 
     /// Applies limits reported by the provider: no more than these are granted from now on, and no more at once than
     /// remains (plus two requests, or one second of tokens, that may have been in flight).
@@ -147,44 +142,38 @@ pub trait Limiter: Send + Sync {
         quota: Quota,
         reported: ReportedLimits,
         now_ms: Millis,
-    ) -> Result<(), PortError>;
+    ) -> PortResult<()>;
 
     /// Lowers the learned rate after the provider rejected a request granted `age_ms` ago, where no limit is known. The
     /// rate grows again step by step. Requests granted before the last decrease are ignored: they teach nothing new.
-    async fn decrease_rate(
-        &self,
-        bucket: &str,
-        age_ms: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError>;
+    async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()>;
 
     /// Reserves `amount` (in the unit of the account) if spent plus reserved amounts stay within `limit`.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is unavailable; it may be reserved all the same.
+    /// [`crate::PortError`] when the limiter is unavailable; it may be reserved all the same.
     async fn reserve(
         &self,
         account: &str,
         limit: u64,
         amount: u64,
         now_ms: Millis,
-    ) -> Result<Reservation, PortError>;
+    ) -> PortResult<Reservation>;
 
     /// Replaces a reservation by the amount used. Does nothing if the account does not exist.
     ///
     /// # Errors
-    /// [`PortError`] when the limiter is unavailable; the reservation stands.
+    /// [`crate::PortError`] when the limiter is unavailable; the reservation stands.
     async fn settle_reservation(
         &self,
         account: &str,
         reserved: u64,
         used: u64,
         now_ms: Millis,
-    ) -> Result<(), PortError>;
+    ) -> PortResult<()>;
 
     /// Opens an account with an amount already spent, unless it exists: lost accounts are rebuilt this way.
-    async fn open_account(&self, account: &str, used: u64, now_ms: Millis)
-    -> Result<(), PortError>;
+    async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()>;
 }
 
 /// Answer to a reservation.

@@ -13,7 +13,7 @@ use super::{
     DELIVERY_LIMIT, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Receipt,
     RetryDelay, Subscription,
 };
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 
 /// An in-process broker with the guarantees of [`Queue`].
 #[derive(Clone, Default)]
@@ -97,7 +97,7 @@ impl QueueState {
     }
 }
 
-fn new_stored_message(message: Message) -> Result<StoredMessage, PortError> {
+fn new_stored_message(message: Message) -> PortResult<StoredMessage> {
     if message.body.len() > MAX_MESSAGE_BYTES {
         let message = format!(
             "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
@@ -113,7 +113,7 @@ fn new_stored_message(message: Message) -> Result<StoredMessage, PortError> {
 
 #[async_trait]
 impl Queue for MemoryQueue {
-    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> PortResult<()> {
         let messages = messages
             .into_iter()
             .map(new_stored_message)
@@ -130,7 +130,7 @@ impl Queue for MemoryQueue {
         queue: QueueName,
         message: Message,
         delay: RetryDelay,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let message = new_stored_message(message)?;
         let due_at = Instant::now() + delay.duration();
         let mut state = self.0.state.lock();
@@ -145,7 +145,7 @@ impl Queue for MemoryQueue {
         &self,
         queue: QueueName,
         prefetch: u16,
-    ) -> Result<Box<dyn Subscription>, PortError> {
+    ) -> PortResult<Box<dyn Subscription>> {
         let mut state = self.0.state.lock();
         let id = state.next_delivery_id();
         state.queue(queue).subscribers.push(id);
@@ -159,11 +159,11 @@ impl Queue for MemoryQueue {
     }
 
     // A single process has no external listeners.
-    async fn announce(&self, _topic: &str, event: Message) -> Result<(), PortError> {
+    async fn announce(&self, _topic: &str, event: Message) -> PortResult<()> {
         new_stored_message(event).map(|_| ())
     }
 
-    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
+    async fn depth(&self, queue: QueueName) -> PortResult<Depth> {
         let mut state = self.0.state.lock();
         let waiting = state.queue(queue);
         waiting.release_delayed(Instant::now());
@@ -227,7 +227,7 @@ impl MemorySubscription {
 
 #[async_trait]
 impl Subscription for MemorySubscription {
-    async fn next(&mut self) -> Result<Delivery, PortError> {
+    async fn next(&mut self) -> PortResult<Delivery> {
         loop {
             let bell = Arc::clone(&self.shared.state.lock().queue(self.queue).changed);
             let changed = bell.notified();
@@ -287,12 +287,12 @@ impl MemoryReceipt {
 
 #[async_trait]
 impl Receipt for MemoryReceipt {
-    async fn ack(self: Box<Self>) -> Result<(), PortError> {
+    async fn ack(self: Box<Self>) -> PortResult<()> {
         self.settle(false);
         Ok(())
     }
 
-    async fn requeue(self: Box<Self>) -> Result<(), PortError> {
+    async fn requeue(self: Box<Self>) -> PortResult<()> {
         self.settle(true);
         Ok(())
     }

@@ -19,7 +19,7 @@ pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
 
 pub use crate::key::Lane;
 use crate::key::{Priority, RunId};
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 
 /// Deliveries after which a message counts as poison. Lost connections count too, so this is not a retry policy.
 pub const DELIVERY_LIMIT: u32 = 20;
@@ -158,14 +158,14 @@ pub trait Receipt: Send + Sync {
     /// Acknowledges: the message is never delivered again.
     ///
     /// # Errors
-    /// [`PortError`] when the broker did not receive it; the message will be redelivered.
-    async fn ack(self: Box<Self>) -> Result<(), PortError>;
+    /// [`crate::PortError`] when the broker did not receive it; the message will be redelivered.
+    async fn ack(self: Box<Self>) -> PortResult<()>;
 
     /// Returns the message to the queue, for any consumer.
     ///
     /// # Errors
-    /// [`PortError`] when the broker did not receive it; the message will be redelivered all the same.
-    async fn requeue(self: Box<Self>) -> Result<(), PortError>;
+    /// [`crate::PortError`] when the broker did not receive it; the message will be redelivered all the same.
+    async fn requeue(self: Box<Self>) -> PortResult<()>;
 }
 
 /// A subscription to one queue; dropping it requeues everything unacknowledged.
@@ -174,8 +174,8 @@ pub trait Subscription: Send {
     /// Waits for the next message. Cancel-safe.
     ///
     /// # Errors
-    /// [`PortError`] when the connection is lost; subscribe again.
-    async fn next(&mut self) -> Result<Delivery, PortError>;
+    /// [`crate::PortError`] when the connection is lost; subscribe again.
+    async fn next(&mut self) -> PortResult<Delivery>;
 }
 
 /// Fill level of a queue. Brokers report it late, so it serves monitoring and scaling, never logic.
@@ -192,8 +192,8 @@ pub trait Queue: Send + Sync {
     /// Publishes messages; returns once the broker has confirmed all of them.
     ///
     /// # Errors
-    /// [`PortError`] when any was not confirmed; some may have been published all the same.
-    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError>;
+    /// [`crate::PortError`] when any was not confirmed; some may have been published all the same.
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> PortResult<()>;
 
     /// Publishes a message to a queue after `delay`.
     ///
@@ -204,22 +204,19 @@ pub trait Queue: Send + Sync {
         queue: QueueName,
         message: Message,
         delay: RetryDelay,
-    ) -> Result<(), PortError>;
+    ) -> PortResult<()>;
 
     /// Subscribes to a queue, with at most `prefetch` unacknowledged messages.
-    async fn subscribe(
-        &self,
-        queue: QueueName,
-        prefetch: u16,
-    ) -> Result<Box<dyn Subscription>, PortError>;
+    async fn subscribe(&self, queue: QueueName, prefetch: u16)
+    -> PortResult<Box<dyn Subscription>>;
 
     /// Publishes an event for external listeners under a dotted topic such as `document.published`. Nothing may depend
     /// on its delivery: the same information is in the blobs.
     ///
     /// # Errors
-    /// [`PortError`] when the broker did not accept it.
-    async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError>;
+    /// [`crate::PortError`] when the broker did not accept it.
+    async fn announce(&self, topic: &str, event: Message) -> PortResult<()>;
 
     /// The fill level of a queue.
-    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError>;
+    async fn depth(&self, queue: QueueName) -> PortResult<Depth>;
 }

@@ -8,7 +8,7 @@ use futures::stream::{self, Stream, TryStreamExt};
 
 use super::{S3, S3Error, S3Operation, check_bucket};
 use crate::env::{Env, Millis};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::port_retry::with_retry;
 
 /// Reads and lists objects of any bucket that the credentials can access.
@@ -68,7 +68,7 @@ impl BucketReader {
     ///
     /// # Errors
     /// [`PortError`] naming the bucket: transient when the server is unavailable, permanent when it refuses.
-    pub async fn get(&self, request: &ObjectRequest<'_>) -> Result<FetchOutcome, PortError> {
+    pub async fn get(&self, request: &ObjectRequest<'_>) -> PortResult<FetchOutcome> {
         check_bucket(request.bucket)?;
         self.read(request).await.map_err(|error| {
             error.into_port_error(&s3_operation("bucket.get", request.bucket, request.key))
@@ -107,7 +107,7 @@ impl BucketReader {
         bucket: &str,
         key: &str,
         version: Option<&str>,
-    ) -> Result<Option<ObjectMeta>, PortError> {
+    ) -> PortResult<Option<ObjectMeta>> {
         check_bucket(bucket)?;
         let request = self.0.client.head_object().bucket(bucket).key(key);
         let to_port_error =
@@ -126,7 +126,7 @@ impl BucketReader {
     }
 
     // A 404 response to HEAD does not say whether the key or the bucket is missing.
-    async fn check_bucket_exists(&self, bucket: &str) -> Result<(), PortError> {
+    async fn check_bucket_exists(&self, bucket: &str) -> PortResult<()> {
         let request = self.0.client.head_bucket().bucket(bucket);
         match self.0.call(0, request.send()).await {
             Ok(_) => Ok(()),
@@ -148,7 +148,7 @@ impl BucketReader {
         bucket: &str,
         prefix: &str,
         after: Option<&str>,
-    ) -> Result<Vec<ObjectMeta>, PortError> {
+    ) -> PortResult<Vec<ObjectMeta>> {
         check_bucket(bucket)?;
         let mut token = None;
         loop {
@@ -188,7 +188,7 @@ impl BucketReader {
         bucket: &'a str,
         prefix: &'a str,
         after: Option<String>,
-    ) -> impl Stream<Item = Result<ObjectMeta, PortError>> + 'a {
+    ) -> impl Stream<Item = PortResult<ObjectMeta>> + 'a {
         let pages = stream::try_unfold(after, move |after| async move {
             let page = with_retry(env, || self.list_page(bucket, prefix, after.as_deref())).await?;
             let Some(last) = page.last() else {

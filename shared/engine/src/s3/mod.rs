@@ -25,7 +25,7 @@ pub use bucket_reader::{BucketReader, FetchOutcome, ObjectMeta, ObjectRequest};
 pub(crate) use error::{S3Error, S3Operation};
 pub use http_client::http_client;
 
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::secret::Secret;
 
 // Timeout for opening a connection.
@@ -90,7 +90,7 @@ impl S3 {
     ///
     /// # Errors
     /// A permanent [`PortError`] for an invalid endpoint or missing credentials.
-    pub async fn connect(settings: &S3Settings) -> Result<Self, PortError> {
+    pub async fn connect(settings: &S3Settings) -> PortResult<Self> {
         if let Some(endpoint) = &settings.endpoint {
             check_endpoint(endpoint)?;
         }
@@ -105,7 +105,7 @@ impl S3 {
     ///
     /// # Errors
     /// [`PortError`] naming the bucket.
-    pub async fn create_bucket(&self, bucket: &str) -> Result<(), PortError> {
+    pub async fn create_bucket(&self, bucket: &str) -> PortResult<()> {
         check_bucket(bucket)?;
         match self
             .call(0, self.client.create_bucket().bucket(bucket).send())
@@ -167,7 +167,7 @@ impl S3 {
     }
 }
 
-async fn config(settings: &S3Settings) -> Result<Config, PortError> {
+async fn config(settings: &S3Settings) -> PortResult<Config> {
     let (credentials, region) = match &settings.access {
         S3Credentials::Key { id, secret } => {
             let key = Credentials::new(id.reveal(), secret.reveal(), None, None, "configuration");
@@ -209,7 +209,7 @@ async fn config(settings: &S3Settings) -> Result<Config, PortError> {
 /// Credentials from the standard AWS chain, refreshed before they expire.
 async fn load_credential_chain(
     region: Option<Region>,
-) -> Result<(SharedCredentialsProvider, Option<Region>), PortError> {
+) -> PortResult<(SharedCredentialsProvider, Option<Region>)> {
     let mut standard = aws_config::defaults(BehaviorVersion::latest()).http_client(http_client());
     if let Some(region) = region {
         standard = standard.region(region);
@@ -242,7 +242,7 @@ pub(crate) fn content_length(header: Option<i64>) -> Result<u64, S3Error> {
 }
 
 // A URL with a password would be repeated in messages.
-fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
+fn check_endpoint(endpoint: &str) -> PortResult<()> {
     let host = endpoint
         .strip_prefix("http://")
         .or_else(|| endpoint.strip_prefix("https://"));
@@ -257,7 +257,7 @@ fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
 
 // Rejects invalid bucket names, so that no name changes the host or path (S3 user guide, "General purpose bucket naming
 // rules"; older buckets may have capitals and `_`).
-pub(crate) fn check_bucket(bucket: &str) -> Result<(), PortError> {
+pub(crate) fn check_bucket(bucket: &str) -> PortResult<()> {
     if (3..=255).contains(&bucket.len())
         && bucket
             .bytes()

@@ -20,8 +20,8 @@ use stemma_engine::ledger::{Ledger, ScheduledItem};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
-use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
-use stemma_engine::{Env, PortError, Ports, Retrying, settings};
+use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
+use stemma_engine::{Env, PortResult, Ports, Retrying, settings};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::PrivateRedis;
@@ -56,7 +56,7 @@ impl Stage for AddPage {
         identity.number(self.document).number(self.number);
     }
 
-    async fn run(&self, task: &TaskContext<'_, PageSumWork>) -> Result<StageOutput<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageSumWork>) -> StageResult<u64> {
         task.env.sleep(Duration::from_millis(50)).await;
         task.tools.fetch_add(1, Ordering::SeqCst);
         Ok((self.document * 1_000 + self.number).into())
@@ -78,7 +78,7 @@ impl Stage for AddTotal {
         identity.number(self.0);
     }
 
-    async fn run(&self, task: &TaskContext<'_, PageSumWork>) -> Result<StageOutput<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, PageSumWork>) -> StageResult<u64> {
         let stored = task
             .ports
             .blobs
@@ -102,11 +102,7 @@ impl Flow for PageSumWork {
         Ok(FlowOutput { gaps: 0 })
     }
 
-    async fn claim(
-        ports: &Ports,
-        job: &JobManifest,
-        entry: &JobEntry,
-    ) -> Result<ClaimOutcome, PortError> {
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome> {
         let scope = format!("c/x/d/{}", entry.input);
         let header = RunHeader {
             at: RunRef {
@@ -130,7 +126,7 @@ impl Flow for PageSumWork {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         let total = ports.blobs.size(&format!("{}/total", run.at.scope)).await?;
         Ok(total.map(|_| RunOutcome::Done))
     }

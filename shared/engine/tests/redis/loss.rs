@@ -8,7 +8,7 @@ use stemma_engine::ledger::{Ledger, ScheduledItem};
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, Permit, Quota, RequestCost};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
-use stemma_engine::{Env, JobId, PortError, Priority, RunId};
+use stemma_engine::{Env, JobId, PortError, PortResult, Priority, RunId};
 
 use crate::ledger::{done, key, task_spec};
 use crate::server::PrivateRedis;
@@ -18,7 +18,7 @@ fn run() -> RunId {
 }
 
 /// Expects the call to fail soon with a transient error.
-async fn expect_transient<T>(call: impl Future<Output = Result<T, PortError>>) -> PortError {
+async fn expect_transient<T>(call: impl Future<Output = PortResult<T>>) -> PortError {
     let started = Instant::now();
     let error = call.await.err().expect("a failure");
     assert!(error.transient, "{error}");
@@ -31,7 +31,7 @@ async fn expect_transient<T>(call: impl Future<Output = Result<T, PortError>>) -
 }
 
 /// Retries until the call succeeds, like the engine.
-async fn retry_until_ok<T, F: Future<Output = Result<T, PortError>>>(call: impl Fn() -> F) -> T {
+async fn retry_until_ok<T, F: Future<Output = PortResult<T>>>(call: impl Fn() -> F) -> T {
     let started = Instant::now();
     loop {
         match call().await {
@@ -46,7 +46,7 @@ async fn retry_until_ok<T, F: Future<Output = Result<T, PortError>>>(call: impl 
 }
 
 /// Calls every operation of the ledger once.
-async fn exercise_ledger(ledger: &RedisLedger) -> Result<(), PortError> {
+async fn exercise_ledger(ledger: &RedisLedger) -> PortResult<()> {
     let job = JobId("job".into());
     ledger.outcomes(&run(), 0).await?;
     ledger.request_tasks(&run(), &[task_spec(1)], 0, 60).await?;

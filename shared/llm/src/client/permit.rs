@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use stemma_engine::env::Millis;
 use stemma_engine::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost};
-use stemma_engine::{Failure, PortError, Priority};
+use stemma_engine::{Failure, PortResult, Priority};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::permit_queue::{PermitQueue, PermitTicket};
@@ -263,7 +263,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     }
 
     // Updates run in the background: a slow or failing limiter must not delay a reply that is already paid for.
-    fn update_limiter<F: Future<Output = Result<(), PortError>> + Send + 'static>(
+    fn update_limiter<F: Future<Output = PortResult<()>> + Send + 'static>(
         &self,
         update: impl FnOnce(Arc<dyn Limiter>, String, Millis) -> F + Send + 'static,
     ) {

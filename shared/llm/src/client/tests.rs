@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use stemma_engine::limit::{Permit, ReportedLimits, RequestCost, Reservation};
-use stemma_engine::{FailureKind, PortError};
+use stemma_engine::{FailureKind, PortError, PortResult};
 
 use super::*;
 use crate::prices::UnlimitedBudget;
@@ -21,15 +21,15 @@ struct FailingLlm {
 #[async_trait]
 impl Llm for FailingLlm {
     async fn complete(&self, _: &LlmRequest) -> Result<LlmReply, LlmError> {
-        let env = self.env.lock().unwrap().clone().unwrap();
-        self.called_ms.lock().unwrap().push(env.now_ms());
+        let env = self.env.lock().clone().unwrap();
+        self.called_ms.lock().push(env.now_ms());
         env.sleep(Duration::from_millis(100)).await;
         let usage = TokenUsage {
             prompt_tokens: 40,
             output_tokens: 10,
             cached_tokens: 0,
         };
-        let error = self.errors.lock().unwrap().pop_front();
+        let error = self.errors.lock().pop_front();
         error.map_or(Ok(LlmReply::new("{}", usage)), Err)
     }
 }
@@ -38,19 +38,13 @@ struct UnavailableLimiter;
 
 #[async_trait]
 impl Limiter for UnavailableLimiter {
-    async fn acquire(
-        &self,
-        _: &str,
-        _: Quota,
-        _: RequestCost,
-        _: Millis,
-    ) -> Result<Permit, PortError> {
+    async fn acquire(&self, _: &str, _: Quota, _: RequestCost, _: Millis) -> PortResult<Permit> {
         Err(PortError::transient("limiter.acquire", "away"))
     }
-    async fn settle(&self, _: &str, _: Quota, _: u32, _: u32) -> Result<(), PortError> {
+    async fn settle(&self, _: &str, _: Quota, _: u32, _: u32) -> PortResult<()> {
         Err(PortError::transient("limiter.settle", "away"))
     }
-    async fn pause(&self, _: &str, _: Millis) -> Result<(), PortError> {
+    async fn pause(&self, _: &str, _: Millis) -> PortResult<()> {
         Err(PortError::transient("limiter.pause", "away"))
     }
     async fn report_limits(
@@ -59,25 +53,19 @@ impl Limiter for UnavailableLimiter {
         _: Quota,
         _: ReportedLimits,
         _: Millis,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         Err(PortError::transient("limiter.state", "away"))
     }
-    async fn decrease_rate(&self, _: &str, _: u64, _: Millis) -> Result<(), PortError> {
+    async fn decrease_rate(&self, _: &str, _: u64, _: Millis) -> PortResult<()> {
         Err(PortError::transient("limiter.slow", "away"))
     }
-    async fn reserve(&self, _: &str, _: u64, _: u64, _: Millis) -> Result<Reservation, PortError> {
+    async fn reserve(&self, _: &str, _: u64, _: u64, _: Millis) -> PortResult<Reservation> {
         Err(PortError::transient("limiter.reserve", "away"))
     }
-    async fn settle_reservation(
-        &self,
-        _: &str,
-        _: u64,
-        _: u64,
-        _: Millis,
-    ) -> Result<(), PortError> {
+    async fn settle_reservation(&self, _: &str, _: u64, _: u64, _: Millis) -> PortResult<()> {
         Err(PortError::transient("limiter.spend", "away"))
     }
-    async fn open_account(&self, _: &str, _: u64, _: Millis) -> Result<(), PortError> {
+    async fn open_account(&self, _: &str, _: u64, _: Millis) -> PortResult<()> {
         Err(PortError::transient("limiter.open_account", "away"))
     }
 }
@@ -102,8 +90,8 @@ fn client_with(
     limiter: Arc<dyn Limiter>,
 ) -> (ModelClient, Arc<FailingLlm>) {
     let script = Arc::new(FailingLlm::default());
-    *script.errors.lock().unwrap() = errors.into();
-    *script.env.lock().unwrap() = Some(env.clone());
+    *script.errors.lock() = errors.into();
+    *script.env.lock() = Some(env.clone());
     (
         ModelClient::new(
             env.clone(),
@@ -160,7 +148,7 @@ async fn open_breaker_makes_no_calls_and_counts_no_attempts() {
     }
     assert_eq!(endings[..5], vec!["model.server_error counted"; 5]);
     assert_eq!(endings[5], "model.breaker_open in 5000");
-    assert_eq!(script.called_ms.lock().unwrap().len(), 5);
+    assert_eq!(script.called_ms.lock().len(), 5);
     assert!(client.heartbeat().breaker_open_until_ms.is_some());
     env.sleep(Duration::from_secs(5)).await;
     assert_eq!(
@@ -238,7 +226,7 @@ async fn provider_pause_applies_to_all_clients() {
         ),
         "answered"
     );
-    assert!(script.called_ms.lock().unwrap()[0] - began >= 20_000);
+    assert!(script.called_ms.lock()[0] - began >= 20_000);
 }
 
 #[tokio::test(start_paused = true)]
@@ -330,7 +318,7 @@ async fn large_requests_waiting_for_tokens_let_small_ones_pass() {
     for calls in calls {
         assert_eq!(calls.await.unwrap(), "answered");
     }
-    let calls = script.called_ms.lock().unwrap().clone();
+    let calls = script.called_ms.lock().clone();
     let last = calls.iter().max().unwrap() - began;
     assert!(
         last <= 20_500,
@@ -374,7 +362,7 @@ async fn request_larger_than_burst_is_charged_for_actual_usage() {
         ),
         "answered"
     );
-    let called_ms = script.called_ms.lock().unwrap().clone();
+    let called_ms = script.called_ms.lock().clone();
     assert!(
         called_ms[1] - called_ms[0] < 5_000,
         "settled to the 50 tokens it used: {called_ms:?}"
@@ -399,7 +387,7 @@ async fn workers_fall_back_to_their_share_without_shared_limits() {
             "answered"
         );
     }
-    let called_ms = script.called_ms.lock().unwrap().clone();
+    let called_ms = script.called_ms.lock().clone();
     let seconds = (called_ms[29] - called_ms[0]) / 1_000;
     assert!((26..=30).contains(&seconds), "60 a minute: {seconds} s");
 }
@@ -483,7 +471,7 @@ async fn throttling_without_retry_after_backs_off_exponentially() {
             .await,
     ) != "answered"
     {}
-    let called_ms = script.called_ms.lock().unwrap().clone();
+    let called_ms = script.called_ms.lock().clone();
     let pauses: Vec<_> = called_ms
         .windows(2)
         .map(|pair| (pair[1] - pair[0]) / 1_000)

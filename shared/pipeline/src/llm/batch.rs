@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
-use stemma_engine::stage::TaskContext;
 use stemma_engine::{Env, Failure, Priority, RunId};
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::LlmRequest;
@@ -23,7 +22,7 @@ use tokio::sync::oneshot;
 use super::call_log::TaskCallLog;
 use super::llm_question::LlmQuestion;
 use super::prompt_text::PROMPT_OVERHEAD_TOKENS;
-use crate::FilingFlow;
+use crate::FilingTask;
 
 // Most sections in one call.
 const MAX_ITEMS: usize = 8;
@@ -136,7 +135,7 @@ pub(crate) fn delimit_sections<'a>(blocks: impl Iterator<Item = &'a str>) -> Str
 
 impl Batcher {
     /// Announces a task, so that batches wait for it.
-    pub(crate) fn expect_item(&self, task: &TaskContext<'_, FilingFlow>) -> ExpectedItem {
+    pub(crate) fn expect_item(&self, task: &FilingTask<'_>) -> ExpectedItem {
         let key = (task.run.run.clone(), task.class);
         self.0.lock().entry(key.clone()).or_default().expected += 1;
         ExpectedItem {
@@ -152,7 +151,7 @@ impl Batcher {
     /// The failure of the call of its batch.
     pub(crate) async fn summarize(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         expected: ExpectedItem,
         question: &LlmQuestion,
         position: u32,
@@ -480,7 +479,7 @@ mod tests {
                 settings,
                 ..
             } = self;
-            let task = TaskContext {
+            let task = FilingTask {
                 run: &run,
                 key,
                 class,

@@ -9,15 +9,14 @@ use parking_lot::Mutex;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::{BudgetOwner, BudgetRegistry, PauseReason, SpendAmount, SpendLog};
-use stemma_engine::stage::TaskContext;
-use stemma_engine::{Env, Failure, PortError, Ports, RunRef, TaskKey};
+use stemma_engine::{Env, Failure, PortResult, Ports, RunRef, TaskKey};
 use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ReplyStats};
 use stemma_llm::prices::CallBudget;
 use stemma_llm::request::LlmRequest;
 use stemma_llm::structured::CallLog;
 
-use crate::FilingFlow;
+use crate::FilingTask;
 
 /// Writes the call log of one task. Borrows nothing from the task, because a reply may arrive after it ended.
 #[derive(Clone)]
@@ -37,7 +36,7 @@ pub(crate) struct TaskCallLog {
 }
 
 impl TaskCallLog {
-    pub(crate) fn for_task(task: &TaskContext<'_, FilingFlow>, stage: &'static str) -> Self {
+    pub(crate) fn for_task(task: &FilingTask<'_>, stage: &'static str) -> Self {
         // `c/{collection}/d/{doc}`: call logs belong to collections, not to documents.
         let collection = task
             .run
@@ -154,7 +153,7 @@ impl CallBudget for TaskCallLog {
 
 #[async_trait]
 impl SpendLog for TaskCallLog {
-    async fn total_spend(&self, job: &JobManifest) -> Result<SpendAmount, PortError> {
+    async fn total_spend(&self, job: &JobManifest) -> PortResult<SpendAmount> {
         let mut tokens = 0_u64;
         let mut nanodollars = Some(0_u64);
         calls::read(

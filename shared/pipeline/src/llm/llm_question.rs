@@ -17,8 +17,8 @@ use stemma_llm::untrusted::DATA_ONLY;
 use super::call_log::TaskCallLog;
 use super::questions::StructureAnswer;
 use super::usage::StageUsage;
-use crate::FilingFlow;
 use crate::settings::{ModelSettings, Purpose, RunSettings};
+use crate::{FilingFlow, FilingTask};
 
 // How long a task is postponed if this worker does not have its model.
 const REDELIVERY_DELAY: Duration = Duration::from_secs(5);
@@ -66,7 +66,7 @@ impl LlmQuestion {
     /// must name the problem without quoting the reply. An invalid reply is a failure, never a default.
     pub(crate) async fn complete<T: DeserializeOwned, U>(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         user: String,
         check: impl Fn(T) -> Result<U, String>,
     ) -> Result<LlmAnswer<U>, Failure> {

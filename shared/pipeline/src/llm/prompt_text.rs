@@ -2,11 +2,10 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Digest, Page, Section};
-use stemma_engine::stage::TaskContext;
 use stemma_engine::{Failure, TaskKey};
 use stemma_llm::tokens;
 
-use crate::FilingFlow;
+use crate::FilingTask;
 
 // Bytes of a child's summary in the prompt of its parent: about twelve words, or twenty-six ideographs.
 const LEAD_BYTES: usize = 80;
@@ -155,10 +154,7 @@ pub(crate) fn single_line(written: &str, most: usize) -> Result<String, String> 
     }
 }
 
-pub(crate) async fn load_summary(
-    task: &TaskContext<'_, FilingFlow>,
-    key: &TaskKey,
-) -> Result<String, Failure> {
+pub(crate) async fn load_summary(task: &FilingTask<'_>, key: &TaskKey) -> Result<String, Failure> {
     let summary = task.blob(key, "summary").await?;
     Ok(String::from_utf8_lossy(&summary).into_owned())
 }
@@ -166,7 +162,7 @@ pub(crate) async fn load_summary(
 /// One entry per child: title and lead of those in `summaries` (by index), the text of short ones if `texts`,
 /// else the title. Adds what it read to `reads`.
 pub(crate) async fn part_summaries(
-    task: &TaskContext<'_, FilingFlow>,
+    task: &FilingTask<'_>,
     source: &TaskKey,
     children: &[Section],
     summaries: &[(u32, TaskKey)],

@@ -12,14 +12,13 @@ use parking_lot::Mutex;
 use stemma_document::{
     Extent, Page, PageNo, PageSpan, Position, Section, SectionSpan, SourceBody, TextLines, text,
 };
-use stemma_engine::stage::TaskContext;
 use stemma_engine::{Failure, TaskKey};
 use stemma_extract::{CodecError, EncodedSource, PAGES_PER_CHUNK};
 use tokio::sync::OnceCell;
 
 use super::questions::{QuestionText, StructureQuestion};
 use super::summary_plan::DraftBlob;
-use crate::FilingFlow;
+use crate::FilingTask;
 
 const DEFAULT_BUDGET_BYTES: usize = 256 << 20;
 // Approximate memory of a line besides its text.
@@ -66,7 +65,7 @@ impl TextCache {
     /// The prompt of a question about structure.
     pub(crate) async fn prompt(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         source: &TaskKey,
         question: &StructureQuestion,
     ) -> Result<String, Failure> {
@@ -82,7 +81,7 @@ impl TextCache {
     /// The questions of a round.
     pub(crate) async fn questions(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         round: &TaskKey,
     ) -> Result<Arc<Vec<StructureQuestion>>, Failure> {
         let make = async {
@@ -102,7 +101,7 @@ impl TextCache {
     /// The own text of a section, or with `full` that of its descendants too.
     pub(crate) async fn section(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         source: &TaskKey,
         section: &Section,
         full: bool,
@@ -140,7 +139,7 @@ impl TextCache {
     /// The draft of a document.
     pub(crate) async fn draft(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         draft: &TaskKey,
     ) -> Result<Arc<DraftBlob>, Failure> {
         let make = async {
@@ -160,7 +159,7 @@ impl TextCache {
     // Pages `first..=last`, without words and runs, which only the structure rules need.
     async fn pages(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         source: &TaskKey,
         first: PageNo,
         last: PageNo,
@@ -178,7 +177,7 @@ impl TextCache {
 
     async fn chunk(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         source: &TaskKey,
         index: usize,
     ) -> Result<Arc<Vec<Page>>, Failure> {
@@ -206,7 +205,7 @@ impl TextCache {
 
     async fn lines(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         source: &TaskKey,
     ) -> Result<Arc<Vec<String>>, Failure> {
         let make = async {
@@ -226,7 +225,7 @@ impl TextCache {
 
     async fn packed(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         source: &TaskKey,
     ) -> Result<Arc<EncodedSource>, Failure> {
         let make = async {
@@ -299,7 +298,7 @@ impl TextCacheState {
     }
 }
 
-fn cache_key(task: &TaskContext<'_, FilingFlow>, key: &TaskKey, part: &str) -> String {
+fn cache_key(task: &FilingTask<'_>, key: &TaskKey, part: &str) -> String {
     format!("{}/{key}/{part}", task.run.scope)
 }
 

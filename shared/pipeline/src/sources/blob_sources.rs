@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use stemma_document::{Collection, Digest, DocumentVersion, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome};
-use stemma_engine::{Failure, PortError, RetryingBlobs};
+use stemma_engine::{Failure, PortError, PortResult, RetryingBlobs};
 
 /// Stores the bytes of a document under their digest. A second submission of the same bytes stores nothing.
 ///
@@ -14,7 +14,7 @@ pub async fn store_source(
     collection: &Collection,
     digest: Digest,
     bytes: Bytes,
-) -> Result<PutOutcome, PortError> {
+) -> PortResult<PutOutcome> {
     if Digest::from_content(&bytes) != digest {
         return Err(PortError::permanent(
             "blobs.put",

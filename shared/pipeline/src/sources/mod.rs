@@ -9,13 +9,12 @@ use bytes::Bytes;
 use stemma_document::{Digest, DocumentVersion, Origin, blob_keys};
 use stemma_engine::Failure;
 use stemma_engine::s3::S3Settings;
-use stemma_engine::stage::TaskContext;
 
 pub use blob_sources::store_source;
 pub use local::{LocalFiles, file_path, file_uri, open_regular};
 pub use s3::{BucketObjects, object_uri, parse_object_uri};
 
-use crate::FilingFlow;
+use crate::FilingTask;
 
 /// A reader of source documents.
 #[async_trait]
@@ -78,7 +77,7 @@ impl SourceStore for SchemeRouter {
 /// # Errors
 /// Like [`SourceStore::read`]; `input.changed` if the bytes differ from those submitted.
 pub(crate) async fn read_source(
-    task: &TaskContext<'_, FilingFlow>,
+    task: &FilingTask<'_>,
     version: &DocumentVersion,
 ) -> Result<Bytes, Failure> {
     let max_bytes = task.settings.limits.max_bytes;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_document::{DocumentVersion, Origin};
 use stemma_engine::s3::{BucketReader, FetchOutcome, ObjectRequest, S3, S3Settings};
-use stemma_engine::{Failure, PortError};
+use stemma_engine::{Failure, PortError, PortResult};
 use tokio::sync::OnceCell;
 
 use super::{SourceStore, percent_decode, percent_encode};
@@ -23,7 +23,7 @@ impl BucketObjects {
         }
     }
 
-    async fn buckets(&self) -> Result<&BucketReader, PortError> {
+    async fn buckets(&self) -> PortResult<&BucketReader> {
         self.buckets
             .get_or_try_init(async || S3::connect(&self.settings).await.map(BucketReader::new))
             .await

@@ -10,16 +10,16 @@ use stemma_document::{
     Digest, Gap, ModelAnswers, PageSpan, Section, SectionId, SectionTree, Summary,
 };
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, parse_json, source_error, to_json};
 use super::outline::{TreeOutcome, defect_gaps};
 use super::replies::read_section_answers;
 use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS};
-use crate::FilingFlow;
 use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan};
 use crate::settings::{ModelSettings, OnModelFailure, Purpose, RunSettings};
+use crate::{FilingFlow, FilingTask};
 use stemma_outline::{enrich, items};
 
 const MAX_CONCURRENT_READS: usize = 32;
@@ -63,10 +63,7 @@ impl Stage for Assemble {
         identity.text(&serde_json::to_string(&settings).unwrap_or_default());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<TreeOutcome>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<TreeOutcome> {
         let plan = self.plan(task).await?;
         let (answers, usage) = read_section_answers(task, &plan).await?;
         if answers.digest() != self.answers {
@@ -101,7 +98,7 @@ impl Stage for Assemble {
 
 impl Assemble {
     // The same plan as the flow has.
-    async fn plan(&self, task: &TaskContext<'_, FilingFlow>) -> Result<SummaryPlan, Failure> {
+    async fn plan(&self, task: &FilingTask<'_>) -> Result<SummaryPlan, Failure> {
         let parts: Vec<PlanPage> = parse_json(&task.blob(&self.draft, "plan").await?)?;
         Ok(SummaryPlan::from_pages(self.draft, self.source, parts))
     }
@@ -109,7 +106,7 @@ impl Assemble {
 
 // By section index.
 async fn load_summaries(
-    task: &TaskContext<'_, FilingFlow>,
+    task: &FilingTask<'_>,
     answers: &SectionAnswers,
 ) -> Result<BTreeMap<usize, String>, Failure> {
     let answered = answers
@@ -131,7 +128,7 @@ async fn load_summaries(
 }
 
 async fn load_description(
-    task: &TaskContext<'_, FilingFlow>,
+    task: &FilingTask<'_>,
     answers: &SectionAnswers,
 ) -> Result<Option<DescriptionBlob>, Failure> {
     let Some((key, Ok(_))) = &answers.description else {

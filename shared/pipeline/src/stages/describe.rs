@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_document::{Digest, SectionTree};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::tokens;
 use stemma_llm::untrusted::delimit;
 
-use crate::FilingFlow;
 use crate::llm::{
     DescriptionTask, InputDigest, LlmQuestion, MAX_PARTS, StageUsage, SummaryRef, check_digest,
     own_stretches, part_summaries, single_line, title_digest,
 };
 use crate::settings::{Purpose, RunSettings};
+use crate::{FilingFlow, FilingTask};
 use stemma_outline::enrich::{FactValues, LlmFacts};
 
 // In characters.
@@ -87,10 +87,7 @@ impl Stage for Describe {
         identity.bytes(self.0.reads.as_bytes());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<SummaryRef>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<SummaryRef> {
         let blob = task.tools.text_cache.draft(task, &self.0.draft).await?;
         let prompt = self.prompt_block(task, &blob.tree).await?;
         let answer = QUESTION
@@ -130,7 +127,7 @@ impl Describe {
     // Builds the prompt, and checks that it is the one that the key names.
     async fn prompt_block(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         tree: &SectionTree,
     ) -> Result<String, Failure> {
         let first = tree

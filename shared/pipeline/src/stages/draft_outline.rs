@@ -8,17 +8,17 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, SectionTree};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::codec::{decode_source, parse_json, source_error, to_json};
 use super::replies::read_replies;
-use crate::FilingFlow;
 use crate::llm::{
     AnswerSet, DraftBlob, ITEMS_PER_PAGE, OutlineRound, PlanPage, QuestionId, empty_digest,
     outline_round, plan_pages,
 };
 use crate::settings::RunSettings;
+use crate::{FilingFlow, FilingTask};
 use stemma_outline::enrich;
 
 /// Drafts the outline of a text as far as the answers go. Key: the text, the settings of structure, sections
@@ -70,10 +70,7 @@ impl Stage for DraftOutline {
         identity.text(&serde_json::to_string(&settings).unwrap_or_default());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<DraftOutcome>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<DraftOutcome> {
         let answers = self.load_answers(task).await?;
         let packed = task.blob(&self.source, "source").await?;
         let settings = task.settings.clone();
@@ -96,7 +93,7 @@ impl DraftOutline {
     }
 
     // All answers of previous rounds, as the flow has them.
-    async fn load_answers(&self, task: &TaskContext<'_, FilingFlow>) -> Result<AnswerSet, Failure> {
+    async fn load_answers(&self, task: &FilingTask<'_>) -> Result<AnswerSet, Failure> {
         let Some(before) = self.before else {
             return Ok(AnswerSet::default());
         };
@@ -118,7 +115,7 @@ fn draft_round(
     packed: Bytes,
     answers: &AnswerSet,
     settings: &RunSettings,
-) -> Result<StageOutput<DraftOutcome>, Failure> {
+) -> StageResult<DraftOutcome> {
     let source = decode_source(packed)?;
     match outline_round(&source, settings, answers).map_err(source_error)? {
         OutlineRound::Pending(pending) => {
@@ -151,7 +148,7 @@ fn draft_output(
     done: bool,
     parts: Vec<PlanPage>,
     mut blobs: Vec<(&'static str, Bytes)>,
-) -> Result<StageOutput<DraftOutcome>, Failure> {
+) -> StageResult<DraftOutcome> {
     let plan = to_json(&parts)?;
     let outcome = DraftOutcome {
         done,

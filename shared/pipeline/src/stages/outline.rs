@@ -5,13 +5,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Defect, Digest, Gap, Method, PageSpan, SectionTree, Source};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 
 use super::REVISIONS;
 use super::codec::{decode_source, source_error, to_json};
-use crate::FilingFlow;
 use crate::settings::RunSettings;
+use crate::{FilingFlow, FilingTask};
 use stemma_outline::{enrich, items, structure};
 
 /// Finds and enriches the sections of a text. Key: the text and the structure settings.
@@ -59,10 +59,7 @@ impl Stage for Outline {
             .text(&serde_json::to_string(&settings).unwrap_or_default());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<TreeOutcome>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<TreeOutcome> {
         let packed = task.blob(&self.artifact, "source").await?;
         let settings = task.settings.clone();
         let tree = task

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, DocumentVersion, Extent, Source, SourceBody};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob};
 use stemma_llm::tokens::TokenCounter;
 
 use crate::settings::RunSettings;
 use crate::versions::document_version;
-use crate::{FilingFlow, sources};
+use crate::{FilingFlow, FilingTask, sources};
 
 /// Reads a document. Key: the identity of the bytes, the file extension (it decides how plain text is read)
 /// and the limits. The location of the bytes is in the run header, not in the key.
@@ -65,10 +65,7 @@ impl Stage for Paginate {
         identity.text(&serde_json::to_string(&settings.limits).unwrap_or_default());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<PaginateOutcome>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<PaginateOutcome> {
         let limits = &task.settings.limits;
         let version = document_version(&task.header().await?)?;
         let bytes = sources::read_source(task, &version).await?;

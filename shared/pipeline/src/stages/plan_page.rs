@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::Digest;
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 
-use crate::FilingFlow;
 use crate::llm::PlanPage;
 use crate::settings::RunSettings;
+use crate::{FilingFlow, FilingTask};
 
 /// Loads one page of a plan. Key: the plan and the page.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -36,10 +36,7 @@ impl Stage for LoadPlanPage {
             .number(u64::from(self.part));
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<PlanPage>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<PlanPage> {
         let json = task.blob(&self.draft, "plan").await?;
         let unreadable =
             |error: &dyn std::fmt::Display| Failure::permanent("structure.plan", error.to_string());

@@ -8,12 +8,12 @@ use stemma_document::{
 };
 use stemma_engine::blobs::{Blobs, PutOutcome, put_json};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
-use stemma_engine::{Env, Failure, PortError, Ports, TaskKey, TaskKeyBuilder};
+use stemma_engine::stage::{Stage, StageResult};
+use stemma_engine::{Env, Failure, PortResult, Ports, TaskKey, TaskKeyBuilder};
 
 use crate::settings::RunSettings;
 use crate::versions::{PUBLISH, PublishOutcome, identify_version};
-use crate::{FilingFlow, external_metadata, notify, versions};
+use crate::{FilingFlow, FilingTask, external_metadata, notify, versions};
 
 /// Key: the document and its version. They determine the tree, so a claim alone tells whether its version was
 /// published.
@@ -42,10 +42,7 @@ impl Stage for Publish {
         identify_version(identity, self.doc, self.seq);
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<PublishOutcome>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<PublishOutcome> {
         let json = task.blob(&self.outline, "tree").await?;
         let mut tree: SectionTree =
             serde_json::from_slice(&json).map_err(|error| invalid_tree(&error))?;
@@ -85,7 +82,7 @@ pub(super) async fn write_tombstone(
     collection: &Collection,
     doc: DocId,
     seq: u64,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let key = blob_keys::tree_key(collection, doc, seq);
     put_json(&ports.blobs, &key, &TreeObject::Removed).await?;
     write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
@@ -101,7 +98,7 @@ async fn write_change(
     ports: &Ports,
     collection: &Collection,
     kind: ChangeKind,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let change = Change {
         at_ms: env.now_ms(),
         kind,
@@ -119,7 +116,7 @@ pub async fn remove_document(
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let seq = put_next_version(ports, collection, doc, |_| TreeObject::Removed).await?;
     write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
@@ -130,7 +127,7 @@ pub async fn publish_imported(
     ports: &Ports,
     collection: &Collection,
     published: PublishedTree,
-) -> Result<CatalogEntry, PortError> {
+) -> PortResult<CatalogEntry> {
     let doc = published.version.doc;
     ports.blobs.barrier().await?;
     let seq = put_next_version(ports, collection, doc, |seq| {
@@ -159,7 +156,7 @@ async fn put_next_version(
     collection: &Collection,
     doc: DocId,
     object: impl Fn(u64) -> TreeObject,
-) -> Result<u64, PortError> {
+) -> PortResult<u64> {
     loop {
         // `put` creates and never overwrites, so a lost race shows as an existing object.
         let seq = versions::next_version(ports, collection, doc).await?;

@@ -7,14 +7,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stemma_document::Digest;
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
 
-use crate::FilingFlow;
 use crate::llm::{
     LlmQuestion, QuestionKind, QuestionRef, StructureAnswer, StructureReply, check_digest,
 };
 use crate::settings::RunSettings;
+use crate::{FilingFlow, FilingTask};
 
 pub(crate) trait Question: Send + Sync + 'static {
     type Reply: DeserializeOwned + Send;
@@ -60,10 +60,7 @@ impl<Q: Question> Stage for QuestionStage<Q> {
         identity.bytes(self.at.reads.as_bytes());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<StructureReply>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<StructureReply> {
         let texts = &task.tools.text_cache;
         let questions = texts.questions(task, &self.at.round).await?;
         let question = questions.get(self.at.at as usize).ok_or_else(|| {

@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 use futures::{StreamExt, TryStreamExt, stream};
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::key::failures_prefix;
-use stemma_engine::stage::{Stage, TaskContext};
+use stemma_engine::stage::Stage;
 use stemma_engine::{Failure, FailureRecord, TaskKey, artifact};
 
 use super::{
     Describe, DetectToc, Locate, ReadContents, ReadWindow, Repair, Summarize, VerifyTitle,
 };
-use crate::FilingFlow;
 use crate::llm::{
     QuestionId, QuestionKind, QuestionRef, ReplyResult, SectionAnswers, StageUsage, StructureReply,
     SummaryPlan, SummaryRef,
 };
+use crate::{FilingFlow, FilingTask};
 
 const MAX_CONCURRENT_READS: usize = 32;
 
 /// The replies to the questions of one round, in their order.
 pub(super) async fn read_replies(
-    task: &TaskContext<'_, FilingFlow>,
+    task: &FilingTask<'_>,
     source: TaskKey,
     round: TaskKey,
     questions: Vec<QuestionId>,
@@ -59,7 +59,7 @@ pub(super) async fn read_replies(
 
 /// All answers about the sections of a document, and what each task cost.
 pub(super) async fn read_section_answers(
-    task: &TaskContext<'_, FilingFlow>,
+    task: &FilingTask<'_>,
     plan: &SummaryPlan,
 ) -> Result<(SectionAnswers, BTreeMap<TaskKey, StageUsage>), Failure> {
     let failed = &failed_tasks(task).await?;
@@ -94,7 +94,7 @@ pub(super) async fn read_section_answers(
 
 // The key of a task, with its outcome or the code of its failure in this run.
 async fn read_reply<S: Stage<Work = FilingFlow>>(
-    task: &TaskContext<'_, FilingFlow>,
+    task: &FilingTask<'_>,
     failed: &BTreeMap<TaskKey, String>,
     stage: &S,
 ) -> Result<(TaskKey, ReplyResult<S::Outcome>), Failure> {
@@ -105,9 +105,7 @@ async fn read_reply<S: Stage<Work = FilingFlow>>(
     }
 }
 
-async fn failed_tasks(
-    task: &TaskContext<'_, FilingFlow>,
-) -> Result<BTreeMap<TaskKey, String>, Failure> {
+async fn failed_tasks(task: &FilingTask<'_>) -> Result<BTreeMap<TaskKey, String>, Failure> {
     let blobs = &task.ports.blobs;
     let prefix = failures_prefix(&task.run.run);
     let mut failed = BTreeMap::new();
@@ -129,7 +127,7 @@ async fn failed_tasks(
 }
 
 async fn task_outcome<S: Stage<Work = FilingFlow>>(
-    task: &TaskContext<'_, FilingFlow>,
+    task: &FilingTask<'_>,
     key: &TaskKey,
 ) -> Result<S::Outcome, Failure> {
     let blobs = &task.ports.blobs;

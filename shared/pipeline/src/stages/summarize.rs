@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_document::{Digest, Section, SectionId};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::tokens;
 
-use crate::FilingFlow;
 use crate::llm::{
     InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef, SummaryTask, check_digest,
     delimit_sections, first_sentence, load_summary, own_stretches, part_summaries, single_line,
     title_digest, with_title,
 };
 use crate::settings::{Purpose, RunSettings};
+use crate::{FilingFlow, FilingTask};
 
 // A longer reply is not accepted as a summary.
 const MAX_CHARS: usize = 2_000;
@@ -59,10 +59,7 @@ impl Stage for Summarize {
         identity.bytes(self.0.reads.as_bytes());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<SummaryRef>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<SummaryRef> {
         // Announced before the text is read, so that batches wait for sections that are still loading.
         let expected = task.tools.batcher.expect_item(task);
         let blob = task.tools.text_cache.draft(task, &self.0.draft).await?;
@@ -101,10 +98,10 @@ impl Stage for Summarize {
 impl Summarize {
     async fn summarize_alone(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         section: &Section,
         block: &str,
-    ) -> Result<StageOutput<SummaryRef>, Failure> {
+    ) -> StageResult<SummaryRef> {
         let answer = QUESTION
             .complete(
                 task,
@@ -145,7 +142,7 @@ impl Summarize {
     // Builds the prompt, and checks that it is the one that the key names.
     async fn prompt_block(
         &self,
-        task: &TaskContext<'_, FilingFlow>,
+        task: &FilingTask<'_>,
         section: &Section,
     ) -> Result<String, Failure> {
         let title = &section.title;

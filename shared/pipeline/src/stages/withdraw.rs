@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{DocId, blob_keys};
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, TaskContext};
+use stemma_engine::stage::{Stage, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
 
 use super::publish::write_tombstone;
-use crate::FilingFlow;
 use crate::settings::RunSettings;
 use crate::versions::{PublishOutcome, WITHDRAW, identify_version};
+use crate::{FilingFlow, FilingTask};
 
 /// Key: the document and its version. A higher revision repeats nothing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,10 +33,7 @@ impl Stage for Withdraw {
         identify_version(identity, self.doc, self.seq);
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, FilingFlow>,
-    ) -> Result<StageOutput<PublishOutcome>, Failure> {
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<PublishOutcome> {
         let collection = blob_keys::parse_collection(&task.run.scope)
             .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
         write_tombstone(task.env, task.ports, &collection, self.doc, self.seq).await?;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::DocId;
-use stemma_engine::{Env, Failure, PortError, RunId};
+use stemma_engine::{Env, Failure, PortError, PortResult, RunId};
 use stemma_llm::tokens;
 
 use crate::cache::Cache;
@@ -147,9 +147,7 @@ fn truncate_to_tokens(text: &str, most: u32) -> &str {
 }
 
 // Runs CPU-bound or disk work on a blocking thread.
-async fn run_cpu<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, PortError> {
+async fn run_cpu<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> PortResult<T> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| PortError::permanent("vectors.compute", error.to_string()))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stemma_document::{CatalogEntry, Collection, Extent, Method, SectionTree, VerifiedOutline};
 use stemma_engine::blobs::{Blobs, MemoryBlobs, list_all};
-use stemma_engine::{Env, PortError};
+use stemma_engine::{Env, PortError, PortResult};
 use tantivy::collector::Count;
 use tantivy::query::TermQuery;
 use tantivy::schema::{FAST, IndexRecordOption, STRING, Schema, TEXT};
@@ -73,7 +73,7 @@ struct CountingStore {
 
 #[async_trait]
 impl DocumentStore for CountingStore {
-    async fn open(&self, document: &CatalogDocument) -> Result<Option<OpenDocument>, PortError> {
+    async fn open(&self, document: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
         self.opened.fetch_add(1, Ordering::Relaxed);
         if document.version().path == "away" && self.is_unavailable.load(Ordering::Relaxed) {
             return Err(PortError::transient("blobs.get", "away"));

@@ -16,11 +16,11 @@ use stemma_engine::key::{
     RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key, run_failure_key,
 };
 use stemma_engine::message::RunOutcome;
-use stemma_engine::port_error::PortError;
+use stemma_engine::port_error::{PortError, PortResult};
 use stemma_engine::ports::Ports;
 use stemma_engine::queue::Lane;
 use stemma_engine::replay::{FlowStop, Replay};
-use stemma_engine::stage::{Stage, StageOutput, StageRegistry, TaskContext, Work};
+use stemma_engine::stage::{Stage, StageOutput, StageRegistry, StageResult, TaskContext, Work};
 
 pub struct SimulatedWork;
 
@@ -148,10 +148,7 @@ impl Stage for Split {
             .number(self.parts.into());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, SimulatedWork>,
-    ) -> Result<StageOutput<Vec<u64>>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, SimulatedWork>) -> StageResult<Vec<u64>> {
         task.tools.begin(task, "split");
         simulate_delay(task, 2_000).await;
         if self.parts == 0 {
@@ -192,10 +189,7 @@ impl Stage for Weigh {
         identity.number(settings.salt).number(self.part);
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, SimulatedWork>,
-    ) -> Result<StageOutput<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, SimulatedWork>) -> StageResult<u64> {
         let before = task.tools.begin(task, "weigh");
         let text = task
             .blob(&self.source, "text")
@@ -242,10 +236,7 @@ impl Stage for Refine {
             .number(self.round);
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, SimulatedWork>,
-    ) -> Result<StageOutput<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, SimulatedWork>) -> StageResult<u64> {
         task.tools.begin(task, "refine");
         simulate_delay(task, 500).await;
         Ok(scramble(self.value ^ self.round).into())
@@ -273,10 +264,7 @@ impl Stage for SumParts {
         });
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, SimulatedWork>,
-    ) -> Result<StageOutput<u64>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, SimulatedWork>) -> StageResult<u64> {
         task.tools.begin(task, "sum");
         Ok(self
             .values
@@ -308,10 +296,7 @@ impl Stage for PublishSum {
             .number(self.gaps.into());
     }
 
-    async fn run(
-        &self,
-        task: &TaskContext<'_, SimulatedWork>,
-    ) -> Result<StageOutput<bool>, Failure> {
+    async fn run(&self, task: &TaskContext<'_, SimulatedWork>) -> StageResult<bool> {
         task.tools.begin(task, "publish");
         let published = async {
             task.ports.blobs.barrier().await?;
@@ -375,11 +360,7 @@ impl Flow for SimulatedWork {
         Ok(FlowOutput { gaps })
     }
 
-    async fn claim(
-        ports: &Ports,
-        job: &JobManifest,
-        entry: &JobEntry,
-    ) -> Result<ClaimOutcome, PortError> {
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome> {
         let invalid =
             |error: serde_json::Error| PortError::permanent("blobs.claim", error.to_string());
         let document = SimulatedDocument::deserialize(&entry.input).map_err(invalid)?;
@@ -415,7 +396,7 @@ impl Flow for SimulatedWork {
         Err(PortError::permanent("blobs.claim", "no version is left"))
     }
 
-    async fn run_outcome(ports: &Ports, run: &RunHeader) -> Result<Option<RunOutcome>, PortError> {
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         let failure = run_failure_key(&run.at.run);
         if let Some(json) = ports.blobs.get(&failure).await? {
             return Ok(serde_json::from_slice(&json)

@@ -6,7 +6,7 @@ use serde::Serialize;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::jobs::{self, EntryCounts, JobEndReason, JobReport, PauseReason, Paused};
-use stemma_engine::{JobId, PortError};
+use stemma_engine::{JobId, PortResult};
 
 use super::JobContext;
 
@@ -110,7 +110,7 @@ pub async fn job_view(
     job_context: &JobContext,
     manifest: &JobManifest,
     live: &[JobProgress],
-) -> Result<JobView, PortError> {
+) -> PortResult<JobView> {
     let blobs = job_context.blobs();
     let now = job_context.env.now_ms();
     if let Some(report) = jobs::report(blobs, &manifest.job).await? {
@@ -163,7 +163,7 @@ fn ended_view(manifest: &JobManifest, report: JobReport) -> JobView {
 }
 
 /// The latest reports of coordinators; empty without a cluster.
-pub async fn live_progress(job_context: &JobContext) -> Result<Vec<JobProgress>, PortError> {
+pub async fn live_progress(job_context: &JobContext) -> PortResult<Vec<JobProgress>> {
     let notices = job_context
         .ports
         .ledger

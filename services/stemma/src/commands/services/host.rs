@@ -10,7 +10,7 @@ use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
 use stemma_engine::heartbeat::{self, HeartbeatReporter};
-use stemma_engine::{Env, PortError, Ports};
+use stemma_engine::{Env, PortResult, Ports};
 use stemma_pipeline::ModelClient;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -143,7 +143,7 @@ async fn connect(
     name: &str,
     env: &Env,
     stop: &CancellationToken,
-) -> Result<Cluster, PortError> {
+) -> PortResult<Cluster> {
     loop {
         match servers.connect(&context.store, name, env).await {
             Err(error) if error.transient && !stop.is_cancelled() => {

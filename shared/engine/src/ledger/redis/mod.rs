@@ -29,7 +29,7 @@ use super::{
 };
 use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::redis_client::RedisClient;
 
 // Outcomes per read. The scripts also bound the bytes.
@@ -85,11 +85,7 @@ impl RedisLedger {
     }
 
     // Reads from `since` to the end of the log; `None` when the epoch changes on the way.
-    async fn read_outcomes(
-        &self,
-        run: &RunId,
-        since: u64,
-    ) -> Result<Option<OutcomeBatch>, PortError> {
+    async fn read_outcomes(&self, run: &RunId, since: u64) -> PortResult<Option<OutcomeBatch>> {
         let mut outcomes = OutcomeBatch::default();
         let mut cursor = LogCursor::from_number(since);
         loop {
@@ -135,7 +131,7 @@ fn unreadable_error(operation: &'static str) -> impl Fn(String) -> PortError {
     move |error| PortError::permanent(operation, format!("Redis holds unexpected data: {error}"))
 }
 
-fn parse_task_keys(operation: &'static str, digits: &[String]) -> Result<Vec<TaskKey>, PortError> {
+fn parse_task_keys(operation: &'static str, digits: &[String]) -> PortResult<Vec<TaskKey>> {
     digits
         .iter()
         .map(|key| key.parse::<TaskKey>())
@@ -143,13 +139,13 @@ fn parse_task_keys(operation: &'static str, digits: &[String]) -> Result<Vec<Tas
         .map_err(unreadable_error(operation))
 }
 
-fn to_json<T: serde::Serialize>(operation: &'static str, value: &T) -> Result<String, PortError> {
+fn to_json<T: serde::Serialize>(operation: &'static str, value: &T) -> PortResult<String> {
     serde_json::to_string(value).map_err(|error| PortError::permanent(operation, error.to_string()))
 }
 
 #[async_trait]
 impl Ledger for RedisLedger {
-    async fn outcomes(&self, run: &RunId, since: u64) -> Result<OutcomeBatch, PortError> {
+    async fn outcomes(&self, run: &RunId, since: u64) -> PortResult<OutcomeBatch> {
         for _ in 0..MAX_READS {
             if let Some(outcomes) = self.read_outcomes(run, since).await? {
                 return Ok(outcomes);
@@ -161,12 +157,7 @@ impl Ledger for RedisLedger {
         ))
     }
 
-    async fn record(
-        &self,
-        run: &RunId,
-        key: &TaskKey,
-        entry: TaskOutcome,
-    ) -> Result<(), PortError> {
+    async fn record(&self, run: &RunId, key: &TaskKey, entry: TaskOutcome) -> PortResult<()> {
         let entry = encoding::encode_outcome(&entry)
             .map_err(|error| PortError::permanent("ledger.record", error))?;
         let mut script = self.run_script(run, &self.scripts.record);
@@ -180,7 +171,7 @@ impl Ledger for RedisLedger {
         tasks: &[TaskSpec],
         now_ms: Millis,
         due_ms: Millis,
-    ) -> Result<Vec<TaskKey>, PortError> {
+    ) -> PortResult<Vec<TaskKey>> {
         let mut new = Vec::new();
         for part in tasks.chunks(REQUESTS_AT_ONCE) {
             let mut script = self.run_script(run, &self.scripts.request_tasks);
@@ -197,7 +188,7 @@ impl Ledger for RedisLedger {
         Ok(new)
     }
 
-    async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
+    async fn overdue(&self, run: &RunId, now_ms: Millis) -> PortResult<Vec<TaskKey>> {
         let mut overdue = Vec::new();
         loop {
             let mut script = self.run_script(run, &self.scripts.overdue);
@@ -211,7 +202,7 @@ impl Ledger for RedisLedger {
         }
     }
 
-    async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
+    async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>> {
         let mut command = redis::cmd("HGETALL");
         command.arg(self.run_key(run, "open"));
         let fields: Vec<(String, String)> = self.redis.query("ledger.open_tasks", &command).await?;
@@ -234,7 +225,7 @@ impl Ledger for RedisLedger {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
-    ) -> Result<Lease, PortError> {
+    ) -> PortResult<Lease> {
         let mut script = self.run_script(run, &self.scripts.lease);
         script
             .arg(key.to_string())
@@ -251,7 +242,7 @@ impl Ledger for RedisLedger {
         key: &TaskKey,
         holder: &str,
         retry: Option<&Retry>,
-    ) -> Result<u32, PortError> {
+    ) -> PortResult<u32> {
         let mut script = self.run_script(run, &self.scripts.release);
         let counted = retry.is_some_and(|retry| retry.counted);
         script
@@ -264,7 +255,7 @@ impl Ledger for RedisLedger {
         self.redis.invoke("ledger.release", &script).await
     }
 
-    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> Result<(), PortError> {
+    async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> PortResult<()> {
         let mut script = self.scripts.schedule.key(self.due_index_key());
         script.arg(to_json("ledger.schedule", item)?).arg(at_ms);
         self.redis.invoke("ledger.schedule", &script).await
@@ -275,7 +266,7 @@ impl Ledger for RedisLedger {
         now_ms: Millis,
         again_ms: Millis,
         limit: usize,
-    ) -> Result<Vec<ScheduledItem>, PortError> {
+    ) -> PortResult<Vec<ScheduledItem>> {
         let mut script = self.scripts.claim_due.key(self.due_index_key());
         script.arg(now_ms).arg(again_ms).arg(limit);
         let things: Vec<String> = self.redis.invoke("ledger.due", &script).await?;
@@ -286,7 +277,7 @@ impl Ledger for RedisLedger {
             .map_err(unreadable_error("ledger.due"))
     }
 
-    async fn unschedule(&self, item: &ScheduledItem) -> Result<(), PortError> {
+    async fn unschedule(&self, item: &ScheduledItem) -> PortResult<()> {
         let mut command = redis::cmd("ZREM");
         command
             .arg(self.due_index_key())
@@ -294,13 +285,13 @@ impl Ledger for RedisLedger {
         self.redis.query("ledger.unschedule", &command).await
     }
 
-    async fn add_watcher(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
+    async fn add_watcher(&self, run: &RunId, job: &JobId) -> PortResult<()> {
         let mut script = self.run_script(run, &self.scripts.add_watcher);
         script.arg(&job.0);
         self.redis.invoke("ledger.watch", &script).await
     }
 
-    async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
+    async fn watchers(&self, run: &RunId) -> PortResult<Vec<JobId>> {
         let mut command = redis::cmd("SMEMBERS");
         command.arg(self.run_key(run, "jobs"));
         let mut jobs: Vec<String> = self.redis.query("ledger.watchers", &command).await?;
@@ -309,7 +300,7 @@ impl Ledger for RedisLedger {
         Ok(jobs.into_iter().map(JobId).collect())
     }
 
-    async fn forget_run(&self, run: &RunId) -> Result<(), PortError> {
+    async fn forget_run(&self, run: &RunId) -> PortResult<()> {
         let mut command = redis::cmd("UNLINK");
         command.arg(self.run_keys(run));
         self.redis.query("ledger.forget", &command).await
@@ -320,7 +311,7 @@ impl Ledger for RedisLedger {
         topic: StatusTopic,
         record: StatusRecord,
         now_ms: Millis,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let mut script = self.scripts.post_status.prepare_invoke();
         script.key(self.topic_keys(topic).to_vec());
         script
@@ -336,7 +327,7 @@ impl Ledger for RedisLedger {
         &self,
         topic: StatusTopic,
         now_ms: Millis,
-    ) -> Result<Vec<StatusRecord>, PortError> {
+    ) -> PortResult<Vec<StatusRecord>> {
         let mut script = self.scripts.status_records.prepare_invoke();
         script.key(self.topic_keys(topic).to_vec()).arg(now_ms);
         let notices: Vec<(String, Vec<u8>, String)> =

@@ -16,7 +16,7 @@ use super::gcra::Burst;
 use super::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 use crate::env::{Env, Millis};
 use crate::key::Priority;
-use crate::port_error::PortError;
+use crate::port_error::PortResult;
 use crate::redis_client::RedisClient;
 
 /// Limits shared by all processes. Cheap to clone.
@@ -113,7 +113,7 @@ impl Limiter for RedisLimiter {
         quota: Quota,
         cost: RequestCost,
         now_ms: Millis,
-    ) -> Result<Permit, PortError> {
+    ) -> PortResult<Permit> {
         let ahead = Burst::for_class(quota, cost.class);
         let mut script = self.scripts.acquire.key(self.bucket_key(bucket));
         script
@@ -141,7 +141,7 @@ impl Limiter for RedisLimiter {
         quota: Quota,
         estimated: u32,
         used: u32,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let mut script = self.scripts.settle.key(self.bucket_key(bucket));
         script
             .arg(quota.requests_per_minute)
@@ -150,7 +150,7 @@ impl Limiter for RedisLimiter {
         self.redis.invoke("limiter.settle", &script).await
     }
 
-    async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
+    async fn pause(&self, bucket: &str, until_ms: Millis) -> PortResult<()> {
         let mut script = self.scripts.pause.key(self.bucket_key(bucket));
         script
             .arg(self.time_arg(until_ms))
@@ -164,7 +164,7 @@ impl Limiter for RedisLimiter {
         quota: Quota,
         reported: ReportedLimits,
         now_ms: Millis,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let ahead = Burst::for_class(quota, Priority::Bulk);
         let mut script = self.scripts.report_limits.key(self.bucket_key(bucket));
         script
@@ -189,12 +189,7 @@ impl Limiter for RedisLimiter {
         self.redis.invoke("limiter.state", &script).await
     }
 
-    async fn decrease_rate(
-        &self,
-        bucket: &str,
-        age_ms: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
+    async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()> {
         let mut script = self.scripts.decrease_rate.key(self.bucket_key(bucket));
         script.arg(self.time_arg(now_ms)).arg(age_ms);
         self.redis.invoke("limiter.slow", &script).await
@@ -206,7 +201,7 @@ impl Limiter for RedisLimiter {
         limit: u64,
         amount: u64,
         now_ms: Millis,
-    ) -> Result<Reservation, PortError> {
+    ) -> PortResult<Reservation> {
         let mut script = self.scripts.reserve.key(self.redis.key(account, "account"));
         script.arg(self.time_arg(now_ms)).arg(limit).arg(amount);
         Ok(
@@ -226,7 +221,7 @@ impl Limiter for RedisLimiter {
         reserved: u64,
         used: u64,
         now_ms: Millis,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         let mut script = self
             .scripts
             .settle_reservation
@@ -235,12 +230,7 @@ impl Limiter for RedisLimiter {
         self.redis.invoke("limiter.spend", &script).await
     }
 
-    async fn open_account(
-        &self,
-        account: &str,
-        used: u64,
-        now_ms: Millis,
-    ) -> Result<(), PortError> {
+    async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()> {
         let mut script = self
             .scripts
             .open_account

@@ -19,7 +19,7 @@ use super::RabbitSettings;
 use super::reply::{ANSWER_TIMEOUT, NO_ANSWER, with_timeout};
 use super::topology::Topology;
 use crate::env::Env;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 
 // How long callers wait for a connection that is being rebuilt.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(super) struct BrokerEndpoint {
 }
 
 impl BrokerEndpoint {
-    pub(super) fn new(settings: &RabbitSettings) -> Result<Self, PortError> {
+    pub(super) fn new(settings: &RabbitSettings) -> PortResult<Self> {
         // The parser's error is left out: it could repeat a part of the URL.
         let mut uri: AMQPUri = settings.url.reveal().parse().map_err(|_| {
             PortError::permanent(
@@ -53,7 +53,7 @@ impl BrokerEndpoint {
         })
     }
 
-    async fn open(&self, purpose: &str) -> Result<Connection, PortError> {
+    async fn open(&self, purpose: &str) -> PortResult<Connection> {
         let name = format!("{} ({purpose})", self.name);
         let properties = ConnectionProperties::default().with_connection_name(name.into());
         with_timeout(
@@ -76,7 +76,7 @@ pub(super) struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    pub(super) async fn channel(&self, operation: &'static str) -> Result<Channel, PortError> {
+    pub(super) async fn channel(&self, operation: &'static str) -> PortResult<Channel> {
         self.reconnect
             .check(with_timeout(operation, self.connection.create_channel()).await)
     }
@@ -88,7 +88,7 @@ pub(super) struct ReconnectSignal(CancellationToken);
 
 impl ReconnectSignal {
     /// Passes a result through, and requests a reconnect if the broker did not answer at all.
-    pub(super) fn check<T>(&self, result: Result<T, PortError>) -> Result<T, PortError> {
+    pub(super) fn check<T>(&self, result: PortResult<T>) -> PortResult<T> {
         if result
             .as_ref()
             .is_err_and(|error| error.message == NO_ANSWER)
@@ -161,7 +161,7 @@ impl SupervisedConnection {
         &self,
         operation: &'static str,
         patience: Duration,
-    ) -> Result<ConnectionHandle, PortError> {
+    ) -> PortResult<ConnectionHandle> {
         let mut state = self.state.clone();
         let settled = timeout(patience, state.wait_for(ConnectionState::is_settled))
             .await
@@ -184,10 +184,7 @@ impl SupervisedConnection {
     }
 
     /// The connection, or an error after the longest time that a caller can wait in the middle of its work.
-    pub(super) async fn ready(
-        &self,
-        operation: &'static str,
-    ) -> Result<ConnectionHandle, PortError> {
+    pub(super) async fn ready(&self, operation: &'static str) -> PortResult<ConnectionHandle> {
         self.handle(operation, RECONNECT_TIMEOUT).await
     }
 
@@ -265,9 +262,7 @@ impl ConnectionSupervisor {
             .with_jitter_seed(self.env.random())
     }
 
-    async fn connect(
-        &self,
-    ) -> Result<(ConnectionHandle, watch::Sender<Option<String>>), PortError> {
+    async fn connect(&self) -> PortResult<(ConnectionHandle, watch::Sender<Option<String>>)> {
         let connection = Arc::new(self.endpoint.open(self.purpose).await?);
         let (blocking, blocked) = watch::channel(None);
         let handle = ConnectionHandle {

@@ -21,7 +21,7 @@ pub use probe::Probe;
 
 use super::{Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay, Subscription};
 use crate::env::Env;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::secret::Secret;
 use connection::{BrokerEndpoint, SupervisedConnection};
 use publisher::Publisher;
@@ -59,7 +59,7 @@ impl RabbitQueue {
     /// # Errors
     /// Permanent: a malformed URL or prefix, a refused login, a queue declared with other arguments. Transient: no
     /// broker answered within 30 s.
-    pub async fn connect(settings: &RabbitSettings, env: &Env) -> Result<Self, PortError> {
+    pub async fn connect(settings: &RabbitSettings, env: &Env) -> PortResult<Self> {
         let topology = Arc::new(Topology::new(check_prefix(&settings.prefix)?));
         let endpoint = BrokerEndpoint::new(settings)?;
         let publishing = SupervisedConnection::open(&endpoint, "publish", &topology, env);
@@ -84,7 +84,7 @@ impl RabbitQueue {
     ///
     /// # Errors
     /// Permanent when a queue is declared differently; the message says which, and what to do.
-    pub async fn probe(&self) -> Result<Probe, PortError> {
+    pub async fn probe(&self) -> PortResult<Probe> {
         let (product, version) = probe::server_identity(&self.endpoint).await?;
         let channel = self
             .consumer_connection
@@ -109,7 +109,7 @@ impl RabbitQueue {
 
 #[async_trait]
 impl Queue for RabbitQueue {
-    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> PortResult<()> {
         messages
             .iter()
             .try_for_each(|message| check_size("queue.publish", message))?;
@@ -123,7 +123,7 @@ impl Queue for RabbitQueue {
         queue: QueueName,
         message: Message,
         delay: RetryDelay,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         check_size("queue.publish_later", &message)?;
         self.publisher
             .publish(
@@ -138,14 +138,14 @@ impl Queue for RabbitQueue {
         &self,
         queue: QueueName,
         prefetch: u16,
-    ) -> Result<Box<dyn Subscription>, PortError> {
+    ) -> PortResult<Box<dyn Subscription>> {
         let name = self.topology.queue(queue);
         Ok(Box::new(
             RabbitSubscription::open(&self.consumer_connection, name, prefetch).await?,
         ))
     }
 
-    async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
+    async fn announce(&self, topic: &str, event: Message) -> PortResult<()> {
         check_size("queue.announce", &event)?;
         self.publisher
             .publish(
@@ -158,7 +158,7 @@ impl Queue for RabbitQueue {
 
     // AMQP does not report unacknowledged messages, so `unacked` stays 0. All queues share the delay queues, so
     // `delayed` counts the messages on their way to any queue.
-    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
+    async fn depth(&self, queue: QueueName) -> PortResult<Depth> {
         let channel = self
             .consumer_connection
             .ready("queue.depth")
@@ -178,7 +178,7 @@ impl Queue for RabbitQueue {
     }
 }
 
-fn check_size(operation: &'static str, message: &Message) -> Result<(), PortError> {
+fn check_size(operation: &'static str, message: &Message) -> PortResult<()> {
     if message.body.len() > MAX_MESSAGE_BYTES {
         let text = format!(
             "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
@@ -189,7 +189,7 @@ fn check_size(operation: &'static str, message: &Message) -> Result<(), PortErro
     Ok(())
 }
 
-fn check_prefix(prefix: &str) -> Result<&str, PortError> {
+fn check_prefix(prefix: &str) -> PortResult<&str> {
     if prefix.is_empty()
         || prefix.len() > MAX_PREFIX_BYTES
         || !prefix

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::connection::BrokerEndpoint;
 use super::reply::{ANSWER_TIMEOUT, NO_ANSWER};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 
 /// Result of [`super::RabbitQueue::probe`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +33,7 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
 
 // lapin reads product and version but does not expose them, so this opens a connection of its own, reads the first
 // frame and disconnects.
-pub(super) async fn server_identity(
-    endpoint: &BrokerEndpoint,
-) -> Result<(String, String), PortError> {
+pub(super) async fn server_identity(endpoint: &BrokerEndpoint) -> PortResult<(String, String)> {
     let frame = timeout(ANSWER_TIMEOUT, first_frame(endpoint)).await;
     let payload = frame
         .map_err(|_| probe_error(NO_ANSWER))?

@@ -17,7 +17,7 @@ use super::connection::{ConnectionHandle, SupervisedConnection};
 use super::encoding;
 use super::reply::{ANSWER_TIMEOUT, port_error, with_timeout};
 use super::topology::PublishRoute;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::queue::Message;
 
 // Messages in flight per call. Waiting for each confirm separately would cost a disk write per message.
@@ -48,7 +48,7 @@ impl Publisher {
         operation: &'static str,
         route: &PublishRoute,
         messages: Vec<Message>,
-    ) -> Result<(), PortError> {
+    ) -> PortResult<()> {
         if messages.is_empty() {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Publisher {
         &self,
         operation: &'static str,
         handle: &ConnectionHandle,
-    ) -> Result<Channel, PortError> {
+    ) -> PortResult<Channel> {
         let idle = {
             let mut idle = self.idle.lock();
             idle.retain(|channel| channel.status().connected()); // drop channels of lost connections
@@ -109,7 +109,7 @@ async fn send(
     channel: &Channel,
     route: &PublishRoute,
     messages: Vec<Message>,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let sent = stream::iter(messages).map(|message| publish_one(channel, route, message));
     let mut confirms = std::pin::pin!(sent.buffered(WINDOW));
     let mut last_confirm = Instant::now();
@@ -144,7 +144,7 @@ fn check_confirm(
     handle: &ConnectionHandle,
     route: &PublishRoute,
     confirmation: &Confirmation,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let refusal = match confirmation {
         Confirmation::Ack(None) => return Ok(()),
         Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
@@ -184,10 +184,7 @@ async fn publish_one(
 }
 
 /// Waits while the broker blocks publishers, with a timeout.
-async fn wait_unblocked(
-    operation: &'static str,
-    handle: &ConnectionHandle,
-) -> Result<(), PortError> {
+async fn wait_unblocked(operation: &'static str, handle: &ConnectionHandle) -> PortResult<()> {
     let mut blocked = handle.blocked.clone();
     let waited = timeout(BLOCKED_TIMEOUT, blocked.wait_for(Option::is_none)).await;
     match waited {

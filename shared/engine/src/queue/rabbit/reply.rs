@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapin::ErrorKind;
 use tokio::time::timeout;
 
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 
 // Timeout of a broker response, except while the broker has blocked the connection.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ pub(super) const NO_ANSWER: &str = "the broker does not answer";
 pub(super) async fn with_timeout<T>(
     operation: &'static str,
     request: impl Future<Output = lapin::Result<T>>,
-) -> Result<T, PortError> {
+) -> PortResult<T> {
     with_timeout_or(request, |error| port_error(operation, error)).await
 }
 
@@ -25,7 +25,7 @@ pub(super) async fn with_timeout<T>(
 pub(super) async fn with_timeout_or<T>(
     request: impl Future<Output = lapin::Result<T>>,
     explain: impl FnOnce(Option<&lapin::Error>) -> PortError,
-) -> Result<T, PortError> {
+) -> PortResult<T> {
     match timeout(ANSWER_TIMEOUT, request).await {
         Ok(reply) => reply.map_err(|error| explain(Some(&error))),
         Err(_) => Err(explain(None)),

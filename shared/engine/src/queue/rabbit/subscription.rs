@@ -9,7 +9,7 @@ use lapin::{Acker, Channel, Consumer};
 use super::connection::{ConnectionHandle, ReconnectSignal, SupervisedConnection};
 use super::encoding;
 use super::reply::with_timeout;
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::queue::{Delivery, Receipt, Subscription};
 
 pub(super) struct RabbitSubscription {
@@ -23,7 +23,7 @@ impl RabbitSubscription {
         connection: &SupervisedConnection,
         queue: ShortString,
         prefetch: u16,
-    ) -> Result<Self, PortError> {
+    ) -> PortResult<Self> {
         let handle = connection.ready("queue.subscribe").await?;
         let channel = handle.channel("queue.subscribe").await?;
         // Zero would mean "unlimited".
@@ -47,7 +47,7 @@ impl RabbitSubscription {
 
 #[async_trait]
 impl Subscription for RabbitSubscription {
-    async fn next(&mut self) -> Result<Delivery, PortError> {
+    async fn next(&mut self) -> PortResult<Delivery> {
         let delivery = tokio::select! {
             biased;
             () = self.handle.lost.cancelled() => return Err(next_error("the connection was lost")),
@@ -93,7 +93,7 @@ struct RabbitReceipt {
 const REQUEUE: BasicRejectOptions = BasicRejectOptions { requeue: true };
 
 impl RabbitReceipt {
-    fn take_acker(&mut self, operation: &'static str) -> Result<Acker, PortError> {
+    fn take_acker(&mut self, operation: &'static str) -> PortResult<Acker> {
         self.acker.take().ok_or_else(|| {
             PortError::permanent(
                 operation,
@@ -102,11 +102,7 @@ impl RabbitReceipt {
         })
     }
 
-    fn check_reply(
-        &self,
-        operation: &'static str,
-        result: Result<bool, PortError>,
-    ) -> Result<(), PortError> {
+    fn check_reply(&self, operation: &'static str, result: PortResult<bool>) -> PortResult<()> {
         if self.reconnect.check(result)? {
             return Ok(());
         }
@@ -119,13 +115,13 @@ impl RabbitReceipt {
 
 #[async_trait]
 impl Receipt for RabbitReceipt {
-    async fn ack(mut self: Box<Self>) -> Result<(), PortError> {
+    async fn ack(mut self: Box<Self>) -> PortResult<()> {
         let acker = self.take_acker("queue.ack")?;
         let result = with_timeout("queue.ack", acker.ack(BasicAckOptions::default())).await;
         self.check_reply("queue.ack", result)
     }
 
-    async fn requeue(mut self: Box<Self>) -> Result<(), PortError> {
+    async fn requeue(mut self: Box<Self>) -> PortResult<()> {
         let acker = self.take_acker("queue.requeue")?;
         let result = with_timeout("queue.requeue", acker.reject(REQUEUE)).await;
         self.check_reply("queue.requeue", result)

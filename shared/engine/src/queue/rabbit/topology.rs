@@ -15,7 +15,7 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, ExchangeKind};
 
 use super::reply::{port_error, reply_code, with_timeout, with_timeout_or};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortResult};
 use crate::queue::{DELIVERY_LIMIT, QueueName, RetryDelay};
 
 // The dead-letter queue must not drop messages for being read. This is the highest limit that 3.10 and 4.x accept: 3.10
@@ -72,7 +72,7 @@ impl Topology {
     }
 
     // Events may have no listener, so they are not mandatory.
-    pub(super) fn event_route(&self, topic: &str) -> Result<PublishRoute, PortError> {
+    pub(super) fn event_route(&self, topic: &str) -> PortResult<PublishRoute> {
         let key = ShortString::try_new(topic)
             .map_err(|_| PortError::permanent("queue.announce", "a topic has at most 255 bytes"))?;
         Ok(PublishRoute {
@@ -86,7 +86,7 @@ impl Topology {
     ///
     /// # Errors
     /// Permanent when one exists with other arguments.
-    pub(super) async fn declare(&self, channel: &Channel) -> Result<(), PortError> {
+    pub(super) async fn declare(&self, channel: &Channel) -> PortResult<()> {
         declare_exchange(channel, self.exchange(), ExchangeKind::Direct).await?;
         declare_exchange(channel, self.events(), ExchangeKind::Topic).await?;
         for queue in self.queues() {
@@ -159,7 +159,7 @@ impl Topology {
     }
 }
 
-pub(super) async fn message_count(channel: &Channel, name: &ShortString) -> Result<u64, PortError> {
+pub(super) async fn message_count(channel: &Channel, name: &ShortString) -> PortResult<u64> {
     let passive = QueueDeclareOptions {
         passive: true,
         ..QueueDeclareOptions::default()
@@ -188,7 +188,7 @@ async fn declare_exchange(
     channel: &Channel,
     name: ShortString,
     kind: ExchangeKind,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let durable = ExchangeDeclareOptions {
         durable: true,
         ..ExchangeDeclareOptions::default()
@@ -201,7 +201,7 @@ async fn declare_queue(
     channel: &Channel,
     name: ShortString,
     arguments: FieldTable,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let declared = channel.queue_declare(name.clone(), QueueDeclareOptions::durable(), arguments);
     with_timeout_or(declared, |error| declare_error("queue", &name, error))
         .await
@@ -213,7 +213,7 @@ async fn bind(
     queue: ShortString,
     exchange: ShortString,
     key: ShortString,
-) -> Result<(), PortError> {
+) -> PortResult<()> {
     let bound = channel.queue_bind(
         queue,
         exchange,
