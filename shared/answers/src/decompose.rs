@@ -11,7 +11,7 @@ use super::document_scope::scope_set;
 use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
-use stemma_retrieval::aliases::{aliases, issuer_identity};
+use stemma_retrieval::aliases::aliases;
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
 
@@ -292,7 +292,7 @@ impl<'a> Company<'a> {
 fn issuer_numbers(document: &CatalogDocument) -> Vec<String> {
     document
         .entry()
-        .map(|entry| issuer_identity(&entry.facts))
+        .map(|entry| entry.facts.issuer_identity())
         .unwrap_or_default()
 }
 

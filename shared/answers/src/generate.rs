@@ -90,7 +90,7 @@ impl AnswerBuilder<'_, '_> {
             self.step(
                 StepKind::Plan,
                 format!(
-                    "not searched, for there is no tree: {}",
+                    "not searched, because they have no tree: {}",
                     without_tree.join(", ")
                 ),
             );
@@ -114,7 +114,7 @@ impl AnswerBuilder<'_, '_> {
         if self.session.is_none() {
             self.degrade(
                 "model.absent",
-                "no model is configured: these are the sections a search without one found",
+                "no model is configured: this answer lists what a search without a model found",
                 "set [model], see stemma doctor",
             );
             return Ok(None);
@@ -387,7 +387,7 @@ impl AnswerBuilder<'_, '_> {
     }
 
     fn record_failure(&mut self, error: &SessionError) {
-        self.degrade_after(error, "these are the sections a search found");
+        self.degrade_after(error, "this answer lists what a search found");
     }
 
     // Records that the model did less than asked, why, and what was done instead.

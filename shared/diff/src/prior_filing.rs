@@ -216,7 +216,7 @@ pub fn filings_of_issuers<'c>(
     let registrant_ids: HashSet<String> = filings
         .iter()
         .filter_map(facts_of)
-        .flat_map(registrant_numbers)
+        .flat_map(FilingFacts::issuer_identity)
         .collect();
     catalog
         .documents()
@@ -224,24 +224,12 @@ pub fn filings_of_issuers<'c>(
         .filter(|document: &&CatalogDocument| {
             docs.contains(&document.doc())
                 || facts_of(document).is_some_and(|facts| {
-                    registrant_numbers(facts)
+                    facts
+                        .issuer_identity()
                         .iter()
                         .any(|number| registrant_ids.contains(number))
                 })
         })
-        .collect()
-}
-
-// CIK, SEC file number and tax number, each with its kind.
-fn registrant_numbers(facts: &FilingFacts) -> Vec<String> {
-    let numbered_facts = [
-        ("cik", &facts.cik),
-        ("file", &facts.file_number),
-        ("irs", &facts.irs_number),
-    ];
-    numbered_facts
-        .into_iter()
-        .filter_map(|(kind, fact)| Some(format!("{kind} {}", digits(fact_value(fact)?))))
         .collect()
 }
 
@@ -281,17 +269,8 @@ fn is_issued_by(other: &&CatalogDocument, facts: &FilingFacts) -> bool {
 }
 
 fn same_number(one: &Option<Fact>, other: &Option<Fact>) -> Option<bool> {
-    Some(digits(fact_value(one)?) == digits(fact_value(other)?))
-}
-
-fn digits(number: &str) -> String {
-    let parts = number
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|part| part.trim_start_matches('0'));
-    parts
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("-")
+    let [one, other] = [fact_value(one)?, fact_value(other)?].map(FilingFacts::normalize_number);
+    Some(one == other)
 }
 
 fn issuer_name(issuer: &str) -> String {

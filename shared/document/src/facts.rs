@@ -157,6 +157,36 @@ impl FilingFacts {
         entries
     }
 
+    /// Identifiers that an issuer keeps when its name changes: CIK, SEC file number and IRS number, without leading
+    /// zeros.
+    pub fn issuer_identity(&self) -> Vec<String> {
+        let numbers = [
+            ("cik", &self.cik),
+            ("file", &self.file_number),
+            ("irs", &self.irs_number),
+        ];
+        let identified = numbers
+            .into_iter()
+            .filter_map(|(kind, fact)| Some((kind, Self::normalize_number(&fact.as_ref()?.value))));
+        identified
+            // Shorter numbers would merge unrelated issuers.
+            .filter(|(_, number)| number.len() >= 3)
+            .map(|(kind, number)| format!("{kind}:{number}"))
+            .collect()
+    }
+
+    /// The parts of an official number without leading zeros, joined by hyphens.
+    pub fn normalize_number(number: &str) -> String {
+        let parts = number
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .map(|part| part.trim_start_matches('0'));
+        parts
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("-")
+            .to_lowercase()
+    }
+
     /// Normalizes a Central Index Key: up to ten digits, without leading zeros.
     pub fn parse_cik(text: &str) -> Option<String> {
         let digits = text
@@ -184,6 +214,18 @@ impl FilingFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn issuer_identity_normalizes_numbers() {
+        let numbered = |number| FilingFacts {
+            file_number: Some(Fact::from_text(number, None)),
+            ..FilingFacts::default()
+        };
+        for number in ["001-03285", "1-3285"] {
+            assert_eq!(numbered(number).issuer_identity(), ["file:1-3285"]);
+        }
+        assert!(FilingFacts::default().issuer_identity().is_empty());
+    }
 
     #[test]
     fn cik_and_accession_numbers_are_normalized() {

@@ -100,24 +100,14 @@ impl Submission {
     /// The submission that repeats the document of a run; `None` if the run has no document.
     pub fn resubmit(run: &RunHeader) -> Option<Self> {
         let version: DocumentVersion = serde_json::from_value(run.input.clone()).ok()?;
-        let DocumentVersion {
-            uri,
-            name,
-            path,
-            source,
-            origin,
-            size_bytes,
-            sidecar_facts: stated,
-            ..
-        } = version;
         Some(Self {
-            uri,
-            name,
-            path,
-            source,
-            origin,
-            size_bytes,
-            stated,
+            uri: version.uri,
+            name: version.name,
+            path: version.path,
+            source: version.source,
+            origin: version.origin,
+            size_bytes: version.size_bytes,
+            stated: version.sidecar_facts,
             retry_failed: true,
         })
     }
@@ -354,27 +344,17 @@ fn run_header(
     seq: u64,
     submission: Submission,
 ) -> PortResult<RunHeader> {
-    let Submission {
-        uri,
-        name,
-        path,
-        source,
-        origin,
-        size_bytes,
-        stated,
-        ..
-    } = submission;
     let version = DocumentVersion {
         doc,
         seq,
-        uri,
-        name,
-        path: path.clone(),
-        source,
-        origin,
-        size_bytes,
+        uri: submission.uri,
+        name: submission.name,
+        path: submission.path,
+        source: submission.source,
+        origin: submission.origin,
+        size_bytes: submission.size_bytes,
         settings: job.settings.clone(),
-        sidecar_facts: stated,
+        sidecar_facts: submission.stated,
     };
     Ok(RunHeader {
         at: RunRef {
@@ -386,7 +366,8 @@ fn run_header(
         flow_revision: FilingFlow::REVISION,
         class: job.class,
         opened_by: job.job.clone(),
-        input: serde_json::to_value(version).map_err(|error| claim_error(&path, &error))?,
+        input: serde_json::to_value(&version)
+            .map_err(|error| claim_error(&version.path, &error))?,
     })
 }
 

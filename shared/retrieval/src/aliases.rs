@@ -91,34 +91,6 @@ pub fn aliases(entry: &CatalogEntry) -> Vec<Alias> {
     aliases
 }
 
-/// Identifiers that an issuer keeps when its name changes: CIK, SEC file number and IRS number, without leading zeros.
-pub fn issuer_identity(facts: &FilingFacts) -> Vec<String> {
-    let numbers = [
-        ("cik", &facts.cik),
-        ("file", &facts.file_number),
-        ("irs", &facts.irs_number),
-    ];
-    let identified = numbers
-        .into_iter()
-        .filter_map(|(kind, fact)| Some((kind, normalize_number(&fact.as_ref()?.value))));
-    identified
-        // Shorter numbers would merge unrelated issuers.
-        .filter(|(_, number)| number.len() >= 3)
-        .map(|(kind, number)| format!("{kind}:{number}"))
-        .collect()
-}
-
-fn normalize_number(number: &str) -> String {
-    let parts = number
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .map(|part| part.trim_start_matches('0'));
-    parts
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("-")
-        .to_lowercase()
-}
-
 fn add_issuer_aliases(issuer: &str, add: &mut impl FnMut(AliasStrength, String)) {
     let normalized = normalize_value(FacetField::Company, issuer);
     let words = name_words(&normalized);
@@ -243,17 +215,6 @@ mod tests {
             }]
         );
         assert!(aliases(&entry("report.pdf")).is_empty());
-    }
-
-    #[test]
-    fn issuer_identity_normalizes_numbers() {
-        let numbered = |number| FilingFacts {
-            file_number: Some(stemma_document::Fact::from_text(number, None)),
-            ..FilingFacts::default()
-        };
-        assert_eq!(issuer_identity(&numbered("001-03285")), ["file:1-3285"]);
-        assert_eq!(issuer_identity(&numbered("1-3285")), ["file:1-3285"]);
-        assert!(issuer_identity(&FilingFacts::default()).is_empty());
     }
 
     #[test]

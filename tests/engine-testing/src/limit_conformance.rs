@@ -329,51 +329,40 @@ async fn granted_between(
 
 const UNKNOWN_LIMITS: (u32, u32) = (Quota::UNKNOWN, Quota::UNKNOWN);
 
+async fn report(limiter: &Arc<dyn Limiter>, quota: Quota, reported: ReportedLimits, at: Millis) {
+    limiter
+        .report_limits("model", quota, reported, START + at)
+        .await
+        .expect("reported");
+}
+
 async fn respects_provider_limits(limiter: Arc<dyn Limiter>) {
     let unknown = Quota::per_minute(UNKNOWN_LIMITS.0, UNKNOWN_LIMITS.1);
     let reported = ReportedLimits {
         requests_per_minute: Some(300),
         ..ReportedLimits::default()
     };
-    limiter
-        .report_limits("model", unknown, reported, START)
-        .await
-        .expect("stated");
+    report(&limiter, unknown, reported, 0).await;
     let granted = granted_between(&limiter, unknown, 0, 60_000).await;
-    assert!(
-        (290..=310).contains(&granted),
-        "300 a minute were stated: {granted}"
-    );
+    assert!((290..=310).contains(&granted), "reported: {granted}");
     let quota = Quota::per_minute(600, Quota::UNKNOWN);
     let granted = granted_between(&limiter, quota, 120_000, 180_000).await;
-    assert!(
-        (290..=310).contains(&granted),
-        "the smaller of what is configured and stated: {granted}"
-    );
+    assert!((290..=310).contains(&granted), "smaller one: {granted}");
     let reported = ReportedLimits {
         tokens_per_minute: Some(6_000),
         ..ReportedLimits::default()
     };
-    limiter
-        .report_limits("model", quota, reported, START + 180_000)
-        .await
-        .expect("stated");
+    report(&limiter, quota, reported, 180_000).await;
     let granted = granted_between(&limiter, quota, 240_000, 300_000).await;
-    assert!(
-        (57..=63).contains(&granted),
-        "6,000 tokens a minute: {granted}"
-    );
+    assert!((57..=63).contains(&granted), "tokens: {granted}");
     // After idle time a full burst is available, but the provider reports that nothing remains.
     let none = ReportedLimits {
         requests_remaining: Some(0),
         ..ReportedLimits::default()
     };
-    limiter
-        .report_limits("model", unknown, none, START + 400_000)
-        .await
-        .expect("stated");
+    report(&limiter, unknown, none, 400_000).await;
     let granted = granted_between(&limiter, unknown, 400_000, 400_001).await;
-    assert!(granted <= 2, "nothing was left: {granted}");
+    assert!(granted <= 2, "nothing remains: {granted}");
 }
 
 // The provider accepts 600 requests per sliding minute, reports no limits and rejects the rest. After two minutes it

@@ -176,23 +176,17 @@ impl Limiter for MemoryLimiter {
     ) -> PortResult<()> {
         let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
-        let ReportedLimits {
-            requests_per_minute,
-            tokens_per_minute,
-            requests_remaining,
-            tokens_remaining,
-        } = reported;
-        bucket.reported.requests_per_minute =
-            requests_per_minute.or(bucket.reported.requests_per_minute);
-        bucket.reported.tokens_per_minute = tokens_per_minute.or(bucket.reported.tokens_per_minute);
+        let known = &mut bucket.reported;
+        known.requests_per_minute = reported.requests_per_minute.or(known.requests_per_minute);
+        known.tokens_per_minute = reported.tokens_per_minute.or(known.tokens_per_minute);
         let rates = bucket.rates(quota, now_ms);
         let ahead = Burst::for_class(quota, Priority::Bulk);
         let now = now_ms as f64;
-        if let Some(remaining) = requests_remaining {
+        if let Some(remaining) = reported.requests_remaining {
             let owed = owed_ms(ahead.requests_ms, remaining, SLACK_REQUESTS, rates.requests);
             bucket.requests.advance(owed, now);
         }
-        if let Some(remaining) = tokens_remaining {
+        if let Some(remaining) = reported.tokens_remaining {
             let slack = slack_tokens(rates);
             let owed = owed_ms(ahead.tokens_ms, remaining, slack, rates.tokens);
             bucket.tokens.advance(owed, now);

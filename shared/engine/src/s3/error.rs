@@ -89,16 +89,10 @@ impl S3Error {
         }
     }
 
-    pub(crate) fn into_port_error(self, operation_context: &S3Operation<'_>) -> PortError {
-        let S3Operation {
-            operation,
-            bucket,
-            key,
-        } = operation_context;
-        let place = if key.is_empty() {
-            format!("bucket {bucket}")
-        } else {
-            format!("{key} in bucket {bucket}")
+    pub(crate) fn into_port_error(self, call: &S3Operation<'_>) -> PortError {
+        let place = match call.key {
+            "" => format!("bucket {}", call.bucket),
+            key => format!("{key} in bucket {}", call.bucket),
         };
         let (transient, what) = match &self {
             Self::NoResponse(text) => (true, text.clone()),
@@ -109,7 +103,7 @@ impl S3Error {
             ),
         };
         PortError {
-            operation,
+            operation: call.operation,
             message: format!("{place}: {what}"),
             transient,
         }

@@ -49,19 +49,14 @@ struct CachedText {
 
 impl Default for TextCache {
     fn default() -> Self {
-        Self::with_budget(DEFAULT_BUDGET_BYTES)
+        Self {
+            budget_bytes: DEFAULT_BUDGET_BYTES,
+            state: Mutex::default(),
+        }
     }
 }
 
 impl TextCache {
-    /// Keeps about `budget_bytes` at most.
-    pub fn with_budget(budget_bytes: usize) -> Self {
-        Self {
-            budget_bytes,
-            state: Mutex::default(),
-        }
-    }
-
     /// The prompt of a question about structure.
     pub(crate) async fn prompt(
         &self,

@@ -13,7 +13,7 @@ use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 
-use super::codec::{decode_source, parse_json, source_error, to_json};
+use super::codec::{decode_source, parse_json, source_error, to_json, tree_settings};
 use super::outline::{TreeOutcome, defect_gaps};
 use super::replies::read_section_answers;
 use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS};
@@ -50,17 +50,11 @@ impl Stage for Assemble {
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
-        let settings = (
-            &settings.structure,
-            &settings.outline,
-            &settings.sections,
-            &settings.model,
-        );
         identity
             .bytes(self.text.as_bytes())
             .bytes(self.drafted.as_bytes())
             .bytes(self.answers.as_bytes());
-        identity.text(&serde_json::to_string(&settings).unwrap_or_default());
+        identity.text(&tree_settings(settings));
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<TreeOutcome> {

@@ -9,6 +9,8 @@ use stemma_document::Source;
 use stemma_engine::Failure;
 use stemma_extract::EncodedSource;
 
+use crate::settings::RunSettings;
+
 pub(super) fn parse_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(json).map_err(|error| json_error(&error))
 }
@@ -31,4 +33,15 @@ pub(super) fn decode_source(packed: Bytes) -> Result<Source, Failure> {
 
 pub(super) fn source_error(error: impl Display) -> Failure {
     Failure::permanent("structure.source", error.to_string())
+}
+
+/// The settings that a tree with answers of models depends on, for keys.
+pub(super) fn tree_settings(settings: &RunSettings) -> String {
+    let parts = (
+        &settings.structure,
+        &settings.outline,
+        &settings.sections,
+        &settings.model,
+    );
+    serde_json::to_string(&parts).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use tantivy::schema::Field;
 use tantivy::tokenizer::{PreTokenizedString, Token};
 
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
-use crate::aliases::{Alias, aliases, issuer_identity};
+use crate::aliases::{Alias, aliases};
 use crate::page_class::Confidence;
 use crate::page_features::{PageFeatures, PageLine};
 use crate::synonyms::Synonyms;
@@ -139,7 +139,7 @@ impl<'a> EntryMapper<'a> {
                 Alias::term(alias.strength, &alias.name),
             );
         }
-        for name in issuer_identity(&self.entry.facts) {
+        for name in self.entry.facts.issuer_identity() {
             entry.add_text(self.fields.identity, name);
         }
         let description = self.entry.description.as_deref().unwrap_or_default();

@@ -19,7 +19,7 @@ use stemma_pipeline::Purpose;
 use super::budget::{EvalBudget, Expense};
 use super::judge::judge;
 use super::show::{share, table_of_numbers};
-use super::{Evaluation, SkippedEntry, TruthArgs};
+use super::{Evaluation, GoldArgs, SkippedEntry};
 use crate::commands::ask::{AskSession, mode, strategy};
 use crate::context::Context;
 use crate::cost::{NANOS_PER_DOLLAR, PriceList};
@@ -31,7 +31,7 @@ use crate::table::Table;
 #[derive(Debug, clap::Args)]
 pub struct AnswersArgs {
     #[command(flatten)]
-    truths: TruthArgs,
+    gold: GoldArgs,
     /// Answer from all documents, even if a question names its document.
     #[arg(long)]
     everywhere: bool,
@@ -60,7 +60,7 @@ pub struct AnswersArgs {
 
 /// Runs `eval answers`.
 pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandError> {
-    let questions: Vec<GoldQuestion> = args.truths.read()?;
+    let questions: Vec<GoldQuestion> = args.gold.read()?;
     let session = AskSession::open(context).await?;
     if session.reader.tree_searcher().is_none() {
         return Err(CommandError::new(
@@ -147,7 +147,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     }
     done.sort_by_key(|row| questions.iter().position(|question| question.id == row.id));
     let exit = args
-        .truths
+        .gold
         .report(&AnswersEval::from_rows(done, skipped), context)?;
     if stopped {
         context.output.note(

@@ -26,26 +26,26 @@ const MAX_BYTES: u64 = 256 << 20;
 // The most gold files.
 const MAX_FILES: usize = 100_000;
 
-/// Measure trees, texts and facts of ingested documents against labeled truths.
+/// Measure trees, texts and facts of ingested documents against gold data.
 ///
-/// TRUTHS are JSON files, or folders of them; truths and documents are paired by name. docs/EVAL.md has the formats and
+/// GOLD is JSON files, or folders of them; gold entries and documents are paired by name. docs/EVAL.md has the formats and
 /// defines each figure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  stemma eval structure truths/              sections, their pages, levels and parents
-  stemma eval structure truths/ --details    with missed and extra sections
+  stemma eval structure gold/                sections, their pages, levels and parents
+  stemma eval structure gold/ --details      with missed and extra sections
   stemma eval text pages.jsonl --min words=0.99
   stemma eval metadata facts.json --json
   stemma eval retrieval questions.jsonl      how often search finds the right pages
   stemma eval answers questions.jsonl --out answers.jsonl --budget 5
 
-A truth of structure:  {\"doc\": \"NAME\", \"pages\": 9, \"nodes\": [{\"title\": \"…\", \"level\": 1, \"page\": 1}]}
-A truth of text:       {\"doc\": \"NAME\", \"page\": 1, \"text\": \"…\"}
-A truth of metadata:   {\"doc\": \"NAME\", \"form\": \"10-K\", \"fiscal_year\": 2022, \"cik\": null}
-A question:            {\"id\": 1, \"question\": \"…\", \"doc\": \"NAME\", \"gold_pages\": [48], \"answer\": \"…\"}, or FinanceBench's own fields
+Gold of structure:  {\"doc\": \"NAME\", \"pages\": 9, \"nodes\": [{\"title\": \"…\", \"level\": 1, \"page\": 1}]}
+Gold of text:       {\"doc\": \"NAME\", \"page\": 1, \"text\": \"…\"}
+Gold of metadata:   {\"doc\": \"NAME\", \"form\": \"10-K\", \"fiscal_year\": 2022, \"cik\": null}
+A question:         {\"id\": 1, \"question\": \"…\", \"doc\": \"NAME\", \"gold_pages\": [48], \"answer\": \"…\"}, or FinanceBench's own fields
 
-Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 unreadable truth · 4
+Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 unreadable gold · 4
 stopped at the budget; run the same command to resume.")]
 pub struct EvalArgs {
     #[command(subcommand)]
@@ -56,12 +56,12 @@ pub struct EvalArgs {
 enum EvalCommand {
     /// Sections: titles, pages, levels and parents.
     ///
-    /// The main figure is locF1: titles matched one to one that start within one page of the truth.
-    Structure(TruthArgs),
+    /// The main figure is locF1: titles matched one to one that start within one page of the gold ones.
+    Structure(GoldArgs),
     /// The text of pages: words, their order, numbers and characters.
-    Text(TruthArgs),
+    Text(GoldArgs),
     /// Facts: form, registrant, period, numbers. A null fact must not be found.
-    Metadata(TruthArgs),
+    Metadata(GoldArgs),
     /// Search: ranks of the pages that answer questions. Uses no model.
     Retrieval(questions::RetrievalArgs),
     /// Answers, as from `stemma ask`: judged by the model, by their numbers and by their citations.
@@ -69,14 +69,14 @@ enum EvalCommand {
 }
 
 #[derive(Debug, clap::Args)]
-struct TruthArgs {
-    /// Truth files (.json, .jsonl), or folders of them.
-    #[arg(required = true, value_name = "TRUTHS")]
+struct GoldArgs {
+    /// Gold files (.json, .jsonl), or folders of them.
+    #[arg(required = true, value_name = "GOLD")]
     paths: Vec<PathBuf>,
     /// Exit with 1 if the mean of this figure is lower; repeatable.
     #[arg(long, value_name = "FIGURE=SHARE", value_parser = floor)]
     min: Vec<(String, f64)>,
-    /// Score truths without a document as zero.
+    /// Score gold entries without a document as zero.
     #[arg(long)]
     count_missing: bool,
     /// List missed and wrong results.
@@ -100,26 +100,25 @@ fn floor(text: &str) -> Result<(String, f64), String> {
 
 pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError> {
     match args.what {
-        EvalCommand::Structure(truths) => {
-            let gold: Vec<GoldStructure> = truths.read()?;
-            let mut eval =
-                eval_structure(&open(context).await?, &gold, truths.count_missing).await?;
-            if !truths.details {
+        EvalCommand::Structure(args) => {
+            let gold: Vec<GoldStructure> = args.read()?;
+            let mut eval = eval_structure(&open(context).await?, &gold, args.count_missing).await?;
+            if !args.details {
                 for row in &mut eval.documents {
                     (row.score.missed, row.score.extra, row.score.moved) = Default::default();
                 }
             }
-            truths.report(&eval, context)
+            args.report(&eval, context)
         }
-        EvalCommand::Text(truths) => {
-            let gold: Vec<GoldPageText> = truths.read()?;
-            let eval = eval_text(&open(context).await?, &gold, truths.count_missing).await?;
-            truths.report(&eval, context)
+        EvalCommand::Text(args) => {
+            let gold: Vec<GoldPageText> = args.read()?;
+            let eval = eval_text(&open(context).await?, &gold, args.count_missing).await?;
+            args.report(&eval, context)
         }
-        EvalCommand::Metadata(truths) => {
-            let gold: Vec<GoldMetadata> = truths.read()?;
-            let eval = eval_metadata(&open(context).await?, &gold, truths.count_missing);
-            truths.report(&eval, context)
+        EvalCommand::Metadata(args) => {
+            let gold: Vec<GoldMetadata> = args.read()?;
+            let eval = eval_metadata(&open(context).await?, &gold, args.count_missing);
+            args.report(&eval, context)
         }
         EvalCommand::Retrieval(args) => questions::retrieval(args, context).await,
         EvalCommand::Answers(args) => answers::run(args, context).await,
@@ -131,12 +130,12 @@ trait Evaluation: Serialize {
     fn scored(&self) -> usize;
     // Gold entries that were not scored.
     fn skipped(&self) -> &[SkippedEntry];
-    // Figures that `--min` can test, with their means; `None` if no truth covers the figure.
+    // Figures that `--min` can test, with their means; `None` if no gold entry covers the figure.
     fn figures(&self) -> Vec<(String, Option<f64>)>;
     fn print(&self, details: bool, output: &Output);
 }
 
-impl TruthArgs {
+impl GoldArgs {
     // All gold entries, file by file in the order of paths.
     fn read<T: DeserializeOwned>(&self) -> Result<Vec<T>, CommandError> {
         let mut gold = Vec::new();
@@ -154,7 +153,7 @@ impl TruthArgs {
                 .iter()
                 .map(|path| path.display().to_string())
                 .collect();
-            let message = format!("no truths in {}", names.join(", "));
+            let message = format!("no gold entries in {}", names.join(", "));
             return Err(CommandError::new("eval.no_truth", message)
                 .with_next("see the formats in docs/EVAL.md"));
         }
@@ -233,7 +232,7 @@ fn text_of(file: &Path) -> Result<String, CommandError> {
     }
     std::fs::read_to_string(file).map_err(|error| {
         input_error(file, "input.unreadable", &error.to_string())
-            .with_next("give a truth file, or a folder of them")
+            .with_next("give a gold file, or a folder of them")
     })
 }
 

@@ -6,7 +6,7 @@ use stemma_evaluation::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, Retrie
 use stemma_retrieval::RankingStrategy;
 
 use super::show::table_of_numbers;
-use super::{Evaluation, SkippedEntry, TruthArgs};
+use super::{Evaluation, GoldArgs, SkippedEntry};
 use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -17,7 +17,7 @@ use crate::table::Table;
 #[derive(Debug, clap::Args)]
 pub struct RetrievalArgs {
     #[command(flatten)]
-    truths: TruthArgs,
+    gold: GoldArgs,
     /// Search all documents, even if a question names its document.
     #[arg(long)]
     everywhere: bool,
@@ -28,7 +28,7 @@ pub struct RetrievalArgs {
 
 /// Runs `eval retrieval`.
 pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
-    let questions: Vec<GoldQuestion> = args.truths.read()?;
+    let questions: Vec<GoldQuestion> = args.gold.read()?;
     let reader = open_indexed(context).await?;
     let template = SearchRequest {
         strategy: Some(args.strategy.as_str().into()),
@@ -39,10 +39,10 @@ pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, C
         &questions,
         &template,
         args.everywhere,
-        args.truths.count_missing,
+        args.gold.count_missing,
     )
     .await?;
-    args.truths.report(&eval, context)
+    args.gold.report(&eval, context)
 }
 
 impl Evaluation for RetrievalEval {

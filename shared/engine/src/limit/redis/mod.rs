@@ -172,17 +172,11 @@ impl Limiter for RedisLimiter {
             .arg(quota.requests_per_minute)
             .arg(quota.tokens_per_minute);
         script.arg(ahead.requests_ms).arg(ahead.tokens_ms);
-        let ReportedLimits {
-            requests_per_minute,
-            tokens_per_minute,
-            requests_remaining,
-            tokens_remaining,
-        } = reported;
         for value in [
-            requests_per_minute,
-            tokens_per_minute,
-            requests_remaining,
-            tokens_remaining,
+            reported.requests_per_minute,
+            reported.tokens_per_minute,
+            reported.requests_remaining,
+            reported.tokens_remaining,
         ] {
             script.arg(value.map_or_else(String::new, |value| value.to_string()));
         }
