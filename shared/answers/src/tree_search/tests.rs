@@ -437,7 +437,7 @@ async fn lexical_only_sections_rank_after_scored_ones() {
     .await;
     let by_words = |hit: &SearchHit| hit.score as f32 <= 0.3 && !hit.parts.contains_key("model");
     assert!(
-        result.results.hits.iter().all(by_words) && result.trace.confidence <= 0.3,
+        result.results.hits.iter().all(by_words) && result.trace.confidence as f32 <= 0.3,
         "{:?}",
         result.results.hits
     );
