@@ -196,7 +196,7 @@ pub fn unit(key: &str) -> &'static str {
         ("_tokens_verbatim", "tokens"),
         ("_words", "words"),
         ("nodes_per_page", "sections per page"),
-        ("accuracy", "share 0–1"),
+        ("min_accuracy", "share 0–1"),
         ("model.concurrency", "calls"),
         ("_per_minute", "per minute"),
         ("_workers", "workers"),

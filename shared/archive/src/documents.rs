@@ -35,8 +35,8 @@ pub struct DocumentInfo {
     /// Method that built the tree.
     #[schema(value_type = Option<String>)]
     pub method: Option<Method>,
-    /// Share of titles found where they were located (0–1).
-    pub accuracy: Option<f64>,
+    /// Doubt about its tree (0–1): 0.4 and more means that it may mislead.
+    pub doubt: Option<f64>,
     /// Codes of gaps in its tree.
     pub gaps: Vec<String>,
     /// Facts stated in the document.
@@ -80,7 +80,7 @@ impl DocumentInfo {
             sections: entry.map(|entry| entry.sections),
             tokens: entry.map(|entry| entry.tokens),
             method: entry.map(|entry| entry.method),
-            accuracy: entry.map(|entry| rounded_share(entry.accuracy)),
+            doubt: entry.and_then(|entry| entry.doubt).map(rounded_share),
             gaps: entry.map(|entry| entry.gaps.clone()).unwrap_or_default(),
             facts: entry.map(|entry| entry.facts.clone()),
             description: entry.and_then(|entry| entry.description.clone()),

@@ -200,7 +200,7 @@ impl From<PathError> for ApiError {
 
 impl From<FilterError> for ApiError {
     fn from(error: FilterError) -> Self {
-        let next = "a filter looks like: form=10-K and fiscal_year>=2020 and accuracy<0.9";
+        let next = "a filter looks like: form=10-K and fiscal_year>=2020 and doubt>0.4";
         Self::new("filter.invalid", error.to_string(), next)
     }
 }

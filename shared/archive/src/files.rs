@@ -524,7 +524,7 @@ mod tests {
             sections: 1,
             tokens: 1,
             method: Method::Layout,
-            accuracy: 1.0,
+            doubt: Some(0.0),
             gaps: Vec::new(),
             facts,
             description: None,

@@ -105,7 +105,7 @@ async fn a_listed_document_has_the_documented_shape() {
         "sections": 6,
         "tokens": 0,
         "method": "layout",
-        "accuracy": 1.0,
+        "doubt": 0.0,
         "gaps": [],
         "facts": {
           "issuer": {

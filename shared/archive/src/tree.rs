@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
-use stemma_document::{EmptyReason, Gap, ItemStatus, SectionId, SectionKind, SectionTree};
+use stemma_document::{Doubt, EmptyReason, Gap, ItemStatus, SectionId, SectionKind, SectionTree};
 use utoipa::ToSchema;
 
 use crate::items::{self as items_of, ItemContent};
@@ -25,6 +25,9 @@ pub struct TreeResponse {
     pub gaps: Vec<Gap>,
     /// Sections whose titles were not found where they were located.
     pub doubtful: usize,
+    /// How far the tree should be doubted, and why; `null` if that was not assessed.
+    #[schema(value_type = Option<Object>)]
+    pub doubt: Option<Doubt>,
 }
 
 /// A section in a tree.
@@ -119,6 +122,7 @@ impl Archive {
             covered: covered_extent(tree),
             gaps: tree.gaps.clone(),
             doubtful,
+            doubt: tree.provenance.doubt.clone(),
         })
     }
 }

@@ -52,8 +52,8 @@ pub enum FilterField {
     /// `done`, `done_with_gaps` and so on.
     Status,
     Quality,
-    /// Share of titles verified, 0–1.
-    Accuracy,
+    /// Score of the doubt about the tree, 0–1.
+    Doubt,
     Pages,
 }
 
@@ -71,7 +71,7 @@ impl FilterField {
         FilterField::Name,
         FilterField::Status,
         FilterField::Quality,
-        FilterField::Accuracy,
+        FilterField::Doubt,
         FilterField::Pages,
     ];
 
@@ -89,7 +89,7 @@ impl FilterField {
             FilterField::Name => "name",
             FilterField::Status => "status",
             FilterField::Quality => "quality",
-            FilterField::Accuracy => "accuracy",
+            FilterField::Doubt => "doubt",
             FilterField::Pages => "pages",
         }
     }
@@ -106,7 +106,7 @@ impl FilterField {
     pub fn is_number(self) -> bool {
         matches!(
             self,
-            FilterField::Accuracy | FilterField::Pages | FilterField::FiscalYear
+            FilterField::Doubt | FilterField::Pages | FilterField::FiscalYear
         )
     }
 
@@ -148,14 +148,14 @@ impl FilterField {
             FilterField::Language => FacetField::Language,
             FilterField::Status => FacetField::Status,
             FilterField::Quality => FacetField::Quality,
-            FilterField::Name | FilterField::Accuracy | FilterField::Pages => return None,
+            FilterField::Name | FilterField::Doubt | FilterField::Pages => return None,
         })
     }
 
     fn own_value(self, document: &CatalogDocument) -> Option<String> {
         match (self, document.entry()) {
             (FilterField::Name, _) => Some(document.version().name.clone()),
-            (FilterField::Accuracy, Some(entry)) => Some(entry.accuracy.to_string()),
+            (FilterField::Doubt, Some(entry)) => entry.doubt.map(|doubt| doubt.to_string()),
             (FilterField::Pages, Some(entry)) => match entry.extent {
                 Extent::Pages(pages) => Some(pages.to_string()),
                 Extent::Lines(_) => None,
@@ -215,7 +215,7 @@ fn field_names() -> String {
 }
 
 impl Filter {
-    /// Parses `form=10-K and fiscal_year>=2020 and accuracy<0.9`, or JSON: `{"form": ["10-K", "10-Q"], "fiscal_year":
+    /// Parses `form=10-K and fiscal_year>=2020 and doubt>0.4`, or JSON: `{"form": ["10-K", "10-Q"], "fiscal_year":
     /// {">=": 2020}}`. An empty text has no conditions.
     ///
     /// # Errors
@@ -478,11 +478,11 @@ mod tests {
         let mut first = of_company("a.pdf", "ACME COMPANY");
         first.facts.form = Some(Fact::from_text("10-K", None));
         first.facts.fiscal_year = Some(Fact::from_text("2022", None));
-        first.accuracy = 0.95;
+        first.doubt = Some(0.05);
         let mut second = of_company("b.pdf", "Beta, Inc.");
         second.facts.form = Some(Fact::from_text("10-K/A", None));
         second.facts.fiscal_year = Some(Fact::from_text("2019", None));
-        second.accuracy = 0.5;
+        second.doubt = Some(0.5);
         let catalog = Catalog::from_entries([first, second]);
         let filter = Filter::parse(filter).unwrap();
         let fits = catalog
@@ -498,7 +498,7 @@ mod tests {
         for (filter, expected) in [
             ("", vec!["a.pdf", "b.pdf"]),
             (
-                "form=10-K and fiscal_year>=2020 and accuracy>0.9",
+                "form=10-K and fiscal_year>=2020 and doubt<0.1",
                 vec!["a.pdf"],
             ),
             ("company = \"Acme Co.\"", vec!["a.pdf"]),

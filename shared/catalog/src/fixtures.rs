@@ -29,7 +29,7 @@ pub fn entry(path: &str) -> CatalogEntry {
         sections: 1,
         tokens: 1,
         method: Method::Layout,
-        accuracy: 1.0,
+        doubt: Some(0.0),
         gaps: Vec::new(),
         facts: FilingFacts::default(),
         description: None,

@@ -46,7 +46,7 @@ impl SectionTree {
             gaps,
             provenance: Provenance {
                 method,
-                accuracy: (outline.accuracy() * 1000.0).round() / 1000.0,
+                doubt: None,
                 model: "offline".into(),
                 revisions: BTreeMap::new(),
                 answers: None,

@@ -78,8 +78,9 @@ pub struct CatalogEntry {
     /// o200k tokens of the whole text.
     pub tokens: u32,
     pub method: Method,
-    /// Share of verified titles (0–1).
-    pub accuracy: f32,
+    /// [`Doubt::score`](crate::Doubt::score); `None` if it was not assessed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub doubt: Option<f32>,
     /// Sorted, distinct gap codes.
     pub gaps: Vec<String>,
     pub facts: FilingFacts,
@@ -99,7 +100,7 @@ impl CatalogEntry {
             sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
             tokens: tree.sections.iter().map(|section| section.tokens).sum(),
             method: tree.provenance.method,
-            accuracy: tree.provenance.accuracy,
+            doubt: tree.provenance.doubt.as_ref().map(|doubt| doubt.score),
             gaps,
             facts: tree.facts.clone(),
             description: tree.description.clone(),

@@ -21,6 +21,7 @@ mod assemble;
 pub mod blob_keys;
 mod build;
 mod catalog;
+mod doubt;
 pub mod english_words;
 mod facts;
 pub mod furniture;
@@ -39,6 +40,7 @@ mod tree;
 pub use catalog::{
     CatalogEntry, Change, ChangeKind, DocumentVersion, Origin, PublishedTree, TreeObject,
 };
+pub use doubt::{Doubt, DoubtCode, DoubtReason};
 pub use facts::{Fact, FactSource, FilingFacts, Ticker};
 pub use geometry::{Pt, Rect};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};

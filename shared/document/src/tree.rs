@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EvidenceSource, Extent, FilingFacts, FilingItem, PageNo, PageSpan, Position, SectionId,
+    Doubt, EvidenceSource, Extent, FilingFacts, FilingItem, PageNo, PageSpan, Position, SectionId,
 };
 
 /// The sections of one version of a document. Depends only on input and settings.
@@ -117,8 +117,9 @@ pub enum Method {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     pub method: Method,
-    /// Share of titles confirmed at their location (0–1, rounded to 0.001).
-    pub accuracy: f32,
+    /// `None` in imported trees and in those made before doubt was assessed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub doubt: Option<Doubt>,
     /// A model name, or `offline`.
     pub model: String,
     /// Stage name → revision.

@@ -82,7 +82,8 @@ pub(crate) struct ItemRow {
 #[derive(Serialize)]
 struct Quality {
     method: Method,
-    titles_verified: f64,
+    // From 0 to 1; 0.4 and more means that sections may be missing or nested wrongly.
+    doubt: Option<f64>,
     sections: u32,
     tokens: u32,
     gaps: Vec<String>,
@@ -170,7 +171,7 @@ fn output(listed: &CatalogDocument, items: Vec<ItemRow>) -> GetDocumentOutput {
         items,
         quality: entry.map(|entry| Quality {
             method: entry.method,
-            titles_verified: rounded_share(entry.accuracy),
+            doubt: entry.doubt.map(rounded_share),
             sections: entry.sections,
             tokens: entry.tokens,
             gaps: entry.gaps.clone(),

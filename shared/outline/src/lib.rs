@@ -3,9 +3,30 @@
 //! - [`structure`]: finds the sections of a `Source` and nests them.
 //! - [`enrich`]: adds tokens, summaries, facts, a description and references.
 //! - [`items`]: matches the Items of a form to sections.
+//! - [`doubt`]: assesses how far the finished tree should be doubted.
 //!
 //! Nothing here is asynchronous, reads a file or calls a model: the same source gives the same tree.
 
+pub mod doubt;
 pub mod enrich;
 pub mod items;
 pub mod structure;
+
+use stemma_document::{Gap, SectionTree, Source};
+
+/// The finished tree of a draft: built, enriched, with its Items and the doubt about it.
+///
+/// `gaps` are those known besides the gaps of the draft.
+pub fn finish_tree(
+    draft: &structure::Draft,
+    source: &Source,
+    gaps: impl IntoIterator<Item = Gap>,
+    settings: &enrich::SectionSettings,
+) -> SectionTree {
+    let gaps = draft.gaps.iter().cloned().chain(gaps).collect();
+    let tree = SectionTree::build(&draft.outline, draft.method, gaps);
+    let mut tree = enrich::finish(tree, source, settings, &draft.labels);
+    items::attach(&mut tree, source, &draft.cross_index);
+    tree.provenance.doubt = Some(doubt::assess(&tree, draft.outline.accuracy()));
+    tree
+}

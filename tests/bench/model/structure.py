@@ -57,7 +57,7 @@ def run(label, copy, structure, **behavior):
         provenance = tree.get("provenance", {})
         level, parent = (row[name] if row[name] is not None else float("nan") for name in ("level", "parent"))
         print(f"{doc[:48]:<48} {row['n_truth']:>5} {row['matched']:>5} {row['there']:5.3f} {row['locF1']:5.3f} {level:5.2f} {parent:5.2f}"
-              f"  {provenance.get('method')} {provenance.get('accuracy')}")
+              f"  {provenance.get('method')} {(provenance.get('doubt') or {}).get('score')}")
     print(f"{'mean':<48} {'':>11} {mean(rows, 'there'):5.3f} {mean(rows, 'locF1'):5.3f} {mean(rows, 'level'):5.2f} {mean(rows, 'parent'):5.2f}", flush=True)
     return rows, Counter(tree.get("provenance", {}).get("method") for tree in trees.values()), report
 

@@ -23,7 +23,7 @@ Examples:
   stemma ls /@fiscal_year/2018..2020 a range
   stemma ls /@status/failed          documents without a tree (reasons: stemma failures)
   stemma ls 3M_2022_10K              the top sections of a document (stemma tree)
-  stemma ls / --where 'form=10-K and fiscal_year>=2020 and accuracy<0.9'
+  stemma ls / --where 'form=10-K and fiscal_year>=2020 and doubt>0.4'
   stemma ls -R --jsonl --fields locator,pages")]
 pub struct LsArgs {
     /// A folder, a facet path, or a document.

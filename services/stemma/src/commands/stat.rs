@@ -84,18 +84,20 @@ fn show(view: &StatResponse, output: &Output) {
         );
         field(output, "tree", &size);
     }
-    if let (Some(provenance), Some(accuracy)) = (&view.provenance, document.accuracy) {
+    if let Some(provenance) = &view.provenance {
         let method = word(&provenance.method);
         let model = match provenance.model.as_str() {
             OFFLINE => "no model".to_owned(),
             model => format!("model {model}"),
         };
-        let verified = 100.0 * accuracy;
-        field(
-            output,
-            "method",
-            &format!("{method}, {verified:.1} % of titles verified, {model}"),
-        );
+        field(output, "method", &format!("{method}, {model}"));
+        if let Some(doubt) = &provenance.doubt {
+            let reasons = doubt.reasons.iter().map(super::tree::doubt_line);
+            let text: Vec<String> = std::iter::once(format!("{:.2}", doubt.score))
+                .chain(reasons)
+                .collect();
+            field(output, "doubt", &text.join("; "));
+        }
     }
     field(output, "gaps", &document.gaps.join(", "));
     for (name, fact) in document.facts.iter().flat_map(|facts| facts.entries()) {

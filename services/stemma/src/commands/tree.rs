@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use stemma_archive::{Archive, ExportFormat, FileEntry, FilesOptions, TreeResponse, TreeRow};
-use stemma_document::{CatalogEntry, SectionKind};
+use stemma_document::{CatalogEntry, DoubtReason, SectionKind};
 
 use crate::commands::format::{badge, identity, length, links_line, page_or_line_range, word};
 use crate::commands::open::open;
@@ -173,6 +173,15 @@ pub async fn show(
     Ok(())
 }
 
+/// `large_leaf: … (p 3-20)`.
+pub(super) fn doubt_line(reason: &DoubtReason) -> String {
+    let pages = reason
+        .pages
+        .map(|pages| format!(" (p {pages})"))
+        .unwrap_or_default();
+    format!("{}: {}{pages}", reason.code.as_str(), clean(&reason.detail))
+}
+
 fn is_doubtful(row: &TreeRow) -> bool {
     !row.section.verified && row.section.kind == SectionKind::Heading
 }
@@ -181,18 +190,16 @@ fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     let document = &view.document;
     let mut header = identity(document);
     header.push(length(document));
-    if let (Some(method), Some(accuracy)) = (document.method, document.accuracy) {
-        header.push(format!(
-            "{}, {:.0} % of titles verified",
-            word(&method),
-            100.0 * accuracy
-        ));
-    }
+    header.extend(document.method.map(|method| word(&method)));
+    header.extend(document.doubt.map(|doubt| format!("doubt {doubt:.2}")));
     output.line(&format!(
         "{}  {}",
         output.bold(&clean(&document.name)),
         clean(&header.join(" · "))
     ));
+    for reason in view.doubt.iter().flat_map(|doubt| &doubt.reasons) {
+        output.line(&output.dim(&format!("  {}", doubt_line(reason))));
+    }
     let lines = section_table(view).lines(output.width);
     for (row, line) in view.sections.iter().zip(lines) {
         output.line(&line);

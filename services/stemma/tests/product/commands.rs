@@ -101,7 +101,7 @@ fn json_answers_have_these_shapes() {
         &["cat", "annual#item-1A"],
         &["cat", "annual#p=2-3"],
         &["tree", "/", "-L", "2"],
-        &["ls", "/", "--where", "form=10-K and accuracy<=1"],
+        &["ls", "/", "--where", "form=10-K and doubt<=1"],
         &["grep", "risk", "annual", "-i"],
         &["grep", "-r", "risk", "/10-K", "-i"],
         &["browse", "/10-K", "risk factors"],

@@ -61,8 +61,7 @@ fn provenance(tree: &SectionTree) -> Value {
     let provenance = &tree.provenance;
     json!({
         "method": provenance.method,
-        // A 32-bit 0.973 would print as 0.9729999899864197.
-        "accuracy": (f64::from(provenance.accuracy) * 1000.0).round() / 1000.0,
+        "doubt": provenance.doubt,
         "model": provenance.model,
         "revisions": provenance.revisions,
         "gaps": tree.gaps,

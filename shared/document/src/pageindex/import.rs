@@ -278,13 +278,10 @@ fn record_uncovered(nodes: &[FlatSection], gaps: &mut Vec<Gap>) {
 
 fn provenance(value: &Value) -> Provenance {
     let original = value.get("provenance");
-    let accuracy = original
-        .and_then(|original| original.get("accuracy")?.as_f64())
-        .filter(|share| (0.0..=1.0).contains(share));
     let model = original.and_then(|original| trimmed_text(original.get("model")));
     Provenance {
         method: Method::Imported,
-        accuracy: accuracy.unwrap_or(0.0) as f32,
+        doubt: None,
         model: model.map_or_else(|| "imported".into(), |model| truncate(&model, 100)),
         revisions: BTreeMap::new(),
         answers: None,

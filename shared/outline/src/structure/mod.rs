@@ -29,7 +29,7 @@ mod levels;
 mod line_features;
 mod locate;
 mod monotone_chain;
-mod numbering;
+pub(crate) mod numbering;
 mod outline_head;
 mod oversized_sections;
 mod page_labels;

@@ -4,7 +4,7 @@ use stemma_document::english_words;
 
 /// A kind of numbering. Numbers of one class follow each other; those of another class do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum NumberClass {
+pub(crate) enum NumberClass {
     Part,
     Item,
     Chapter,
@@ -31,18 +31,18 @@ pub(super) enum NumberClass {
 
 /// The number at the start of a title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TitleNumber<'a> {
-    pub(super) class: NumberClass,
+pub(crate) struct TitleNumber<'a> {
+    pub(crate) class: NumberClass,
     /// The last component.
-    pub(super) value: u32,
+    pub(crate) value: u32,
     /// All components but the last, hashed into one number: equal for siblings.
-    pub(super) stem: u32,
+    pub(crate) stem: u32,
     /// As written, without the word before it and the punctuation after it.
-    pub(super) text: &'a str,
+    pub(crate) text: &'a str,
     /// The title after the number.
-    pub(super) rest: &'a str,
+    pub(crate) rest: &'a str,
     /// A whole number followed by only a space (`3 Results`, `17 Fields`). It is a section number if its neighbors exist.
-    pub(super) bare: bool,
+    pub(crate) bare: bool,
 }
 
 const WORDS: [(&str, NumberClass); 22] = [
@@ -73,7 +73,7 @@ const WORDS: [(&str, NumberClass); 22] = [
 /// All readings of the number at the start of `title`, most likely first. `I.` has two: a roman numeral and a letter.
 // The order goes from forms that no other text has (words, CJK marks, brackets) to those that can be amounts or
 // abbreviations and need more checks.
-pub(super) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
+pub(crate) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
     let title = title.trim_start();
     if let Some(number) = worded(title) {
         return vec![number];

@@ -20,7 +20,7 @@ use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS};
 use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan};
 use crate::settings::{ModelSettings, OnModelFailure, Purpose, RunSettings};
 use crate::{FilingFlow, FilingTask};
-use stemma_outline::{enrich, items};
+use stemma_outline::{enrich, finish_tree};
 
 const MAX_CONCURRENT_READS: usize = 32;
 // Further sections without a summary are only counted.
@@ -160,11 +160,7 @@ fn assemble_tree(
         return Err(source_error("the settings name no model"));
     };
     let draft = &blob.draft;
-    let mut gaps = draft.gaps.clone();
-    gaps.extend(defect_gaps(&source));
-    let tree = SectionTree::build(&draft.outline, draft.method, gaps);
-    let mut tree = enrich::finish(tree, &source, &settings.sections, &draft.labels);
-    items::attach(&mut tree, &source, &draft.cross_index);
+    let mut tree = finish_tree(draft, &source, defect_gaps(&source), &settings.sections);
     let mut missing = Vec::new();
     apply_summaries(
         &mut tree.sections,

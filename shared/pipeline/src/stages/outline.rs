@@ -12,7 +12,7 @@ use super::REVISIONS;
 use super::codec::{decode_source, source_error, to_json};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
-use stemma_outline::{enrich, items, structure};
+use stemma_outline::{finish_tree, structure};
 
 /// Finds and enriches the sections of a text. Key: the text and the structure settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,8 +28,8 @@ pub(crate) struct TreeOutcome {
     pub(crate) digest: Digest,
     pub(crate) sections: u32,
     pub(crate) method: Method,
-    /// Share of verified titles (0–1).
-    pub(crate) accuracy: f32,
+    /// Score of the doubt about it (0–1).
+    pub(crate) doubt: f32,
 }
 
 impl TreeOutcome {
@@ -38,7 +38,11 @@ impl TreeOutcome {
             digest: Digest::from_content(json),
             sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
             method: tree.provenance.method,
-            accuracy: tree.provenance.accuracy,
+            doubt: tree
+                .provenance
+                .doubt
+                .as_ref()
+                .map_or(0.0, |doubt| doubt.score),
         }
     }
 }
@@ -79,11 +83,7 @@ impl Stage for Outline {
 fn outline_tree(packed: Bytes, settings: &RunSettings) -> Result<SectionTree, Failure> {
     let source = decode_source(packed)?;
     let draft = structure::outline(&source, &settings.outline).map_err(source_error)?;
-    let mut gaps = draft.gaps;
-    gaps.extend(defect_gaps(&source));
-    let tree = SectionTree::build(&draft.outline, draft.method, gaps);
-    let mut tree = enrich::finish(tree, &source, &settings.sections, &draft.labels);
-    items::attach(&mut tree, &source, &draft.cross_index);
+    let mut tree = finish_tree(&draft, &source, defect_gaps(&source), &settings.sections);
     tree.provenance.revisions = REVISIONS
         .into_iter()
         .map(|(name, revision)| (name.to_string(), revision))

@@ -530,14 +530,10 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
         }
     }
     facet_document.add_text(fields.name, version.name.to_lowercase());
-    facet_document.add_text(
-        fields.quality,
-        stemma_catalog::facets::quality_value(entry.accuracy),
-    );
-    facet_document.add_u64(
-        fields.accuracy,
-        (f64::from(entry.accuracy) * 1000.0).round() as u64,
-    );
+    if let Some(doubt) = entry.doubt {
+        facet_document.add_text(fields.quality, stemma_catalog::facets::quality_value(doubt));
+        facet_document.add_u64(fields.doubt, (f64::from(doubt) * 1000.0).round() as u64);
+    }
     if let Extent::Pages(pages) = entry.extent {
         facet_document.add_u64(fields.pages, u64::from(pages));
     }

@@ -670,7 +670,7 @@ fn is_numeric(field: FilterField) -> bool {
         FilterField::FiscalYear
             | FilterField::PeriodEnd
             | FilterField::Filed
-            | FilterField::Accuracy
+            | FilterField::Doubt
             | FilterField::Pages
     )
 }
@@ -690,12 +690,12 @@ fn value_term(fields: &Fields, field: FilterField, value: &str) -> Option<Term> 
         FilterField::Name => fields.name,
         FilterField::Status => fields.status,
         FilterField::Quality => fields.quality,
-        FilterField::Accuracy => fields.accuracy,
+        FilterField::Doubt => fields.doubt,
         FilterField::Pages => fields.pages,
     };
     match field {
         FilterField::FiscalYear | FilterField::Pages => rounded_term(index, value.parse().ok()?),
-        FilterField::Accuracy => rounded_term(index, 1000.0 * value.parse::<f64>().ok()?),
+        FilterField::Doubt => rounded_term(index, 1000.0 * value.parse::<f64>().ok()?),
         FilterField::PeriodEnd | FilterField::Filed => {
             Some(Term::from_field_u64(index, date_number(value)?))
         }

@@ -15,7 +15,7 @@ use super::doc_mapper::DocMapper;
 use crate::synonyms::Synonyms;
 
 // Increase this when entries or tokens change; a changed vocabulary changes the index revision by itself.
-const REVISION: u32 = 3;
+const REVISION: u32 = 4;
 
 /// The kind of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,10 +167,10 @@ fields! {
     language: term;
     /// File name, lower case.
     name: term;
-    /// `verified`, `partly_verified` or `unverified`.
+    /// `good`, `uncertain` or `doubtful`.
     quality: term;
-    /// Share of verified titles, in thousandths.
-    accuracy: number;
+    /// Score of the doubt about its tree, in thousandths.
+    doubt: number;
     pages: number;
     /// Display data as JSON: [`StoredEntry`](super::entry::StoredEntry).
     shown: stored;

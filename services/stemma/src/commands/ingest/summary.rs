@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stemma_catalog::facets::quality_value;
 use stemma_document::{
     CatalogEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, TreeObject, blob_keys,
 };
@@ -49,8 +50,8 @@ pub struct IngestTally {
     failures: Vec<FailedDocument>,
     pages: u64,
     sections: u64,
-    // Sum over sections of the share of titles found where they were located.
-    verified: f64,
+    // Documents by quality of their tree.
+    quality: BTreeMap<&'static str, u32>,
     methods: BTreeMap<&'static str, u64>,
     // Documents in which the model left something unanswered, by the code of the gap.
     unanswered: BTreeMap<String, u64>,
@@ -138,7 +139,9 @@ impl IngestTally {
             self.pages += u64::from(pages);
         }
         self.sections += u64::from(entry.sections);
-        self.verified += f64::from(entry.sections) * f64::from(entry.accuracy);
+        if let Some(doubt) = entry.doubt {
+            *self.quality.entry(quality_value(doubt)).or_default() += 1;
+        }
         *self.methods.entry(method_name(entry.method)).or_default() += 1;
         for code in entry.gaps.iter().filter(|code| {
             UNANSWERED
@@ -304,9 +307,13 @@ impl IngestSummary<'_> {
                 String::new()
             };
             lines.push(format!("  {read}{sections} sections, {}", self.cost_line()));
-            let verified = 100.0 * self.tally.verified / (*sections as f64).max(1.0);
+            let quality = ["good", "uncertain", "doubtful"].map(|quality| {
+                let count = self.tally.quality.get(quality).copied().unwrap_or(0);
+                format!("{quality} {count}")
+            });
             lines.push(format!(
-                "  titles verified {verified:.1} % · found by: {}",
+                "  trees: {} · found by: {}",
+                quality.join(", "),
                 methods.join(", ")
             ));
         }
