@@ -3,16 +3,17 @@
 //! The budget limits how deep layout headings go, since no cue of layout says where an author stopped (ADR 0008). Its
 //! constants were fitted on the development filings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::EvidenceSource;
 
 use super::heading_style::{self, HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
-use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
+use super::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP, enclosing_heads};
 use super::primary_outline::PrimaryOutline;
+use super::statements::names_report;
 use super::titles;
-use super::{StructureSettings, front_back_matter, numbering, oversized_sections};
+use super::{StructureSettings, front_back_matter, numbering};
 
 // Headings that any document may have in addition to its share per page: short documents are dense.
 const BASE_HEADINGS: f32 = 24.0;
@@ -29,11 +30,11 @@ const MAX_STYLE_PER_PAGE: f32 = 2.0;
 pub(super) fn within_budget(
     sheet: &LineTable<'_>,
     primary: &PrimaryOutline,
-    free: Vec<LayoutHeading>,
+    mut free: Vec<LayoutHeading>,
     settings: &StructureSettings,
 ) -> (Vec<OutlineHead>, Vec<LayoutHeading>) {
     let mut heads = primary.heads.clone();
-    let ranks = style_ranks(sheet, &heads, &free);
+    rank_headings(sheet, &heads, &mut free);
     // Per style: headings, dense ones, ones above a paragraph. The key orders styles by rank.
     let mut counts: BTreeMap<(u32, HeadingStyle), (usize, usize, usize)> = BTreeMap::new();
     let mut titles: BTreeMap<HeadingStyle, Vec<&str>> = BTreeMap::new();
@@ -44,9 +45,7 @@ pub(super) fn within_budget(
             .push(&heading.title);
     }
     for heading in free.iter().filter(|heading| !heading.statement) {
-        let count = counts
-            .entry((ranks[&heading.style], heading.style))
-            .or_default();
+        let count = counts.entry((heading.rank, heading.style)).or_default();
         let dense = usize::from(heading.dense);
         let over_text = usize::from(heading.over_text);
         *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
@@ -60,30 +59,32 @@ pub(super) fn within_budget(
     let overrun = (MAX_STYLE_PER_PAGE * pages) as usize;
     let listed = is_listed(&heads);
     let mut used = heads.len();
-    let mut accepted: BTreeMap<HeadingStyle, bool> = BTreeMap::new();
-    for ((_, style), (count, dense, over_text)) in counts {
+    let mut accepted: BTreeMap<(u32, HeadingStyle), bool> = BTreeMap::new();
+    for ((rank, style), (count, dense, over_text)) in counts {
         let fits = dense == 0 && used + count <= if over_text == count { roomy } else { budget };
         // While less than half of the budget is used and no contents say how deep to go, one dense style may be the
         // level of sections that this document has. Numbers that go on counting mark sections however many there are:
         // without this exception, papers in two columns lost all of theirs.
-        let opens = count <= overrun && ((used * 2 < budget && !listed) || style.is_numbered())
+        let opens = count <= overrun
+            && ((used * 2 < budget && !listed && !style.sentence) || style.is_numbered())
             || style.is_numbered()
                 && titles
                     .get(&style)
                     .is_some_and(|titles| numbering::are_sequential(titles));
         used += if fits || opens { count } else { 0 };
-        accepted.insert(style, fits || opens);
+        accepted.insert((rank, style), fits || opens);
     }
     let mut unused = Vec::new();
     for heading in free {
+        let key = (heading.rank, heading.style);
         if heading.statement {
             heads.push(OutlineHead {
+                rank: LAYOUT_RANK,
                 leaf: true,
-                ..head_from_layout(&heading, LAYOUT_RANK)
+                ..head_from_layout(&heading)
             });
-        } else if accepted.get(&heading.style).copied().unwrap_or(false) {
-            let rank = ranks[&heading.style];
-            heads.push(head_from_layout(&heading, rank));
+        } else if accepted.get(&key).copied().unwrap_or(false) {
+            heads.push(head_from_layout(&heading));
         } else {
             unused.push(heading);
         }
@@ -112,8 +113,13 @@ fn lower_statements(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
             _ if statement => {}
             _ => {
                 let key = titles::normalize_key(&head.title);
-                // An index lists the statements and notes explain them; neither contains them.
+                // An index lists the statements, notes explain them and reports judge them; none contains them.
+                let is_report = names_report(&head.title);
+                if is_report && head.rank >= LAYOUT_RANK {
+                    head.rank = LAYOUT_RANK;
+                }
                 let is_statement_list = key.ends_with("financialstatements")
+                    && !is_report
                     && !key.starts_with("index")
                     && !key.starts_with("notes");
                 let is_statement_list = is_statement_list && head.rank >= LAYOUT_RANK;
@@ -138,13 +144,9 @@ fn is_listed(heads: &[OutlineHead]) -> bool {
     ranks.len() >= 2
 }
 
-// A style that the primary outline uses on one level is set the same way where the outline is silent, so its remaining
-// headings take that level. Otherwise the rank is the place of the style among all styles.
-fn style_ranks(
-    sheet: &LineTable<'_>,
-    heads: &[OutlineHead],
-    free: &[LayoutHeading],
-) -> BTreeMap<HeadingStyle, u32> {
+// A style that the author lists on one level of a section is set the same way where the list is silent, so the other
+// headings of the style in this section take that level. Otherwise the rank is the place of the style among all styles.
+fn rank_headings(sheet: &LineTable<'_>, heads: &[OutlineHead], free: &mut [LayoutHeading]) {
     let order: Vec<HeadingStyle> = free.iter().map(|heading| heading.style).collect();
     let mut styles = order.clone();
     styles.sort();
@@ -153,28 +155,60 @@ fn style_ranks(
         *count.entry(*style).or_default() += 1;
     }
     styles.dedup();
-    let mut anchored: BTreeMap<HeadingStyle, BTreeMap<u32, usize>> = BTreeMap::new();
-    for head in heads
+    let announced: Vec<(usize, HeadingStyle)> = heads
         .iter()
-        .filter(|head| head.evidence != EvidenceSource::Grammar && !head.unconfirmed && !head.leaf)
-    {
-        let style = heading_style::style_of(sheet, &sheet.rows[head.rows.0]);
-        *anchored
-            .entry(style)
+        .enumerate()
+        .filter(|(_, head)| {
+            head.evidence != EvidenceSource::Grammar && !head.unconfirmed && !head.leaf
+        })
+        .map(|(at, head)| (at, heading_style::style_of(sheet, &sheet.rows[head.rows.0])))
+        .collect();
+    let mut levels: BTreeMap<HeadingStyle, BTreeMap<u32, usize>> = BTreeMap::new();
+    for (at, style) in &announced {
+        *levels
+            .entry(*style)
             .or_default()
-            .entry(head.rank)
+            .entry(heads[*at].rank)
             .or_default() += 1;
     }
-    let ranks = styles.iter().map(|style| {
-        let own =
-            oversized_sections::rank_of(&styles, title_case_twin(&order, *style).unwrap_or(*style));
-        let count = count.get(style).copied().unwrap_or(0);
-        let anchor = anchored
-            .get(style)
-            .and_then(|levels| anchored_rank(levels, count));
-        (*style, anchor.unwrap_or(own))
-    });
-    ranks.collect()
+    let anchors: BTreeMap<HeadingStyle, u32> = levels
+        .iter()
+        .filter_map(|(style, levels)| {
+            let count = count.get(style).copied().unwrap_or(0);
+            Some((*style, anchored_rank(levels, count)?))
+        })
+        .collect();
+    let own: BTreeMap<HeadingStyle, u32> = styles
+        .iter()
+        .map(|style| {
+            let style_above = title_case_twin(&order, *style).unwrap_or(*style);
+            (*style, rank_of(&styles, style_above))
+        })
+        .collect();
+    let places = announced
+        .iter()
+        .map(|(at, _)| (heads[*at].rows.0, heads[*at].rank));
+    let listed: BTreeSet<(HeadingStyle, u32, Option<usize>)> = announced
+        .iter()
+        .zip(enclosing_heads(heads, places))
+        .map(|((at, style), above)| (*style, heads[*at].rank, above))
+        .collect();
+    for heading in free.iter_mut() {
+        heading.rank = anchors.get(&heading.style).copied().unwrap_or(LAYOUT_RANK);
+    }
+    let places = free.iter().map(|heading| (heading.rows.0, heading.rank));
+    let enclosing = enclosing_heads(heads, places);
+    for (heading, above) in free.iter_mut().zip(enclosing) {
+        if !listed.contains(&(heading.style, heading.rank, above)) {
+            heading.rank = own[&heading.style];
+        }
+    }
+}
+
+/// The rank of a style by its place among `styles` (sorted), below all announced ranks.
+fn rank_of(styles: &[HeadingStyle], style: HeadingStyle) -> u32 {
+    let place = styles.binary_search(&style).unwrap_or_else(|at| at);
+    LAYOUT_RANK + 10 * u32::try_from(place).unwrap_or(u32::MAX / 20)
 }
 
 // The level must be clear: at least two announced headings, most of them on one level, and not few beside the unannounced
@@ -196,7 +230,7 @@ fn title_case_twin(order: &[HeadingStyle], style: HeadingStyle) -> Option<Headin
     (lone && order[..at].contains(&twin) && order[at + 1..].contains(&twin)).then_some(twin)
 }
 
-pub(super) fn head_from_layout(heading: &LayoutHeading, rank: u32) -> OutlineHead {
+pub(super) fn head_from_layout(heading: &LayoutHeading) -> OutlineHead {
     OutlineHead {
         rows: heading.rows,
         title: heading.title.clone(),
@@ -205,7 +239,7 @@ pub(super) fn head_from_layout(heading: &LayoutHeading, rank: u32) -> OutlineHea
         target: None,
         evidence: EvidenceSource::Layout,
         unconfirmed: false,
-        rank,
+        rank: heading.rank,
         leaf: false,
     }
 }

@@ -17,9 +17,9 @@ const TABLE_SHARE: f32 = 0.4;
 // More unnumbered headings of one style per page are labels; short documents may have `MIN_DENSE` in any case.
 const DENSITY: f32 = 0.3;
 const MIN_DENSE: usize = 24;
-// Sentences of one style form a series of headings, such as risk factors. A single one only emphasizes something; more than
-// twelve are a list finer than the sections that authors put into outlines.
-const SERIES: std::ops::RangeInclusive<usize> = 2..=12;
+// Sentences of one style form a series of headings, such as risk factors. More than twelve are a list finer than the
+// sections that authors put into outlines: they only divide sections that are too large.
+const SERIES: usize = 12;
 
 /// Drops lists of contents inside the text.
 // Chapters often open with a short list of their sections, set like the sections themselves. Three or more headings close
@@ -71,7 +71,7 @@ pub(super) fn drop_contents_lists(
     });
 }
 
-/// Keeps sentences as headings only if there are several of one style, but not very many.
+/// Drops a single sentence of its style, which only emphasizes something, and marks long series as dense.
 pub(super) fn filter_sentences(headings: &mut Vec<LayoutHeading>) {
     let mut count: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     for heading in headings.iter().filter(|heading| heading.style.sentence) {
@@ -79,8 +79,9 @@ pub(super) fn filter_sentences(headings: &mut Vec<LayoutHeading>) {
     }
     headings.retain_mut(|heading| {
         let count = count.get(&heading.style).copied().unwrap_or(0);
-        let lone = heading.style.sentence && !SERIES.contains(&count);
+        let lone = heading.style.sentence && count == 1;
         heading.style.sentence &= !lone;
+        heading.dense = heading.style.sentence && count > SERIES;
         !lone || titles::word_count(&heading.title) <= OPEN_WORDS
     });
 }
@@ -161,7 +162,7 @@ pub(super) fn filter_styles(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHead
         let texts = heading_text.get(&heading.style).copied().unwrap_or(0);
         heading.over_text = texts * 10 >= count * 9;
         // Dense styles are judged by the budget (`paged_outline`); headings above paragraphs may be twice as many.
-        heading.dense = !sure && count > limit && (!heading.over_text || count > 2 * limit);
+        heading.dense |= !sure && count > limit && (!heading.over_text || count > 2 * limit);
         sure || is_over_words(sheet, heading) || share <= TABLE_SHARE
     });
 }

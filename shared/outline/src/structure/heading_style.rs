@@ -101,6 +101,8 @@ pub(super) struct LayoutHeading {
     pub(super) rows: (usize, usize),
     pub(super) title: String,
     pub(super) style: HeadingStyle,
+    /// Set by the budget; see `OutlineHead::rank`.
+    pub(super) rank: u32,
     /// Its style occurs more often than sections usually do.
     pub(super) dense: bool,
     /// At least 90 % of the headings of its style have a paragraph below.

@@ -10,6 +10,7 @@ use super::heading_filters::{self, OPEN_WORDS, PAGE_TOP};
 use super::heading_style::{LayoutHeading, style_of};
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass};
+use super::outline_head::LAYOUT_RANK;
 use super::statements::is_statement_title;
 use super::titles;
 
@@ -47,6 +48,7 @@ pub(super) fn find_headings(
                 rows: (at, last),
                 title,
                 style,
+                rank: LAYOUT_RANK,
                 dense: false,
                 over_text: false,
                 statement: is_statement_title(sheet, at),

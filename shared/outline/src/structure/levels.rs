@@ -1,10 +1,17 @@
 //! Assigns levels to heads in reading order, by rank. For headings known only by layout, numbering overrules the style.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use stemma_document::EvidenceSource;
 
 use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
+use super::statements::names_report;
 use super::titles;
+
+// Heads behind the last member of a sequence that may belong to it; bounds the work on hostile files.
+const MAX_BEHIND: usize = 100;
 
 /// A section that later heads may still be placed in.
 struct OpenSection {
@@ -12,8 +19,6 @@ struct OpenSection {
     leaf: bool,
     /// Readings of its number: class, stem, value.
     numbers: Vec<(NumberClass, u32, u32)>,
-    /// Whether it is the heading above numbered notes.
-    notes: bool,
 }
 
 /// The level (1 is the highest) of each head; heads are in reading order.
@@ -31,16 +36,8 @@ pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
         let rank = if head.rank >= LAYOUT_RANK {
             rank_by_number(&stack, rank, &numbers)
         } else {
-            head.rank
+            rank
         };
-        // `Notes to … Statements` is often set smaller than the notes below it. Without this rule Note 1 would become
-        // its sibling, and with it all other notes.
-        let first = numbers.first().is_some_and(|number| number.2 == 1);
-        let above = stack
-            .last()
-            .filter(|top| first && top.notes && head.rank >= LAYOUT_RANK);
-        let rank = above.map_or(rank, |top| rank.max(top.rank + 1));
-        let notes = titles::normalize_key(&head.title).starts_with("notesto");
         // The level is the depth of the stack, so skipped ranks leave no gaps between levels.
         while stack.last().is_some_and(|top| top.rank >= rank || top.leaf) {
             stack.pop();
@@ -50,70 +47,158 @@ pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
             rank,
             leaf: head.leaf,
             numbers,
-            notes,
         });
     }
     levels
 }
 
-/// The ranks of the heads; heads between two neighbours of a numbered sequence are lowered below the sequence.
-// Headings between Note 14 and Note 15 belong to Note 14, however large their type: authors set the titles of tables and
-// policies inside notes larger than the notes themselves (ADR 0008). Two neighbours of a sequence must have equal rank and
-// no announced head between them; an announced head shows that the sequence was interrupted, for example by an exhibit
-// whose notes start again.
-fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>]) -> Vec<u32> {
-    // Prefix sums of announced heads, so that each check below takes constant time.
-    let mut outside = vec![0usize];
-    outside.extend(heads.iter().scan(0, |sum, head| {
-        *sum += usize::from(head.rank < LAYOUT_RANK);
-        Some(*sum)
-    }));
-    // Ranges are swept once instead of lowering each head of each range, which would be quadratic for nested sequences.
-    // `opens` holds the minimum rank that starts to apply at a head, `closes` the one that ends there.
-    let mut opens = vec![None; heads.len()];
-    let mut closes = vec![None; heads.len()];
-    let mut last: BTreeMap<(NumberClass, u32), (u32, usize)> = BTreeMap::new();
-    for at in 0..heads.len() {
-        let Some(&(class, stem, value)) = numbers[at]
-            .first()
-            .filter(|number| names_sections(number.0))
-        else {
-            continue;
-        };
-        let own = heads[at].rank;
-        let before = last.insert((class, stem), (value, at));
-        let Some((_, from)) =
-            before.filter(|(previous, from)| previous + 1 == value && heads[*from].rank == own)
-        else {
-            continue;
-        };
-        if own >= LAYOUT_RANK && outside[from + 1] == outside[at] {
-            (opens[from + 1], closes[at]) = (Some(own + 1), Some(own + 1));
-        }
-    }
-    lower_ranks(heads, &opens, &closes)
+/// Heads that count on: Note 1, Note 2, Note 4; indices in reading order.
+struct Sequence {
+    heads: Vec<usize>,
+    /// Rank of the heading above the notes, if layout shows one.
+    above: Option<u32>,
 }
 
-/// The ranks of the heads, each raised to at least the largest minimum that applies at its place.
-fn lower_ranks(heads: &[OutlineHead], opens: &[Option<u32>], closes: &[Option<u32>]) -> Vec<u32> {
-    let mut open: BTreeMap<u32, usize> = BTreeMap::new();
-    let mut ranks = Vec::with_capacity(heads.len());
-    for ((head, opens), closes) in heads.iter().zip(opens).zip(closes) {
-        if let Some(opens) = opens {
-            *open.entry(*opens).or_default() += 1;
+/// The ranks of the heads; heads between two neighbors of a numbered sequence are lowered below the sequence.
+// Headings between Note 14 and Note 15 belong to Note 14, however large their type: authors set the titles of tables and
+// policies inside notes larger than the notes themselves (ADR 0008). Looks that a sequence has between its members keep
+// their place behind the last one: the sub-headings of the last note look like those of the notes before.
+fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>]) -> Vec<u32> {
+    let mut ranks: Vec<u32> = heads.iter().map(|head| head.rank).collect();
+    // Where a floor begins and ends to apply, swept once: lowering each head of each sequence would be quadratic.
+    let mut floors: Vec<(usize, bool, u32)> = Vec::new();
+    for sequence in sequences(heads, numbers) {
+        let rank = rank_of_sequence(heads, &sequence);
+        let (first, last) = (sequence.heads[0], sequence.heads[sequence.heads.len() - 1]);
+        for at in &sequence.heads {
+            ranks[*at] = rank;
         }
-        if let Some(count) = closes.and_then(|closes| open.get_mut(&closes)) {
-            *count -= 1;
+        for pair in sequence.heads.windows(2) {
+            floors.extend([(pair[0] + 1, true, rank + 1), (pair[1], false, rank + 1)]);
         }
-        while open.last_key_value().is_some_and(|(_, count)| *count == 0) {
-            open.pop_last();
-        }
-        ranks.push(
-            open.last_key_value()
-                .map_or(head.rank, |(open, _)| head.rank.max(*open)),
-        );
+        let inside: BTreeSet<u32> = (first..last)
+            .filter(|at| sequence.heads.binary_search(at).is_err())
+            .map(|at| heads[at].rank)
+            .collect();
+        let behind = heads[last + 1..]
+            .iter()
+            .take(MAX_BEHIND)
+            .take_while(|head| {
+                let is_inside = head.rank > rank || inside.contains(&head.rank);
+                is_inside && is_from_layout(head) && !head.leaf && !names_report(&head.title)
+            })
+            .count();
+        floors.extend([
+            (last + 1, true, rank + 1),
+            (last + 1 + behind, false, rank + 1),
+        ]);
     }
+    raise_to_floors(heads, &mut ranks, floors);
     ranks
+}
+
+/// The rank that most heads of a sequence have, below the heading of the notes.
+// `Notes to … Statements` is often set smaller than the notes below it.
+fn rank_of_sequence(heads: &[OutlineHead], sequence: &Sequence) -> u32 {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for at in &sequence.heads {
+        *counts.entry(heads[*at].rank).or_default() += 1;
+    }
+    let usual = counts
+        .into_iter()
+        .max_by_key(|(rank, count)| (*count, Reverse(*rank)))
+        .map_or(LAYOUT_RANK, |(rank, _)| rank);
+    sequence.above.map_or(usual, |above| usual.max(above + 1))
+}
+
+/// The numbered sequences of at least two heads.
+// An announced head ends the sequences of its own and lower ranks, except those of ARTICLEs: behind it, for example in an
+// exhibit, notes start again.
+fn sequences(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>]) -> Vec<Sequence> {
+    let mut all: Vec<Sequence> = Vec::new();
+    let mut open: BTreeMap<(NumberClass, u32, u32), usize> = BTreeMap::new();
+    let mut above: Option<u32> = None;
+    for (at, head) in heads.iter().enumerate() {
+        let number = numbers[at].first().copied();
+        let announced = !is_from_layout(head);
+        let is_listed = matches!(number, Some((NumberClass::Note | NumberClass::Article, ..)));
+        if announced && !is_listed {
+            open.retain(|key, sequence| {
+                let last = all[*sequence].heads.last().map(|last| heads[*last].rank);
+                key.0 == NumberClass::Article || last.is_some_and(|rank| rank < head.rank)
+            });
+        }
+        if announced && !is_listed || names_notes(&head.title) {
+            above = names_notes(&head.title).then_some(head.rank);
+        }
+        let Some((class, stem, value)) = number else {
+            continue;
+        };
+        let counts = names_sections(class) || class == NumberClass::Decimal(1) && above.is_some();
+        if announced && !is_listed || !counts {
+            continue;
+        }
+        // One missing member is tolerated: a heading may be unreadable.
+        let before = (1..=2)
+            .filter_map(|step| Some((class, stem, value.checked_sub(step)?)))
+            .find_map(|key| {
+                let sequence = *open.get(&key)?;
+                let previous = heads[*all[sequence].heads.last()?].rank;
+                // Plain numbers also count lists, which are set in another way than the notes.
+                let is_alike = class != NumberClass::Decimal(1) || previous == head.rank;
+                is_alike.then_some((key, sequence))
+            });
+        let sequence = if let Some((key, sequence)) = before {
+            open.remove(&key);
+            all[sequence].heads.push(at);
+            sequence
+        } else {
+            all.push(Sequence {
+                heads: vec![at],
+                above: above.filter(|above| *above >= LAYOUT_RANK && value == 1),
+            });
+            all.len() - 1
+        };
+        open.insert((class, stem, value), sequence);
+    }
+    all.retain(|sequence| sequence.heads.len() > 1);
+    all
+}
+
+/// Raises the ranks of layout heads to the largest floor that applies at their place.
+fn raise_to_floors(heads: &[OutlineHead], ranks: &mut [u32], mut floors: Vec<(usize, bool, u32)>) {
+    floors.sort_unstable();
+    let mut floors = floors.into_iter().peekable();
+    let mut open: BTreeMap<u32, usize> = BTreeMap::new();
+    for (at, head) in heads.iter().enumerate() {
+        while let Some((_, opens, floor)) = floors.next_if(|(from, ..)| *from <= at) {
+            let count = open.entry(floor).or_default();
+            *count = if opens {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            };
+            if *count == 0 {
+                open.remove(&floor);
+            }
+        }
+        if let Some((floor, _)) = open.last_key_value().filter(|_| is_from_layout(head)) {
+            ranks[at] = ranks[at].max(*floor);
+        }
+    }
+}
+
+/// Whether layout alone shows the head, so that its rank is open.
+fn is_from_layout(head: &OutlineHead) -> bool {
+    matches!(
+        head.evidence,
+        EvidenceSource::Layout | EvidenceSource::Window
+    )
+}
+
+/// Whether it is the heading above the notes to the statements.
+fn names_notes(title: &str) -> bool {
+    titles::normalize_key(title).starts_with("notesto")
 }
 
 /// Whether numbers of this class always name sections, never entries of lists.
@@ -177,8 +262,6 @@ fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32,
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::EvidenceSource;
-
     use super::*;
 
     fn levels(heads: &[(&str, u32)]) -> Vec<u16> {
@@ -191,7 +274,11 @@ mod tests {
                     number: None,
                     printed: None,
                     target: None,
-                    evidence: EvidenceSource::Layout,
+                    evidence: if *rank < LAYOUT_RANK {
+                        EvidenceSource::Grammar
+                    } else {
+                        EvidenceSource::Layout
+                    },
                     unconfirmed: false,
                     rank: *rank,
                     leaf: false,
@@ -251,5 +338,46 @@ mod tests {
             ("Note 3 Tax", l + 10),
         ];
         assert_eq!(levels(&heads), [1, 2, 1, 2, 1]);
+    }
+
+    #[test]
+    fn note_is_never_below_sub_heading_of_another() {
+        let l = LAYOUT_RANK;
+        // The heading of the notes is smaller than they are, and their sub-headings are larger; Note 3 is not found.
+        let heads = [
+            ("Item 8", 200),
+            ("Notes to Financial Statements", l + 40),
+            ("Note 1 Basis", l + 20),
+            ("Revenue", l + 10),
+            ("Note 2 Leases", l + 20),
+            ("Debt", l + 10),
+            ("Note 4 Tax", l + 20),
+            ("Debt", l + 10),
+            ("Report of Independent Registered Public Accounting Firm", l),
+        ];
+        assert_eq!(levels(&heads), [1, 2, 3, 4, 3, 4, 3, 4, 2]);
+        // Plain numbers are notes below the heading of the notes only.
+        let heads = [
+            ("Notes to Financial Statements", l),
+            ("1. Basis", l + 30),
+            ("Revenue", l + 20),
+            ("2. Leases", l + 30),
+            ("Item 9", 200),
+            ("1. Trust", l + 30),
+            ("Revenue", l + 20),
+        ];
+        assert_eq!(levels(&heads), [1, 2, 3, 2, 1, 2, 2]);
+    }
+
+    #[test]
+    fn article_is_never_below_an_article() {
+        let heads = [
+            ("CREDIT AGREEMENT", 100),
+            ("ARTICLE VI Covenants", 200),
+            ("Section 6.01 Liens", 300),
+            ("ARTICLE VII Defaults", 300),
+            ("ARTICLE VIII Agents", 200),
+        ];
+        assert_eq!(levels(&heads), [1, 2, 3, 2, 2]);
     }
 }

@@ -24,3 +24,29 @@ pub(super) struct OutlineHead {
 pub(super) const RANK_STEP: u32 = 100;
 /// Rank of the highest heading known only by its layout; announced sections of the first 99 levels rank higher.
 pub(super) const LAYOUT_RANK: u32 = 10_000;
+
+/// For each heading of `(row, rank)`, in reading order: the index of the head that encloses it, the nearest before it with a
+/// smaller rank.
+pub(super) fn enclosing_heads(
+    heads: &[OutlineHead],
+    headings: impl Iterator<Item = (usize, u32)>,
+) -> Vec<Option<usize>> {
+    let mut open: Vec<usize> = Vec::new();
+    let mut next = 0;
+    let mut enclosing = Vec::new();
+    for (row, rank) in headings {
+        while heads.get(next).is_some_and(|head| head.rows.0 < row) {
+            while open
+                .last()
+                .is_some_and(|at| heads[*at].rank >= heads[next].rank)
+            {
+                open.pop();
+            }
+            open.push(next);
+            next += 1;
+        }
+        let above = open.partition_point(|at| heads[*at].rank < rank);
+        enclosing.push(above.checked_sub(1).map(|above| open[above]));
+    }
+    enclosing
+}

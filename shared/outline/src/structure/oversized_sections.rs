@@ -1,39 +1,45 @@
-//! Splits sections that are too large: at headings of lower styles inside them, otherwise into windows of pages.
+//! Splits sections that are too large: at headings that the budget left out, otherwise into windows of pages.
 //!
-//! Leaf sections are the units that retrieval and prompts read. A leaf above both limits does not fit a prompt, so it is
-//! split even where the author set no heading.
+//! Leaf sections are the units that retrieval and prompts read. A leaf above both limits of the settings does not fit a
+//! prompt, so it is split even where the author set no heading.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use stemma_document::{EvidenceSource, Gap, Page, PageNo, PageSpan};
 
+use super::heading_budget::head_from_layout;
 use super::heading_style::{HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
-use super::outline_head::{LAYOUT_RANK, OutlineHead};
+use super::outline_head::{OutlineHead, enclosing_heads};
 use super::{StructureSettings, windows};
 
 // Below every heading, so that a window always becomes a leaf of the section it splits.
 const WINDOW_RANK: u32 = u32::MAX;
-// Each added style checks all parts of the span again.
-const MAX_STYLES: usize = 200;
+// A leaf above this many tokens is divided at its headings. Smaller limits add headings that are finer than what authors
+// list in outlines (ablation in ADR 0008).
+const DIVIDED_TOKENS: u64 = 8_000;
+// A style whose parts are smaller on average labels paragraphs.
+const PART_TOKENS: u64 = 100;
+// Each style reads the headings of its section again; more than eight levels below a section are no division of it.
+const MAX_STYLES: usize = 8;
 
-/// Prefix sums: tokens before each page, and the total.
-pub(super) struct PageTokens(Vec<u64>);
+/// Prefix sums: tokens before each row, and the total.
+pub(super) struct RowTokens(Vec<u64>);
 
-impl PageTokens {
-    pub(super) fn new(pages: &[Page]) -> Self {
+impl RowTokens {
+    pub(super) fn new(sheet: &LineTable<'_>, pages: &[Page]) -> Self {
         let mut sum = 0;
-        let sums = pages.iter().map(|page| {
-            sum += u64::from(windows::tokens_of(page));
+        let sums = sheet.rows.iter().map(|row| {
+            let line = &pages[row.page as usize].lines[row.line as usize];
+            sum += u64::from(windows::tokens_of_line(line));
             sum
         });
         Self(std::iter::once(0).chain(sums).collect())
     }
 
-    /// Tokens on the pages (indices from 0).
-    fn total_on(&self, pages: Range<u32>) -> u64 {
-        self.0[pages.end as usize] - self.0[pages.start as usize]
+    fn total_in(&self, rows: &Range<usize>) -> u64 {
+        self.0[rows.end] - self.0[rows.start]
     }
 }
 
@@ -45,7 +51,7 @@ pub(super) struct RowSpan {
 /// The spans between neighboring heads that are over both limits.
 pub(super) fn large_spans(
     sheet: &LineTable<'_>,
-    tokens: &PageTokens,
+    tokens: &RowTokens,
     heads: &[OutlineHead],
     settings: &StructureSettings,
 ) -> Vec<RowSpan> {
@@ -63,7 +69,7 @@ pub(super) fn large_spans(
 /// The rows between neighbors among `starts` that are over both limits.
 pub(super) fn large_ranges(
     sheet: &LineTable<'_>,
-    tokens: &PageTokens,
+    tokens: &RowTokens,
     starts: &[usize],
     settings: &StructureSettings,
 ) -> Vec<Range<usize>> {
@@ -75,7 +81,7 @@ pub(super) fn large_ranges(
 // Both limits must be exceeded: many nearly empty pages fit a prompt, and a few dense pages are quick to read in full.
 fn is_large(
     sheet: &LineTable<'_>,
-    tokens: &PageTokens,
+    tokens: &RowTokens,
     rows: &Range<usize>,
     settings: &StructureSettings,
 ) -> bool {
@@ -84,48 +90,70 @@ fn is_large(
     }
     let first = sheet.rows[rows.start].page;
     let last = sheet.rows[rows.end - 1].page;
-    let count = last - first + 1;
-    count > settings.max_pages_per_node
-        && tokens.total_on(first..last + 1) > u64::from(settings.max_tokens_per_node)
+    last - first + 1 > settings.max_pages_per_node
+        && tokens.total_in(rows) > u64::from(settings.max_tokens_per_node)
 }
 
-/// The headings left out by the budget that split a span, in reading order.
-// Styles are added whole, so that the parts of one section have the same kind of heading, and only until no part is too
-// large. A style with more than two headings per page labels paragraphs and does not divide the section.
-pub(super) fn headings_inside<'h>(
+/// Adds headings that the budget left out inside leaves above `DIVIDED_TOKENS`.
+// A style is added to all of the section that encloses it: an added heading may be larger than headings of the next leaf,
+// and these would belong to it for good if the next heading of its style were missing.
+pub(super) fn divide_leaves(
     sheet: &LineTable<'_>,
-    tokens: &PageTokens,
-    stretch: &RowSpan,
-    unused: &'h [LayoutHeading],
-    settings: &StructureSettings,
-) -> Vec<&'h LayoutHeading> {
-    let mut styles: BTreeMap<HeadingStyle, Vec<&LayoutHeading>> = BTreeMap::new();
-    for heading in unused.iter().filter(|heading: &&LayoutHeading| {
-        heading.rows.0 > stretch.rows.start && heading.rows.0 < stretch.rows.end
-    }) {
-        styles.entry(heading.style).or_default().push(heading);
+    tokens: &RowTokens,
+    heads: &mut Vec<OutlineHead>,
+    unused: &[LayoutHeading],
+) {
+    let mut starts: Vec<usize> = heads.iter().map(|head| head.rows.1).collect();
+    starts.insert(0, 0);
+    starts.push(sheet.rows.len());
+    let mut chosen = vec![false; unused.len()];
+    for pair in starts.windows(2).filter(|pair| pair[0] < pair[1]) {
+        divide(tokens, pair[0]..pair[1], unused, MAX_STYLES, &mut chosen);
     }
-    let span = sheet.rows[stretch.rows.end - 1].page - sheet.rows[stretch.rows.start].page + 1;
-    let mut chosen: Vec<&LayoutHeading> = Vec::new();
-    let mut tried = 0;
-    for more in styles.into_values() {
-        if chosen.len() + more.len() > 2 * span as usize {
-            continue;
-        }
-        chosen.extend(more);
-        tried += 1;
-        chosen.sort_by_key(|heading| heading.rows.0);
-        let mut starts: Vec<usize> = chosen.iter().map(|heading| heading.rows.0).collect();
-        starts.insert(0, stretch.rows.start);
-        starts.push(stretch.rows.end);
-        let settled = starts
-            .windows(2)
-            .all(|pair| !is_large(sheet, tokens, &(pair[0]..pair[1]), settings));
-        if settled || tried == MAX_STYLES {
-            break;
-        }
+    let places = unused.iter().map(|heading| (heading.rows.0, heading.rank));
+    let enclosing = enclosing_heads(heads, places);
+    let key = |at: usize| (enclosing[at], unused[at].rank, unused[at].style);
+    let styles: BTreeSet<_> = (0..unused.len())
+        .filter(|at| chosen[*at])
+        .map(key)
+        .collect();
+    let added = (0..unused.len()).filter(|at| styles.contains(&key(*at)));
+    heads.extend(added.map(|at| head_from_layout(&unused[at])));
+    heads.sort_by_key(|head| (head.rows.0, head.rank));
+}
+
+/// Divides `rows` at their headings of the highest style, and each part again while it is too large.
+// A style is taken whole, so that the parts of one section have the same kind of heading.
+fn divide(
+    tokens: &RowTokens,
+    rows: Range<usize>,
+    unused: &[LayoutHeading],
+    styles: usize,
+    chosen: &mut [bool],
+) {
+    let total = tokens.total_in(&rows);
+    if styles == 0 || total <= DIVIDED_TOKENS {
+        return;
     }
-    chosen
+    let from = unused.partition_point(|heading| heading.rows.0 <= rows.start);
+    let to = unused.partition_point(|heading| heading.rows.0 < rows.end);
+    let mut counts: BTreeMap<(u32, HeadingStyle), u64> = BTreeMap::new();
+    for heading in unused.get(from..to).unwrap_or_default() {
+        *counts.entry((heading.rank, heading.style)).or_default() += 1;
+    }
+    let Some((highest, _)) = counts
+        .into_iter()
+        .find(|(_, count)| total / (count + 1) >= PART_TOKENS)
+    else {
+        return;
+    };
+    let mut start = rows.start;
+    for at in (from..to).filter(|at| (unused[*at].rank, unused[*at].style) == highest) {
+        chosen[at] = true;
+        divide(tokens, start..unused[at].rows.0, unused, styles - 1, chosen);
+        start = unused[at].rows.1;
+    }
+    divide(tokens, start..rows.end, unused, styles - 1, chosen);
 }
 
 /// A window that stands in for a section.
@@ -177,15 +205,10 @@ fn page_window(row: usize, cut: &Range<usize>) -> PageWindow {
     PageWindow { head, gap }
 }
 
-/// The rank of a layout heading by the place of its style among `styles` (sorted), below all announced ranks.
-pub(super) fn rank_of(styles: &[HeadingStyle], style: HeadingStyle) -> u32 {
-    let place = styles.binary_search(&style).unwrap_or_else(|at| at);
-    LAYOUT_RANK + 10 * u32::try_from(place).unwrap_or(u32::MAX / 20)
-}
 /// Adds windows where a span is still too large, or everywhere if there is no heading at all.
 pub(super) fn add_windows(
     sheet: &LineTable<'_>,
-    (pages, tokens): (&[Page], &PageTokens),
+    (pages, tokens): (&[Page], &RowTokens),
     heads: &mut Vec<OutlineHead>,
     gaps: &mut Vec<Gap>,
     settings: &StructureSettings,

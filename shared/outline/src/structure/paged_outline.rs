@@ -5,11 +5,10 @@ use stemma_document::{
     PageLabel, PageNo, Position, SectionStart, Source, VerifiedOutline,
 };
 
-use super::heading_budget::{head_from_layout, within_budget};
-use super::heading_style::{HeadingStyle, LayoutHeading};
+use super::heading_budget::within_budget;
 use super::line_features::LineTable;
-use super::outline_head::{LAYOUT_RANK, OutlineHead};
-use super::oversized_sections::PageTokens;
+use super::outline_head::OutlineHead;
+use super::oversized_sections::RowTokens;
 use super::page_labels::PageLabels;
 use super::primary_outline;
 use super::section_candidate::SectionCandidate;
@@ -30,8 +29,8 @@ pub(super) fn outline(
     let mut primary = primary_outline::build_primary_outline(source, &sheet, &labels, settings);
     let free = primary_outline::remaining_headings(&sheet, &primary);
     let (mut heads, unused) = within_budget(&sheet, &primary, free, settings);
-    let tokens = PageTokens::new(pages);
-    split_large(&sheet, &tokens, &mut heads, &unused, settings);
+    let tokens = RowTokens::new(&sheet, pages);
+    oversized_sections::divide_leaves(&sheet, &tokens, &mut heads, &unused);
     fold_repeats(&sheet, &mut heads);
     let mut gaps = std::mem::take(&mut primary.gaps);
     oversized_sections::add_windows(&sheet, (pages, &tokens), &mut heads, &mut gaps, settings);
@@ -54,40 +53,6 @@ pub(super) fn outline(
         gaps,
         cross_index,
     })
-}
-
-/// Adds headings of lower styles inside spans that are too large.
-fn split_large(
-    sheet: &LineTable<'_>,
-    tokens: &PageTokens,
-    heads: &mut Vec<OutlineHead>,
-    unused: &[LayoutHeading],
-    settings: &StructureSettings,
-) {
-    let mut styles: Vec<HeadingStyle> = unused.iter().map(|heading| heading.style).collect();
-    styles.sort();
-    styles.dedup();
-    // Below all styles in use; otherwise an added heading could become the parent of an existing section.
-    let below = heads
-        .iter()
-        .map(|head| head.rank)
-        .filter(|rank| *rank >= LAYOUT_RANK)
-        .max()
-        .unwrap_or(LAYOUT_RANK)
-        - LAYOUT_RANK
-        + 10;
-    let mut added = Vec::new();
-    for stretch in oversized_sections::large_spans(sheet, tokens, heads, settings) {
-        let inside = oversized_sections::headings_inside(sheet, tokens, &stretch, unused, settings);
-        added.extend(inside.into_iter().map(|heading| {
-            head_from_layout(
-                heading,
-                oversized_sections::rank_of(&styles, heading.style) + below,
-            )
-        }));
-    }
-    heads.extend(added);
-    heads.sort_by_key(|head| (head.rows.0, head.rank));
 }
 
 /// Removes a first sub-section that repeats the title of its section, and a title repeated at the top of the next page.
@@ -544,6 +509,83 @@ mod tests {
             doc.section(page, title);
         }
         assert!(titles(&doc).iter().all(|entry| entry.1 == 1));
+    }
+
+    /// Sections of a filing, the second with `labels` headings in the size of the text; twelve lines of text below each.
+    fn long_section(labels: &[(String, bool)]) -> Doc {
+        let mut doc = Doc::new(40);
+        doc.section(0, "Business");
+        doc.section(1, "Risks");
+        let step = 2;
+        for (at, (label, italic)) in labels.iter().enumerate() {
+            let text = line(label).bold();
+            doc.add(2 + at / step, if *italic { text.italic() } else { text });
+            doc.prose(2 + at / step, 10.0, 14);
+        }
+        for (page, title) in (38..40).zip(["Results", "Liquidity"]) {
+            doc.section(page, title);
+        }
+        doc
+    }
+
+    #[test]
+    fn long_leaves_are_divided_where_the_budget_leaves_headings_out() {
+        // Sentences in a long series are no sections of their own, but divide a section that is too large.
+        let risks: Vec<(String, bool)> = (0..60)
+            .map(|at| {
+                (
+                    format!("Our suppliers in region {at} may fail and harm our business."),
+                    true,
+                )
+            })
+            .collect();
+        let long = titles(&long_section(&risks));
+        assert_eq!(long.len(), 4 + 60);
+        assert!(long.iter().filter(|entry| entry.1 == 2).count() == 60);
+        let short = titles(&long_section(&risks[..14]));
+        assert_eq!(
+            short,
+            expected(&[
+                (1, 1, "Business"),
+                (2, 1, "Risks"),
+                (39, 1, "Results"),
+                (40, 1, "Liquidity")
+            ])
+        );
+    }
+
+    #[test]
+    fn look_of_listed_heading_counts_in_its_section_only() {
+        // The outline lists headings of 12 points below `Alpha`. Below `Beta`, a heading of this look between larger ones is
+        // one of their sub-sections.
+        let mut doc = Doc::new(6);
+        doc.bookmark("Alpha", 1, 1);
+        doc.section(0, "Alpha");
+        for (page, title) in [(1, "Apples"), (2, "Pears")] {
+            doc.bookmark(title, 2, page as u32 + 1);
+            doc.add(page, line(title).size(12.0).bold());
+            doc.prose(page, 10.0, 8);
+        }
+        doc.add(2, line("Plums").size(12.0).bold());
+        doc.prose(2, 10.0, 8);
+        doc.bookmark("Beta", 1, 4);
+        doc.section(3, "Beta");
+        doc.add(4, line("Meat").size(13.0).bold());
+        doc.prose(4, 10.0, 8);
+        doc.add(5, line("Fish").size(12.0).bold());
+        doc.prose(5, 10.0, 8);
+        assert_eq!(
+            titles(&doc),
+            expected(&[
+                (1, 1, "Alpha"),
+                (2, 2, "Apples"),
+                (3, 2, "Pears"),
+                (3, 2, "Plums"),
+                (4, 1, "Beta"),
+                (5, 2, "Meat"),
+                (6, 3, "Fish"),
+            ])
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Titles of financial statements.
 
 use super::line_features::{LineFeatures, LineTable};
+use super::titles;
 
 /// Lines at the top of a page among which a statement has its title.
 pub(super) const STATEMENT_TOP: usize = 8;
@@ -32,4 +33,16 @@ pub(super) fn names_statement(row: &LineFeatures<'_>) -> bool {
     words.iter().any(|word| {
         row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word))
     })
+}
+
+/// Whether a title is that of a report of auditors or management.
+pub(super) fn names_report(title: &str) -> bool {
+    let key = titles::normalize_key(title);
+    let owner = [
+        "management",
+        "reportofmanagement",
+        "reportofindependent",
+        "independentauditor",
+    ];
+    key.contains("report") && owner.iter().any(|owner| key.starts_with(owner))
 }

@@ -14,7 +14,7 @@ use stemma_document::{
 use super::line_features::{LineFeatures, LineTable};
 use super::locate::{self, LocatedTitle};
 use super::outline_head::{OutlineHead, RANK_STEP};
-use super::oversized_sections::{self, PageTokens};
+use super::oversized_sections::{self, RowTokens};
 use super::page_labels::{PageLabels, SeriesLabel};
 use super::primary_outline;
 use super::section_candidate::SectionCandidate;
@@ -35,7 +35,7 @@ pub struct PageAnalysis<'a> {
     pages: &'a [Page],
     sheet: LineTable<'a>,
     labels: PageLabels,
-    tokens: PageTokens,
+    tokens: RowTokens,
     settings: &'a StructureSettings,
     /// Maximum tokens of the pages in one prompt.
     window_tokens: u32,
@@ -87,12 +87,13 @@ impl<'a> PageAnalysis<'a> {
     ) -> Self {
         let sheet = LineTable::new(pages);
         let labels = PageLabels::read(&sheet, pages);
+        let tokens = RowTokens::new(&sheet, pages);
         let window_tokens = settings.window_tokens.min(most_tokens);
         Self {
             pages,
             sheet,
             labels,
-            tokens: PageTokens::new(pages),
+            tokens,
             settings,
             window_tokens,
             source,

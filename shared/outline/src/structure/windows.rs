@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use stemma_document::{Digest, Page};
+use stemma_document::{Digest, Line, Page};
 
 // Pages on either side of a boundary with larger digests: boundaries are at least five pages apart, nine on average.
 const REACH: usize = 4;
@@ -48,14 +48,15 @@ fn is_boundary(digests: &[Digest], at: usize) -> bool {
             .all(|other| (digests[at], at) < (digests[other], other))
 }
 
-/// Tokens of a page; estimated as a quarter of its bytes if they have not been counted.
-pub(super) fn tokens_of(page: &Page) -> u32 {
-    match page.tokens() {
-        0 => page
-            .lines
-            .iter()
-            .map(|line| u32::try_from(line.text.len() / 4 + 1).unwrap_or(u32::MAX))
-            .sum(),
+/// Tokens of a page.
+fn tokens_of(page: &Page) -> u32 {
+    page.lines.iter().map(tokens_of_line).sum()
+}
+
+/// Tokens of a line; estimated as a quarter of its bytes if they have not been counted.
+pub(super) fn tokens_of_line(line: &Line) -> u32 {
+    match line.tokens {
+        0 => u32::try_from(line.text.len() / 4 + 1).unwrap_or(u32::MAX),
         tokens => tokens,
     }
 }
