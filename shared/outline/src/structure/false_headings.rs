@@ -91,6 +91,9 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         .iter()
         .any(|verb| text.contains(verb));
     note || bracketed
+        || is_signal_word(key)
+        || is_footnote(key)
+        || is_address(text)
         || signed
         || defined
         || continued
@@ -100,6 +103,45 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         || titles::is_toc_title(key)
         || text.contains("....")
         || text.contains("____")
+}
+
+/// Whether a line is a footnote of a court's opinion: `FN12. See`.
+fn is_footnote(key: &str) -> bool {
+    key.strip_prefix("fn")
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether a line is the label of a call-out in a manual: `WARNING!`.
+fn is_signal_word(key: &str) -> bool {
+    matches!(
+        key,
+        "warning"
+            | "warnings"
+            | "caution"
+            | "danger"
+            | "note"
+            | "notes"
+            | "notice"
+            | "important"
+            | "tip"
+            | "tips"
+            | "attention"
+    )
+}
+
+/// Whether a line gives an address of mail or web, or a telephone number.
+fn is_address(text: &str) -> bool {
+    let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','));
+    let linked = words.any(|word| {
+        let mailed = word
+            .split_once('@')
+            .is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
+        mailed || word.starts_with("www.") || word.contains("://")
+    });
+    linked
+        || ["Tel:", "Tel.", "Phone:", "Fax:"]
+            .iter()
+            .any(|label| text.contains(label))
 }
 
 /// Whether a wide, unfinished line of the same style is right above.

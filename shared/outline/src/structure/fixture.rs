@@ -185,6 +185,22 @@ impl Doc {
     }
 }
 
+/// Page, level and title of every entry of the outline.
+#[cfg(test)]
+pub(super) fn outline_of(doc: &Doc) -> Vec<(u32, u16, String)> {
+    let draft = super::outline(&doc.source(), &super::StructureSettings::default()).unwrap();
+    let entries = draft.outline.entries().iter();
+    let entry = |entry: &stemma_document::VerifiedEntry| {
+        let located = &entry.located;
+        (
+            located.place.reading_order().0,
+            located.entry.level,
+            located.entry.title.clone(),
+        )
+    };
+    entries.map(entry).collect()
+}
+
 /// A text source of these lines and headings.
 pub fn text(lines: &[&str], headings: &[(u32, u16, &str)]) -> Source {
     let body = SourceBody::Lines(TextLines {

@@ -60,6 +60,14 @@ impl HeadingStyle {
         }
     }
 
+    /// The style without the number and the place on the line.
+    pub(super) fn unplaced(self) -> HeadingStyle {
+        HeadingStyle {
+            left: true,
+            ..self.unnumbered()
+        }
+    }
+
     /// The style of the same title in title case, for a title in capitals.
     pub(super) fn uncapped(self) -> Option<HeadingStyle> {
         (!self.small).then_some(HeadingStyle {

@@ -105,6 +105,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     let tabular = (row.table || row.cells >= 3 || row.figures) && !row.titled;
     if row.running
         || row.prose
+        || row.marked
         || tabular
         || (letters < 3 && !(cjk && letters >= 2))
         || row.words > 24

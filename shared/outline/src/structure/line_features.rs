@@ -46,6 +46,8 @@ pub(super) struct LineFeatures<'a> {
     pub(super) figures: bool,
     /// The first cell is larger than the others: the title of a table in its head row. Size and weight are the title's.
     pub(super) titled: bool,
+    /// Begins with a raised mark in small type: a footnote, or the affiliation of an author.
+    pub(super) marked: bool,
     /// Distance to the line above, in font sizes (-1 to 9); 9 at the top of a page or column.
     pub(super) gap: f32,
     /// Running header or footer, or page number (see [`stemma_document::furniture`]).
@@ -345,6 +347,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
         cells,
         figures,
         titled,
+        marked: is_marked(source),
         gap: 9.0,
         running: source.is_furniture(),
         prose: false,
@@ -383,6 +386,21 @@ fn is_titled(line: &Line, end: usize) -> bool {
         && rest
             .iter()
             .all(|run: &StyleRun| run.size.points() + 0.9 < first.size.points())
+}
+
+/// Whether a line begins with a digit or two that are much smaller than the text behind them.
+fn is_marked(line: &Line) -> bool {
+    let [mark, text, ..] = line.runs.as_slice() else {
+        return false;
+    };
+    let label = line
+        .text
+        .get(..mark.end as usize)
+        .unwrap_or_default()
+        .trim();
+    (1..=2).contains(&label.len())
+        && label.bytes().all(|b| b.is_ascii_digit())
+        && mark.size.points() < 0.8 * text.size.points()
 }
 
 /// Whether a line ends a sentence; a footnote number may follow its full stop.

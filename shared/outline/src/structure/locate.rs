@@ -75,7 +75,7 @@ fn find_placements(
         if excluded[at] || row.key.is_empty() || row.words > 90 {
             continue;
         }
-        let core = numbering::after_number(row.text)
+        let core = numbering::after_label(row.text)
             .map(titles::normalize_key)
             .unwrap_or_default();
         let reach = if compared < FREE_COMPARISONS {

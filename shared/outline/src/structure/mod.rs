@@ -12,6 +12,7 @@
 mod agreements;
 mod candidates;
 mod cross_index;
+mod display_type;
 mod exhibits;
 mod false_headings;
 #[cfg(any(test, feature = "testing"))]
@@ -29,6 +30,7 @@ mod levels;
 mod line_features;
 mod locate;
 mod monotone_chain;
+mod numbered_chapters;
 pub(crate) mod numbering;
 mod outline_head;
 mod oversized_sections;

@@ -84,7 +84,7 @@ pub(crate) fn parse_numbers(title: &str) -> Vec<TitleNumber<'_>> {
     if let Some(number) = parenthesized(title) {
         return number;
     }
-    if let Some(number) = decimal(title) {
+    if let Some(number) = decimal(title).or_else(|| appendix_decimal(title)) {
         return vec![number];
     }
     lettered(title)
@@ -103,6 +103,27 @@ pub(super) fn after_number(title: &str) -> Option<&str> {
         .first()
         .map(|number| number.rest)
         .filter(|rest| !rest.is_empty())
+}
+
+/// The text after the number or the bare letter or roman numeral at the start of `title`: `A Datasets`, `IV Results`.
+// Only comparisons may use it: `A Letter to Shareholders` is no section A.
+pub(super) fn after_label(title: &str) -> Option<&str> {
+    after_number(title).or_else(|| bare_label(title).map(|(_, rest)| rest))
+}
+
+/// The value of the bare letter at the start of `title`, and the text after it: `B Details` gives 2.
+pub(super) fn bare_letter(title: &str) -> Option<(u32, &str)> {
+    let (label, rest) = bare_label(title)?;
+    Some((letter(label)?, rest))
+}
+
+fn bare_label(title: &str) -> Option<(&str, &str)> {
+    let (label, rest) = title.trim_start().split_once([' ', '\u{a0}'])?;
+    let upper = label.bytes().all(|b| b.is_ascii_uppercase());
+    let rest = rest.trim_start();
+    let titled = rest.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+    (upper && titled && (letter(label).is_some() || roman(label).is_some()))
+        .then_some((label, rest))
 }
 
 /// Whether at least 80 % of the steps between `titles`, in reading order, go on counting: 1, 2, 3 or 2.1, 2.2, 3.1.
@@ -327,6 +348,31 @@ fn decimal(title: &str) -> Option<TitleNumber<'_>> {
     })
 }
 
+/// `A.1 Details`, `B.2.1 Settings`: the letter of an appendix and its sections.
+fn appendix_decimal(title: &str) -> Option<TitleNumber<'_>> {
+    let value = title.get(..1).and_then(letter)?;
+    let digits = title.get(1..)?.strip_prefix('.')?;
+    let length = digits
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(digits.len());
+    let inner = digits[..length].trim_end_matches('.');
+    let (stem, last) = components(inner)?;
+    let rest = digits[length..].trim_start();
+    let spaced = digits[length..].starts_with([' ', '\u{a0}', '\t']);
+    let titled = title.starts_with(|c: char| c.is_ascii_uppercase())
+        && rest.starts_with(|c: char| c.is_uppercase());
+    let depth = 1 + inner.split('.').count();
+    (spaced && titled && depth <= 6).then_some(TitleNumber {
+        class: NumberClass::Decimal(depth as u8),
+        value: last,
+        // Letters count apart from the chapters 1 to 26.
+        stem: stem.wrapping_mul(1009).wrapping_add(value + 1_000),
+        text: &title[..2 + inner.len()],
+        rest,
+        bare: false,
+    })
+}
+
 /// `I.`, `iv.`, `A.`, `b.`, `A)`. A dot or bracket and a space must follow.
 fn lettered(title: &str) -> Vec<TitleNumber<'_>> {
     let length = title.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -470,6 +516,51 @@ mod tests {
             "40 Stores",
             "7 Brands"
         ]));
+    }
+
+    #[test]
+    fn appendix_sections_are_numbered_by_letter_and_digit() {
+        let read = |title| {
+            parse_numbers(title)
+                .first()
+                .map(|n| (n.class, n.value, n.text.to_string()))
+        };
+        assert_eq!(
+            read("A.2 Details of Datasets"),
+            Some((NumberClass::Decimal(2), 2, "A.2".into()))
+        );
+        assert_eq!(
+            read("B.1.3 Settings"),
+            Some((NumberClass::Decimal(3), 3, "B.1.3".into()))
+        );
+        for text in [
+            "A.M. Best rates",
+            "U.S. GAAP",
+            "A.1",
+            "a.1 Step",
+            "A.3d 860",
+        ] {
+            assert_ne!(
+                read(text).map(|n| n.0),
+                Some(NumberClass::Decimal(2)),
+                "{text}"
+            );
+        }
+        assert!(are_sequential(&[
+            "A.1 One",
+            "A.2 Two",
+            "B.1 Three",
+            "B.2 Four"
+        ]));
+    }
+
+    #[test]
+    fn bare_letters_are_stripped_for_comparison_only() {
+        assert_eq!(after_label("A Datasets"), Some("Datasets"));
+        assert_eq!(after_label("IV Results"), Some("Results"));
+        assert_eq!(after_label("A company with stores"), None);
+        assert_eq!(bare_letter("C Implementation"), Some((3, "Implementation")));
+        assert!(parse_numbers("A Letter to Shareholders").is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use stemma_document::{
 };
 
 use super::heading_budget::within_budget;
+use super::heading_style::LayoutHeading;
 use super::line_features::LineTable;
 use super::outline_head::OutlineHead;
 use super::oversized_sections::RowTokens;
@@ -13,7 +14,9 @@ use super::page_labels::PageLabels;
 use super::primary_outline;
 use super::section_candidate::SectionCandidate;
 use super::titles::{self, TitleKeys};
-use super::{Draft, StructureSettings, levels, oversized_sections};
+use super::{
+    Draft, StructureSettings, display_type, levels, numbered_chapters, oversized_sections,
+};
 
 const MAX_GAPS: usize = 200;
 
@@ -27,11 +30,19 @@ pub(super) fn outline(
     let sheet = LineTable::new(pages);
     let labels = PageLabels::read(&sheet, pages);
     let mut primary = primary_outline::build_primary_outline(source, &sheet, &labels, settings);
-    let free = primary_outline::remaining_headings(&sheet, &primary);
+    let mut free = primary_outline::remaining_headings(&sheet, &primary);
+    let is_filing = is_filing(&primary.heads, &free);
+    if !is_filing {
+        display_type::drop_display_type(&sheet, &primary.heads, &mut free);
+    }
     let (mut heads, unused) = within_budget(&sheet, &primary, free, settings);
     let tokens = RowTokens::new(&sheet, pages);
     oversized_sections::divide_leaves(&sheet, &tokens, &mut heads, &unused);
     fold_repeats(&sheet, &mut heads);
+    if !is_filing {
+        display_type::lower_lone_titles(&sheet, &mut heads);
+        numbered_chapters::align_with_chapters(&sheet, &mut heads);
+    }
     let mut gaps = std::mem::take(&mut primary.gaps);
     oversized_sections::add_windows(&sheet, (pages, &tokens), &mut heads, &mut gaps, settings);
     gaps.truncate(MAX_GAPS);
@@ -53,6 +64,19 @@ pub(super) fn outline(
         gaps,
         cross_index,
     })
+}
+
+/// Whether the document is a filing, an agreement or a release with statements.
+// They have a grammar of their own; the rules for papers, manuals and brochures would only disturb it.
+fn is_filing(heads: &[OutlineHead], free: &[LayoutHeading]) -> bool {
+    heads
+        .iter()
+        .any(|head| head.evidence == EvidenceSource::Grammar)
+        || free.iter().any(|heading| {
+            let key = titles::normalize_key(&heading.title);
+            let named = ["consolidatedstatement", "consolidatedbalancesheet"];
+            heading.statement || named.iter().any(|name| key.contains(name))
+        })
 }
 
 /// Removes a first sub-section that repeats the title of its section, and a title repeated at the top of the next page.

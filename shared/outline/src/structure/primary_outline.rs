@@ -58,6 +58,7 @@ pub(super) fn build_primary_outline(
         links,
         by_page: BTreeMap::new(),
         titles: BTreeSet::new(),
+        is_form: false,
         outline: PrimaryOutline {
             heads: Vec::new(),
             rejected: Vec::new(),
@@ -80,6 +81,7 @@ pub(super) fn build_primary_outline(
     // An index replaces the Items: the grammar would take its rows for headings, so the form is dropped with it.
     let index = builder.detect_cross_index(source, &documents, form);
     let form = form.filter(|_| index.is_none());
+    builder.is_form = form.is_some();
     let documents = exhibits::split_agreements(sheet, documents, form);
     // All tables and bookmarks are located before any section is added: Items use them as hints, and locating a table
     // excludes its rows from all later searches.
@@ -123,6 +125,7 @@ struct OutlineBuilder<'s, 'a> {
     by_page: BTreeMap<u32, Vec<usize>>,
     /// Normalized titles of all heads.
     titles: BTreeSet<String>,
+    is_form: bool,
     outline: PrimaryOutline,
 }
 

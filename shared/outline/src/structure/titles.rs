@@ -44,7 +44,7 @@ pub(super) struct TitleKeys {
 impl TitleKeys {
     pub(super) fn new(title: &str) -> Self {
         let full = normalize_key(title);
-        let core = numbering::after_number(title)
+        let core = numbering::after_label(title)
             .map(normalize_key)
             .filter(|core| !core.is_empty());
         Self {
@@ -214,6 +214,14 @@ mod tests {
         let like = |a, b| title_similarity(&TitleKeys::new(a), &TitleKeys::new(b));
         assert_eq!(like("Risk Factors", "RISK FACTORS"), 1.0);
         assert!(like("1.2 Liquidity", "Liquidity") > 0.95);
+        for title in [
+            "A Liquidity",
+            "A.1 Liquidity",
+            "IV Liquidity",
+            "Appendix B: Liquidity",
+        ] {
+            assert!(like(title, "Liquidity") > 0.95, "{title}");
+        }
         assert!(
             like(
                 "Management's Discussion",

@@ -127,6 +127,15 @@ pub(super) fn classify_pages(
         .collect()
 }
 
+/// Whether a line consists of two or more page labels.
+fn is_row_of_labels(text: &str) -> bool {
+    let words = text.split_whitespace();
+    words.clone().count() >= 2
+        && words
+            .into_iter()
+            .all(|word| SeriesLabel::parse(word).is_some())
+}
+
 /// A row split into title, page label and leaders.
 struct TocLine<'a> {
     at: usize,
@@ -275,6 +284,13 @@ impl<'a> TocReader<'_, 'a> {
             .rposition(|p| p.label.is_some() || p.target.is_some())
             .map_or(pieces.len(), |at| at + 1);
         pieces.truncate(end.max(if end == pieces.len() { end } else { 0 }));
+        // Numbers of several entries on one line: the contents have columns, and their titles are joined across them.
+        let numbers = pieces
+            .iter()
+            .filter(|p| is_row_of_labels(self.sheet.rows[p.at].text));
+        if numbers.count() >= 2 {
+            return None;
+        }
         let bounds = (title.unwrap_or(pieces.first()?.at), pieces.last()?.at);
         let entries = self.join_rows(pieces);
         (entries.len() >= 2).then_some(TableOfContents {

@@ -32,6 +32,15 @@ impl OutlineBuilder<'_, '_> {
                 (other.rows, other.unconfirmed) = (head.rows, false);
             }
             Some(other) => {
+                // The levels of an outline were written down; those of contents are read from indents and numbers. In a
+                // form the Items decide the levels of both.
+                let is_listed = matches!(
+                    other.evidence,
+                    EvidenceSource::ContentsLinks | EvidenceSource::PrintedContents
+                );
+                if !self.is_form && is_listed && head.evidence == EvidenceSource::EmbeddedOutline {
+                    other.rank = head.rank;
+                }
                 other.printed = other.printed.take().or(head.printed);
                 other.target = other.target.or(head.target);
                 other.leaf |= head.leaf;

@@ -1,0 +1,282 @@
+//! Removes display type from documents that are no filings: captions of charts, call-outs, labels of maps and diagrams,
+//! running heads and lists of a chapter's sections.
+//!
+//! Brochures, reports and manuals set all of these like headings. What tells them apart is where they stand: a heading has
+//! text of the body size below it, and no other heading repeats it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::heading_filters::PAGE_TOP;
+use super::heading_style::{HeadingStyle, LayoutHeading, style_of};
+use super::line_features::LineTable;
+use super::outline_head::{LAYOUT_RANK, OutlineHead};
+use super::titles;
+
+// Rows of other columns that may stand between a heading and its text.
+const ROWS_BETWEEN: usize = 6;
+// Fewer headings of one style say nothing about the style.
+const MIN_CAPTIONS: usize = 3;
+// Three headings may stand in a row: chapter, section, sub-section.
+const MIN_LABELS: usize = 4;
+const TEXT_WORDS: u16 = 8;
+// A short title may end left of the words below it, in points.
+const SHORT_TITLE: f32 = 30.0;
+/// Below every heading: a lone title never holds sections.
+const LONE_RANK: u32 = u32::MAX / 2;
+
+/// Removes headings that are display type, unless the document is a filing or an agreement.
+// It runs before the budget, so that display type takes no room and no level from headings.
+pub(super) fn drop_display_type(
+    sheet: &LineTable<'_>,
+    announced: &[OutlineHead],
+    free: &mut Vec<LayoutHeading>,
+) {
+    drop_echoes(sheet, announced, free);
+    drop_caption_styles(sheet, free);
+    drop_label_runs(sheet, free);
+}
+
+/// Removes headings that repeat an announced one: running heads with a page number, and contents of a chapter.
+fn drop_echoes(sheet: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<LayoutHeading>) {
+    let announced: BTreeSet<String> = announced
+        .iter()
+        .map(|head| titles::normalize_key(&head.title))
+        .collect();
+    let is_label =
+        |c: char| c.is_ascii_digit() || c.is_whitespace() || matches!(c, '|' | '-' | '–');
+    free.retain(|heading| {
+        let at_edge =
+            sheet.starts_page(heading.rows.0) || sheet.next_on_page(heading.rows.1).is_none();
+        let repeats = announced.contains(&titles::normalize_key(&heading.title));
+        let unlabeled = titles::normalize_key(heading.title.trim_matches(is_label));
+        let runs = unlabeled.len() >= 4 && announced.contains(&unlabeled);
+        !(repeats && heading.style.is_numbered() || at_edge && (repeats || runs))
+    });
+}
+
+/// Removes styles that have no text below them: captions over charts, maps and tables.
+fn drop_caption_styles(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
+    // By style: all headings, those above text.
+    let mut counts: BTreeMap<HeadingStyle, (usize, usize)> = BTreeMap::new();
+    for heading in free.iter().filter(|heading| !heading.style.is_numbered()) {
+        let count = counts.entry(heading.style.unplaced()).or_default();
+        *count = (
+            count.0 + 1,
+            count.1 + usize::from(is_over_text(sheet, heading.rows)),
+        );
+    }
+    free.retain(|heading| {
+        let count = counts.get(&heading.style.unplaced());
+        let (all, over_text) = count.copied().unwrap_or_default();
+        heading.style.is_numbered() || all < MIN_CAPTIONS || over_text * 4 > all
+    });
+}
+
+/// Removes runs of headings on one page with no text between them: labels, call-outs, addresses.
+fn drop_label_runs(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
+    let mut dropped = vec![false; free.len()];
+    let mut start = 0;
+    while start < free.len() {
+        let mut end = start + 1;
+        while end < free.len() && is_stacked(sheet, &free[end - 1], &free[end]) {
+            end += 1;
+        }
+        if end - start >= MIN_LABELS {
+            let top = free[start].style;
+            let is_titled = free[start + 1..end].iter().all(|label| label.style > top);
+            // Behind the names on a cover, the last line may be the first heading.
+            let is_opened = is_over_paragraph(sheet, &free[end - 1]);
+            dropped[start + usize::from(is_titled)..end - usize::from(is_opened)].fill(true);
+        }
+        start = end;
+    }
+    let mut at = 0;
+    free.retain(|_| {
+        at += 1;
+        !dropped[at - 1]
+    });
+}
+
+/// Lowers titles that are larger than all sections and stand on one page only.
+// As the highest sections they would hold everything up to the end. At the top of a page such a title is the one of a
+// chapter, or of the report: a sibling of the sections. Elsewhere it is a slogan or a word of a figure: a leaf.
+pub(super) fn lower_lone_titles(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
+    let size = |head: &OutlineHead| sheet.rows[head.rows.0].size;
+    // By look: the pages, the size and the highest rank.
+    let mut looks: BTreeMap<HeadingStyle, (BTreeSet<u32>, f32, u32)> = BTreeMap::new();
+    for head in heads.iter().filter(|head| head.rank >= LAYOUT_RANK - 1) {
+        let own = (BTreeSet::new(), size(head), head.rank);
+        let look = looks.entry(look_of(sheet, head)).or_insert(own);
+        look.0.insert(sheet.rows[head.rows.0].page);
+        look.2 = look.2.min(head.rank);
+    }
+    let recurring = looks.values().filter(|look| look.0.len() >= MIN_CAPTIONS);
+    let Some((_, sections, rank)) = recurring.max_by(|a, b| a.1.total_cmp(&b.1)).cloned() else {
+        return;
+    };
+    for (at, head) in heads.iter_mut().enumerate() {
+        let row = &sheet.rows[head.rows.0];
+        let is_lone = looks
+            .get(&look_of(sheet, head))
+            .is_some_and(|look| look.0.len() == 1);
+        let is_larger = row.size > sections + 0.8 && !style_of(sheet, row).is_numbered();
+        // The rank above all layout headings is that of a headline (ADR 0008).
+        if !(head.rank >= LAYOUT_RANK - 1 && is_lone && is_larger) {
+            continue;
+        }
+        let top = sheet.rows_on(row.page as usize).start + PAGE_TOP;
+        if head.rows.0 < top {
+            head.rank = rank;
+        } else {
+            head.leaf = true;
+            head.rank = if at > 0 { LONE_RANK } else { head.rank };
+        }
+    }
+}
+
+fn look_of(sheet: &LineTable<'_>, head: &OutlineHead) -> HeadingStyle {
+    style_of(sheet, &sheet.rows[head.rows.0]).unplaced()
+}
+
+/// Whether the next line in the column of the heading is text of the body size.
+fn is_over_text(sheet: &LineTable<'_>, (first, last): (usize, usize)) -> bool {
+    let own = &sheet.rows[last];
+    let left = sheet.rows[first].x0.min(own.x0);
+    let end = sheet
+        .rows_on(own.page as usize)
+        .end
+        .min(last + 1 + ROWS_BETWEEN);
+    let below = sheet.rows[last + 1..end]
+        .iter()
+        .find(|row| row.x0 < own.x1.max(left + SHORT_TITLE) && row.x1 > left);
+    below.is_none_or(|row| row.size > sheet.body - 1.3 && !row.table)
+}
+
+fn is_over_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &sheet.rows[heading.rows.1];
+    let below = sheet.rows_on(row.page as usize).end.min(heading.rows.1 + 3);
+    sheet.rows[heading.rows.1 + 1..below].iter().any(|next| {
+        let is_text = next.prose || next.words >= TEXT_WORDS && !next.table;
+        is_text && next.x0 < row.x1.max(row.x0 + SHORT_TITLE) && next.x1 > row.x0
+    })
+}
+
+fn is_stacked(sheet: &LineTable<'_>, above: &LayoutHeading, below: &LayoutHeading) -> bool {
+    let between = sheet
+        .rows
+        .get(above.rows.1 + 1..below.rows.0)
+        .unwrap_or_default();
+    let cells = between.iter().filter(|row| row.table).count();
+    sheet.rows[above.rows.0].page == sheet.rows[below.rows.0].page
+        && !above.style.is_numbered()
+        && !below.style.is_numbered()
+        && cells < 2
+        && between.iter().all(|row| row.words < TEXT_WORDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line, outline_of};
+
+    fn titles(doc: &Doc) -> Vec<(u16, String)> {
+        outline_of(doc)
+            .into_iter()
+            .map(|entry| (entry.1, entry.2))
+            .collect()
+    }
+
+    fn expected(titles: &[(u16, &str)]) -> Vec<(u16, String)> {
+        titles
+            .iter()
+            .map(|(level, title)| (*level, (*title).to_string()))
+            .collect()
+    }
+
+    const SECTIONS: [&str; 4] = ["Findings", "Adoption", "Barriers", "Methods"];
+
+    /// Sections, one a page, and a caption over a chart on each.
+    #[test]
+    fn captions_over_charts_are_not_sections() {
+        let mut doc = Doc::new(4);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page, title);
+            doc.add(
+                page,
+                line(&format!("Use of phones, chart {title}"))
+                    .size(13.0)
+                    .bold(),
+            );
+            doc.add(page, line("share of each age group").size(8.0).italic());
+            doc.prose(page, 10.0, 5);
+        }
+        assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+
+    #[test]
+    fn labels_in_a_row_are_not_sections() {
+        let mut doc = Doc::new(4);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page, title);
+        }
+        for label in ["NORTH HARBOR", "UPPER TOWN", "OLD MARKET", "RAILWAY BRIDGE"] {
+            doc.add(2, line(label).size(12.0).bold());
+        }
+        assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+
+    #[test]
+    fn lone_slogan_holds_no_sections() {
+        let mut doc = Doc::new(5);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page + 1, title);
+        }
+        doc.add(2, line("Growing together").size(30.0));
+        doc.prose(2, 10.0, 6);
+        let all = [
+            (1, "Findings"),
+            (1, "Adoption"),
+            (2, "Growing together"),
+            (1, "Barriers"),
+            (1, "Methods"),
+        ];
+        assert_eq!(titles(&doc), expected(&all));
+    }
+
+    #[test]
+    fn lone_chapter_at_the_top_of_a_page_is_a_sibling() {
+        let mut doc = Doc::new(5);
+        doc.add(0, line("Report of the Directors").size(30.0));
+        doc.prose(0, 10.0, 6);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page + 1, title);
+        }
+        let levels: Vec<u16> = titles(&doc).iter().map(|entry| entry.0).collect();
+        assert_eq!(levels, [1; 5]);
+    }
+
+    #[test]
+    fn last_line_of_a_cover_over_text_is_a_heading() {
+        let mut doc = Doc::new(5);
+        for name in ["ANN AUTHOR", "BEN AUTHOR", "CLEO AUTHOR"] {
+            doc.add(0, line(name).size(14.0).bold());
+        }
+        doc.section(0, "Abstract");
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page + 1, title);
+        }
+        assert_eq!(titles(&doc)[0], (1, "Abstract".to_string()));
+        assert_eq!(titles(&doc).len(), 5);
+    }
+
+    #[test]
+    fn running_heads_with_page_numbers_are_not_sections() {
+        let mut doc = Doc::new(5);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page, title);
+            doc.bookmark(title, 1, page as u32 + 1);
+        }
+        doc.add(4, line("Methods 12").size(14.0).bold().at(72.0, 60.0));
+        doc.prose(4, 10.0, 8);
+        assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+}
