@@ -35,6 +35,8 @@ const INSTRUMENTS: [&str; 22] = [
 const TOP_LINES: usize = 14;
 // A run-in title has at most this many words before its text begins.
 const TITLE_WORDS: usize = 18;
+// Fewer plain numbers are a list.
+const PLAIN_CLAUSES: usize = 5;
 
 /// A section of an agreement.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,10 +54,19 @@ pub(super) struct AgreementClause {
 // of the same agreement, so only the first copy counts.
 pub(super) fn agreement_titles(sheet: &LineTable<'_>, rows: Range<usize>) -> Vec<usize> {
     let mut starts: Vec<usize> = Vec::new();
-    let candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
-    let openings: Vec<(usize, bool)> = rows
+    let mut candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
+    let mut openings: Vec<(usize, bool)> = rows
+        .clone()
         .filter_map(|at| Some((at, clause_opening(sheet, at)?)))
         .collect();
+    if openings.is_empty() {
+        // Short contracts number their clauses `1.`, `2.`; plans and letters do so without being agreements.
+        candidates.retain(|at| names_contract(&sheet.rows[*at]));
+        openings.extend(
+            rows.filter(|_| !candidates.is_empty())
+                .filter_map(|at| Some((at, plain_number(&sheet.rows[at])?.value == 1))),
+        );
+    }
     let with_text: Vec<usize> = openings
         .iter()
         .map(|(row, _)| *row)
@@ -158,6 +169,18 @@ fn clause_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
     fit.then_some(number)
 }
 
+/// The number of a clause that has no word before it: `3. Term`.
+fn plain_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
+    let number = numbering::parse_numbers(row.text).into_iter().next()?;
+    let fit = number.class == NumberClass::Decimal(1) && !number.bare && starts_title(number.rest);
+    (fit && !row.running && !row.table).then_some(number)
+}
+
+fn names_contract(title: &LineFeatures<'_>) -> bool {
+    const CONTRACTS: [&str; 5] = ["agreement", "amendment", "lease", "contract", "deed"];
+    CONTRACTS.iter().any(|name| title.key.ends_with(name))
+}
+
 fn starts_title(text: &str) -> bool {
     text.starts_with(|c: char| c.is_uppercase() || matches!(c, '[' | '“' | '"'))
 }
@@ -195,6 +218,43 @@ pub(super) fn find_clauses(
     if clauses.iter().filter(|clause| clause.depth > 0).count() >= 3 {
         clauses
     } else {
+        find_plain_clauses(sheet, rows, excluded)
+    }
+}
+
+/// The clauses `1. Term`, `2. Fees` of an agreement without ARTICLEs and Sections.
+// Lists inside a clause begin again at 1 and are indented. Clauses that are numbered without titles are paragraphs.
+fn find_plain_clauses(
+    sheet: &LineTable<'_>,
+    rows: Range<usize>,
+    excluded: &[bool],
+) -> Vec<AgreementClause> {
+    let mut clauses = Vec::new();
+    let mut titled = 0;
+    let mut last: Option<(u32, f32)> = None;
+    for at in rows.clone().filter(|at| !excluded[*at]) {
+        let row = &sheet.rows[at];
+        let Some(number) = plain_number(row) else {
+            continue;
+        };
+        let counts = match last {
+            None => number.value == 1,
+            Some((before, x0)) => {
+                (before + 1..=before + 2).contains(&number.value) && (row.x0 - x0).abs() < row.size
+            }
+        };
+        if !counts {
+            continue;
+        }
+        last = Some((number.value, last.map_or(row.x0, |(_, x0)| x0)));
+        let clause = read_clause(sheet, at, rows.end, &number);
+        let is_run_in = clause.title.len() < row.text.trim_end_matches('.').len();
+        titled += usize::from(is_run_in || !row.prose && row.words as usize <= TITLE_WORDS);
+        clauses.push(clause);
+    }
+    if clauses.len() >= PLAIN_CLAUSES && titled * 5 >= clauses.len() * 4 {
+        clauses
+    } else {
         Vec::new()
     }
 }
@@ -225,19 +285,27 @@ impl ClauseCounter {
                     .next()
                     .and_then(|first| first.parse().ok())
                     .unwrap_or(0);
-                let own = if number.text.contains('.') { first } else { 0 };
+                // `Section 203` is the third of ARTICLE TWO, as in indentures.
+                let hundreds = self.article > 0 && number.value / 100 == self.article;
+                let (own, value) = if hundreds && number.stem == 0 {
+                    (self.article, number.value % 100)
+                } else if number.text.contains('.') {
+                    (first, number.value)
+                } else {
+                    (0, number.value)
+                };
                 let (above, before) = self.section;
                 // One missing number is tolerated inside an ARTICLE: a heading may be unreadable or reserved.
                 let counts = match (own == above, self.article) {
-                    (true, _) => number.value > before && number.value <= before + 2,
-                    (false, 0) => number.value == 1 && (own == above + 1 || own <= 1),
-                    (false, article) => own == article && number.value <= 2,
+                    (true, _) => value > before && value <= before + 2,
+                    (false, 0) => value == 1 && (own == above + 1 || own <= 1),
+                    (false, article) => own == article && value <= 2,
                 };
                 // A bare `2.07` is a section only inside ARTICLE II, and never a row with figures.
                 let sure = class == NumberClass::Section
                     || (self.article == own && own > 0 && !row.figures);
                 if counts && sure {
-                    self.section = (own, number.value);
+                    self.section = (own, value);
                 }
                 counts && sure
             }
@@ -420,5 +488,66 @@ mod tests {
                 "2 Section 2. Transfer"
             ]
         );
+    }
+
+    #[test]
+    fn sections_of_an_indenture_count_by_hundreds() {
+        let mut doc = Doc::new(1);
+        for text in [
+            "ARTICLE ONE",
+            "Section 101. Terms. The parties agree as follows and",
+            "Section 103. Rates. The rates are those of the schedule and",
+            "Section 501 of the other agreement",
+            "ARTICLE TWO",
+            "Section 201. Law. The law of the state applies to it and",
+        ] {
+            doc.add(0, line(text));
+            doc.prose(0, 10.0, 2);
+        }
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let none = vec![false; sheet.rows.len()];
+        let clauses = find_clauses(&sheet, 0..sheet.rows.len(), &none);
+        let titles: Vec<&str> = clauses.iter().map(|clause| clause.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            [
+                "ARTICLE ONE",
+                "Section 101. Terms",
+                "Section 103. Rates",
+                "ARTICLE TWO",
+                "Section 201. Law"
+            ]
+        );
+    }
+
+    #[test]
+    fn plain_numbers_of_a_contract_are_clauses() {
+        let names = ["Services", "Term", "Fees", "Notices", "Law", "Counterparts"];
+        let mut doc = Doc::new(2);
+        doc.add(0, line("CONSULTING AGREEMENT").bold().at(257.0, 80.0));
+        for (at, name) in names.iter().enumerate() {
+            let text = format!(
+                "{}. {name}. The parties agree on the following terms of",
+                at + 1
+            );
+            doc.add(at / 3, line(&text));
+            doc.prose(at / 3, 10.0, 3);
+            // A list inside the clause counts for itself.
+            doc.add(at / 3, line("1. First part").indent(30.0));
+            doc.add(at / 3, line("2. Second part").indent(30.0));
+            doc.prose(at / 3, 10.0, 2);
+        }
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        assert_eq!(agreement_titles(&sheet, 0..sheet.rows.len()), [0]);
+        let none = vec![false; sheet.rows.len()];
+        let clauses = find_clauses(&sheet, 0..sheet.rows.len(), &none);
+        let titles: Vec<String> = clauses.into_iter().map(|clause| clause.title).collect();
+        let wanted = names
+            .iter()
+            .zip(1..)
+            .map(|(name, at)| format!("{at}. {name}"));
+        assert_eq!(titles, wanted.collect::<Vec<_>>());
     }
 }

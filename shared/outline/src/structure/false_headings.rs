@@ -27,7 +27,42 @@ pub(super) fn is_date_line(text: &str) -> bool {
                 .chain(&WORDS)
                 .any(|date_word| word.eq_ignore_ascii_case(date_word))
     });
-    all && numbers
+    // The stub head of a table may leave out the date: `Three Months Ended`.
+    all && (numbers || titles::normalize_key(text).ends_with("ended"))
+}
+
+/// Whether a title that ends at row `last` is a label, a footnote or a fragment.
+pub(super) fn is_label(sheet: &LineTable<'_>, last: usize, title: &str) -> bool {
+    // `BY AND BETWEEN`, `DATED AS OF:` on the cover of an agreement.
+    const OPEN: [&str; 3] = ["between", "among", "by"];
+    // `(a) Refer to Note 5`, below a table.
+    const NOTES: [&str; 6] = [
+        "Refer",
+        "See",
+        "Includes",
+        "Excludes",
+        "Represents",
+        "Reflects",
+    ];
+    let words = title.trim_end_matches(':');
+    let final_word = words.rsplit(' ').next().unwrap_or("");
+    let fragment = ends_with_connector(words)
+        || OPEN
+            .iter()
+            .any(|word| final_word.eq_ignore_ascii_case(word));
+    let footnote = title.starts_with('(')
+        && numbering::after_number(title)
+            .and_then(|rest| rest.split(' ').next())
+            .is_some_and(|word| NOTES.contains(&word));
+    let amount = final_word.contains([',', '.', '$'])
+        && final_word.ends_with(|c: char| c.is_ascii_digit())
+        && numbering::after_number(title).is_none();
+    // `By email:` above an address, `Georgia.` at the end of a cell.
+    let next = sheet.next_on_page(last);
+    let opens = next.is_some_and(|next| next.prose || next.table || next.words >= 8);
+    let addressed = title.starts_with("By ") && title.ends_with(':');
+    let lone = addressed || title.ends_with('.') && !title.contains(' ');
+    fragment || footnote || amount || lone && !opens
 }
 
 /// Whether the punctuation or last word of a row shows that it is part of a sentence.
@@ -101,6 +136,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         || dated
         || date
         || titles::is_toc_title(key)
+        || key == "page"
         || text.contains("....")
         || text.contains("____")
 }

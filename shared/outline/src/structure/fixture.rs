@@ -17,6 +17,8 @@ pub struct FixtureLine {
     size: f32,
     bold: bool,
     italic: bool,
+    /// Bytes at the start that are bold and italic.
+    run_in: u32,
     /// The cells behind the first are smaller by this many points.
     cells_smaller: f32,
 }
@@ -31,6 +33,7 @@ pub fn line(text: &str) -> FixtureLine {
         size: 10.0,
         bold: false,
         italic: false,
+        run_in: 0,
         cells_smaller: 0.0,
     }
 }
@@ -46,6 +49,11 @@ impl FixtureLine {
     }
     pub fn italic(mut self) -> Self {
         self.italic = true;
+        self
+    }
+    /// Sets the start of the text, up to `phrase`, in bold italics.
+    pub fn run_in(mut self, phrase: &str) -> Self {
+        self.run_in = phrase.len() as u32;
         self
     }
     pub fn indent(mut self, points: f32) -> Self {
@@ -265,6 +273,14 @@ fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
     };
     let runs = if line.cells_smaller > 0.0 {
         vec![first, run]
+    } else if line.run_in > 0 {
+        let phrase = StyleRun {
+            end: line.run_in,
+            bold: true,
+            italic: true,
+            ..run
+        };
+        vec![phrase, run]
     } else {
         vec![run]
     };

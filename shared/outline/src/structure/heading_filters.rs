@@ -20,6 +20,8 @@ const MIN_DENSE: usize = 24;
 // Sentences of one style form a series of headings, such as risk factors. More than twelve are a list finer than the
 // sections that authors put into outlines: they only divide sections that are too large.
 const SERIES: usize = 12;
+// Fewer phrases of one look at the start of paragraphs only emphasize.
+const RUN_INS: usize = 3;
 
 /// Drops lists of contents inside the text.
 // Chapters often open with a short list of their sections, set like the sections themselves. Three or more headings close
@@ -83,6 +85,26 @@ pub(super) fn filter_sentences(headings: &mut Vec<LayoutHeading>) {
         heading.style.sentence &= !lone;
         heading.dense = heading.style.sentence && count > SERIES;
         !lone || titles::word_count(&heading.title) <= OPEN_WORDS
+    });
+}
+
+/// Keeps phrases at the start of paragraphs only where at least three of one look open paragraphs of one announced section.
+pub(super) fn filter_run_ins(headings: &mut Vec<LayoutHeading>, other_sections: &[(usize, &str)]) {
+    let mut sections: Vec<usize> = other_sections.iter().map(|(row, _)| *row).collect();
+    sections.sort_unstable();
+    let key = |heading: &LayoutHeading| {
+        let section = sections.partition_point(|row| *row <= heading.rows.0);
+        (section, heading.style)
+    };
+    let mut count: BTreeMap<(usize, HeadingStyle), usize> = BTreeMap::new();
+    for heading in headings.iter().filter(|heading| heading.style.run_in) {
+        *count.entry(key(heading)).or_default() += 1;
+    }
+    headings.retain(|heading| {
+        !heading.style.run_in
+            || count
+                .get(&key(heading))
+                .is_some_and(|count| *count >= RUN_INS)
     });
 }
 

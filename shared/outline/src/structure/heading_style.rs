@@ -1,6 +1,6 @@
 //! Heading styles: size, weight, case, alignment and numbering of a heading.
 
-use super::line_features::{LineFeatures, LineTable};
+use super::line_features::{LineFeatures, LineTable, RunIn};
 use super::numbering::{self, NumberClass};
 
 /// The style of a heading; smaller values rank higher.
@@ -16,6 +16,8 @@ pub(super) struct HeadingStyle {
     italic: bool,
     /// A whole sentence, as in headings of risk factors. Ranks below a title of the same style.
     pub(super) sentence: bool,
+    /// A phrase at the start of a paragraph. Ranks below a title on its own line.
+    pub(super) run_in: bool,
     tier: NumberTier,
     numbered: Option<NumberClass>,
 }
@@ -97,8 +99,23 @@ pub(super) fn style_of(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> Heading
         left: !row.centered,
         italic: row.italic,
         sentence: false,
+        run_in: false,
         tier: NumberTier::from_class(numbered),
         numbered,
+    }
+}
+
+pub(super) fn style_of_run_in(
+    sheet: &LineTable<'_>,
+    row: &LineFeatures<'_>,
+    phrase: &RunIn<'_>,
+) -> HeadingStyle {
+    HeadingStyle {
+        plain: !phrase.bold,
+        italic: phrase.italic,
+        left: true,
+        run_in: true,
+        ..style_of(sheet, row)
     }
 }
 

@@ -4,11 +4,12 @@
 //! (`heading_filters`). The filters need the full list, so nothing is dropped early for being too frequent.
 
 use super::false_headings::{
-    ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, stands_on_table,
+    ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, is_label,
+    stands_on_table,
 };
 use super::heading_filters::{self, OPEN_WORDS, PAGE_TOP};
-use super::heading_style::{LayoutHeading, style_of};
-use super::line_features::{LineFeatures, LineTable};
+use super::heading_style::{LayoutHeading, style_of, style_of_run_in};
+use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::numbering::{self, NumberClass};
 use super::outline_head::LAYOUT_RANK;
 use super::statements::is_statement_title;
@@ -26,7 +27,9 @@ pub(super) fn find_headings(
     let mut headings: Vec<LayoutHeading> = Vec::new();
     let mut at = 0;
     while at < sheet.rows.len() {
-        if excluded[at] || !is_candidate(sheet, at) {
+        let run_in = run_in_heading(sheet, at).filter(|_| !excluded[at]);
+        if excluded[at] || run_in.is_some() || !is_candidate(sheet, at) {
+            headings.extend(run_in);
             at += 1;
             continue;
         }
@@ -41,7 +44,8 @@ pub(super) fn find_headings(
         // Headings of risk factors are whole sentences, so sentences are collected here and judged in company later.
         let sentence = closed && words >= SENTENCE_WORDS && opens_text(sheet, at, last);
         let most = if numbered || sentence { 55 } else { 32 };
-        if !listed && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
+        let label = is_label(sheet, last, &title);
+        if !listed && !label && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
             let mut style = style_of(sheet, &sheet.rows[at]);
             style.sentence = sentence;
             headings.push(LayoutHeading {
@@ -58,11 +62,35 @@ pub(super) fn find_headings(
     }
     // Each filter counts what the ones before it left. Sentences go first, so that they do not inflate the counts of styles.
     heading_filters::filter_sentences(&mut headings);
+    heading_filters::filter_run_ins(&mut headings, other_sections);
     heading_filters::drop_contents_lists(&mut headings, other_sections);
     heading_filters::drop_labels(sheet, &mut headings);
     heading_filters::drop_repeated(sheet, &mut headings);
     heading_filters::filter_styles(sheet, &mut headings);
     headings
+}
+
+/// The heading that a bold or italic phrase at the start of a paragraph is.
+fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
+    let row = &sheet.rows[at];
+    let phrase = row
+        .run_in
+        .filter(|phrase| phrase.bold > sheet.body_bold || phrase.italic > sheet.body_italic)?;
+    let above = at
+        .checked_sub(1)
+        .map(|above| &sheet.rows[above])
+        .filter(|above| above.page == row.page && row.gap < 0.5 + sheet.leading);
+    let opens = above.is_none_or(|above| above.running || is_finished(above.text));
+    let fits = !row.running && !row.table && (row.size - sheet.body).abs() < 1.3;
+    (opens && fits && !is_boilerplate(row)).then(|| LayoutHeading {
+        rows: (at, at),
+        title: titles::fold_whitespace(phrase.text),
+        style: style_of_run_in(sheet, row, &phrase),
+        rank: LAYOUT_RANK,
+        dense: false,
+        over_text: false,
+        statement: false,
+    })
 }
 
 /// The text of a heading, or only its first cell if it heads a table.
@@ -363,6 +391,49 @@ mod tests {
         doc.add(0, line("2.1 Scope of the Rule"));
         doc.prose(0, 10.0, 4);
         assert_eq!(titles_of(&doc), ["2.1 Scope of the Rule"]);
+    }
+
+    #[test]
+    fn series_of_phrases_before_paragraphs_are_headings() {
+        let paragraph = |doc: &mut Doc, page: usize, phrase: &str| {
+            let text = format!("{phrase} is tested every year for a loss of value and the");
+            doc.add(page, line(&text).run_in(phrase));
+            doc.prose(page, 10.0, 3);
+        };
+        let mut doc = Doc::new(2);
+        doc.section(0, "Policies");
+        for phrase in ["Goodwill.", "Leases —", "Income taxes:"] {
+            paragraph(&mut doc, 1, phrase);
+        }
+        assert_eq!(
+            titles_of(&doc),
+            ["Policies", "Goodwill", "Leases", "Income taxes"]
+        );
+        let mut doc = Doc::new(2);
+        doc.section(0, "Policies");
+        paragraph(&mut doc, 1, "Goodwill.");
+        paragraph(&mut doc, 1, "Leases");
+        paragraph(&mut doc, 1, "Income taxes:");
+        assert_eq!(titles_of(&doc), ["Policies"], "two phrases only emphasize");
+    }
+
+    #[test]
+    fn labels_footnotes_and_fragments_are_no_headings() {
+        let mut doc = Doc::new(1);
+        doc.section(0, "Overview");
+        for text in [
+            "Three Months Ended",
+            "Page",
+            "By email:",
+            "(a) Refer to Note 5",
+            "Georgia.",
+            "Revolving loan 1,500.0",
+            "BY AND BETWEEN",
+        ] {
+            doc.add(0, line(text).bold());
+            doc.add(0, line("x"));
+        }
+        assert_eq!(titles_of(&doc), ["Overview"]);
     }
 
     #[test]

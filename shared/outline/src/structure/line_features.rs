@@ -13,6 +13,8 @@ const MAX_LINES_PER_PAGE: usize = 1_500;
 // Usual gap between the lines of a paragraph, in font sizes, and the gap above which a text counts as double-spaced.
 const SOLID_LEADING: f32 = 0.2;
 const OPEN_LEADING: f32 = 0.6;
+// A phrase with more words is an emphasized sentence.
+const MAX_RUN_IN_WORDS: usize = 14;
 // A line with more words is prose.
 const MAX_TITLE_WORDS: usize = 22;
 
@@ -56,6 +58,17 @@ pub(super) struct LineFeatures<'a> {
     pub(super) prose: bool,
     /// Inside a table.
     pub(super) table: bool,
+    /// The phrase that opens a paragraph like a heading.
+    pub(super) run_in: Option<RunIn<'a>>,
+}
+
+/// A bold or italic phrase at the start of a line of regular text: `Goodwill. We test goodwill …`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunIn<'a> {
+    /// Without the mark that ends it.
+    pub(super) text: &'a str,
+    pub(super) bold: bool,
+    pub(super) italic: bool,
 }
 
 /// All lines of a document and their common features.
@@ -352,7 +365,35 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
         running: source.is_furniture(),
         prose: false,
         table: false,
+        run_in: if cells == 1 {
+            read_run_in(source)
+        } else {
+            None
+        },
     }
+}
+
+fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
+    const MARKS: [char; 5] = ['.', ':', '—', '–', '-'];
+    let first = line.runs.first().filter(|run| run.bold || run.italic)?;
+    let look = (first.bold, first.italic);
+    let marked = line
+        .runs
+        .iter()
+        .take_while(|run| (run.bold, run.italic) == look)
+        .last()?;
+    let phrase = line.text.get(..marked.end as usize)?.trim();
+    let rest = line.text.get(marked.end as usize..)?.trim_start();
+    let text = phrase.trim_end_matches(MARKS).trim_end();
+    let is_closed = text.len() < phrase.len() || rest.starts_with(['—', '–', ':']);
+    let is_title = titles::word_count(text) <= MAX_RUN_IN_WORDS
+        && text.chars().any(char::is_lowercase)
+        && text.starts_with(|c: char| c.is_uppercase() || c == '(' || c.is_ascii_digit());
+    (is_closed && is_title && titles::word_count(rest) >= 3).then_some(RunIn {
+        text,
+        bold: first.bold,
+        italic: first.italic,
+    })
 }
 
 /// The number of cells, whether one after the first holds a figure, and the byte where the first ends.

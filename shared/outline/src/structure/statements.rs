@@ -15,6 +15,7 @@ pub(super) fn is_statement_title(sheet: &LineTable<'_>, at: usize) -> bool {
     let placed = row.caps || row.bold || row.centered;
     let top = sheet.rows_on(row.page as usize).start + STATEMENT_TOP > at;
     fit && !row.text.ends_with('.')
+        && !row.key.ends_with("continued")
         && placed
         && top
         && sheet
