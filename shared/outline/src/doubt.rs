@@ -125,9 +125,10 @@ fn large_leaves(tree: &SectionTree, total: u32) -> DoubtReason {
 }
 
 // A minor heading that swallows what follows. Headings that the document announces may be as large as they like, and so
-// may a single section at the top: the title of the whole document.
+// may the first section at the top, which often has the title of the whole document.
 fn dominant_section(tree: &SectionTree, total: u32) -> DoubtReason {
     let mut worst: Option<(f32, &Section)> = None;
+    let first = tree.sections.first().map(|section| section.id);
     let mut stack: Vec<(&[Section], u32)> = vec![(&tree.sections, total)];
     while let Some((sections, around)) = stack.pop() {
         for section in sections {
@@ -135,6 +136,7 @@ fn dominant_section(tree: &SectionTree, total: u32) -> DoubtReason {
             let dominant = section.evidence == EvidenceSource::Layout
                 && !section.children.is_empty()
                 && section.number.is_none()
+                && Some(section.id) != first
                 && share > DOMINANT_SHARE
                 && share_of(section.tokens, around) > DOMINANT_SHARE;
             if dominant && worst.is_none_or(|(most, _)| share < most) {
