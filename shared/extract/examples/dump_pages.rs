@@ -1,4 +1,4 @@
-//! Writes the text of PDFs as JSON lines `{doc, page, text}`, for scoring text quality.
+//! Writes the text of PDFs as JSON lines `{doc, page, text, defects}`, for scoring text quality.
 //!
 //! `dump_pages FILE-OR-FOLDER…` writes to standard output; statistics go to standard error.
 
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use stemma_document::SourceBody;
+use stemma_document::{PageNo, SourceBody};
 use stemma_extract::{Limits, pdf};
 
 fn main() -> std::io::Result<()> {
@@ -76,7 +76,14 @@ fn dump(file: &Path, out: &mut impl Write) -> std::io::Result<u32> {
         return Ok(0);
     };
     for (index, page) in pages.iter().enumerate() {
-        let row = serde_json::json!({ "doc": doc, "page": index + 1, "text": page.text() });
+        let number = PageNo::from_index(index);
+        let defects: Vec<&str> = source
+            .defects
+            .iter()
+            .filter(|defect| defect.page == Some(number))
+            .map(|defect| defect.code.as_str())
+            .collect();
+        let row = serde_json::json!({ "doc": doc, "page": number, "text": page.text(), "defects": defects });
         writeln!(out, "{row}")?;
     }
     Ok(u32::try_from(pages.len()).unwrap_or(u32::MAX))

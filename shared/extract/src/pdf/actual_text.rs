@@ -5,7 +5,9 @@ use hayro_syntax::page::Resources;
 
 use super::font::push_character;
 use super::glyph::{Direction, Glyph, UNMAPPED};
+use super::matrix::Matrix;
 use super::strings::decode_text_string;
+use super::structure_elements::StructureElements;
 
 // Deeper nested marked content is ignored.
 const MAX_DEPTH: usize = 256;
@@ -13,28 +15,80 @@ const MAX_DEPTH: usize = 256;
 /// The open marked content sequences.
 #[derive(Default)]
 pub(super) struct ActualTextSpans {
-    open: Vec<Option<(String, usize)>>,
+    open: Vec<Span>,
     skipped: usize,
 }
 
+struct Span {
+    text: Option<String>,
+    mcid: Option<u32>,
+    // The first glyph.
+    start: usize,
+    // Where the first image was drawn.
+    image: Option<Matrix>,
+}
+
 impl ActualTextSpans {
-    /// Opens a sequence at glyph `start`.
-    pub(super) fn begin(&mut self, actual: Option<String>, start: usize) {
+    /// Opens a sequence at glyph `start`, with its identifier if it is the page's own.
+    pub(super) fn begin(&mut self, text: Option<String>, mcid: Option<u32>, start: usize) {
         if self.open.len() >= MAX_DEPTH {
             self.skipped += 1;
         } else {
-            self.open.push(actual.map(|text| (text, start)));
+            self.open.push(Span {
+                text,
+                mcid,
+                start,
+                image: None,
+            });
         }
     }
 
-    /// Closes the innermost sequence and replaces its glyphs.
-    pub(super) fn end(&mut self, glyphs: &mut Vec<Glyph>) {
-        if self.skipped > 0 {
-            self.skipped -= 1;
-        } else if let Some(Some((text, start))) = self.open.pop() {
-            replace(glyphs, start, &text);
+    pub(super) fn add_image(&mut self, map: Matrix) {
+        let mut spans = self.open.iter_mut().rev();
+        if let Some(span) = spans.find(|span| span.text.is_some() || span.mcid.is_some()) {
+            span.image.get_or_insert(map);
         }
     }
+
+    /// Closes the innermost sequence and replaces its glyphs. Returns the text of an image in a sequence without glyphs.
+    pub(super) fn end(
+        &mut self,
+        glyphs: &mut Vec<Glyph>,
+        elements: &StructureElements<'_>,
+    ) -> Option<(String, Matrix)> {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return None;
+        }
+        let span = self.open.pop()?;
+        match span.image {
+            Some(image) if glyphs.len() == span.start => {
+                let text = span.text.or_else(|| elements.actual_text(span.mcid?))?;
+                Some((text, image))
+            }
+            _ => {
+                replace(glyphs, span.start, &span.text?);
+                None
+            }
+        }
+    }
+}
+
+/// Returns the identifier of marked content.
+pub(super) fn marked_content_id(properties: &Object<'_>) -> Option<u32> {
+    match properties {
+        Object::Dict(dict) => dict.get::<u32>("MCID"),
+        _ => None,
+    }
+}
+
+/// Decodes replacement text. The white space at its end separates it from what follows.
+pub(super) fn decode_replacement(bytes: &[u8]) -> String {
+    let mut text = decode_text_string(bytes);
+    if bytes.ends_with(b" ") {
+        text.push(' ');
+    }
+    text
 }
 
 /// Returns the `/ActualText` of marked content.
@@ -53,7 +107,7 @@ pub(super) fn replacement_text(
             .to_vec(),
         _ => return None,
     };
-    Some(decode_text_string(&text))
+    Some(decode_replacement(&text))
 }
 
 // Replaces only sequences on one baseline. Longer ones would lose the positions of their words.
@@ -79,7 +133,7 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
         return;
     }
     if !spanned.iter().all(|glyph: &Glyph| {
-        glyph.direction == first.direction
+        glyph.writing == first.writing
             && (glyph.y - first.y).abs().min((glyph.x - first.x).abs()) < 0.5 * first.size
     }) || length == 0
     {
@@ -92,7 +146,7 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
     glyphs.truncate(start);
     for (index, character) in characters.into_iter().enumerate() {
         let share = index as f32 / length as f32;
-        let (ux, uy) = match first.direction {
+        let (ux, uy) = match first.writing.direction {
             _ if along > 0.0 => (dx / along, dy / along),
             Direction::Right => (span, 0.0),
             Direction::Left => (-span, 0.0),

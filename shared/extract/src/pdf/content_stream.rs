@@ -9,11 +9,15 @@ use hayro_syntax::content::ops::TypedInstruction;
 use hayro_syntax::object::{Array, Dict, Name, Number, Object, Stream};
 use hayro_syntax::page::{Page, Resources};
 
-use super::actual_text::{ActualTextSpans, replacement_text};
+use super::actual_text::{ActualTextSpans, marked_content_id, replacement_text};
+use super::curved_text;
 use super::decode_limits::{DecodeBudget, StreamError};
-use super::font::{FontBook, TextFont};
-use super::glyph::{Direction, Glyph, UNMAPPED};
+use super::font::{FontBook, TextFont, push_character};
+use super::glyph::{Glyph, UNMAPPED, Writing};
+use super::ink::Ink;
 use super::matrix::Matrix;
+use super::pen::Pen;
+use super::structure_elements::StructureElements;
 use crate::Limits;
 
 // Deeper saves are ignored, as in viewers.
@@ -25,9 +29,20 @@ const MAX_FORMS: u32 = 20_000;
 
 const MAX_NAMED_FONTS: usize = 32;
 
+// Height of the em and of the baseline of a line of text that fills an image.
+const IMAGE_EM: f64 = 0.8;
+const IMAGE_BASELINE: f64 = 0.2;
+// An operator that no file has. It is read last unless the parser gave up before.
+const END_OF_CONTENT: &[u8] = b"\nstemma-end\n";
+// Operators that show or move text and are worth nothing without their operands.
+const PLACES_TEXT: [&[u8]; 10] = [
+    b"cm", b"Tf", b"Td", b"TD", b"Tm", b"Tj", b"TJ", b"'", b"\"", b"Do",
+];
+
 #[derive(Default)]
 pub(super) struct PageText {
     pub(super) glyphs: Vec<Glyph>,
+    pub(super) ink: Ink,
     // The first loss.
     pub(super) loss: Option<TextLoss>,
 }
@@ -38,6 +53,8 @@ pub(super) enum TextLoss {
     Unreadable,
     /// The content is truncated.
     Damaged,
+    /// An operator lacks its operands.
+    MissingOperands,
     /// The content exceeds the decompression limit.
     TooLarge,
     /// Too many glyphs, operators or forms.
@@ -63,19 +80,19 @@ pub(super) fn read_page_text<'a>(
         operators: 0,
         forms: 0,
         actual_text: ActualTextSpans::default(),
+        elements: StructureElements::for_page(page),
         out: PageText::default(),
     };
     let streams = content_streams(page.raw());
     if streams.is_empty() && declares_content(page.raw()) {
         interpreter.record_loss(TextLoss::Unreadable);
     }
-    for stream in streams {
-        interpreter.run_stream(&stream, page.resources());
-    }
+    let content = interpreter.join_streams(&streams);
+    interpreter.run(content, page.resources(), 0);
+    curved_text::straighten(&mut interpreter.out.glyphs);
     interpreter.out
 }
 
-// The parts of a page's content are one program: state carries over.
 fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
     if let Some(stream) = page.get::<Stream<'a>>("Contents") {
         return vec![stream];
@@ -100,16 +117,16 @@ fn declares_content(page: &Dict<'_>) -> bool {
 }
 
 #[derive(Clone)]
-struct GraphicsState<'a> {
+pub(super) struct GraphicsState<'a> {
     matrix: Matrix,
     font: Option<Rc<TextFont<'a>>>,
-    size: f64,
+    pub(super) size: f64,
     char_spacing: f64,
     word_spacing: f64,
-    stretch: f64,
+    pub(super) stretch: f64,
     leading: f64,
-    rise: f64,
-    mode: i64,
+    pub(super) rise: f64,
+    pub(super) mode: i64,
 }
 
 impl GraphicsState<'_> {
@@ -140,21 +157,43 @@ struct Interpreter<'a, 'r> {
     operators: u32,
     forms: u32,
     actual_text: ActualTextSpans,
+    elements: StructureElements<'a>,
     out: PageText,
 }
 
 impl<'a> Interpreter<'a, '_> {
-    fn run_stream(&mut self, stream: &Stream<'a>, resources: &Resources<'a>) {
-        match self.budget.decode(stream) {
-            Ok(decoded) => {
-                if decoded.damaged {
-                    self.record_loss(TextLoss::Damaged);
+    // The streams of a page are one sequence of tokens (ISO 32000-2, 7.8.2): operands, saved states and text objects
+    // carry over. Streams end between tokens, so white space may separate them.
+    fn join_streams(&mut self, streams: &[Stream<'a>]) -> Vec<u8> {
+        let mut content = Vec::new();
+        for stream in streams {
+            let decoded = match self.budget.decode(stream) {
+                Ok(decoded) => decoded,
+                Err(StreamError::Undecodable) => {
+                    self.record_loss(TextLoss::Unreadable);
+                    continue;
                 }
-                self.run(&decoded.bytes, resources, 0);
+                Err(StreamError::TooLarge) => {
+                    self.record_loss(TextLoss::TooLarge);
+                    continue;
+                }
+            };
+            if decoded.damaged {
+                self.record_loss(TextLoss::Damaged);
             }
-            Err(StreamError::Undecodable) => self.record_loss(TextLoss::Unreadable),
-            Err(StreamError::TooLarge) => self.record_loss(TextLoss::TooLarge),
+            if content.is_empty() {
+                content = decoded.bytes;
+                continue;
+            }
+            // One stream may be repeated, which the budget charges once.
+            if (content.len() + decoded.bytes.len()) as u64 > self.limits.max_content_bytes {
+                self.record_loss(TextLoss::TooLarge);
+                break;
+            }
+            content.push(b'\n');
+            content.extend_from_slice(&decoded.bytes);
         }
+        content
     }
 
     fn record_loss(&mut self, loss: TextLoss) {
@@ -171,10 +210,13 @@ impl<'a> Interpreter<'a, '_> {
         full || (self.operators.is_multiple_of(4096) && self.budget.is_expired())
     }
 
-    fn run(&mut self, content: &[u8], resources: &Resources<'a>, depth: u32) {
+    fn run(&mut self, mut content: Vec<u8>, resources: &Resources<'a>, depth: u32) {
+        content.extend_from_slice(END_OF_CONTENT);
         let mut saved: Vec<GraphicsState<'a>> = Vec::new();
+        let mut unsaved = 0u32;
         let mut font_cache = NamedFontCache::new();
-        let mut instructions = TypedIter::new(content);
+        let mut instructions = TypedIter::new(&content);
+        let mut ended = false;
         while let Some(instruction) = instructions.next() {
             if self.is_exhausted() {
                 return;
@@ -183,26 +225,40 @@ impl<'a> Interpreter<'a, '_> {
                 TypedInstruction::SaveState(_) if saved.len() < MAX_SAVED_STATES => {
                     saved.push(self.state.clone());
                 }
+                TypedInstruction::SaveState(_) => unsaved += 1,
+                TypedInstruction::RestoreState(_) if unsaved > 0 => unsaved -= 1,
                 TypedInstruction::RestoreState(_) => {
                     if let Some(state) = saved.pop() {
                         self.state = state;
                     }
                 }
-                TypedInstruction::XObject(object) => self.draw_form(object.0, resources, depth),
+                TypedInstruction::XObject(object) => self.draw_object(object.0, resources, depth),
+                TypedInstruction::InlineImage(_) => self.add_image(),
+                TypedInstruction::Fallback(operator) => {
+                    ended = END_OF_CONTENT.trim_ascii() == &**operator;
+                    if PLACES_TEXT.contains(&&**operator) {
+                        self.record_loss(TextLoss::MissingOperands);
+                    }
+                }
                 TypedInstruction::TextFont(font) => {
                     self.select_font(font.0, &font.1, resources, &mut font_cache);
                 }
                 TypedInstruction::BeginMarkedContent(_) => {
-                    self.actual_text.begin(None, self.out.glyphs.len());
+                    self.actual_text.begin(None, None, self.out.glyphs.len());
                 }
                 TypedInstruction::BeginMarkedContentWithProperties(marked) => {
                     let text = replacement_text(marked.1, resources);
-                    self.actual_text.begin(text, self.out.glyphs.len());
+                    // Forms have identifiers of their own.
+                    let mcid = marked_content_id(marked.1).filter(|_| depth == 0);
+                    self.actual_text.begin(text, mcid, self.out.glyphs.len());
                 }
-                TypedInstruction::EndMarkedContent(_) => self.actual_text.end(&mut self.out.glyphs),
+                TypedInstruction::EndMarkedContent(_) => self.end_marked_content(),
                 TypedInstruction::SetGraphicsState(name) => self.graphics_state(name.0, resources),
                 other => self.apply(&other),
             }
+        }
+        if !ended {
+            self.record_loss(TextLoss::Damaged);
         }
         // Unbalanced saves in a form must not change the caller's state.
         if depth > 0
@@ -218,6 +274,9 @@ impl<'a> Interpreter<'a, '_> {
                 let map = matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]);
                 self.state.matrix = map.then(self.state.matrix);
             }
+            TypedInstruction::CubicTo(_)
+            | TypedInstruction::CubicStartTo(_)
+            | TypedInstruction::CubicEndTo(_) => self.out.ink.curves += 1,
             TypedInstruction::BeginText(_) => self.set_line(Matrix::IDENTITY),
             TypedInstruction::SetTextMatrix(m) => {
                 self.set_line(matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]));
@@ -299,23 +358,25 @@ impl<'a> Interpreter<'a, '_> {
         }
     }
 
-    fn draw_form(&mut self, name: &Name<'_>, resources: &Resources<'a>, depth: u32) {
-        let Some(form) = resources.get_x_object(name) else {
+    fn draw_object(&mut self, name: &Name<'_>, resources: &Resources<'a>, depth: u32) {
+        let Some(object) = resources.get_x_object(name) else {
             return;
         };
-        if form
-            .dict()
-            .get::<Name<'_>>("Subtype")
-            .is_none_or(|kind| kind.as_ref() != b"Form")
-        {
-            return;
+        let kind = object.dict().get::<Name<'_>>("Subtype");
+        match kind.as_deref() {
+            Some(b"Form") => self.draw_form(&object, resources, depth),
+            Some(b"Image") => self.add_image(),
+            _ => {}
         }
+    }
+
+    fn draw_form(&mut self, form: &Stream<'a>, resources: &Resources<'a>, depth: u32) {
         self.forms += 1;
         if depth >= self.limits.max_form_depth || self.forms > MAX_FORMS {
             self.record_loss(TextLoss::LimitExceeded);
             return;
         }
-        let Ok(decoded) = self.budget.decode(&form) else {
+        let Ok(decoded) = self.budget.decode(form) else {
             self.record_loss(TextLoss::Unreadable);
             return;
         };
@@ -324,8 +385,46 @@ impl<'a> Interpreter<'a, '_> {
             self.state.matrix = Matrix(map).then(self.state.matrix);
         }
         let own = form.dict().get::<Dict<'a>>("Resources").map(Resources::new);
-        self.run(&decoded.bytes, own.as_ref().unwrap_or(resources), depth + 1);
+        self.run(decoded.bytes, own.as_ref().unwrap_or(resources), depth + 1);
         (self.state, self.text_matrix, self.line_matrix) = saved;
+    }
+
+    fn add_image(&mut self) {
+        self.out.ink.add_image(self.state.matrix, self.page);
+        self.actual_text.add_image(self.state.matrix);
+    }
+
+    fn end_marked_content(&mut self) {
+        let Some((text, map)) = self.actual_text.end(&mut self.out.glyphs, &self.elements) else {
+            return;
+        };
+        // The text of an image is spread over its width.
+        let mut characters = Vec::new();
+        text.chars()
+            .for_each(|character| push_character(character, &mut characters));
+        let [x, y, ..] = map.0;
+        let size = (map.y_scale() * IMAGE_EM) as f32;
+        if !map.is_finite() || size <= 0.0 {
+            return;
+        }
+        let step = 1.0 / characters.len() as f64;
+        for (index, character) in characters.into_iter().enumerate() {
+            let (left, baseline) = map.apply(step * index as f64, IMAGE_BASELINE);
+            let glyph = Glyph {
+                text: character,
+                x: left as f32,
+                y: baseline as f32,
+                advance: (map.x_scale() * step) as f32,
+                size,
+                writing: Writing::along(x, y),
+                bold: false,
+                italic: false,
+                invisible: false,
+            };
+            if self.is_on_page(&glyph) {
+                self.out.glyphs.push(glyph);
+            }
+        }
     }
 
     fn show_spaced(&mut self, items: &Array<'_>) {
@@ -423,77 +522,4 @@ impl<'a> Interpreter<'a, '_> {
 
 fn matrix(values: [&Number; 6]) -> Matrix {
     Matrix(values.map(|value| value.as_f64()))
-}
-
-// Common values of all glyphs of one string.
-struct Pen {
-    map: Matrix,
-    glyph: Glyph,
-    length: f64,
-    rise: f64,
-    stretch: f64,
-    horizontal: bool,
-}
-
-impl Pen {
-    // `None` if the matrix is degenerate or the size is zero.
-    fn new(map: Matrix, state: &GraphicsState<'_>, font: &TextFont<'_>) -> Option<Self> {
-        let size = state.size.abs() * map.y_scale() * f64::from(font.em);
-        if !map.is_finite() || size <= 0.0 || !size.is_finite() {
-            return None;
-        }
-        let [a, b, c, d, ..] = map.0;
-        let sign = if state.size * state.stretch < 0.0 {
-            -1.0
-        } else {
-            1.0
-        };
-        let (x, y) = if font.horizontal {
-            (a * sign, b * sign)
-        } else {
-            (-c, -d)
-        };
-        let direction = match (x.abs() >= y.abs(), x >= 0.0, y >= 0.0) {
-            (true, true, _) => Direction::Right,
-            (true, false, _) => Direction::Left,
-            (false, _, true) => Direction::Down,
-            (false, _, false) => Direction::Up,
-        };
-        // A shear in the matrix is a synthetic italic.
-        let slanted = map.x_scale() > 0.0
-            && ((a * c + b * d) / (map.x_scale() * map.y_scale().max(1e-9))).abs() > 0.12;
-        let length = if font.horizontal {
-            map.x_scale() * state.stretch.abs()
-        } else {
-            map.y_scale()
-        };
-        let glyph = Glyph {
-            text: ' ',
-            x: 0.0,
-            y: 0.0,
-            advance: 0.0,
-            size: size as f32,
-            direction,
-            bold: font.bold || state.mode == 2,
-            italic: font.italic || slanted,
-            invisible: state.mode == 3,
-        };
-        Some(Self {
-            map,
-            glyph,
-            length,
-            rise: state.rise,
-            stretch: state.stretch,
-            horizontal: font.horizontal,
-        })
-    }
-
-    fn at(&self, along: f64, inside: f64) -> (f64, f64) {
-        if self.horizontal {
-            self.map.apply(along + inside * self.stretch, self.rise)
-        } else {
-            // In vertical writing the pen is at the middle of the glyph.
-            self.map.apply(0.0, along + inside)
-        }
-    }
 }

@@ -30,6 +30,19 @@ impl PdfFixture {
         self
     }
 
+    /// A document of one page with several content streams.
+    pub(super) fn with_streams(contents: &[&str]) -> Self {
+        let first = Self::page_object(1);
+        let numbers: String = (first..first + contents.len())
+            .map(|number| format!("{number} 0 R "))
+            .collect();
+        let page = Self::default().page(&format!("/Contents[{numbers}]"), b"");
+        contents.iter().fold(page, |fixture, content| {
+            let length = content.len();
+            fixture.object(&format!("<</Length {length}>>stream\n{content}\nendstream"))
+        })
+    }
+
     /// Adds a page with a deflated content stream.
     pub(super) fn deflated_page(self, content: &[u8]) -> Self {
         self.encoded_page("/FlateDecode", &deflate(content))
@@ -123,11 +136,14 @@ impl PdfFixture {
             } else {
                 "/MediaBox[0 0 612 792]"
             };
+            let contents = if entries.contains("/Contents") {
+                String::new()
+            } else {
+                format!("/Contents {} 0 R", Self::page_object(index) + 1)
+            };
             let page = format!(
-                "<</Type/Page/Parent 2 0 R{sizes}/Resources<</Font<</F1 3 0 R/F2 4 0 R{}>>{}>>/Contents {} 0 R{entries}>>",
-                self.fonts,
-                self.resources,
-                Self::page_object(index) + 1
+                "<</Type/Page/Parent 2 0 R{sizes}/Resources<</Font<</F1 3 0 R/F2 4 0 R{}>>{}>>{contents}{entries}>>",
+                self.fonts, self.resources
             );
             bodies.extend([page.into_bytes(), stream.clone()]);
         }

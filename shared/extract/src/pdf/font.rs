@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hayro_cmap::BfString;
-use hayro_font::{CMapResolverFn, Font, FontCache, FontGlyph, FontQuery, FontResolverFn};
+use hayro_font::{CMapResolverFn, Font, FontCache, FontGlyph, FontQuery, FontResolverFn, GlyphId};
 use hayro_syntax::object::{Array, Dict, Name, Object, Stream};
 use unicode_normalization::UnicodeNormalization;
 
@@ -16,6 +16,8 @@ use super::type3;
 
 // Maximum codes of a `/W` or `/W2` array: the two-byte space, allowing some overlap.
 const MAX_WIDTHS: u64 = 200_000;
+// In ems. A narrower blank does not separate words.
+const MIN_SPACE: f32 = 0.1;
 // FontDescriptor flags (ISO 32000-2, table 121).
 const FLAG_ITALIC: u32 = 1 << 6;
 const FLAG_FORCE_BOLD: u32 = 1 << 18;
@@ -120,10 +122,28 @@ impl<'a> TextFont<'a> {
         } else {
             advance.y
         };
-        CodeMapping {
-            text,
-            advance: finite(along) / 1000.0,
+        let advance = finite(along) / 1000.0;
+        if text.is_empty() && is_blank(&glyph, code) {
+            let blank = if advance.abs() < MIN_SPACE {
+                SOFT_HYPHEN
+            } else {
+                ' '
+            };
+            text = [blank].into();
         }
+        CodeMapping { text, advance }
+    }
+}
+
+// A glyph that draws nothing has no meaning that could be lost. Where the font has no glyph, that is true of control
+// codes only.
+fn is_blank(glyph: &FontGlyph<'_>, code: u32) -> bool {
+    let is_control = code <= u32::from(b' ');
+    match glyph {
+        FontGlyph::Outline(glyph) => {
+            (glyph.glyph_id() != GlyphId::NOTDEF || is_control) && glyph.outline().is_empty()
+        }
+        FontGlyph::Type3(glyph) => glyph.program().is_none() && is_control,
     }
 }
 

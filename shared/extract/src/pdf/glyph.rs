@@ -3,7 +3,70 @@
 /// A code without a known character. It keeps its position in a word.
 pub(super) const UNMAPPED: char = '\u{fffd}';
 
-/// Writing direction on the displayed page.
+/// The direction of a line on the displayed page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Writing {
+    pub(super) direction: Direction,
+    /// Clockwise turn from `direction` in whole degrees, at most 45.
+    pub(super) tilt: i8,
+}
+
+impl Writing {
+    /// The direction of the vector `(x, y)`.
+    pub(super) fn along(x: f64, y: f64) -> Self {
+        let (direction, forward, clockwise) = match (x.abs() >= y.abs(), x >= 0.0, y >= 0.0) {
+            (true, true, _) => (Direction::Right, x, y),
+            (true, false, _) => (Direction::Left, -x, -y),
+            (false, _, true) => (Direction::Down, y, -x),
+            (false, _, false) => (Direction::Up, -y, x),
+        };
+        let tilt = clockwise.atan2(forward).to_degrees().round() as i8;
+        Self { direction, tilt }
+    }
+
+    /// Clockwise from [`Direction::Right`], in degrees.
+    pub(super) fn angle(self) -> f32 {
+        let base = match self.direction {
+            Direction::Right => 0.0,
+            Direction::Down => 90.0,
+            Direction::Left => 180.0,
+            Direction::Up => 270.0,
+        };
+        base + f32::from(self.tilt)
+    }
+
+    /// Returns the point along and across the direction.
+    pub(super) fn to_line(self, x: f32, y: f32) -> (f32, f32) {
+        let (u, v) = match self.direction {
+            Direction::Right => (x, y),
+            Direction::Down => (y, -x),
+            Direction::Left => (-x, -y),
+            Direction::Up => (-y, x),
+        };
+        turn(u, v, -f32::from(self.tilt))
+    }
+
+    /// Inverts [`Writing::to_line`].
+    pub(super) fn to_page(self, u: f32, v: f32) -> (f32, f32) {
+        let (u, v) = turn(u, v, f32::from(self.tilt));
+        match self.direction {
+            Direction::Right => (u, v),
+            Direction::Down => (-v, u),
+            Direction::Left => (-u, -v),
+            Direction::Up => (v, -u),
+        }
+    }
+}
+
+fn turn(u: f32, v: f32, degrees: f32) -> (f32, f32) {
+    if degrees == 0.0 {
+        return (u, v);
+    }
+    let (sin, cos) = degrees.to_radians().sin_cos();
+    (u * cos - v * sin, u * sin + v * cos)
+}
+
+/// The nearest axis of the displayed page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Direction {
     Right,
@@ -13,7 +76,7 @@ pub(super) enum Direction {
 }
 
 /// A positioned character. Coordinates are points on the displayed page, y downwards.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Glyph {
     pub(super) text: char,
     /// Origin of the glyph on its baseline.
@@ -22,7 +85,7 @@ pub(super) struct Glyph {
     /// Non-negative length along the direction.
     pub(super) advance: f32,
     pub(super) size: f32,
-    pub(super) direction: Direction,
+    pub(super) writing: Writing,
     pub(super) bold: bool,
     pub(super) italic: bool,
     /// Text render mode 3.

@@ -10,6 +10,8 @@ use hayro_font::{FontGlyph, GlyphId};
 use hayro_syntax::object::{Array, Dict, Name, Object};
 use skrifa::{FontRef, MetadataProvider};
 
+use super::numbered_names::{NumberedName, character_of, find_bases};
+
 // The Basic Multilingual Plane and some more.
 const MAX_MAPPINGS: usize = 100_000;
 // The private-use range of Windows symbol fonts.
@@ -20,6 +22,7 @@ pub(super) struct GlyphMapping<'a> {
     dict: Dict<'a>,
     is_type3: bool,
     names: OnceCell<HashMap<u8, String>>,
+    bases: OnceCell<HashMap<String, u32>>,
     glyphs: OnceCell<HashMap<u32, char>>,
 }
 
@@ -29,6 +32,7 @@ impl<'a> GlyphMapping<'a> {
             dict: dict.clone(),
             is_type3,
             names: OnceCell::new(),
+            bases: OnceCell::new(),
             glyphs: OnceCell::new(),
         }
     }
@@ -57,52 +61,21 @@ impl<'a> GlyphMapping<'a> {
     }
 
     fn by_name(&self, code: u8) -> Option<char> {
-        let name = self
-            .names
-            .get_or_init(|| read_differences(&self.dict))
-            .get(&code)?;
+        let names = self.names.get_or_init(|| read_differences(&self.dict));
+        let name = names.get(&code)?;
         let mut characters = name.chars();
         if let (Some(only), None) = (characters.next(), characters.next()) {
             return self.by_code(only.into());
         }
-        self.by_code(code_from_name(name, code)?)
+        let numbered = NumberedName::parse(name)?;
+        let bases = self.bases.get_or_init(|| find_bases(names, self.is_type3));
+        numbered.character(*bases.get(numbered.prefix)?, self.is_type3)
     }
 
     // ASCII, or a ligature of the TeX text fonts.
     fn by_code(&self, code: u32) -> Option<char> {
-        match code {
-            0x21..=0x7e => char::from_u32(code),
-            0x0b if self.is_type3 => Some('\u{fb00}'),
-            0x0c if self.is_type3 => Some('\u{fb01}'),
-            0x0d if self.is_type3 => Some('\u{fb02}'),
-            0x0e if self.is_type3 => Some('\u{fb03}'),
-            0x0f if self.is_type3 => Some('\u{fb04}'),
-            _ => None,
-        }
-    }
-}
-
-// Parses names like `a49` (decimal) or `G31` (hexadecimal). A reading equal to the glyph's own code wins; otherwise `a`
-// means decimal and `G` hexadecimal, as the programs that write these names use them.
-fn code_from_name(name: &str, own: u8) -> Option<u32> {
-    let digits = name.trim_start_matches(|c: char| {
-        c.is_ascii_alphabetic() && !matches!(c, 'A'..='F') || c == 'a'
-    });
-    let digits = digits
-        .strip_prefix('C')
-        .filter(|rest| rest.len() >= 2)
-        .unwrap_or(digits);
-    if digits.len() == name.len() && name.len() > 3 || !(1..=3).contains(&digits.len()) {
-        return None;
-    }
-    let decimal = digits.parse::<u32>().ok();
-    let hexadecimal = u32::from_str_radix(digits, 16).ok();
-    let own = Some(u32::from(own));
-    match name.as_bytes().first()? {
-        _ if decimal == own || hexadecimal == own => own,
-        b'a' | b'c' => decimal,
-        b'G' | b'g' => hexadecimal,
-        _ => None,
+        character_of(code, self.is_type3)
+            .filter(|character| matches!(character, '!'..='~' | '\u{fb00}'..='\u{fb04}'))
     }
 }
 
@@ -192,21 +165,5 @@ mod tests {
         );
         assert_eq!(characters_of_glyphs(&program(0xf041)).get(&3), Some(&'A'));
         assert!(characters_of_glyphs(b"no font").is_empty());
-    }
-
-    #[test]
-    fn codes_are_parsed_from_glyph_names() {
-        for (name, own, code) in [
-            ("a49", 49, Some(49)),
-            ("a65", 1, Some(65)),
-            ("G31", 0x31, Some(0x31)),
-            ("G41", 2, Some(0x41)),
-            ("C0065", 1, None),
-            ("c66", 9, Some(66)),
-            ("glyph", 5, None),
-            ("x33", 5, None),
-        ] {
-            assert_eq!(code_from_name(name, own), code, "{name}");
-        }
     }
 }

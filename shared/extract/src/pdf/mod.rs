@@ -10,6 +10,7 @@
 mod actual_text;
 mod columns;
 mod content_stream;
+mod curved_text;
 mod decode_limits;
 mod destinations;
 mod fallback;
@@ -17,15 +18,19 @@ mod font;
 mod glyph;
 mod glyph_mapping;
 mod info;
+mod ink;
 mod labels;
 mod links;
 mod matrix;
+mod numbered_names;
 mod outline;
 mod page_layout;
+mod pen;
 mod quality;
 mod reader;
 mod rows;
 mod strings;
+mod structure_elements;
 mod type3;
 mod words;
 

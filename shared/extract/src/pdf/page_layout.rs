@@ -1,42 +1,40 @@
 //! Builds a [`Page`] from glyphs.
 
+use std::cmp::Reverse;
+
 use stemma_document::{Line, LineRole, Page, Pt, Rect};
 
 use super::columns::reading_order;
-use super::glyph::{Direction, Glyph};
+use super::glyph::{Direction, Glyph, Writing};
 use super::rows::{LineGlyph, TextSegment, build_rows};
 use super::words::build_line_text;
 
 // Typical ascent and descent of text faces, in ems.
 const ASCENT: f32 = 0.8;
 const DESCENT: f32 = 0.22;
-const DIRECTIONS: [Direction; 4] = [
-    Direction::Right,
-    Direction::Down,
-    Direction::Left,
-    Direction::Up,
-];
 
 /// Lays out a page, starting with the most frequent writing direction.
 pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
-    let mut groups = DIRECTIONS.map(|direction| (direction, Vec::new()));
+    // Few: there are 360 directions.
+    let mut groups: Vec<(Writing, Vec<LineGlyph>)> = Vec::new();
     for glyph in visible_glyphs(glyphs) {
-        if let Some((_, marks)) = groups
+        let mark = LineGlyph::from_glyph(glyph);
+        match groups
             .iter_mut()
-            .find(|(direction, _)| *direction == glyph.direction)
+            .find(|(writing, _)| *writing == glyph.writing)
         {
-            marks.push(LineGlyph::from_glyph(glyph));
+            Some((_, marks)) => marks.push(mark),
+            None => groups.push((glyph.writing, vec![mark])),
         }
     }
-    // Stable: equal groups keep the order of `DIRECTIONS`.
-    groups.sort_by_key(|(_, marks)| std::cmp::Reverse(marks.len()));
+    groups.sort_by_key(|(writing, marks)| (Reverse(marks.len()), *writing));
     let mut lines = Vec::new();
-    for (direction, marks) in groups.iter().filter(|(_, marks)| !marks.is_empty()) {
+    for (writing, marks) in &groups {
         let ordered = reading_order(build_rows(marks));
         lines.extend(
             ordered
                 .iter()
-                .filter_map(|segments| build_line(segments, *direction)),
+                .filter_map(|segments| build_line(segments, *writing)),
         );
     }
     Page {
@@ -55,7 +53,7 @@ fn visible_glyphs(glyphs: &[Glyph]) -> impl Iterator<Item = &Glyph> {
     glyphs.iter().filter(move |glyph| !any || !glyph.invisible)
 }
 
-fn build_line(segments: &[TextSegment], direction: Direction) -> Option<Line> {
+fn build_line(segments: &[TextSegment], writing: Writing) -> Option<Line> {
     let mut text = build_line_text(segments);
     if text.text.is_empty() {
         return None;
@@ -78,17 +76,19 @@ fn build_line(segments: &[TextSegment], direction: Direction) -> Option<Line> {
         .unwrap_or(u0)
         .points();
     let u1 = u1.points();
-    let rect = match direction {
-        Direction::Right => Rect::new(u0, top, u1, bottom),
-        Direction::Down => Rect::new(-bottom, u0, -top, u1),
-        Direction::Left => Rect::new(-u1, -bottom, -u0, -top),
-        Direction::Up => Rect::new(top, -u1, bottom, -u0),
-    };
-    if direction != Direction::Right {
+    let rect = page_rect(writing, (u0, u1), (top, bottom));
+    if writing.direction != Direction::Right {
         // Words are measured along x. In a rotated line each word gets the box of the line.
         for word in &mut text.words {
             word.x0 = rect.x0;
             word.x1 = rect.x1;
+        }
+    } else if writing.tilt != 0 {
+        for word in &mut text.words {
+            let box_of_word =
+                page_rect(writing, (word.x0.points(), word.x1.points()), (top, bottom));
+            word.x0 = box_of_word.x0;
+            word.x1 = box_of_word.x1;
         }
     }
     Some(Line {
@@ -99,4 +99,16 @@ fn build_line(segments: &[TextSegment], direction: Direction) -> Option<Line> {
         tokens: 0,
         role: LineRole::Body,
     })
+}
+
+// The box on the page around an area along and across a direction.
+fn page_rect(writing: Writing, (u0, u1): (f32, f32), (v0, v1): (f32, f32)) -> Rect {
+    let corners = [(u0, v0), (u1, v0), (u0, v1), (u1, v1)].map(|(u, v)| writing.to_page(u, v));
+    let fold = |values: [f32; 4]| {
+        let low = values.into_iter().fold(f32::INFINITY, f32::min);
+        (low, values.into_iter().fold(f32::NEG_INFINITY, f32::max))
+    };
+    let (x0, x1) = fold(corners.map(|corner| corner.0));
+    let (y0, y1) = fold(corners.map(|corner| corner.1));
+    Rect::new(x0, y0, x1, y1)
 }

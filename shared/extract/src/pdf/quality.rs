@@ -1,21 +1,32 @@
-//! Detects garbled text, which comes from fonts without a usable mapping to Unicode.
+//! Detects garbled text, which comes from fonts without a usable mapping to Unicode, and pages whose text may be drawn.
 
 use stemma_document::Page;
 
+use super::glyph::UNMAPPED;
+use super::ink::Ink;
+
 const MAX_NOISE: f64 = 0.3;
 const MAX_UNPRONOUNCEABLE: f64 = 0.6;
+const MAX_UNREADABLE: f64 = 0.01;
+// Shares of the page. A page without words may have a small logo; one with few words has small pictures.
+const MIN_IMAGE: f64 = 0.01;
+const MUCH_IMAGE: f64 = 0.5;
+// A letter has some ten curves.
+const MIN_CURVES: u32 = 200;
+const MANY_CURVES: u32 = 2_000;
+const FEW_WORDS: usize = 20;
 // Shorter text is not judged.
 const MIN_CHARACTERS: usize = 40;
 const MIN_WORDS: usize = 15;
 
-/// Whether the text is garbled. `unmapped` is the number of codes without a character.
-pub(super) fn is_garbled(page: &Page, unmapped: u32) -> bool {
-    let mut total = unmapped as usize;
-    let mut noise = unmapped as usize;
+/// Whether the text is garbled.
+pub(super) fn is_garbled(page: &Page) -> bool {
+    let mut total = 0;
+    let mut noise = 0;
     let characters = page.lines.iter().flat_map(|line| line.text.chars());
     for c in characters.filter(|c| *c != ' ') {
         total += 1;
-        noise += usize::from(is_private(c));
+        noise += usize::from(is_private(c) || c == UNMAPPED);
     }
     if total < MIN_CHARACTERS {
         return false;
@@ -30,6 +41,33 @@ pub(super) fn readable_chars(page: &Page) -> usize {
         .flat_map(|line| line.text.chars())
         .filter(|c| c.is_alphanumeric() && !is_private(*c))
         .count()
+}
+
+/// Number of words with characters that cannot be read, if it matters: more than one in a hundred, or one in a number.
+/// A single character alone is an ornament.
+pub(super) fn unreadable_words(page: &Page) -> Option<usize> {
+    let words = page
+        .lines
+        .iter()
+        .filter(|line| line.text.contains(UNMAPPED))
+        .flat_map(|line| line.text.split(' '))
+        .filter(|word| word.contains(UNMAPPED) && word.chars().nth(1).is_some());
+    let count = words.clone().count();
+    let in_number = words
+        .clone()
+        .any(|word| word.contains(|c: char| c.is_ascii_digit()));
+    let total: usize = page.lines.iter().map(|line| line.words.len()).sum();
+    (in_number || count as f64 > MAX_UNREADABLE * total as f64).then_some(count)
+}
+
+/// Whether a page has so much ink and so few words that text may be drawn.
+pub(super) fn may_hide_text(page: &Page, ink: Ink) -> bool {
+    let words: usize = page.lines.iter().map(|line| line.words.len()).sum();
+    if words == 0 {
+        ink.images >= MIN_IMAGE || ink.curves >= MIN_CURVES
+    } else {
+        words < FEW_WORDS && (ink.images >= MUCH_IMAGE || ink.curves >= MANY_CURVES)
+    }
 }
 
 fn is_private(c: char) -> bool {
@@ -68,13 +106,13 @@ mod tests {
         let prose =
             "the quick brown fox jumps over the lazy dog and then rests for a while in the shade "
                 .repeat(3);
-        assert!(!is_garbled(&page(&prose), 0));
-        assert!(is_garbled(&page(&prose), 500));
-        assert!(is_garbled(
-            &page(&"xkcd zqrt bcdf ghjk lmnp ".repeat(10)),
-            0
-        ));
-        assert!(is_garbled(&page(&"\u{e001}\u{e002} ".repeat(40)), 0));
-        assert!(!is_garbled(&page("RSTLN"), 3));
+        assert!(!is_garbled(&page(&prose)));
+        assert!(is_garbled(&page(&format!(
+            "{prose}{}",
+            "\u{fffd}".repeat(500)
+        ))));
+        assert!(is_garbled(&page(&"xkcd zqrt bcdf ghjk lmnp ".repeat(10))));
+        assert!(is_garbled(&page(&"\u{e001}\u{e002} ".repeat(40))));
+        assert!(!is_garbled(&page("RSTLN\u{fffd}\u{fffd}\u{fffd}")));
     }
 }

@@ -12,7 +12,7 @@ use super::content_stream::{TextLoss, read_page_text};
 use super::decode_limits::{self, DecodeBudget};
 use super::destinations::Destinations;
 use super::font::FontBook;
-use super::glyph::UNMAPPED;
+use super::ink::Ink;
 use super::page_layout::lay_out;
 use super::{STACK_BYTES, fallback, info, labels, links, outline, quality};
 use crate::{ExtractError, Limits};
@@ -210,6 +210,7 @@ fn is_encrypted(bytes: &[u8]) -> bool {
 struct ExtractedPage {
     page: Page,
     loss: Option<TextLoss>,
+    ink: Ink,
     garbled: bool,
     // The panic may have poisoned locks of the open file.
     panicked: bool,
@@ -290,22 +291,19 @@ fn read_page<'a>(
         return ExtractedPage {
             page: Page::default(),
             loss: None,
+            ink: Ink::default(),
             garbled: false,
             panicked: false,
         };
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
         let text = read_page_text(page, fonts, budget, limits);
-        let unmapped = text
-            .glyphs
-            .iter()
-            .filter(|glyph| glyph.text == UNMAPPED)
-            .count();
         let laid_out = lay_out(width, height, &text.glyphs);
-        let garbled = quality::is_garbled(&laid_out, u32::try_from(unmapped).unwrap_or(u32::MAX));
+        let garbled = quality::is_garbled(&laid_out);
         ExtractedPage {
             page: laid_out,
             loss: text.loss,
+            ink: text.ink,
             garbled,
             panicked: false,
         }
@@ -317,6 +315,7 @@ fn read_page<'a>(
         ExtractedPage {
             page,
             loss: Some(TextLoss::Unreadable),
+            ink: Ink::default(),
             garbled: false,
             panicked: true,
         }
@@ -375,33 +374,49 @@ fn collect_defects(pages: &[ExtractedPage], limits: &Limits) -> Vec<Defect> {
 
 fn page_defect(read: &ExtractedPage, page: PageNo) -> Option<Defect> {
     let empty = read.page.lines.is_empty();
-    let (code, detail) = match (read.loss, empty) {
-        (Some(TextLoss::TooLarge), _) => (
+    let loss_defect = read.loss.map(|loss| match (loss, empty) {
+        (TextLoss::TooLarge, _) => (
             "pdf.page_unreadable",
             "the page's content inflates beyond the limit",
         ),
-        (Some(TextLoss::Unreadable | TextLoss::Damaged), true) => (
-            "pdf.page_unreadable",
-            "the page's content cannot be decoded",
-        ),
-        (Some(TextLoss::LimitExceeded), _) => (
+        (TextLoss::LimitExceeded, _) => (
             "limits.page",
             "the page holds more than the limits allow and was cut",
         ),
-        (Some(TextLoss::Unreadable | TextLoss::Damaged), false) => {
+        (_, true) => (
+            "pdf.page_unreadable",
+            "the page's content cannot be decoded",
+        ),
+        (TextLoss::Unreadable | TextLoss::Damaged, false) => {
             ("pdf.page_damaged", "a part of the page's content is lost")
         }
-        (None, true) => ("pdf.no_text", "the page has no text"),
-        (None, false) if read.garbled => (
-            "pdf.text_garbled",
-            "the page's fonts do not say what its characters mean",
+        (TextLoss::MissingOperands, false) => (
+            "pdf.page_damaged",
+            "operators of the page's content lack their operands, so text may be lost",
         ),
-        (None, false) => return None,
+    });
+    let hides_text = || quality::may_hide_text(&read.page, read.ink);
+    let (code, detail) = if let Some((code, detail)) = loss_defect {
+        (code, detail.to_owned())
+    } else if empty {
+        // A page without ink is blank, which is no defect.
+        hides_text().then(|| ("pdf.no_text", "the page has no text".to_owned()))?
+    } else if read.garbled {
+        let detail = "the page's fonts do not say what its characters mean";
+        ("pdf.text_garbled", detail.to_owned())
+    } else if let Some(count) = quality::unreadable_words(&read.page) {
+        let detail = format!("{count} words have characters that cannot be read");
+        ("pdf.text_unreadable", detail)
+    } else if hides_text() {
+        let detail = "the page has few words; its images or drawings may show more";
+        ("pdf.little_text", detail.to_owned())
+    } else {
+        return None;
     };
     Some(Defect {
         code: code.into(),
         page: Some(page),
-        detail: detail.into(),
+        detail,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::glyph::{Direction, Glyph};
+use super::glyph::Glyph;
 
 // In ems. Wider than a stretched space of justified prose, narrower than the gutter between columns.
 const SEGMENT_GAP: f32 = 0.9;
@@ -10,7 +10,12 @@ const SEGMENT_GAP: f32 = 0.9;
 pub(super) const WORD_GAP: f32 = 0.17;
 // In ems.
 const SAME_BASELINE: f32 = 0.22;
+// In ems.
+const SAME_PLACE: f32 = 0.12;
 
+// Glyphs that one glyph may cover; more are no text.
+const MAX_UNDER: usize = 8;
+const SURE_OVERPRINT: u32 = 2;
 // Attaching superscripts compares neighbors, so it is skipped on larger pages, which are not text pages.
 const MAX_RUNS: usize = 20_000;
 
@@ -28,12 +33,7 @@ pub(super) struct LineGlyph {
 
 impl LineGlyph {
     pub(super) fn from_glyph(glyph: &Glyph) -> Self {
-        let (u, v) = match glyph.direction {
-            Direction::Right => (glyph.x, glyph.y),
-            Direction::Down => (glyph.y, -glyph.x),
-            Direction::Left => (-glyph.x, -glyph.y),
-            Direction::Up => (-glyph.y, glyph.x),
-        };
+        let (u, v) = glyph.writing.to_line(glyph.x, glyph.y);
         let Glyph {
             text,
             advance,
@@ -160,6 +160,12 @@ impl TextSegment {
             self.glyphs.sort_by(|a, b| a.u.total_cmp(&b.u));
         }
     }
+}
+
+/// Whether two marks are at one place, such as a character drawn twice to simulate bold.
+pub(super) fn is_same_place(a: &LineGlyph, b: &LineGlyph) -> bool {
+    let slack = SAME_PLACE * a.size;
+    (a.u - b.u).abs() <= slack && (a.v - b.v).abs() <= slack
 }
 
 /// The segments of one baseline, from left to right.
@@ -303,12 +309,64 @@ fn insert(row: &mut GlyphRow, segment: TextSegment) {
 fn join_segments(row: &mut GlyphRow) {
     let mut joined: Vec<TextSegment> = Vec::new();
     for segment in std::mem::take(&mut row.segments) {
-        match joined.last_mut() {
-            Some(last) if segment.u0 - last.u1 < SEGMENT_GAP * last.size.max(segment.size) => {
-                last.merge(segment);
-            }
-            _ => joined.push(segment),
+        // Only overprints leave more than one candidate.
+        let host = joined.iter_mut().rev().take(3).find(|host| {
+            segment.u0 - host.u1 < SEGMENT_GAP * host.size.max(segment.size)
+                && !is_overprint(host, &segment)
+        });
+        match host {
+            Some(host) => host.merge(segment),
+            None => joined.push(segment),
         }
     }
     row.segments = joined;
+}
+
+// Whether another text was drawn over the host. Sorted by position, the letters of both would mix.
+fn is_overprint(host: &TextSegment, segment: &TextSegment) -> bool {
+    if segment.u0 >= host.u1 || segment.glyphs.len() < 2 {
+        return false;
+    }
+    let mut hits = 0;
+    let mut copies = 0;
+    let mut near = host.glyphs.as_slice();
+    for mark in segment.glyphs.iter().filter(|mark| !mark.is_space()) {
+        // Glyphs are sorted by position as far as it matters here.
+        let passed = near.partition_point(|other| other.end() <= mark.u);
+        near = near.get(passed..).unwrap_or_default();
+        let under = near
+            .iter()
+            .take_while(|other| other.u < mark.end())
+            .take(MAX_UNDER)
+            .filter(|other| covers(mark, other));
+        let mut weight = 0;
+        let mut is_copy = false;
+        for other in under {
+            is_copy |= other.text == mark.text && is_same_place(other, mark);
+            weight = weight.max(overprint_weight(mark, other));
+        }
+        hits += if is_copy { 0 } else { weight };
+        copies += if is_copy { SURE_OVERPRINT } else { 0 };
+    }
+    hits >= SURE_OVERPRINT && hits > copies
+}
+
+// A letter may reach below a superscript without being drawn over it, but not two.
+fn overprint_weight(mark: &LineGlyph, other: &LineGlyph) -> u32 {
+    let same_baseline = (other.v - mark.v).abs() <= SAME_BASELINE * mark.size.min(other.size);
+    if same_baseline { SURE_OVERPRINT } else { 1 }
+}
+
+// Accents are drawn over their letters.
+fn is_accent(character: char) -> bool {
+    matches!(character, '^' | '`' | '~' | '¨' | '¯' | '´' | '¸' | '\u{2c6}'..='\u{2dd}' | '\u{300}'..='\u{36f}')
+}
+
+// Whether two letters cover each other by more than half of the narrower one.
+fn covers(mark: &LineGlyph, other: &LineGlyph) -> bool {
+    let shared = other.end().min(mark.end()) - other.u.max(mark.u);
+    shared > 0.5 * other.advance.min(mark.advance)
+        && !other.is_space()
+        && !is_accent(other.text)
+        && !is_accent(mark.text)
 }

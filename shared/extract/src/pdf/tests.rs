@@ -38,6 +38,9 @@ fn defects(source: &Source) -> Vec<(&str, u32)> {
         .collect()
 }
 
+// An image that fills the page.
+const SCAN: &str = "q 612 0 0 792 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID 0 EI Q\n";
+
 #[test]
 fn a_line_has_text_words_styles_and_a_box() {
     let content =
@@ -372,8 +375,9 @@ fn labels_and_info_are_read() {
 
 #[test]
 fn missing_text_is_a_page_defect_or_a_document_error() {
-    let source = source(&PdfFixture::with_pages(&["", &text_at(72.0, 700.0, "text")]).build());
-    assert_eq!(defects(&source), [("pdf.no_text", 1)]);
+    let text = text_at(72.0, 700.0, "text");
+    let source = source(&PdfFixture::with_pages(&["", SCAN, &text]).build());
+    assert_eq!(defects(&source), [("pdf.no_text", 2)], "page 1 is blank");
     let error = error(&PdfFixture::with_pages(&["", ""]).build());
     assert_eq!(error.code, "pdf.no_text");
     assert!(error.message.contains("no text layer") && error.next.contains("OCR"));
@@ -381,7 +385,7 @@ fn missing_text_is_a_page_defect_or_a_document_error() {
 
 #[test]
 fn defects_are_capped_and_counted() {
-    let mut contents = vec![""; 6];
+    let mut contents = vec![SCAN; 6];
     let text = text_at(72.0, 700.0, "text");
     contents.push(&text);
     let limits = Limits {
@@ -592,7 +596,7 @@ fn missing_content_is_a_defect_and_empty_content_is_blank() {
         with("/Contents 99 0 R"),
         [("pdf.page_unreadable".to_string(), 2)]
     );
-    assert_eq!(with("/Contents [      ]"), [("pdf.no_text".to_string(), 2)]);
+    assert_eq!(with("/Contents [      ]"), []);
     let of = |data: &[u8]| {
         PdfFixture::with_pages(&[&text])
             .encoded_page("/FlateDecode", data)
@@ -605,7 +609,7 @@ fn missing_content_is_a_defect_and_empty_content_is_blank() {
         defects(&source(zeros.as_bytes())),
         [("pdf.page_unreadable", 2)]
     );
-    assert_eq!(defects(&source(&of(b""))), [("pdf.no_text", 2)]);
+    assert_eq!(defects(&source(&of(b""))), []);
 }
 
 #[test]
@@ -694,4 +698,229 @@ fn reading_is_deterministic() {
         PdfFixture::with_pages(&[&text_at(72.0, 700.0, "one"), &text_at(72.0, 650.0, "two")])
             .build();
     assert_eq!(source(&bytes), source(&bytes));
+}
+
+#[test]
+fn operands_and_saved_states_carry_over_content_streams() {
+    let fixture = PdfFixture::with_streams(&[
+        "q 2 0 0 2 10 10 cm q 3 0 0",
+        "3 0 0 cm",
+        "Q Q BT /F1 10",
+        "Tf 72 700 Td (one page) Tj ET",
+    ]);
+    let source = source(&fixture.build());
+    let line = &pages(&source)[0].lines[0];
+    assert_eq!((line.text.as_str(), line.rect.x0), ("one page", Pt(7200)));
+    assert_eq!(line.style().size, Pt(1000));
+    assert!(source.defects.is_empty());
+}
+
+#[test]
+fn repeated_streams_are_cut_at_the_limit_of_a_page() {
+    let text = text_at(72.0, 700.0, "text");
+    let stream = format!("{} 0 R ", PdfFixture::page_object(1));
+    let fixture = PdfFixture::default()
+        .page(&format!("/Contents[{}]", stream.repeat(1000)), b"")
+        .object(&format!(
+            "<</Length {}>>stream\n{text}\nendstream",
+            text.len()
+        ));
+    let limits = Limits {
+        max_content_bytes: 5_000,
+        ..Limits::default()
+    };
+    let source = read(&fixture.build(), None, &limits, 1).unwrap();
+    assert_eq!(defects(&source), [("pdf.page_unreadable", 1)]);
+    assert_eq!(pages(&source)[0].text(), "text");
+}
+
+#[test]
+fn saved_states_beyond_the_limit_stay_in_pairs() {
+    let content = "q ".repeat(600)
+        + "1 0 0 1 100 100 cm "
+        + &"Q ".repeat(599)
+        + &text_at(72.0, 500.0, "moved")
+        + "Q 1 0 0 1 10 10 cm "
+        + &text_at(72.0, 500.0, "moved back");
+    let source = source(&PdfFixture::with_pages(&[&content]).build());
+    let lefts: Vec<Pt> = pages(&source)[0]
+        .lines
+        .iter()
+        .map(|line| line.rect.x0)
+        .collect();
+    assert!(lefts.contains(&Pt(8200)), "{lefts:?}");
+}
+
+#[test]
+fn lost_operands_and_unparsed_content_are_defects() {
+    let text = text_at(72.0, 700.0, "text");
+    let pages = [
+        format!("{text} BT Td ET"),
+        format!("{text} (never closed"),
+        format!("{text} BX unknown EX"),
+    ];
+    let contents: Vec<&str> = pages.iter().map(String::as_str).collect();
+    let source = source(&PdfFixture::with_pages(&contents).build());
+    assert_eq!(
+        defects(&source),
+        [("pdf.page_damaged", 1), ("pdf.page_damaged", 2)]
+    );
+    assert!(source.defects[0].detail.contains("operands"));
+}
+
+#[test]
+fn pages_with_few_words_and_much_ink_are_defects() {
+    let text = text_at(72.0, 700.0, "A title");
+    let prose = text_at(72.0, 700.0, "some words of prose")
+        + &(0..10)
+            .map(|row| {
+                text_at(
+                    72.0,
+                    600.0 - 12.0 * row as f32,
+                    "more words of the same prose",
+                )
+            })
+            .collect::<String>();
+    let curves = "0 0 m 1 1 2 2 3 3 c S\n".repeat(3_000);
+    let pages = [
+        format!("{SCAN}{text}"),
+        format!("{SCAN}{prose}"),
+        format!("{curves}{text}"),
+        curves,
+        text,
+        "0 0 m 612 792 l S".to_owned(),
+    ];
+    let contents: Vec<&str> = pages.iter().map(String::as_str).collect();
+    let source = source(&PdfFixture::with_pages(&contents).build());
+    assert_eq!(
+        defects(&source),
+        [
+            ("pdf.little_text", 1),
+            ("pdf.little_text", 3),
+            ("pdf.no_text", 4)
+        ]
+    );
+}
+
+// Helvetica whose digit 0 has a name without a meaning.
+fn with_unknown_zero(content: &str) -> Source {
+    let mut fixture = PdfFixture::with_pages(&[content]);
+    fixture.fonts =
+        "/F3<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding<</Differences[48/mystery]>>>>"
+            .into();
+    source(&fixture.build())
+}
+
+#[test]
+fn characters_that_cannot_be_read_are_shown_and_counted() {
+    let source = with_unknown_zero(&styled_text_at(
+        72.0,
+        700.0,
+        "F3",
+        10.0,
+        "In 2003 it was 1.6",
+    ));
+    assert_eq!(pages(&source)[0].text(), "In 2\u{fffd}\u{fffd}3 it was 1.6");
+    assert_eq!(defects(&source), [("pdf.text_unreadable", 1)]);
+    assert!(source.defects[0].detail.starts_with("1 words"));
+    // An ornament in front of a line is no defect.
+    let source = with_unknown_zero(&styled_text_at(72.0, 700.0, "F3", 10.0, "0 In the year"));
+    assert_eq!(pages(&source)[0].text(), "\u{fffd} In the year");
+    assert!(source.defects.is_empty());
+}
+
+#[test]
+fn control_codes_without_a_glyph_are_blanks() {
+    assert_eq!(
+        texts("BT /F1 10 Tf 72 700 Td (one\\ttwo) Tj ET"),
+        ["onetwo"]
+    );
+    assert_eq!(
+        texts("BT /F1 10 Tf 72 700 Td (one \\rtwo) Tj ET"),
+        ["one two"]
+    );
+}
+
+// Lines in the direction of `degrees`, counterclockwise.
+fn tilted(degrees: f32, lines: &[&str]) -> String {
+    let (sin, cos) = degrees.to_radians().sin_cos();
+    let lines: String = lines
+        .iter()
+        .map(|line| format!("({line}) Tj 0 -12 Td "))
+        .collect();
+    format!(
+        "BT /F1 10 Tf {cos} {sin} {} {cos} 300 400 Tm {lines}ET\n",
+        -sin
+    )
+}
+
+#[test]
+fn tilted_lines_are_read_along_their_direction() {
+    let lines = ["A first line that rises", "and a second line below it"];
+    for degrees in [-40.0, -7.5, -3.0, 2.0, 3.0, 12.0, 89.0, 93.0, 177.0, 200.0] {
+        assert_eq!(texts(&tilted(degrees, &lines)), lines, "{degrees}");
+    }
+    let source = source(&PdfFixture::with_pages(&[&tilted(30.0, &["word"])]).build());
+    let line = &pages(&source)[0].lines[0];
+    assert_eq!(line.rect.x0, line.words[0].x0);
+    assert!(
+        line.rect.height() > 10.0 && line.rect.height() < 25.0,
+        "{:?}",
+        line.rect
+    );
+}
+
+#[test]
+fn letters_along_a_curve_are_one_line() {
+    let letters = "bound do bun on";
+    let mut content = String::new();
+    let (mut x, mut y) = (200.0f32, 400.0f32);
+    for (index, letter) in letters.chars().enumerate() {
+        let (sin, cos) = (80.0 - 8.0 * index as f32).to_radians().sin_cos();
+        content += &format!(
+            "BT /F2 10 Tf {cos} {sin} {} {cos} {x} {y} Tm ({letter}) Tj ET\n",
+            -sin
+        );
+        let width = if letter == ' ' { 2.78 } else { 6.11 };
+        (x, y) = (x + width * cos, y + width * sin);
+    }
+    assert_eq!(texts(&content), [letters]);
+}
+
+#[test]
+fn text_drawn_over_other_text_is_not_mixed_with_it() {
+    let first = "BT /F1 10 Tf 72 700 Td (As of December 31, 2022,) Tj ET\n";
+    let second = "BT /F1 10 Tf 184.5 700 Td (3,350 lawsuits) Tj ET\n";
+    assert_eq!(
+        texts(&format!("{second}{first}")),
+        ["As of December 31, 2022, 3,350 lawsuits"]
+    );
+    let over = "BT /F1 10 Tf 73.5 700 Td (Policy on pay) Tj ET\n";
+    assert_eq!(
+        texts(&format!("{first}{over}")),
+        ["As of December 31, 2022, Policy on pay"]
+    );
+}
+
+#[test]
+fn images_are_read_by_their_replacement_text() {
+    let draw = "q 100 0 0 10 72 700 cm BI /W 1 /H 1 /CS /G /BPC 8 ID 0 EI Q";
+    let inline = format!("/Span<</ActualText(Inline text)>> BDC {draw} EMC");
+    assert_eq!(texts(&inline), ["Inline text"]);
+    let marked = format!("/P<</MCID 1>> BDC {draw} EMC /P<</MCID 0>> BDC {draw} EMC");
+    let fixture = PdfFixture::default().page("/StructParents 3", marked.as_bytes());
+    let first = fixture.first_object();
+    let fixture = fixture
+        .catalog(&format!(
+            "/StructTreeRoot<</ParentTree<</Kids[{first} 0 R]>>>>"
+        ))
+        .object(&format!(
+            "<</Limits[2 9]/Nums[2[]3[null {} 0 R]]>>",
+            first + 1
+        ))
+        .object("<</S/Span/ActualText(A heading)>>");
+    let source = source(&fixture.build());
+    let line = &pages(&source)[0].lines[0];
+    assert_eq!((line.text.as_str(), line.rect.x0), ("A heading", Pt(7200)));
+    assert_eq!(pages(&source)[0].lines.len(), 1);
 }

@@ -4,10 +4,7 @@ use stemma_document::{Pt, StyleRun, Word};
 
 use super::font::SOFT_HYPHEN;
 use super::glyph::UNMAPPED;
-use super::rows::{LineGlyph, TextSegment, WORD_GAP};
-
-// In ems. A character drawn twice within this distance simulates bold.
-const SAME_PLACE: f32 = 0.12;
+use super::rows::{LineGlyph, TextSegment, WORD_GAP, is_same_place};
 
 /// The text of a line. Coordinates are along the line.
 #[derive(Default)]
@@ -34,7 +31,7 @@ impl LineText {
     fn push(&mut self, marks: &[LineGlyph]) {
         let mut letters = marks
             .iter()
-            .filter(|mark| !matches!(mark.text, ' ' | SOFT_HYPHEN | UNMAPPED))
+            .filter(|mark| !matches!(mark.text, ' ' | SOFT_HYPHEN))
             .peekable();
         let Some(first) = letters.peek() else {
             return;
@@ -86,15 +83,14 @@ fn length(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)
 }
 
-// Drops characters drawn a second time at the same place.
+// Drops characters drawn a second time at the same place. Those that cannot be read may differ.
 fn drop_double_strikes(marks: &[LineGlyph]) -> Vec<LineGlyph> {
     let mut unique: Vec<LineGlyph> = Vec::with_capacity(marks.len());
     for mark in marks {
         let doubled = unique.iter().rev().take(3).any(|other| {
             other.text == mark.text
-                && (other.u - mark.u).abs() <= SAME_PLACE * mark.size
-                && (other.v - mark.v).abs() <= SAME_PLACE * mark.size
-                && !mark.is_space()
+                && is_same_place(mark, other)
+                && !matches!(mark.text, ' ' | UNMAPPED)
         });
         if !doubled {
             unique.push(*mark);

@@ -55,7 +55,7 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 2;
+    const REVISION: u32 = 3;
     const LANE: Lane = Lane::Cpu;
     const DEADLINE: Duration = Duration::from_secs(120);
 

@@ -1,0 +1,75 @@
+//! Turns positions in a string into points on the displayed page.
+
+use super::content_stream::GraphicsState;
+use super::font::TextFont;
+use super::glyph::{Glyph, Writing};
+use super::matrix::Matrix;
+
+/// Common values of all glyphs of one string.
+pub(super) struct Pen {
+    map: Matrix,
+    pub(super) glyph: Glyph,
+    pub(super) length: f64,
+    rise: f64,
+    stretch: f64,
+    horizontal: bool,
+}
+
+impl Pen {
+    /// `None` if the matrix is degenerate or the size is zero.
+    pub(super) fn new(map: Matrix, state: &GraphicsState<'_>, font: &TextFont<'_>) -> Option<Self> {
+        let size = state.size.abs() * map.y_scale() * f64::from(font.em);
+        if !map.is_finite() || size <= 0.0 || !size.is_finite() {
+            return None;
+        }
+        let [a, b, c, d, ..] = map.0;
+        let sign = if state.size * state.stretch < 0.0 {
+            -1.0
+        } else {
+            1.0
+        };
+        let (x, y) = if font.horizontal {
+            (a * sign, b * sign)
+        } else {
+            (-c, -d)
+        };
+        let writing = Writing::along(x, y);
+        // A shear in the matrix is a synthetic italic.
+        let slanted = map.x_scale() > 0.0
+            && ((a * c + b * d) / (map.x_scale() * map.y_scale().max(1e-9))).abs() > 0.12;
+        let length = if font.horizontal {
+            map.x_scale() * state.stretch.abs()
+        } else {
+            map.y_scale()
+        };
+        let glyph = Glyph {
+            text: ' ',
+            x: 0.0,
+            y: 0.0,
+            advance: 0.0,
+            size: size as f32,
+            writing,
+            bold: font.bold || state.mode == 2,
+            italic: font.italic || slanted,
+            invisible: state.mode == 3,
+        };
+        Some(Self {
+            map,
+            glyph,
+            length,
+            rise: state.rise,
+            stretch: state.stretch,
+            horizontal: font.horizontal,
+        })
+    }
+
+    /// Returns the point on the page `along` the string and `inside` a glyph.
+    pub(super) fn at(&self, along: f64, inside: f64) -> (f64, f64) {
+        if self.horizontal {
+            self.map.apply(along + inside * self.stretch, self.rise)
+        } else {
+            // In vertical writing the pen is at the middle of the glyph.
+            self.map.apply(0.0, along + inside)
+        }
+    }
+}
