@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::heading_filters::PAGE_TOP;
 use super::heading_style::{HeadingStyle, LayoutHeading, style_of};
-use super::line_features::LineTable;
+use super::line_features::{LineFeatures, LineTable};
+use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
 
@@ -32,12 +33,21 @@ pub(super) fn drop_display_type(
     free: &mut Vec<LayoutHeading>,
 ) {
     drop_echoes(sheet, announced, free);
+    free.retain(|heading| !is_beside_paragraph(sheet, heading) && !is_step(sheet, heading));
     drop_caption_styles(sheet, free);
     drop_label_runs(sheet, free);
 }
 
 /// Removes headings that repeat an announced one: running heads with a page number, and contents of a chapter.
 fn drop_echoes(sheet: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<LayoutHeading>) {
+    let numbers: BTreeSet<(NumberClass, u32)> = announced
+        .iter()
+        .filter_map(|head| {
+            numbering::parse_numbers(&head.title)
+                .first()
+                .map(|n| (n.class, n.value))
+        })
+        .collect();
     let announced: BTreeSet<String> = announced
         .iter()
         .map(|head| titles::normalize_key(&head.title))
@@ -50,8 +60,69 @@ fn drop_echoes(sheet: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<
         let repeats = announced.contains(&titles::normalize_key(&heading.title));
         let unlabeled = titles::normalize_key(heading.title.trim_matches(is_label));
         let runs = unlabeled.len() >= 4 && announced.contains(&unlabeled);
-        !(repeats && heading.style.is_numbered() || at_edge && (repeats || runs))
+        // `Appendix A` on a page of its own stands before `Appendix A: Participants`.
+        let divides =
+            bare_word_number(&heading.title).is_some_and(|number| numbers.contains(&number));
+        !(divides || repeats && heading.style.is_numbered() || at_edge && (repeats || runs))
     });
+}
+
+/// The class and value of a title that is only a word and its number.
+fn bare_word_number(title: &str) -> Option<(NumberClass, u32)> {
+    let number = numbering::parse_numbers(title).first().copied()?;
+    let is_worded = matches!(
+        number.class,
+        NumberClass::Appendix | NumberClass::Chapter | NumberClass::Schedule
+    );
+    (is_worded && number.rest.is_empty()).then_some((number.class, number.value))
+}
+
+/// Whether a heading stands in the margin of a paragraph: the lines before and after it are lines of that paragraph.
+fn is_beside_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &sheet.rows[heading.rows.0];
+    let above = heading
+        .rows
+        .0
+        .checked_sub(1)
+        .map(|above| &sheet.rows[above]);
+    let Some((above, below)) = above.zip(sheet.next_on_page(heading.rows.1)) else {
+        return false;
+    };
+    let is_apart = |text: &LineFeatures<'_>| text.x0 >= row.x1 || text.x1 <= row.x0;
+    above.page == row.page
+        && is_apart(above)
+        && is_apart(below)
+        && above.words.min(below.words) >= TEXT_WORDS - 2
+        && LineTable::same_style(above, below)
+        && (above.x0 - below.x0).abs() < row.size
+        && below.y0 - above.y1 < 0.8 * below.size
+}
+
+/// Whether a numbered line in the size of the text is a step of a procedure: a sentence, or directly before the next step.
+fn is_step(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &sheet.rows[heading.rows.0];
+    let Some(number) = numbering::parse_numbers(row.text).first().copied() else {
+        return false;
+    };
+    let counted = matches!(
+        number.class,
+        NumberClass::Decimal(1)
+            | NumberClass::UpperAlpha
+            | NumberClass::LowerAlpha
+            | NumberClass::ParenDigit
+            | NumberClass::ParenAlpha
+    );
+    let is_text_size = row.size <= sheet.body + 0.8;
+    let is_sentence = heading.title.ends_with(['.', ';', ',']) && !row.caps;
+    let next = sheet.next_on_page(heading.rows.1);
+    let is_listed = next.is_some_and(|next| {
+        let numbers = numbering::parse_numbers(next.text);
+        let follows = |next: &numbering::TitleNumber<'_>| {
+            next.class == number.class && next.value == number.value + 1
+        };
+        numbers.first().is_some_and(follows)
+    });
+    counted && is_text_size && (is_sentence || is_listed)
 }
 
 /// Removes styles that have no text below them: captions over charts, maps and tables.
@@ -99,7 +170,7 @@ fn drop_label_runs(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
 
 /// Lowers titles that are larger than all sections and stand on one page only.
 // As the highest sections they would hold everything up to the end. At the top of a page such a title is the one of a
-// chapter, or of the report: a sibling of the sections. Elsewhere it is a slogan or a word of a figure: a leaf.
+// chapter, or of the report: a sibling of the sections, and a leaf on a title page. Elsewhere it is a slogan or a word of a figure: a leaf.
 pub(super) fn lower_lone_titles(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
     let size = |head: &OutlineHead| sheet.rows[head.rows.0].size;
     // By look: the pages, the size and the highest rank.
@@ -124,8 +195,10 @@ pub(super) fn lower_lone_titles(sheet: &LineTable<'_>, heads: &mut [OutlineHead]
         if !(head.rank >= LAYOUT_RANK - 1 && is_lone && is_larger) {
             continue;
         }
-        let top = sheet.rows_on(row.page as usize).start + PAGE_TOP;
-        if head.rows.0 < top {
+        let on_page = sheet.rows_on(row.page as usize);
+        let is_title_page = sheet.rows[on_page.clone()].iter().all(|row| !row.prose);
+        if head.rows.0 < on_page.start + PAGE_TOP {
+            head.leaf = is_title_page;
             head.rank = rank;
         } else {
             head.leaf = true;
@@ -266,6 +339,40 @@ mod tests {
         }
         assert_eq!(titles(&doc)[0], (1, "Abstract".to_string()));
         assert_eq!(titles(&doc).len(), 5);
+    }
+
+    #[test]
+    fn call_out_in_the_margin_of_a_paragraph_is_no_section() {
+        let mut doc = Doc::new(4);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page, title);
+        }
+        for at in 0..8_u8 {
+            let y = 400.0 + 16.0 * f32::from(at);
+            let text = "the company sold more goods in the second year than before";
+            doc.add(2, line(text).at(250.0, y));
+            if at % 3 == 0 {
+                doc.add(2, line("SOLD IN A DAY").bold().at(80.0, y + 8.0));
+            }
+        }
+        assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+
+    #[test]
+    fn steps_of_a_procedure_are_not_sections() {
+        let mut doc = Doc::new(4);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page, title);
+            for step in [
+                "1. Press the Upper Button",
+                "2. Hold the Lower Button",
+                "3. Go to Alarm and touch it.",
+            ] {
+                doc.add(page, line(step).bold());
+            }
+        }
+        let levels = titles(&doc);
+        assert_eq!(levels, SECTIONS.map(|title| (1, title.to_string())));
     }
 
     #[test]

@@ -227,6 +227,15 @@ fn is_plain_numbered(
         return false;
     };
     let next_gap = sheet.next_on_page(at).map_or(9.0, |next| next.gap);
+    // `3.6 Why Models Fail` may go on in the next line; the space comes below that one.
+    let wraps = matches!(number.class, NumberClass::Decimal(2..))
+        && sheet.next_on_page(at).is_some_and(|next| {
+            let is_full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > 110.0;
+            is_full && next.gap < 0.4 && next.words <= 8 && next.x0 >= row.x0 - 1.0
+        })
+        && sheet
+            .next_on_page(at + 1)
+            .is_some_and(|after| after.gap > 0.45);
     let worded = matches!(
         number.class,
         NumberClass::Chapter
@@ -244,15 +253,16 @@ fn is_plain_numbered(
         && !closed
         && row.words <= 14
         && row.gap > 0.45
-        && (worded || next_gap > 0.45)
+        && (worded || wraps || next_gap > 0.45)
         && is_title_case(number.rest)
 }
 
-/// Whether at least 60 % of the words of four and more letters start with a capital.
+/// Whether at least 60 % of the words of four and more letters, prepositions apart, start with a capital.
 fn is_title_case(text: &str) -> bool {
+    const SMALL: [&str; 6] = ["with", "from", "into", "over", "under", "upon"];
     let long = text
         .split_whitespace()
-        .filter(|word| word.chars().count() >= 4);
+        .filter(|word| word.chars().count() >= 4 && !SMALL.contains(word));
     let mut all = 0;
     let mut capital = 0;
     for word in long.take(30) {
@@ -390,7 +400,19 @@ mod tests {
         doc.prose(0, 10.0, 4);
         doc.add(0, line("2.1 Scope of the Rule"));
         doc.prose(0, 10.0, 4);
-        assert_eq!(titles_of(&doc), ["2.1 Scope of the Rule"]);
+        doc.add(0, line("2.2 Data with Few Rows"));
+        doc.prose(0, 10.0, 4);
+        doc.add(0, line("2.3 Discussion: Why Rules Fail"));
+        doc.add(0, line("Reaching All Rows").indent(18.0));
+        doc.prose(0, 10.0, 4);
+        assert_eq!(
+            titles_of(&doc),
+            [
+                "2.1 Scope of the Rule",
+                "2.2 Data with Few Rows",
+                "2.3 Discussion: Why Rules Fail Reaching All Rows"
+            ]
+        );
     }
 
     #[test]

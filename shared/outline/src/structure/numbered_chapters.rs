@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use stemma_document::EvidenceSource;
+
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
@@ -21,6 +23,24 @@ struct Chapters {
     heads: Vec<usize>,
     style: HeadingStyle,
     rank: u32,
+}
+
+/// Removes unnumbered headings inside the list of references: names of journals and conferences in italics.
+pub(super) fn drop_references(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+    let mut list: Option<u32> = None;
+    heads.retain(|head| {
+        let row = &sheet.rows[head.rows.0];
+        let is_entry = list.is_some_and(|rank| head.rank > rank)
+            && head.evidence == EvidenceSource::Layout
+            && !style_of(sheet, row).is_numbered()
+            && numbering::bare_letter(row.text).is_none();
+        if !is_entry {
+            let key = titles::normalize_key(&head.title);
+            let key = key.trim_start_matches(|c: char| c.is_ascii_digit());
+            list = matches!(key, "references" | "bibliography" | "workscited").then_some(head.rank);
+        }
+        !is_entry
+    });
 }
 
 /// Gives unnumbered headings and appendices beside the numbered chapters the rank of the chapters.
@@ -173,6 +193,26 @@ mod tests {
             levels,
             expected.map(|(level, title)| (level, title.to_string()))
         );
+    }
+
+    #[test]
+    fn conference_in_references_is_no_section() {
+        let mut doc = Doc::new(5);
+        for (page, title) in [
+            "1 Introduction",
+            "2 Method",
+            "3 Results",
+            "References",
+            "A Datasets",
+        ]
+        .iter()
+        .enumerate()
+        {
+            doc.section(page, title);
+        }
+        doc.add(3, line("Conference on Trees, Lyon, France").italic());
+        doc.prose(3, 10.0, 4);
+        assert_eq!(outline_of(&doc).len(), 5);
     }
 
     #[test]

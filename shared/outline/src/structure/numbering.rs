@@ -170,8 +170,11 @@ fn worded(title: &str) -> Option<TitleNumber<'_>> {
     {
         text = &text[..dot];
     }
+    // `Appendix C` is more often a letter than 100. Only I, V and X are read as roman numerals first.
+    let numeral =
+        roman(text).filter(|_| text.len() > 1 || matches!(text, "I" | "i" | "V" | "v" | "X" | "x"));
     let (stem, value) = components(text)
-        .or_else(|| Some((0, roman(text)?)))
+        .or_else(|| Some((0, numeral?)))
         .or_else(|| Some((0, letter(text)?)))
         .or_else(|| Some((0, english_words::parse_number_word(text)?)))?;
     Some(TitleNumber {
@@ -552,6 +555,13 @@ mod tests {
             "B.1 Three",
             "B.2 Four"
         ]));
+    }
+
+    #[test]
+    fn letters_of_appendices_count_on() {
+        let values = ["Appendix B", "Appendix C", "Appendix D", "Appendix L"];
+        let values = values.map(|title| parse_numbers(title)[0].value);
+        assert_eq!(values, [2, 3, 4, 12]);
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub(super) fn outline(
     if !is_filing {
         display_type::lower_lone_titles(&sheet, &mut heads);
         numbered_chapters::align_with_chapters(&sheet, &mut heads);
+        numbered_chapters::drop_references(&sheet, &mut heads);
     }
     let mut gaps = std::mem::take(&mut primary.gaps);
     oversized_sections::add_windows(&sheet, (pages, &tokens), &mut heads, &mut gaps, settings);

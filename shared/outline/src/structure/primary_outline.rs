@@ -243,7 +243,7 @@ impl OutlineBuilder<'_, '_> {
         self.outline.method = self.outline.method.min(method);
     }
 
-    fn add_table(&mut self, table: LocatedCandidates, below: u32) {
+    fn add_table(&mut self, mut table: LocatedCandidates, below: u32) {
         if let Some(at) = table.title.filter(|at| !self.sheet.rows[*at].running) {
             let head = self.new_head((at, at), self.sheet.rows[at].text, EvidenceSource::Layout);
             self.push(OutlineHead {
@@ -251,6 +251,9 @@ impl OutlineBuilder<'_, '_> {
                 leaf: true,
                 ..head
             });
+        }
+        if !self.is_form {
+            raise_orphans(&mut table.candidates, &table.hits);
         }
         for (candidate, hit) in table.candidates.into_iter().zip(table.hits) {
             match hit {
@@ -356,6 +359,23 @@ impl OutlineBuilder<'_, '_> {
             leaf: titles::is_toc_title(&candidate.prepared.full),
         };
         self.push(head);
+    }
+}
+
+/// Moves entries below an entry that was not found up to its level.
+// `Appendices` may head a group in the contents and stand nowhere else; its appendices would go under the chapter before.
+fn raise_orphans(candidates: &mut [SectionCandidate], hits: &[Option<LocatedTitle>]) {
+    let mut missing: Vec<u16> = Vec::new();
+    for (candidate, hit) in candidates.iter_mut().zip(hits) {
+        let level = candidate.level;
+        while missing.last().is_some_and(|above| *above >= level) {
+            missing.pop();
+        }
+        let raised = u16::try_from(missing.len()).unwrap_or(level);
+        candidate.level = level.saturating_sub(raised).max(1);
+        if hit.is_none() {
+            missing.push(level);
+        }
     }
 }
 
