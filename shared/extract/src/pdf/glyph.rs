@@ -20,7 +20,12 @@ impl Writing {
             (false, _, true) => (Direction::Down, y, -x),
             (false, _, false) => (Direction::Up, -y, x),
         };
-        let tilt = clockwise.atan2(forward).to_degrees().round() as i8;
+        // Nearly all text is straight, and this runs for each string.
+        let tilt = if clockwise == 0.0 {
+            0
+        } else {
+            clockwise.atan2(forward).to_degrees().round() as i8
+        };
         Self { direction, tilt }
     }
 
