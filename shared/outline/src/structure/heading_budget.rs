@@ -15,8 +15,6 @@ use super::statements::names_report;
 use super::titles;
 use super::{StructureSettings, front_back_matter, numbering};
 
-// Headings that any document may have in addition to its share per page: short documents are dense.
-const BASE_HEADINGS: f32 = 24.0;
 // A short document may have this many headings per page, up to the budget of one with `SHORT_PAGES` pages: the Items of a
 // form and its notes do not get fewer with its pages.
 const MAX_HEADINGS_PER_PAGE: f32 = 5.0;
@@ -51,9 +49,8 @@ pub(super) fn within_budget(
         *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
     }
     let pages = sheet.pages() as f32;
-    let dense =
-        (MAX_HEADINGS_PER_PAGE * pages).min(settings.nodes_per_page * SHORT_PAGES + BASE_HEADINGS);
-    let budget = (settings.nodes_per_page * pages + BASE_HEADINGS).max(dense) as usize;
+    let dense = (MAX_HEADINGS_PER_PAGE * pages).min(settings.nodes_per_page * SHORT_PAGES);
+    let budget = (settings.nodes_per_page * pages).max(dense) as usize;
     // A style that stands above paragraphs throughout is surely one of headings, so it may exceed the budget by half.
     let roomy = budget.max((dense * 1.5) as usize);
     let overrun = (MAX_STYLE_PER_PAGE * pages) as usize;

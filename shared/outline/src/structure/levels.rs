@@ -7,7 +7,7 @@ use stemma_document::EvidenceSource;
 
 use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
-use super::statements::names_report;
+use super::statements::{is_statement_key, names_report};
 use super::titles;
 
 // Heads behind the last member of a sequence that may belong to it; bounds the work on hostile files.
@@ -118,6 +118,8 @@ fn sequences(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>]) ->
     let mut all: Vec<Sequence> = Vec::new();
     let mut open: BTreeMap<(NumberClass, u32, u32), usize> = BTreeMap::new();
     let mut above: Option<u32> = None;
+    // Plain numbers behind the statements or the heading of the notes are those of notes.
+    let mut are_notes = false;
     for (at, head) in heads.iter().enumerate() {
         let number = numbers[at].first().copied();
         let announced = !is_from_layout(head);
@@ -128,13 +130,16 @@ fn sequences(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>]) ->
                 key.0 == NumberClass::Article || last.is_some_and(|rank| rank < head.rank)
             });
         }
-        if announced && !is_listed || names_notes(&head.title) {
+        let opens_notes =
+            names_notes(&head.title) || is_statement_key(&titles::normalize_key(&head.title));
+        if announced && !is_listed || opens_notes {
             above = names_notes(&head.title).then_some(head.rank);
+            are_notes = opens_notes;
         }
         let Some((class, stem, value)) = number else {
             continue;
         };
-        let counts = names_sections(class) || class == NumberClass::Decimal(1) && above.is_some();
+        let counts = names_sections(class) || class == NumberClass::Decimal(1) && are_notes;
         if announced && !is_listed || !counts {
             continue;
         }
@@ -356,6 +361,14 @@ mod tests {
             ("Report of Independent Registered Public Accounting Firm", l),
         ];
         assert_eq!(levels(&heads), [1, 2, 3, 4, 3, 4, 3, 4, 2]);
+        // The heading of the notes may be a running head, which is no section.
+        let heads = [
+            ("Consolidated Statements of Cash Flows", l),
+            ("1. Basis", l + 30),
+            ("COVID-19", l + 20),
+            ("2. Leases", l + 30),
+        ];
+        assert_eq!(levels(&heads), [1, 2, 3, 2]);
         // Plain numbers are notes below the heading of the notes only.
         let heads = [
             ("Notes to Financial Statements", l),

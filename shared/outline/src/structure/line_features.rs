@@ -341,6 +341,8 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
             lower + usize::from(c.is_lowercase()),
         )
     });
+    // `COVID-19` is written so in any style.
+    let acronym = !text.contains(' ') && text.contains(|c: char| c.is_ascii_digit());
     LineFeatures {
         page: u32::try_from(page).unwrap_or(u32::MAX),
         line: u32::try_from(line).unwrap_or(u32::MAX),
@@ -354,7 +356,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
         size,
         bold: style.bold,
         italic: style.italic,
-        caps: upper >= 4 && lower * 8 <= upper,
+        caps: upper >= 4 && lower * 8 <= upper && !acronym,
         centered: false,
         words: u16::try_from(titles::word_count(text)).unwrap_or(u16::MAX),
         cells,
@@ -487,6 +489,17 @@ mod tests {
                 .filter(|row| row.text.starts_with("Revenue"))
                 .all(|row| row.table)
         );
+    }
+
+    #[test]
+    fn acronym_with_digits_is_no_title_in_capitals() {
+        let mut doc = Doc::new(1);
+        doc.add(0, line("COVID-19").bold());
+        doc.add(0, line("OVERVIEW").bold());
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let caps: Vec<bool> = sheet.rows.iter().map(|row| row.caps).collect();
+        assert_eq!(caps, [false, true]);
     }
 
     #[test]

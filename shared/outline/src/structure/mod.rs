@@ -80,7 +80,7 @@ impl Default for StructureSettings {
         Self {
             toc_check_pages: 20,
             min_accuracy: 0.6,
-            nodes_per_page: 0.65,
+            nodes_per_page: 1.0,
             max_pages_per_node: 10,
             max_tokens_per_node: 20_000,
             window_tokens: 20_000,

@@ -24,6 +24,11 @@ pub(super) fn is_statement_title(sheet: &LineTable<'_>, at: usize) -> bool {
 }
 
 pub(super) fn names_statement(row: &LineFeatures<'_>) -> bool {
+    is_statement_key(&row.key)
+}
+
+/// Whether a normalized title is that of a statement.
+pub(super) fn is_statement_key(key: &str) -> bool {
     let words = [
         "consolidatedstatement",
         "consolidatedbalancesheet",
@@ -32,7 +37,7 @@ pub(super) fn names_statement(row: &LineFeatures<'_>) -> bool {
         "balancesheet",
     ];
     words.iter().any(|word| {
-        row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word))
+        key.starts_with(word) || key.get(..24).is_some_and(|front| front.contains(word))
     })
 }
 
