@@ -75,7 +75,7 @@ fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
     let row = &sheet.rows[at];
     let phrase = row
         .run_in
-        .filter(|phrase| phrase.bold > sheet.body_bold || phrase.italic > sheet.body_italic)?;
+        .filter(|phrase| phrase.bold && !sheet.body_bold || phrase.italic && !sheet.body_italic)?;
     let above = at
         .checked_sub(1)
         .map(|above| &sheet.rows[above])
