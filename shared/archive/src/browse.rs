@@ -24,7 +24,7 @@ pub struct BrowseRequest {
     /// A folder or axis path. Defaults to all documents.
     #[serde(default)]
     pub scope: String,
-    /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
+    /// Conditions on documents: text (`(form=10-K or form=10-Q) and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
     #[serde(rename = "where")]
     #[schema(schema_with = filter_schema)]
     pub filter: Option<Value>,

@@ -19,7 +19,7 @@ use crate::{ApiError, Archive, DocumentInfo, cursor};
 pub struct ListRequest {
     /// a folder, an axis path or a document
     pub scope: Option<String>,
-    /// typed filter: `form=10-K and fiscal_year>=2020`, or JSON
+    /// typed filter: `(form=10-K or form=10-Q) and fiscal_year>=2020`, or JSON
     #[serde(rename = "where")]
     #[param(value_type = Option<String>)]
     pub filter: Option<Value>,

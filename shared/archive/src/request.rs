@@ -13,7 +13,7 @@ pub use stemma_retrieval::search::MAX_LIMIT;
 
 const DEFAULT_LIMIT: usize = 10;
 
-// Resolves `where`: text (`form=10-K and fiscal_year>=2020`), an object (`{"form": "10-K"}`), or nothing.
+// Resolves `where`: text (`(form=10-K or form=10-Q) and fiscal_year>=2020`), an object (`{"form": "10-K"}`), or nothing.
 pub(crate) fn parse_filter(filter: Option<&Value>) -> Result<Filter, ApiError> {
     Ok(match filter {
         None | Some(Value::Null) => Filter::default(),

@@ -1,4 +1,4 @@
-//! Metadata filters: typed conditions on documents, joined by `and`.
+//! Metadata filters: typed conditions on documents, joined by `and` and `or`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,12 +13,20 @@ use crate::facets::{FacetField, normalize_value};
 // Both limits bound the work per document for filters from outside.
 const MAX_CONDITIONS: usize = 32;
 const MAX_VALUES: usize = 200;
+// Groups inside each other. Functions over filters are recursive, so this also bounds their stack.
+const MAX_DEPTH: usize = 8;
 
-/// Conditions that must all match. An empty filter matches every document.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Filter {
-    pub conditions: Vec<Condition>,
+/// Conditions on documents. The default matches every document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Filter {
+    /// Joined by `and`; an empty list matches every document.
+    All(Vec<Filter>),
+    /// Joined by `or`; an empty list matches no document.
+    Any {
+        any: Vec<Filter>,
+    },
+    Condition(Condition),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -194,7 +202,7 @@ pub enum FilterError {
     },
     /// Not of the form `field = value and field >= value`.
     #[error(
-        "`{text}` is not a condition; write `field = value`, `field in (a, b)` or `field >= value`, joined by `and`"
+        "`{text}` is not a condition; write `field = value`, `field in (a, b)` or `field >= value`, joined by `and` or `or`"
     )]
     Syntax {
         /// Truncated.
@@ -206,7 +214,11 @@ pub enum FilterError {
         /// Truncated.
         value: String,
     },
-    #[error("a filter has at most {MAX_CONDITIONS} conditions with {MAX_VALUES} values each")]
+    #[error("a parenthesis in the filter is not closed, or not opened")]
+    Parenthesis,
+    #[error(
+        "a filter has at most {MAX_CONDITIONS} conditions with {MAX_VALUES} values each, in at most {MAX_DEPTH} groups inside each other"
+    )]
     TooLong,
 }
 
@@ -214,9 +226,15 @@ fn field_names() -> String {
     FilterField::ALL.map(FilterField::as_str).join(", ")
 }
 
+impl Default for Filter {
+    fn default() -> Self {
+        Filter::All(Vec::new())
+    }
+}
+
 impl Filter {
-    /// Parses `form=10-K and fiscal_year>=2020 and doubt>0.4`, or JSON: `{"form": ["10-K", "10-Q"], "fiscal_year":
-    /// {">=": 2020}}`. An empty text has no conditions.
+    /// Parses `(form=10-K or form=10-Q) and fiscal_year>=2020`, or the JSON of [`Filter::from_json`]. `and` binds stronger
+    /// than `or`. An empty text has no conditions.
     ///
     /// # Errors
     /// [`FilterError`] naming the invalid part.
@@ -225,60 +243,63 @@ impl Filter {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let conditions = match serde_json::from_str::<Value>(text) {
-            Ok(value @ Value::Object(_)) => return Self::from_json(&value),
-            _ => split_and(&format!("{text} "))
-                .into_iter()
-                .map(parse_condition)
-                .collect::<Result<Vec<_>, _>>()?,
-        };
-        Self::validated(conditions)
+        match serde_json::from_str::<Value>(text) {
+            Ok(value @ Value::Object(_)) => Self::from_json(&value),
+            _ => parse_text(text)?.validated(),
+        }
     }
 
-    /// Parses the JSON form of [`Filter::parse`].
+    /// Parses `{"form": ["10-K", "10-Q"], "fiscal_year": {">=": 2020}}`; `{"$or": [{…}, {…}]}` matches if one of its
+    /// filters does.
     ///
     /// # Errors
     /// [`FilterError`] naming the invalid part.
     pub fn from_json(value: &Value) -> Result<Self, FilterError> {
-        let Value::Object(fields) = value else {
-            return Err(syntax_error(&value.to_string()));
-        };
-        let mut conditions = Vec::new();
-        for (name, value) in fields {
-            let field = parse_field(name)?;
-            match value {
-                Value::Object(ops) => {
-                    for (op, value) in ops {
-                        conditions.push(new_condition(
-                            field,
-                            parse_op(op).ok_or_else(|| syntax_error(op))?,
-                            &value_texts(value)?,
-                        )?);
-                    }
-                }
-                value => conditions.push(new_condition(field, FilterOp::In, &value_texts(value)?)?),
-            }
-        }
-        Self::validated(conditions)
+        parse_object(value, 0)?.validated()
     }
 
     pub fn matches(&self, document: &CatalogDocument) -> bool {
-        self.conditions
-            .iter()
-            .all(|condition| condition.matches(document))
+        match self {
+            Filter::All(filters) => filters.iter().all(|filter| filter.matches(document)),
+            Filter::Any { any } => any.iter().any(|filter| filter.matches(document)),
+            Filter::Condition(condition) => condition.matches(document),
+        }
     }
 
+    /// Whether there is no condition.
     pub fn is_empty(&self) -> bool {
-        self.conditions.is_empty()
+        *self == Self::default()
     }
 
-    fn validated(conditions: Vec<Condition>) -> Result<Self, FilterError> {
+    /// All conditions, however they are joined.
+    pub fn conditions(&self) -> Vec<&Condition> {
+        match self {
+            Filter::All(filters) | Filter::Any { any: filters } => {
+                filters.iter().flat_map(Filter::conditions).collect()
+            }
+            Filter::Condition(condition) => vec![condition],
+        }
+    }
+
+    // A list of one is that one.
+    fn joined(mut filters: Vec<Filter>, join: fn(Vec<Filter>) -> Filter) -> Self {
+        match (filters.pop(), filters.is_empty()) {
+            (Some(one), true) => one,
+            (last, _) => {
+                filters.extend(last);
+                join(filters)
+            }
+        }
+    }
+
+    fn validated(self) -> Result<Self, FilterError> {
+        let conditions = self.conditions();
         let long = conditions.len() > MAX_CONDITIONS
             || conditions.iter().any(|one| one.values.len() > MAX_VALUES);
         if long {
             Err(FilterError::TooLong)
         } else {
-            Ok(Self { conditions })
+            Ok(self)
         }
     }
 }
@@ -333,32 +354,140 @@ fn compare(field: FilterField, a: &str, b: &str) -> Ordering {
     }
 }
 
-// Splits at the word `and` outside of parentheses and quotes.
-fn split_and(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut start = 0;
+fn any_of(any: Vec<Filter>) -> Filter {
+    Filter::Any { any }
+}
+
+// An open parenthesis: the alternatives before the last `or`, and the filters joined by `and` after it.
+#[derive(Default)]
+struct OpenGroup {
+    any: Vec<Filter>,
+    all: Vec<Filter>,
+}
+
+impl OpenGroup {
+    fn start_alternative(&mut self) {
+        let all = std::mem::take(&mut self.all);
+        self.any.push(Filter::joined(all, Filter::All));
+    }
+
+    fn close(mut self) -> Filter {
+        self.start_alternative();
+        Filter::joined(self.any, any_of)
+    }
+}
+
+fn parse_text(text: &str) -> Result<Filter, FilterError> {
+    let mut outer: Vec<OpenGroup> = Vec::new();
+    let mut group = OpenGroup::default();
+    let mut rest = text.trim_start();
+    loop {
+        if let Some(inside) = rest.strip_prefix('(') {
+            if outer.len() == MAX_DEPTH {
+                return Err(FilterError::TooLong);
+            }
+            outer.push(std::mem::take(&mut group));
+            rest = inside.trim_start();
+            continue;
+        }
+        let (condition, after) = rest.split_at(condition_end(rest));
+        group
+            .all
+            .push(Filter::Condition(parse_condition(condition)?));
+        rest = after.trim_start();
+        while let Some(after) = rest.strip_prefix(')') {
+            let closed = group.close();
+            group = outer.pop().ok_or(FilterError::Parenthesis)?;
+            group.all.push(closed);
+            rest = after.trim_start();
+        }
+        rest = match (rest.is_empty(), join_word(rest)) {
+            (true, _) if outer.is_empty() => return Ok(group.close()),
+            (true, _) => return Err(FilterError::Parenthesis),
+            (_, Some("or")) => {
+                group.start_alternative();
+                rest[2..].trim_start()
+            }
+            (_, Some(and)) => rest[and.len()..].trim_start(),
+            _ => return Err(syntax_error(rest)),
+        };
+    }
+}
+
+// The word `and` or `or` at the start of `text`.
+fn join_word(text: &str) -> Option<&'static str> {
+    ["and", "or"].into_iter().find(|word| {
+        let (start, after) = match text.split_at_checked(word.len()) {
+            Some(parts) => parts,
+            None => return false,
+        };
+        let ends = after.is_empty() || after.starts_with(|c: char| c.is_whitespace() || c == '(');
+        ends && start.eq_ignore_ascii_case(word)
+    })
+}
+
+// A condition ends before the word `and` or `or`, or before a parenthesis that it did not open. Quotes protect both.
+fn condition_end(text: &str) -> usize {
     let mut depth = 0usize;
     let mut quoted = false;
+    let mut after_space = false;
     for (at, c) in text.char_indices() {
         match c {
             '"' => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if !quoted => depth = depth.saturating_sub(1),
-            c if c.is_whitespace() && !quoted && depth == 0 => {
-                let rest = &text[at + c.len_utf8()..];
-                let and = rest
-                    .get(..3)
-                    .is_some_and(|word| word.eq_ignore_ascii_case("and"));
-                if and && rest[3..].starts_with(char::is_whitespace) && at >= start {
-                    parts.push(&text[start..at]);
-                    start = at + c.len_utf8() + 3;
-                }
-            }
+            _ if quoted => {}
+            '(' => depth += 1,
+            ')' if depth == 0 => return at,
+            ')' => depth -= 1,
+            _ if after_space && depth == 0 && join_word(&text[at..]).is_some() => return at,
             _ => {}
         }
+        after_space = c.is_whitespace();
     }
-    parts.push(&text[start..]);
-    parts
+    text.len()
+}
+
+fn parse_object(value: &Value, depth: usize) -> Result<Filter, FilterError> {
+    let Value::Object(fields) = value else {
+        return Err(syntax_error(&value.to_string()));
+    };
+    if depth == MAX_DEPTH {
+        return Err(FilterError::TooLong);
+    }
+    let mut filters = Vec::new();
+    for (name, value) in fields {
+        let join = match name.as_str() {
+            "$and" => Some(Filter::All as fn(Vec<Filter>) -> Filter),
+            "$or" => Some(any_of as fn(Vec<Filter>) -> Filter),
+            _ => None,
+        };
+        match (join, value) {
+            (Some(join), Value::Array(values)) if !values.is_empty() => {
+                let inner: Result<_, _> = values
+                    .iter()
+                    .map(|value| parse_object(value, depth + 1))
+                    .collect();
+                filters.push(Filter::joined(inner?, join));
+            }
+            (Some(_), value) => return Err(syntax_error(&value.to_string())),
+            (None, value) => filters.extend(parse_member(parse_field(name)?, value)?),
+        }
+    }
+    Ok(Filter::joined(filters, Filter::All))
+}
+
+// The conditions on one field of a JSON filter.
+fn parse_member(field: FilterField, value: &Value) -> Result<Vec<Filter>, FilterError> {
+    let Value::Object(ops) = value else {
+        let condition = new_condition(field, FilterOp::In, &value_texts(value)?)?;
+        return Ok(vec![Filter::Condition(condition)]);
+    };
+    ops.iter()
+        .map(|(op, value)| {
+            let op = parse_op(op).ok_or_else(|| syntax_error(op))?;
+            let condition = new_condition(field, op, &value_texts(value)?)?;
+            Ok(Filter::Condition(condition))
+        })
+        .collect()
 }
 
 fn parse_condition(text: &str) -> Result<Condition, FilterError> {
@@ -384,7 +513,11 @@ fn parse_condition(text: &str) -> Result<Condition, FilterError> {
         Some(list) => list.split(',').map(unquote).collect(),
         None => vec![unquote(value)],
     };
-    if values.iter().any(String::is_empty) || (op.ends_with("in") && list.is_none()) {
+    let has_or = |list: &str| !list.contains('"') && list.to_lowercase().contains(" or ");
+    if values.iter().any(String::is_empty)
+        || (op.ends_with("in") && list.is_none())
+        || list.is_some_and(has_or)
+    {
         return Err(syntax_error(text));
     }
     new_condition(
@@ -513,6 +646,23 @@ mod tests {
                 vec!["a.pdf"],
             ),
             (r#"{"fiscal_year": {"$lt": "2020"}}"#, vec!["b.pdf"]),
+            ("form=10-K or form=10-K/A", vec!["a.pdf", "b.pdf"]),
+            ("form=8-K OR fiscal_year<2020", vec!["b.pdf"]),
+            (
+                "form=8-K or form=10-K and fiscal_year<2020 or form=10-K/A",
+                vec!["b.pdf"],
+            ),
+            ("(form=10-K or form=10-K/A) and doubt<0.1", vec!["a.pdf"]),
+            (
+                "fiscal_year>2000 and((form in (8-K)) or (company=Beta and doubt>0.1))",
+                vec!["b.pdf"],
+            ),
+            ("company = \"Beta or Acme\"", vec![]),
+            (
+                r#"{"$or": [{"form": "10-K"}, {"fiscal_year": 2019, "$and": [{"doubt": {">": 0.1}}]}]}"#,
+                vec!["a.pdf", "b.pdf"],
+            ),
+            ("{}", vec!["a.pdf", "b.pdf"]),
         ] {
             assert_eq!(matching_documents(filter), expected, "{filter}");
         }
@@ -528,6 +678,16 @@ mod tests {
             "form in 10-K",
             "{\"form\": null}",
             "form=10-K and",
+            "form=10-K or",
+            "form=10-K or 10-Q",
+            "form in (10-K or 10-Q)",
+            "or form=10-K",
+            "(form=10-K",
+            "form=10-K)",
+            "()",
+            "(form=10-K) form=10-Q",
+            r#"{"$or": {"form": "10-K"}}"#,
+            r#"{"$or": []}"#,
             "é=1",
         ] {
             assert!(Filter::parse(wrong).is_err(), "{wrong}");
@@ -542,5 +702,7 @@ mod tests {
         ));
         let long = vec!["form=10-K"; 40].join(" and ");
         assert_eq!(Filter::parse(&long), Err(FilterError::TooLong));
+        let deep = format!("{}form=10-K{}", "(".repeat(9), ")".repeat(9));
+        assert_eq!(Filter::parse(&deep), Err(FilterError::TooLong));
     }
 }

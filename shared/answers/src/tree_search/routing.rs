@@ -117,15 +117,10 @@ pub(super) fn documents_of_years(years: &[u16], scope: &[&CatalogDocument]) -> O
         op: FilterOp::In,
         values,
     };
-    matching_documents(
-        &Filter {
-            conditions: (!years.is_empty())
-                .then_some(condition)
-                .into_iter()
-                .collect(),
-        },
-        scope,
-    )
+    if years.is_empty() {
+        return None;
+    }
+    matching_documents(&Filter::Condition(condition), scope)
 }
 
 // Matching documents, best first.
@@ -248,16 +243,18 @@ async fn by_metadata(
         years.extend(later);
     }
     Ok((
-        Filter {
-            conditions: chosen
+        Filter::All(
+            chosen
                 .into_iter()
-                .map(|(field, values)| Condition {
-                    field,
-                    op: FilterOp::In,
-                    values,
+                .map(|(field, values)| {
+                    Filter::Condition(Condition {
+                        field,
+                        op: FilterOp::In,
+                        values,
+                    })
                 })
                 .collect(),
-        },
+        ),
         unknown,
     ))
 }

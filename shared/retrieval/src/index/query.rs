@@ -228,7 +228,9 @@ impl<'s> SearchRun<'s> {
                 .map(|doc| Term::from_field_text(self.fields.doc, &doc.to_string()));
             scope.push(Box::new(TermSetQuery::new(terms)));
         }
-        scope.extend(filter_queries(&self.fields, &self.query.filter));
+        if !self.query.filter.is_empty() {
+            scope.push(filter_query(&self.fields, &self.query.filter));
+        }
         scope
     }
 
@@ -237,7 +239,7 @@ impl<'s> SearchRun<'s> {
         let is_named = self
             .query
             .filter
-            .conditions
+            .conditions()
             .iter()
             .any(|condition| condition.field == FilterField::Form);
         is_named || self.query.within != DocumentScope::All || self.parsed.wants_amendments
@@ -627,12 +629,16 @@ fn all_of(filters: &[Box<dyn IndexQuery>], query: Box<dyn IndexQuery>) -> Boolea
     BooleanQuery::new(filters.chain([(Occur::Must, query)]).collect())
 }
 
-fn filter_queries(fields: &Fields, filter: &Filter) -> Vec<Box<dyn IndexQuery>> {
-    filter
-        .conditions
+fn filter_query(fields: &Fields, filter: &Filter) -> Box<dyn IndexQuery> {
+    let (filters, occur) = match filter {
+        Filter::All(filters) => (filters, Occur::Must),
+        Filter::Any { any } => (any, Occur::Should),
+        Filter::Condition(condition) => return condition_query(fields, condition),
+    };
+    let queries = filters
         .iter()
-        .map(|condition| condition_query(fields, condition))
-        .collect()
+        .map(|filter| (occur, filter_query(fields, filter)));
+    Box::new(BooleanQuery::new(queries.collect()))
 }
 
 fn condition_query(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery> {
