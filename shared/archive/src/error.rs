@@ -127,6 +127,11 @@ impl From<ResolveError> for ApiError {
                     .unwrap_or_default();
                 Self::new("locator.ambiguous", message, next).with_candidates(candidates)
             }
+            ResolveError::InvalidPages { document, .. }
+            | ResolveError::InvalidFragment { document, .. } => {
+                let next = format!("stemma tree {}", shell_quoted(&document));
+                Self::new("locator.invalid", message, next).with_document(&document)
+            }
             ResolveError::NoSection { document, .. } => {
                 let next = format!("stemma tree {}", shell_quoted(&document));
                 Self::new("locator.no_section", message, next).with_document(&document)
@@ -200,7 +205,7 @@ impl From<PathError> for ApiError {
 
 impl From<FilterError> for ApiError {
     fn from(error: FilterError) -> Self {
-        let next = "a filter looks like: form=10-K and fiscal_year>=2020 and doubt>0.4";
+        let next = "a filter looks like: (form=10-K or form=10-Q) and fiscal_year>=2020";
         Self::new("filter.invalid", error.to_string(), next)
     }
 }

@@ -31,7 +31,7 @@ pub struct SearchRequest {
     /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths. Defaults to all documents.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
+    /// Conditions on documents: text (`(form=10-K or form=10-Q) and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
     #[serde(rename = "where")]
     #[schema(schema_with = filter_schema)]
     pub filter: Option<Value>,

@@ -150,8 +150,39 @@ fn item_numbers(title: &str) -> Vec<String> {
     numbers
 }
 
+/// Parses the name of an Item: `1A`, `II.1A`, `item-1A`, `Item 2.02`, `Part II, Item 1A` or the id `10-K.II.1A`. Returns the
+/// part, if stated, and the number, in upper case.
+pub fn parse_item_name(text: &str) -> Option<(Option<String>, String)> {
+    fn without_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+        let (start, rest) = text.split_at_checked(word.len())?;
+        let rest = Some(rest).filter(|rest| rest.starts_with([' ', '-']));
+        rest.filter(|_| start.eq_ignore_ascii_case(word))
+            .map(|rest| &rest[1..])
+    }
+    let text = text.trim().trim_end_matches(['.', ':']);
+    let is_form = |word: &str| word.contains('-') && word.starts_with(|c: char| c.is_ascii_digit());
+    let text = match text.split_once('.') {
+        Some((form, name)) if is_form(form) => name,
+        _ => text,
+    };
+    let mut rest = without_word(text, "part").unwrap_or(text).trim_start();
+    let roman = |c: char| matches!(c, 'I' | 'V' | 'i' | 'v');
+    let mut part = None;
+    // The part may stand before or after the word Item.
+    for _ in 0..2 {
+        rest = without_word(rest, "item").unwrap_or(rest).trim_start();
+        let after = rest.trim_start_matches(roman);
+        let name = &rest[..rest.len() - after.len()];
+        if part.is_none() && !name.is_empty() && after.starts_with(['.', ',', ' ']) {
+            part = Some(name.to_uppercase());
+            rest = after[1..].trim_start();
+        }
+    }
+    Some((part, parse_item_number(rest)?))
+}
+
 // `1A`, `7`, `2.02`: one or two digits, then at most one letter or two decimals.
-pub(crate) fn parse_item_number(word: &str) -> Option<String> {
+fn parse_item_number(word: &str) -> Option<String> {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     let rest = &word[digits..];
     let letter = rest.len() <= 1 && rest.bytes().all(|byte| byte.is_ascii_alphabetic());

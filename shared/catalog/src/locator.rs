@@ -7,21 +7,25 @@
 //! 3f2a9c01               by id or id prefix
 //! …#0007   …#item-1A   …#item-II.1A   …#p=47   …#p=5-7,9
 //! ```
+//! Items may also be written `1A`, `II.1A` or `Item 1A`; the forms above are those that are printed.
 //! Case and extension may differ. A misspelled name fails with suggestions, and an ambiguous one with its candidates.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::{split_name, unescape};
-use crate::facets::Scope;
+use crate::facets::{FacetField, Scope};
 use crate::items::{self, SectionItem};
 
 // Candidates listed in an error.
 const MAX_CANDIDATES: usize = 5;
 // Edits at which a name is still suggested.
 const MAX_EDITS: usize = 2;
+// Bounds the work for names from outside.
+const MAX_WORDS: usize = 16;
 // Bounds the work for locators from outside.
 const MAX_SPANS: usize = 64;
 
@@ -86,23 +90,8 @@ impl std::str::FromStr for Fragment {
         if let Some(pages) = text.strip_prefix("p=") {
             return parse_pages(pages).map(Fragment::Pages).ok_or(());
         }
-        let item = text
-            .get(..5)
-            .filter(|prefix| prefix.eq_ignore_ascii_case("item-"))
-            .map(|_| &text[5..])
-            .ok_or(())?;
-        let part = item.split_once('.').filter(|(part, _)| {
-            part.bytes()
-                .all(|byte| matches!(byte, b'I' | b'V' | b'i' | b'v'))
-        });
-        let (part, number) = part.map_or((None, item), |(part, number)| {
-            (Some(part.to_uppercase()), number)
-        });
-        let number = items::parse_item_number(number).ok_or(())?;
-        Ok(Fragment::Item {
-            part: part.filter(|part| !part.is_empty()),
-            number,
-        })
+        let (part, number) = items::parse_item_name(text).ok_or(())?;
+        Ok(Fragment::Item { part, number })
     }
 }
 
@@ -168,6 +157,18 @@ pub enum ResolveError {
         count: usize,
         /// Labels, at most five.
         candidates: Vec<String>,
+    },
+    #[error("invalid page range `{pages}`; write 5-7,9")]
+    InvalidPages {
+        /// Label.
+        document: String,
+        pages: String,
+    },
+    #[error("`{fragment}` is not a part of a document; write 0007, item-1A or p=5-7,9")]
+    InvalidFragment {
+        /// Label.
+        document: String,
+        fragment: String,
     },
     #[error("`{document}` has no section {section}; its last is {last}")]
     NoSection {
@@ -334,27 +335,71 @@ impl Catalog {
         Ok(None)
     }
 
-    // Labels of documents whose names are within `MAX_EDITS` of `normalized`, or contain it.
+    // Labels of the documents that have most of the words in `normalized`, and of those whose names are within
+    // `MAX_EDITS` of it or contain it. Forms and years alone make no document similar.
     fn similar_labels(&self, normalized: &str) -> Vec<String> {
         let target: Vec<char> = normalized.chars().take(200).collect();
-        let mut near: Vec<(usize, &str)> = Vec::new();
+        let (names, filing): (Vec<String>, Vec<String>) = words(normalized)
+            .take(MAX_WORDS)
+            .partition(|word| !word.starts_with(|c: char| c.is_ascii_digit()) || word.len() < 3);
+        let max_edits = MAX_EDITS.min(target.len() / 3);
+        let mut near: Vec<(usize, usize, usize, &str)> = Vec::new();
         for document in self.documents() {
+            let has = document_words(document);
+            let count =
+                |wanted: &[String]| wanted.iter().filter(|word| has.contains(*word)).count();
+            let name_words = count(&names);
             let name: Vec<char> = fold_name(&document.version().name)
                 .chars()
                 .take(200)
                 .collect();
-            if let Some(edits) = edit_distance(&target, &name, MAX_EDITS) {
-                near.push((edits, &document.label));
-            } else if target.len() >= 3 && name.windows(target.len()).any(|part| part == target) {
-                near.push((MAX_EDITS + 1, &document.label));
+            let edits = edit_distance(&target, &name, max_edits);
+            let is_inside =
+                || target.len() >= 3 && name.windows(target.len()).any(|part| part == target);
+            if name_words > 0 || edits.is_some() || is_inside() {
+                let missing = names.len() - name_words;
+                let filing_missing = filing.len() - count(&filing);
+                let edits = edits.unwrap_or(MAX_EDITS + 1);
+                near.push((missing, filing_missing, edits, &document.label));
             }
         }
         near.sort_unstable();
         near.into_iter()
             .take(MAX_CANDIDATES)
-            .map(|(_, label)| label.to_owned())
+            .map(|(.., label)| label.to_owned())
             .collect()
     }
+}
+
+// Words in lower case; `10-K` is the word `10k`.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let mut words: Vec<String> = Vec::new();
+    let parts = text.split(|c: char| !c.is_alphanumeric());
+    for part in parts.filter(|part| !part.is_empty()) {
+        let is_letter = part.len() == 1 && part.bytes().all(|byte| byte.is_ascii_alphabetic());
+        match words.last_mut() {
+            Some(last) if is_letter && last.bytes().all(|byte| byte.is_ascii_digit()) => {
+                last.push_str(&part.to_lowercase());
+            }
+            _ => words.push(part.to_lowercase()),
+        }
+    }
+    words.into_iter()
+}
+
+// The words of a document's name and of the facts that people name filings by.
+fn document_words(document: &CatalogDocument) -> HashSet<String> {
+    const FACTS: [FacetField; 4] = [
+        FacetField::Company,
+        FacetField::Ticker,
+        FacetField::Form,
+        FacetField::FiscalYear,
+    ];
+    let facts = FACTS.iter().flat_map(|facet| facet.values(document));
+    facts
+        .chain([document.version().name.as_str()])
+        .flat_map(words)
+        .collect()
 }
 
 // `report~3f2a.pdf` is `report.pdf` of the document whose id starts with `3f2a`.
@@ -453,10 +498,10 @@ pub fn resolve_item(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use stemma_document::{Collection, DocId};
+    use stemma_document::{Collection, DocId, Fact};
 
     use super::*;
-    use crate::fixtures::entry;
+    use crate::fixtures::{entry, of_company};
 
     fn catalog(paths: &[&str]) -> Catalog {
         Catalog::from_entries(paths.iter().map(|path| entry(path)))
@@ -493,6 +538,10 @@ mod tests {
             ("NOTES", "? Notes notes.md notes.txt"),
             ("3M_2023_10K", "! 3M_2022_10K"),
             ("AMD", "! AMD_2022_10K"),
+            ("3M", "! 3M_2022_10K"),
+            ("3M annual report 2022", "! 3M_2022_10K"),
+            ("AMD 10-K 2021", "! AMD_2022_10K"),
+            ("Apple 10-K 2022", "! "),
             ("nothing like it", "! "),
         ] {
             assert_eq!(resolved(&catalog, name), expected, "{name}");
@@ -500,6 +549,44 @@ mod tests {
         let id = DocId::new(&Collection::default(), "file:///a/notes.md").to_string();
         assert_eq!(resolved(&catalog, &id), "a/notes.md");
         assert_eq!(resolved(&catalog, &id[..8]), "a/notes.md");
+    }
+
+    #[test]
+    fn documents_are_suggested_by_company_form_and_year() {
+        let filing = |path: &str, company: &str, form: &str, year: &str| {
+            let mut entry = of_company(path, company);
+            entry.facts.form = Some(Fact::from_text(form, None));
+            entry.facts.fiscal_year = Some(Fact::from_text(year, None));
+            entry
+        };
+        let catalog = Catalog::from_entries([
+            filing("0001.pdf", "Acme Corporation", "10-K", "2021"),
+            filing("0002.pdf", "Acme Corporation", "10-K", "2022"),
+            filing("0003.pdf", "Acme Corporation", "10-Q", "2022"),
+            filing("0004.pdf", "Beta, Inc.", "10-K", "2022"),
+        ]);
+        assert_eq!(resolved(&catalog, "Acme 10-K 2022"), "! 0002 0001 0003");
+        assert_eq!(resolved(&catalog, "beta_2022_10Q"), "! 0004");
+        assert_eq!(resolved(&catalog, "Gamma 10-K 2022"), "! ");
+    }
+
+    #[test]
+    fn invalid_fragments_are_named() {
+        let catalog = catalog(&["3M_2022_10K.pdf", "notes #3.md"]);
+        for (text, message) in [
+            ("3M_2022_10K#p=abc", "invalid page range `abc`; write 5-7,9"),
+            (
+                "3M_2022_10K#risks",
+                "`risks` is not a part of a document; write 0007, item-1A or p=5-7,9",
+            ),
+            ("nothing#p=abc", "no document `nothing#p=abc`"),
+        ] {
+            let error = catalog.resolve_path(text).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        for text in ["3M_2022_10K#1A", "3M_2022_10K#Item II.1A", "notes #3"] {
+            assert!(catalog.resolve_path(text).is_ok(), "{text}");
+        }
     }
 
     #[test]
@@ -539,8 +626,23 @@ mod tests {
             "ITEM-ii.1a".parse::<Fragment>().unwrap().to_string(),
             "item-II.1A"
         );
+        for (written, printed) in [
+            ("7", "item-7"),
+            ("1a", "item-1A"),
+            ("II.1A", "item-II.1A"),
+            ("Item 1A.", "item-1A"),
+            ("ITEM II.7", "item-II.7"),
+            ("item 2.02", "item-2.02"),
+            ("Part II, Item 1A", "item-II.1A"),
+            ("part-iv item-15", "item-IV.15"),
+            ("10-K.II.7A", "item-II.7A"),
+            ("8-K.2.02", "item-2.02"),
+        ] {
+            assert_eq!(written.parse::<Fragment>().unwrap().to_string(), printed);
+        }
         for bad in [
-            "7", "item-", "item-x", "p=0", "p=9-5", "p=", "p=1,,2", "q=1", "",
+            "item-", "item-x", "item", "II", "Part II", "3.pdf", "123", "p=0", "p=9-5", "p=",
+            "p=1,,2", "q=1", "",
         ] {
             assert!(bad.parse::<Fragment>().is_err(), "{bad}");
         }

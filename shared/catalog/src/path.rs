@@ -15,6 +15,7 @@ use stemma_document::{Section, SectionId};
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::split_name;
 use crate::facets::{FacetField, FacetSelector, Scope, ScopeError, escape_segment};
+use crate::items::parse_item_name;
 use crate::locator::{Fragment, ResolveError, parse_pages};
 
 // Sections nest less deeply than this; longer paths are not worth resolving.
@@ -62,14 +63,37 @@ impl Catalog {
         if text.trim().trim_matches('/').is_empty() {
             return Ok(ResolvedPath::Folder(Scope::default()));
         }
-        self.resolve_whole(text)
-            .or_else(|error| self.resolve_inside(text).ok_or(error))
+        self.resolve_whole(text).or_else(|error| {
+            self.resolve_inside(text)
+                .ok_or_else(|| self.fragment_error(text).unwrap_or(error))
+        })
+    }
+
+    // Why the text after `#` names no part of a document, if the text before it names one.
+    fn fragment_error(&self, text: &str) -> Option<PathError> {
+        let (document, fragment) = text.rsplit_once('#')?;
+        let is_fragment = fragment.parse::<Fragment>().is_ok();
+        if is_fragment {
+            return None;
+        }
+        let document = self.resolve(document).ok()?.label.clone();
+        let fragment: String = fragment.chars().take(MAX_SLUG).collect();
+        Some(PathError::Document(match fragment.strip_prefix("p=") {
+            Some(pages) => ResolveError::InvalidPages {
+                document,
+                pages: pages.into(),
+            },
+            None => ResolveError::InvalidFragment { document, fragment },
+        }))
     }
 
     // A folder, a document, or a part named after a `#`.
     fn resolve_whole(&self, text: &str) -> Result<ResolvedPath<'_>, PathError> {
+        // A file may be called `notes #3`.
+        let is_document = || matches!(self.find_exact(text), Ok(Some(_)));
         if let Some((document, fragment)) = text.rsplit_once('#')
             && let Ok(part) = fragment.parse()
+            && !is_document()
         {
             return Ok(ResolvedPath::Document {
                 listed: self.resolve(document)?,
@@ -129,11 +153,9 @@ fn whole_document(document: &CatalogDocument) -> ResolvedPath<'_> {
     }
 }
 
-fn item_part(number: &str) -> Option<DocumentPart> {
-    format!("item-{number}")
-        .parse()
-        .ok()
-        .map(DocumentPart::Fragment)
+fn item_part(name: &str) -> Option<DocumentPart> {
+    let (part, number) = parse_item_name(name)?;
+    Some(DocumentPart::Fragment(Fragment::Item { part, number }))
 }
 
 // `0002-item-1-business`, `@item` or `@page`.

@@ -104,7 +104,7 @@ pub(crate) async fn section(
 /// Details of an Item; `text=true` adds its text, or its pages if only the form's page index locates it.
 #[utoipa::path(get, path = "/v1/documents/{doc}/items/{item}", tag = "text",
     params(
-        ("doc" = String, Path), ("item" = String, Path, pattern = r"^([IV]{1,3}\.)?[0-9]{1,2}([A-Z]|\.[0-9]{2})?$", description = "1A, II.1A, 2.02"),
+        ("doc" = String, Path), ("item" = String, Path, description = "1A, II.1A, 2.02 or item-1A"),
         TextQuery,
     ),
     responses((status = 200, body = MaybeReady<ItemResponse>)))]
@@ -115,7 +115,7 @@ pub(crate) async fn item(
     QueryParams(query): QueryParams<TextQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
-    let Ok(fragment @ Fragment::Item { .. }) = format!("item-{name}").parse::<Fragment>() else {
+    let Ok(fragment @ Fragment::Item { .. }) = name.parse::<Fragment>() else {
         return Err(Problem::parameter(400, "item", "an Item is written 1A, II.1A or 2.02").into());
     };
     let listed = published_document(&archive, &doc)?;

@@ -111,15 +111,11 @@ pub struct ItemRef {
 impl std::str::FromStr for ItemRef {
     type Err = SearchError;
 
-    /// Parses `1A`, `II.1A` or `item-7`.
+    /// Parses `1A`, `II.1A`, `item-7` or `Item 7`.
     fn from_str(text: &str) -> Result<Self, SearchError> {
-        let bare = text.trim();
-        let bare = bare.strip_prefix("item-").unwrap_or(bare);
-        match format!("item-{bare}").parse::<stemma_catalog::locator::Fragment>() {
-            Ok(stemma_catalog::locator::Fragment::Item { part, number }) => {
-                Ok(Self { part, number })
-            }
-            _ => Err(SearchError::NoItem {
+        match stemma_catalog::items::parse_item_name(text) {
+            Some((part, number)) => Ok(Self { part, number }),
+            None => Err(SearchError::NoItem {
                 text: text.chars().take(80).collect(),
             }),
         }
@@ -390,7 +386,7 @@ pub struct PageRect {
 }
 
 /// An excerpt of a section around the matched terms.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Snippet {
     /// At most 240 characters of one to three lines, with white space collapsed.
     pub text: String,
