@@ -172,10 +172,7 @@ fn explain(
     newer: Option<u64>,
 ) -> (String, Option<String>) {
     let ingest = || {
-        Some(
-            "go on with the `stemma ingest` it came from: what is there is not made again"
-                .to_owned(),
-        )
+        Some("run the same `stemma ingest` again to resume; finished steps are saved".to_owned())
     };
     if let Some(failure) = listed.failure.as_deref() {
         let tries = if failure.attempts == 1 {
@@ -196,7 +193,7 @@ fn explain(
     }
     let label = shell_quoted(&listed.label);
     match listed.state {
-        DocumentState::Queued => ("claimed, and nothing was made of it yet".into(), ingest()),
+        DocumentState::Queued => ("queued, not started".into(), ingest()),
         DocumentState::Running | DocumentState::Failed | DocumentState::Cancelled => (
             format!(
                 "its run has not ended: {artifacts} results are kept, its tree is not published"
@@ -211,10 +208,11 @@ fn explain(
             let what = gaps
                 .iter()
                 .map(|gap| gap.code.as_str())
+                .filter(|code| Gap::is_warning(code))
                 .collect::<std::collections::BTreeSet<_>>();
             let what: Vec<&str> = what.into_iter().collect();
             (
-                format!("its tree is published with gaps: {}", what.join(", ")),
+                format!("its tree is published with warnings: {}", what.join(", ")),
                 Some(format!("stemma tree {label}")),
             )
         }

@@ -563,7 +563,7 @@ async fn why_and_failures_name_cause_and_remedy() {
             .await
             .unwrap()
             .cause
-            .contains("nothing was made")
+            .contains("not started")
     );
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{CatalogEntry, DocId, DocumentVersion};
+use stemma_document::{CatalogEntry, DocId, DocumentVersion, Gap};
 use stemma_engine::FailureRecord;
 use stemma_engine::env::Millis;
 
@@ -16,7 +16,7 @@ pub enum DocumentState {
     /// Some stages have produced artifacts.
     Running,
     Done,
-    /// Published with known gaps, such as pages without text.
+    /// Published with warnings: gaps by which content is missing or doubtful, such as pages without text.
     DoneWithGaps,
     /// The last run failed and no earlier version is published.
     Failed,
@@ -25,6 +25,15 @@ pub enum DocumentState {
 }
 
 impl DocumentState {
+    /// The state of a published document.
+    pub fn for_published(entry: &CatalogEntry) -> Self {
+        if entry.gaps.iter().any(|code| Gap::is_warning(code)) {
+            DocumentState::DoneWithGaps
+        } else {
+            DocumentState::Done
+        }
+    }
+
     /// All states, in processing order.
     pub const ALL: [DocumentState; 6] = [
         DocumentState::Queued,
@@ -101,11 +110,7 @@ impl CatalogDocument {
         failure: Option<Box<FailureRecord>>,
         published_ms: Option<Millis>,
     ) -> Self {
-        let state = if entry.gaps.is_empty() {
-            DocumentState::Done
-        } else {
-            DocumentState::DoneWithGaps
-        };
+        let state = DocumentState::for_published(&entry);
         Self {
             record: DocumentRecord::Published(entry),
             state,

@@ -172,6 +172,19 @@ pub struct Gap {
     pub detail: String,
 }
 
+impl Gap {
+    /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
+    /// section that other evidence replaces.
+    pub fn is_warning(code: &str) -> bool {
+        const NOTES: [&str; 3] = [
+            "outline.entry_not_found",
+            "structure.contents_rejected",
+            "structure.outline_rejected",
+        ];
+        !NOTES.contains(&code)
+    }
+}
+
 impl SectionTree {
     /// All sections in pre-order with their 1-based depths.
     pub fn walk(&self) -> impl Iterator<Item = (usize, &Section)> {

@@ -25,7 +25,7 @@ pub(crate) const WITHDRAW: (&str, u32) = ("withdraw", 1);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PublishOutcome {
-    /// Number of gaps in the tree.
+    /// Number of gaps in the tree that are warnings.
     pub(crate) gaps: u32,
 }
 

@@ -67,10 +67,11 @@ pub(super) fn read(
         ));
     }
     let mut defects = collect_defects(&pages, limits);
+    let is_truncated = decode_limits::is_truncated(bytes);
     if pages.iter().all(|read| read.page.lines.is_empty()) {
-        return Err(no_text_error(&pages, &defects));
+        return Err(no_text_error(&pages, &defects, is_truncated));
     }
-    if decode_limits::is_truncated(bytes) {
+    if is_truncated {
         let detail = "the file breaks off: pages behind its end are lost".into();
         defects.insert(
             0,
@@ -165,7 +166,18 @@ fn no_pages_error() -> ExtractError {
     )
 }
 
-fn no_text_error(pages: &[ExtractedPage], defects: &[Defect]) -> ExtractError {
+fn no_text_error(
+    pages: &[ExtractedPage],
+    defects: &[Defect],
+    is_truncated: bool,
+) -> ExtractError {
+    if is_truncated {
+        return ExtractError::new(
+            "pdf.truncated",
+            "the file breaks off: the text of its pages is lost",
+            "get the whole file",
+        );
+    }
     if pages
         .iter()
         .all(|read| matches!(read.loss, Some(TextLoss::Unreadable | TextLoss::TooLarge)))

@@ -632,6 +632,14 @@ fn truncated_file_has_a_defect() {
 }
 
 #[test]
+fn a_truncated_file_without_text_is_no_scan() {
+    let bytes = PdfFixture::with_pages(&["0 0 m 9 9 l S", ""]).build();
+    assert_eq!(error(&bytes).code, "pdf.no_text");
+    let end = String::from_utf8_lossy(&bytes).find("startxref").unwrap();
+    assert_eq!(error(&bytes[..end]).code, "pdf.truncated");
+}
+
+#[test]
 fn document_limits_have_their_own_errors() {
     let text = text_at(72.0, 700.0, "text");
     let bytes = PdfFixture::with_pages(&[&text, &text]).build();

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, PublishedTree, SectionTree,
+    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, Gap, PublishedTree, SectionTree,
     TreeObject, blob_keys,
 };
 use stemma_engine::blobs::{Blobs, PutOutcome, put_json};
@@ -56,7 +56,12 @@ impl Stage for Publish {
             tree,
         };
         let entry = CatalogEntry::from_tree(&published);
-        let gaps = u32::try_from(published.tree.gaps.len()).unwrap_or(u32::MAX);
+        let warnings = published
+            .tree
+            .gaps
+            .iter()
+            .filter(|gap| Gap::is_warning(&gap.code));
+        let gaps = u32::try_from(warnings.count()).unwrap_or(u32::MAX);
         let json = serde_json::to_vec(&TreeObject::Published(Box::new(published)))
             .map_err(|error| invalid_tree(&error))?;
         let blobs = &task.ports.blobs;

@@ -506,15 +506,7 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     let quarter =
         lower_value(&facts.fiscal_period).and_then(|period| period.strip_prefix('q')?.parse().ok());
     facet_document.add_u64(fields.quarter, quarter.unwrap_or(0));
-    facet_document.add_text(
-        fields.status,
-        if entry.gaps.is_empty() {
-            DocumentState::Done
-        } else {
-            DocumentState::DoneWithGaps
-        }
-        .as_str(),
-    );
+    facet_document.add_text(fields.status, DocumentState::for_published(entry).as_str());
     if let Some(year) = lower_value(&facts.fiscal_year).and_then(|year| year.parse().ok()) {
         facet_document.add_u64(fields.fiscal_year, year);
     }
