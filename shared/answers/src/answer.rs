@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::citation::Citation;
 use super::event::{AnswerEvent, AnswerStep, EventSink};
-use stemma_retrieval::search::AppliedFilter;
+use stemma_retrieval::search::{AppliedFilter, Snippet};
 
 // Approximate characters of one text delta.
 const CHUNK_CHARS: usize = 80;
@@ -213,6 +213,9 @@ pub struct ReadSection {
     pub score: f64,
     /// Why the section was read.
     pub why: String,
+    /// The lines that the search found.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub excerpt: Option<Snippet>,
     /// Whether a citation points into it.
     pub cited: bool,
     /// Index in [`Answer::steps`] of the step that read it.

@@ -16,7 +16,7 @@ use super::quote_target::QuoteTarget;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::locator::section_locator;
-use stemma_retrieval::search::SearchHit;
+use stemma_retrieval::search::{SearchHit, Snippet};
 use stemma_retrieval::tokenizer::{content_words, for_each_word};
 
 // Pages of one section that are read when it has more.
@@ -38,6 +38,8 @@ pub struct SectionRequest {
     pub pages: Vec<u32>,
     pub score: f32,
     pub why: String,
+    /// The lines that a search found.
+    pub excerpt: Option<Snippet>,
 }
 
 impl SectionRequest {
@@ -66,6 +68,7 @@ impl SectionRequest {
             pages,
             score: hit.score as f32,
             why: hit.why.clone(),
+            excerpt: Some(hit.excerpt.clone()).filter(|snippet| !snippet.text.is_empty()),
         }
     }
 }
@@ -83,6 +86,7 @@ pub(super) struct Passage {
     pub(super) tokens: u32,
     score: f32,
     why: String,
+    excerpt: Option<Snippet>,
 }
 
 pub(super) struct OpenDoc {
@@ -238,6 +242,7 @@ impl AnswerContext {
                 tokens,
                 score: request.score,
                 why: request.why.clone(),
+                excerpt: request.excerpt.clone(),
             });
         }
     }
@@ -303,6 +308,7 @@ impl AnswerContext {
                     tokens: 0,
                     score: (f64::from(passage.score) * 1_000.0).round() / 1_000.0,
                     why: passage.why.clone(),
+                    excerpt: passage.excerpt.clone(),
                     cited: false,
                     step,
                 });

@@ -30,7 +30,9 @@ use stemma_retrieval::usage::CallAccount;
 const FIRST_HITS: usize = 20;
 const MAX_NAMES: usize = 10;
 const LIMIT_CODE: &str = "answer.limit";
-const RETRY_LATER: &str = "ask again later; stemma doctor says how the model is";
+const RETRY_LATER: &str = "ask again later";
+const SET_MODEL: &str =
+    "set model.name, model.base_url and model.api_key in stemma.toml to have answers";
 
 pub(super) struct AnswerBuilder<'a, 'e> {
     answerer: &'a CachedAnswerer<'a>,
@@ -115,7 +117,7 @@ impl AnswerBuilder<'_, '_> {
             self.degrade(
                 "model.absent",
                 "no model is configured: this answer lists what a search without a model found",
-                "set [model], see stemma doctor",
+                SET_MODEL,
             );
             return Ok(None);
         }

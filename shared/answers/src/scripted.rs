@@ -167,6 +167,7 @@ fn section() -> ReadSection {
         tokens: 10,
         score: 1.0,
         why: "scripted".into(),
+        excerpt: None,
         cited: true,
         step: 0,
     }

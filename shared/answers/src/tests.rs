@@ -521,6 +521,7 @@ impl ToolSet for StubTools {
                     pages: call.pages.parse().into_iter().collect(),
                     score: 1.0,
                     why: "asked for".into(),
+                    excerpt: None,
                 })
                 .collect(),
             ..ToolReply::default()

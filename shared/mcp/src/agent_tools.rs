@@ -108,6 +108,7 @@ impl AgentTools {
             pages: row.page.into_iter().collect(),
             score: hit.score as f32,
             why: hit.why.clone(),
+            excerpt: Some(hit.excerpt.clone()),
         });
         let rows = found.results.iter().map(|row| {
             format!(
@@ -288,6 +289,7 @@ impl AgentTools {
             pages,
             score: 1.0,
             why: "asked for".into(),
+            excerpt: None,
         })
     }
 }

@@ -3,7 +3,7 @@
 use stemma_answers::{Answer, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind};
 use stemma_archive::{Archive, TextScope};
 
-use crate::commands::format::{printed_label, section_path};
+use crate::commands::format::{excerpt_line, printed_label, section_path};
 use crate::cost::money_from_nanos;
 use crate::error::CommandError;
 use crate::output::{Output, clean};
@@ -15,12 +15,19 @@ const QUOTE_CHARS: usize = 160;
 pub fn answer(answer: &Answer, output: &Output) {
     if let Some(degraded) = &answer.degradation {
         output.note(&format!("{}: {}", degraded.code, clean(&degraded.message)));
+        if let Some(next) = &degraded.next {
+            output.note(&format!("next: {}", clean(next)));
+        }
     }
     match answer.outcome {
-        AnswerOutcome::SearchOnly => answer
-            .sections
-            .iter()
-            .for_each(|section| output.line(&place(section, output))),
+        AnswerOutcome::SearchOnly => {
+            for section in &answer.sections {
+                output.line(&place(section, output));
+                if let Some(excerpt) = &section.excerpt {
+                    output.line(&excerpt_line(output, &excerpt.text, &excerpt.highlights));
+                }
+            }
+        }
         _ => output.line(&clean(&answer.text)),
     }
     for one in &answer.citations {
