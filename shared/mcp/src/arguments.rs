@@ -6,6 +6,7 @@
 use rmcp::handler::server::tool::schema_for_input;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -17,13 +18,40 @@ pub(crate) const HIDDEN: &str = "x-hidden";
 pub(crate) const NULLABLE: &str = "x-nullable";
 /// Schema keyword of a string for which a number is an error.
 const TEXT_ONLY: &str = "x-text-only";
+/// Schema keyword of a string that may also be sent as an array; the array becomes a list with commas.
+const LIST: &str = "x-list";
+/// Schema keyword of a string that may also be sent as an array of strings, see [`Names`].
+const NAMES: &str = "x-names";
 /// Schema keyword of a number that is moved into its range.
 const CLAMPED: &str = "x-clamped";
 
 const MAX_CHARS: usize = 4_000;
 const MAX_NAME_CHARS: usize = 60;
+// Values of a list.
+const MAX_NAMES: usize = 50;
 // Keeps sums of numbers from overflowing.
 const MAX_NUMBER: u64 = 1_000_000_000;
+
+/// One name, or several in an array.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub(crate) struct Names(pub(crate) Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for Names {
+    fn from(sent: OneOrMany) -> Self {
+        match sent {
+            OneOrMany::One(name) => Self(vec![name]),
+            OneOrMany::Many(names) => Self(names),
+        }
+    }
+}
 
 /// Reads arguments that this server itself sends to a tool.
 pub(crate) fn parse<T>(sent: Value) -> Result<T, ToolError>
@@ -71,7 +99,11 @@ pub(crate) fn check(schema: &JsonObject, sent: JsonObject) -> Result<JsonObject,
 }
 
 pub(crate) fn is_blank(value: &Value) -> bool {
-    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+    match value {
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(values) => values.is_empty(),
+        value => value.is_null(),
+    }
 }
 
 pub(crate) fn missing_argument(name: &str) -> ToolError {
@@ -95,6 +127,12 @@ fn convert(name: &str, property: &Value, value: Value) -> Result<Value, ToolErro
     match kind {
         Some("string") if property.get(TEXT_ONLY).is_some() && value.is_number() => {
             Err(not_a_text(name))
+        }
+        Some("string") if property.get(LIST).is_some() && value.is_array() => {
+            Ok(texts(name, &value)?.join(",").into())
+        }
+        Some("string") if property.get(NAMES).is_some() && value.is_array() => {
+            Ok(texts(name, &value)?.into())
         }
         Some("string") => {
             let text = text(name, &value)?;
@@ -124,8 +162,18 @@ pub(crate) fn text(name: &str, value: &Value) -> Result<String, ToolError> {
     Ok(text)
 }
 
+fn texts(name: &str, value: &Value) -> Result<Vec<String>, ToolError> {
+    let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    if values.len() > MAX_NAMES {
+        return Err(ToolError::invalid(format!(
+            "`{name}` has more than {MAX_NAMES} values"
+        )));
+    }
+    values.iter().map(|value| text(name, value)).collect()
+}
+
 fn not_a_text(name: &str) -> ToolError {
-    ToolError::invalid(format!("`{name}` is a text"))
+    ToolError::invalid(format!("`{name}` must be a string"))
 }
 
 fn choice(name: &str, words: &[Value], text: &str) -> Result<Value, ToolError> {
@@ -170,7 +218,6 @@ fn flag(name: &str, value: &Value) -> Result<Value, ToolError> {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;
@@ -187,6 +234,10 @@ mod tests {
         #[schemars(extend("x-text-only" = true))]
         question: Option<String>,
         choice: Option<Choice>,
+        #[schemars(extend("x-list" = true))]
+        pages: Option<String>,
+        #[schemars(with = "Option<String>", extend("x-names" = true))]
+        names: Names,
         #[schemars(extend("x-hidden" = true))]
         hidden: Option<String>,
     }
@@ -208,7 +259,8 @@ mod tests {
     #[test]
     fn unambiguous_arguments_are_converted() {
         let sent = json!({
-            "number": "5", "clamped": 7.0, "flag": "TRUE", "text": " x ", "question": null, "choice": "TWO", "hidden": 9
+            "number": "5", "clamped": 7.0, "flag": "TRUE", "text": " x ", "question": null, "choice": "TWO", "hidden": 9,
+            "pages": [5, "7-9"], "names": ["a", " b "]
         });
         let expected = Sample {
             number: 5,
@@ -217,12 +269,16 @@ mod tests {
             text: Some("x".into()),
             question: None,
             choice: Some(Choice::Two),
+            pages: Some("5,7-9".into()),
+            names: Names(vec!["a".into(), "b".into()]),
             hidden: Some("9".into()),
         };
         assert_eq!(parse::<Sample>(sent).unwrap(), expected);
-        let sent = json!({ "clamped": 100, "text": " " });
+        let sent = json!({ "clamped": 100, "text": " ", "pages": 5, "names": "a, b" });
         let expected = Sample {
             clamped: Some(9),
+            pages: Some("5".into()),
+            names: Names(vec!["a, b".into()]),
             ..Sample::default()
         };
         assert_eq!(parse::<Sample>(sent).unwrap(), expected);
@@ -249,15 +305,15 @@ mod tests {
             ),
             (json!({"flag": "perhaps"}), "`flag` is true or false"),
             (json!({"choice": "three"}), "`choice` is one of: one, two"),
-            (json!({"text": ["x"]}), "`text` is a text"),
-            (json!({"question": 5}), "`question` is a text"),
+            (json!({"text": ["x"]}), "`text` must be a string"),
+            (json!({"question": 5}), "`question` must be a string"),
             (
                 json!({"text": "x".repeat(5_000)}),
                 "`text` has more than 4000 characters",
             ),
             (
                 json!({"x": 1}),
-                "there is no argument `x`; arguments are choice, clamped, flag, number, question, text",
+                "there is no argument `x`; arguments are choice, clamped, flag, names, number, pages, question, text",
             ),
         ] {
             assert_eq!(parse::<Sample>(sent).unwrap_err().message, message);

@@ -14,6 +14,7 @@ use stemma_answers::{Answer, AnswerError, AnswerOutcome, Answerer, Citation, Cla
 use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{AnswerRequest, ApiError};
 
+use crate::arguments::Names;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool_context::{ToolContext, link, page_address, section_address};
 use crate::tool_result::{ToolOutcome, ToolResult, delimited};
@@ -31,7 +32,9 @@ pub(crate) struct AskArguments {
     #[schemars(extend("x-text-only" = true))]
     question: Option<String>,
     /// document, part (…#item-7), folder or axis path
-    scope: Option<String>,
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("x-names" = true))]
+    scope: Names,
     /// instead of a question
     answer_id: Option<String>,
 }
@@ -72,8 +75,11 @@ impl ToolContext {
         let answerer = self.answerer()?;
         match (arguments.question, arguments.answer_id) {
             (Some(question), None) => {
-                let scope = arguments.scope.filter(|scope| !is_root(scope));
-                self.start_answer(&answerer, question, scope).await
+                let mut scopes = arguments.scope.0;
+                if scopes.iter().any(|scope| is_root(scope)) {
+                    scopes.clear();
+                }
+                self.start_answer(&answerer, question, scopes).await
             }
             (None, Some(id)) => self.wait_for_answer(&answerer, &id).await,
             _ => Err(ToolError::invalid(
@@ -89,13 +95,13 @@ impl ToolContext {
         &self,
         answerer: &Arc<dyn Answerer>,
         question: String,
-        scope: Option<String>,
+        scopes: Vec<String>,
     ) -> ToolOutcome<AskOutput> {
         let began_ms = self.env.now_ms();
         let permit = self.acquire_model_permit().await?;
         let request = self.archive.ask_request(&AnswerRequest {
             question,
-            scopes: scope.into_iter().collect(),
+            scopes,
             ..AnswerRequest::default()
         })?;
         let id = answerer.answer_id(&request);

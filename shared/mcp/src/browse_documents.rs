@@ -38,7 +38,7 @@ pub(crate) struct BrowseDocumentsArguments {
     sort: Sort,
     /// with sort=relevance
     query: Option<String>,
-    /// filter: form=10-K and fiscal_year>=2020
+    /// filter: (form=10-K or form=10-Q) and fiscal_year>=2020
     #[serde(rename = "where")]
     filter: Option<Value>,
     #[serde(default)]

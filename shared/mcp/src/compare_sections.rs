@@ -99,8 +99,7 @@ Without a model.",
         &self,
         Parameters(arguments): Parameters<CompareSectionsArguments>,
     ) -> ToolOutcome<CompareSectionsOutput> {
-        let item = arguments.item.as_deref();
-        let item = item.map(|item| item.trim_start_matches("Item").trim().to_owned());
+        let item = arguments.item;
         let list = format!(
             "{:?} {:?} {:?} {:?} {item:?} {}",
             arguments.left,

@@ -21,8 +21,8 @@ use crate::tool_result::{
 
 const MAX_ITEMS: usize = 60;
 const MAX_LINKS: usize = 5;
-// Places where the content of one Item is.
-const MAX_PLACES: usize = 4;
+/// Places where the content of one Item is.
+pub(crate) const MAX_PLACES: usize = 4;
 const TITLE_CHARS: usize = 120;
 
 #[derive(Deserialize, JsonSchema)]
@@ -194,7 +194,10 @@ impl ItemRow {
     pub(crate) fn new(item: &ItemInfo) -> Self {
         let content = item.content.iter();
         Self {
-            item: item.id.as_ref().unwrap_or(&item.item).clone(),
+            item: match &item.part {
+                Some(part) => format!("{part}.{}", item.item),
+                None => item.item.clone(),
+            },
             title: first_chars(&item.title, TITLE_CHARS).to_owned(),
             tokens: item.tokens,
             section_id: item.section_id.clone(),

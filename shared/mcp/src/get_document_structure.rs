@@ -22,6 +22,8 @@ use crate::tool_result::{
 const MAX_DEPTH: usize = 64;
 const TITLE_CHARS: usize = 300;
 const SUMMARY_CHARS: usize = 1_200;
+// PARTs and Items.
+const TEXT_DEPTH: usize = 2;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GetDocumentStructureArguments {
@@ -157,7 +159,7 @@ impl ToolContext {
         );
         if stemma_archive::document_part(&locator) != listed.label {
             return Err(ToolError::invalid(
-                "`node_id` is a section id such as 0007, or an Item such as item-7",
+                "`node_id` is a section id such as 0007, or an Item such as 7 or II.1A",
             ));
         }
         let tree = context.archive.tree(&locator, None, true).await?;
@@ -243,6 +245,13 @@ impl Outline<'_> {
     ) -> ToolResult<GetDocumentStructureOutput> {
         let part_rows = self.rows.get(range.clone()).unwrap_or_default();
         let text = outline_text(part_rows, self.detail);
+        // Clients may show the model both forms, so the text of a JSON structure has only the upper levels.
+        let upper_levels = || {
+            let upper = part_rows
+                .iter()
+                .filter(|row| row.tree_row.depth <= TEXT_DEPTH);
+            outline_text(upper, Detail::Outline)
+        };
         let Pagination {
             part,
             total_parts,
@@ -254,7 +263,10 @@ impl Outline<'_> {
             self.sections,
             part_rows.len()
         );
-        let body = delimited(name, &text);
+        let body = match format {
+            Format::Outline => delimited(name, &text),
+            Format::Json => delimited(name, &upper_levels()),
+        };
         let data = GetDocumentStructureOutput {
             doc_name: name.to_owned(),
             sections: self.sections,
@@ -271,12 +283,15 @@ impl Outline<'_> {
                 part + 1
             )
         });
+        let as_text = (format == Format::Json)
+            .then(|| "All of these sections as text: format: \"outline\"".to_owned());
         let deeper = (hidden > 0)
             .then(|| format!("{hidden} sections lie deeper: depth: 4, or node_id of one section"));
         ToolResult::new(data, summary)
             .with_text(body)
             .with_options(more)
             .with_options(deeper)
+            .with_options(as_text)
             .with_option("Text: get_page_content(doc_name, pages or section_id)")
     }
 
@@ -337,7 +352,7 @@ impl OutlineRow<'_> {
     }
 }
 
-fn outline_text(rows: &[OutlineRow<'_>], detail: Detail) -> String {
+fn outline_text<'a>(rows: impl IntoIterator<Item = &'a OutlineRow<'a>>, detail: Detail) -> String {
     let mut lines = Vec::new();
     for row in rows {
         let section = &row.tree_row.section;

@@ -6,15 +6,15 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use stemma_archive::items::{self, ItemInfo};
+use stemma_archive::items::{self, ItemContent, ItemInfo};
 use stemma_archive::pageindex_fields::name_of;
 use stemma_archive::tree::resolve_section;
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::locator::{Fragment, parse_pages};
-use stemma_document::{PageSpan, PublishedTree};
+use stemma_catalog::locator::{Fragment, Locator, format_pages, parse_pages};
+use stemma_document::{PageSpan, PublishedTree, SectionId};
 
 use crate::error::ToolError;
-use crate::get_document::ItemRow;
+use crate::get_document::{ItemRow, MAX_PLACES};
 use crate::text_pages::{ReadRequest, ReadResult};
 use crate::tool_context::{DocumentRef, ToolContext};
 use crate::tool_result::{
@@ -25,6 +25,7 @@ use crate::tool_result::{
 pub(crate) struct GetPageContentArguments {
     doc_name: String,
     /// physical pages: 5-7,9
+    #[schemars(extend("x-list" = true))]
     pages: Option<String>,
     /// instead of pages: 0019
     section_id: Option<String>,
@@ -123,21 +124,47 @@ get_document_structure or search. What does not fit is named in remaining; next_
         }
         let (listed, published) = context.load_published(&document).await?;
         let (request, item) = read_request(listed, &published, part.as_ref(), pages)?;
+        let title = |id| Some(published.tree.section(id)?.title.clone());
+        let elsewhere: Vec<String> = item
+            .iter()
+            .flat_map(|item| elsewhere(&item.item, &item.content, title))
+            .collect();
         let limit = context.format.limit(max_tokens);
         let text = context.read(listed, published, request, limit).await?;
-        Ok(page_result(
-            listed,
-            text,
-            item.as_ref(),
-            part.as_ref(),
-            max_tokens,
-        ))
+        let result = page_result(listed, text, item.as_ref(), part.as_ref(), max_tokens);
+        Ok(result.with_options(elsewhere))
     }
+}
+
+// How to read the content of an Item that only refers to it.
+fn elsewhere(
+    number: &str,
+    content: &[ItemContent],
+    title: impl Fn(SectionId) -> Option<String>,
+) -> impl Iterator<Item = String> {
+    let places = content.iter().take(MAX_PLACES);
+    places.filter_map(move |place| {
+        let Some(to) = &place.to else {
+            let outside = place.outside.as_ref()?;
+            return Some(format!("Item {number} refers to the {outside}"));
+        };
+        Some(match Locator::parse(to).fragment? {
+            Fragment::Section(id) => {
+                let title = title(id)?;
+                format!("Item {number} refers to section {id} “{title}”: section_id: \"{id}\"")
+            }
+            Fragment::Pages(pages) => {
+                let pages = format_pages(&pages);
+                format!("Item {number} refers to pages {pages}: pages: \"{pages}\"")
+            }
+            Fragment::Item { .. } => return None,
+        })
+    })
 }
 
 fn requested_pages(pages: &str) -> Result<Vec<PageSpan>, ToolError> {
     parse_pages(pages).ok_or_else(|| {
-        ToolError::invalid(format!("`{pages}` is not a list of pages"))
+        ToolError::invalid(format!("invalid page range `{pages}`"))
             .with_option("Pages are written 5, 5-10 or 1-3,7,9-12")
     })
 }
@@ -154,12 +181,7 @@ fn requested_part(
             return Err(ToolError::invalid("give `section_id` or `item`, not both"));
         }
         (Some(section), None) => section.rsplit('#').next().unwrap_or_default().to_owned(),
-        (None, Some(item)) => format!(
-            "item-{}",
-            item.trim_start_matches("Item")
-                .trim_start_matches("item-")
-                .trim()
-        ),
+        (None, Some(item)) => item.rsplit('#').next().unwrap_or_default().to_owned(),
     };
     text.parse().map(Some).map_err(|()| {
         ToolError::invalid(format!("`{text}` names no part of a document"))
@@ -278,4 +300,33 @@ fn page_result(
         .with_text(text)
         .with_links(links)
         .with_options(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_by_reference_names_where_to_read_on() {
+        let place = |to: Option<&str>, outside: Option<&str>| ItemContent {
+            text: "see below".into(),
+            to: to.map(str::to_owned),
+            outside: outside.map(str::to_owned),
+        };
+        let content = [
+            place(Some("ACME#0021"), None),
+            place(Some("ACME#p=5-7"), None),
+            place(None, Some("proxy statement")),
+            place(None, None),
+        ];
+        let steps: Vec<String> = elsewhere("15", &content, |_| Some("Notes".into())).collect();
+        assert_eq!(
+            steps,
+            [
+                "Item 15 refers to section 0021 “Notes”: section_id: \"0021\"",
+                "Item 15 refers to pages 5-7: pages: \"5-7\"",
+                "Item 15 refers to the proxy statement",
+            ]
+        );
+    }
 }

@@ -10,6 +10,7 @@ use stemma_archive::pageindex_fields::{is_root, name_of};
 use stemma_archive::{SearchHit, SearchRequest, SearchResponse};
 use stemma_retrieval::search::TotalHits;
 
+use crate::arguments::Names;
 use crate::paging::{PageRequest, default_limit};
 use crate::tool_context::{ToolContext, link, locator_of, part_locator, section_address};
 use crate::tool_result::{
@@ -25,11 +26,13 @@ pub(crate) struct SearchArguments {
     /// a question, or key words
     query: String,
     /// a document, part (…#item-7), folder or axis path (/@company/3M)
-    scope: Option<String>,
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("x-names" = true))]
+    scope: Names,
     // Prompts for PageIndex folders send this instead of `scope`.
     #[schemars(extend("x-hidden" = true))]
     folder_id: Option<String>,
-    /// filter: form=10-K and fiscal_year>=2020
+    /// filter: (form=10-K or form=10-Q) and fiscal_year>=2020
     #[serde(rename = "where")]
     filter: Option<Value>,
     #[serde(default = "default_limit")]
@@ -89,14 +92,17 @@ in the query narrow it. Without a model.",
         &self,
         Parameters(arguments): Parameters<SearchArguments>,
     ) -> ToolOutcome<SearchOutput> {
-        let scope = arguments.scope.or(arguments.folder_id);
-        let scope = scope.filter(|scope| !is_root(scope));
+        let mut scopes = arguments.scope.0;
+        scopes.extend(arguments.folder_id.filter(|_| scopes.is_empty()));
+        if scopes.iter().any(|scope| is_root(scope)) {
+            scopes.clear();
+        }
         let query = arguments.query;
         let filter = arguments.filter;
-        let list = format!("{query} {scope:?} {filter:?}");
+        let list = format!("{query} {scopes:?} {filter:?}");
         let cursor = arguments.cursor.as_deref();
         let page = PageRequest::new(arguments.limit, arguments.offset, cursor, &list)?;
-        let scopes = scope.iter().map(|scope| {
+        let scopes = scopes.iter().map(|scope| {
             let locator = locator_of(scope);
             part_locator(&locator.document, locator.fragment.as_ref())
         });

@@ -116,8 +116,15 @@ impl ToolContext {
         name: &str,
         folder: Option<&str>,
     ) -> Result<DocumentRef, ToolError> {
-        let locator = locator_of(name);
         let catalog = self.archive.catalog();
+        let locator = match catalog.resolve(name) {
+            // A file may be called `notes #3`.
+            Ok(_) if name.contains('#') => Locator {
+                document: name.into(),
+                fragment: None,
+            },
+            _ => locator_of(name),
+        };
         let by_id = locator
             .document
             .parse::<DocId>()
@@ -271,7 +278,7 @@ pub(crate) fn locator_of(name: &str) -> Locator {
     };
     let text = match address.split('/').collect::<Vec<_>>().as_slice() {
         [doc, "section", id] => format!("{doc}#{id}"),
-        [doc, "item", number] => format!("{doc}#item-{number}"),
+        [doc, "item", name] => format!("{doc}#{name}"),
         [doc, "page", pages] => format!("{doc}#p={pages}"),
         _ => address.trim_end_matches('/').to_owned(),
     };

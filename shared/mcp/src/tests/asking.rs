@@ -55,7 +55,7 @@ async fn ask_refuses_unknown_answers_and_questions_that_are_no_text() {
     let option = unknown["next_steps"]["options"][0].as_str().unwrap();
     assert!(option.contains("ask(question"), "{unknown}");
     let number = client.call_error("ask", json!({ "question": 5 })).await;
-    assert_eq!(number["error"], "`question` is a text", "{number}");
+    assert_eq!(number["error"], "`question` must be a string", "{number}");
     assert_eq!(
         client.call_error("ask", json!({})).await["errorCode"],
         "INVALID_INPUT"

@@ -123,6 +123,54 @@ async fn truncated_text_can_be_read_to_the_end() {
 }
 
 #[tokio::test]
+async fn items_are_accepted_in_every_form() {
+    let mut client = TestClient::start(Preset::All).await;
+    for item in ["1A", "item-1A", "Item 1A.", "10-K.1A", "ACME_2022#item-1A"] {
+        let arguments = json!({ "doc_name": "ACME_2022", "item": item });
+        let data = client.data("get_page_content", arguments).await;
+        assert_eq!(data["returned_pages"], "3-4", "{item}");
+    }
+    let arguments = json!({ "doc_name": "ACME_2022#1A" });
+    let data = client.data("get_page_content", arguments).await;
+    assert_eq!(data["returned_pages"], "3-4");
+    let arguments = json!({ "doc_name": "ACME_2022", "node_id": "1A" });
+    let below = client.data("get_document_structure", arguments).await;
+    assert_eq!(below["structure"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn lists_may_be_arrays() {
+    let mut client = TestClient::start(Preset::All).await;
+    let arguments = json!({ "doc_name": "ACME_2022", "pages": [2, "4-5"] });
+    let data = client.data("get_page_content", arguments).await;
+    assert_eq!(data["returned_pages"], "2,4-5");
+    let arguments = json!({ "query": "currency", "scope": ["ACME_2022", "ACME_2021"] });
+    let found = client.data("search", arguments).await;
+    assert_eq!(found["documents_searched"], 2, "{found}");
+}
+
+#[tokio::test]
+async fn the_text_of_a_structure_has_its_upper_levels() {
+    let mut client = TestClient::start(Preset::All).await;
+    for (format, is_whole) in [("json", false), ("outline", true)] {
+        let arguments = json!({ "doc_name": "ACME_2022", "detail": "summary", "format": format });
+        let result = client.call("get_document_structure", arguments).await;
+        let shown = text(&result);
+        assert!(shown.contains("0003 Item 1A. Risk Factors"), "{shown}");
+        assert_eq!(!shown.contains("format: \"outline\""), is_whole, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_names_have_candidates() {
+    let mut client = TestClient::start(Preset::All).await;
+    let arguments = json!({ "doc_name": "Acme 10-K 2023" });
+    let error = client.call_error("get_document", arguments).await;
+    let candidates = error["candidates"].as_array().unwrap();
+    assert!(candidates.contains(&"ACME_2022".into()), "{error}");
+}
+
+#[tokio::test]
 async fn unpaged_text_is_read_by_lines() {
     let mut client = TestClient::start(Preset::All).await;
     let tree = client
