@@ -340,7 +340,7 @@ async fn errors_have_openai_shape() {
         .unwrap()
         .to_owned();
     assert!(
-        untagged.status == 422 && message.starts_with("`input` is a text or a list"),
+        untagged.status == 422 && message.starts_with("`input` must be a string or a list"),
         "{message}"
     );
     for stream in [false, true] {

@@ -720,6 +720,8 @@ async fn bad_requests_are_refused_with_a_code() {
             "{path}: {}",
             reply.body
         );
+        // Clients of the server cannot run commands on its machine.
+        assert!(!reply.body.contains("stemma "), "{path}: {}", reply.body);
     }
     for (body, status) in [
         ("{", 400),

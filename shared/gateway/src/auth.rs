@@ -103,6 +103,11 @@ pub enum AuthError {
     RateLimited(u64),
 }
 
+/// The digest of a key, as the configuration holds it.
+pub fn key_digest(key: &str) -> String {
+    blake3::hash(key.as_bytes()).to_hex().to_string()
+}
+
 impl ApiKeys {
     pub fn from_settings(settings: &[KeySettings], env: Env) -> Result<Self, InvalidKey> {
         let clock = EnvClock(env);

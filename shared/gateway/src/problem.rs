@@ -24,7 +24,7 @@ pub struct ProblemBody {
     status: u16,
     detail: String,
     code: &'static str,
-    /// The next step: a request, a command or a sentence.
+    /// The next step: a request or a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
     /// Names the request in the server's log.
@@ -198,9 +198,34 @@ impl From<ApiError> for Problem {
         let mut problem = Self::new(status, error.code, detail);
         problem.0.cause = cause;
         problem.0.errors = errors;
-        (problem.0.next, problem.0.candidates) = (error.next, error.candidates);
+        problem.0.next = next_request(error.code, !error.candidates.is_empty()).map(str::to_owned);
+        problem.0.candidates = error.candidates;
         problem
     }
+}
+
+// The next step of an `ApiError` is a command, which a client of this server cannot run.
+fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
+    Some(match code {
+        _ if has_candidates => "use one of the candidates",
+        "locator.not_found" | "scope.not_found" => "GET /v1/documents lists the documents",
+        "locator.folder" => "name one document; GET /v1/documents?scope=… lists those of a folder",
+        "scope.no_axis" | "scope.too_long" => "GET /v1/facets lists the values of a facet",
+        "locator.invalid" | "locator.no_section" | "locator.no_item" | "locator.no_page"
+        | "document.no_pages" => "GET /v1/documents/{doc}/tree shows the sections and their pages",
+        "document.no_tree" => "GET /v1/documents/{doc} has the reason",
+        "filter.invalid" => "a filter looks like: (form=10-K or form=10-Q) and fiscal_year>=2020",
+        "search.scope" => "name documents in `scopes`, and one Item in `item`",
+        "search.no_words" => "ask with words; letters and digits are searched",
+        "comparison.not_a_filing" | "comparison.no_previous" => {
+            "name both documents: `left` and `right`"
+        }
+        "comparison.too_large" => {
+            "compare a section with a section: `left` and `right` as DOCUMENT#0007"
+        }
+        "store.unreadable" => "try again in a moment",
+        _ => return None,
+    })
 }
 
 impl IntoResponse for Problem {

@@ -37,7 +37,7 @@ pub(crate) struct ResponseRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(
     untagged,
-    expecting = "`input` is a text or a list of messages, each with `role` and `content`"
+    expecting = "`input` must be a string or a list of messages, each with `role` and `content`"
 )]
 enum ResponseInput {
     Text(String),

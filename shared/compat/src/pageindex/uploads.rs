@@ -130,9 +130,8 @@ impl FromRequestParts<AppState> for UploadAccess {
     async fn from_request_parts(parts: &mut Parts, site: &AppState) -> Result<Self, Problem> {
         let Some(uploads) = &site.deps.uploads else {
             let detail = "this server is read-only: it neither ingests nor removes documents";
-            return Err(Problem::new(403, "intake.not_here", detail).with_next(
-                "`stemma ingest` and `stemma rm` on the store, or a server started by `stemma serve`",
-            ));
+            return Err(Problem::new(403, "intake.not_here", detail)
+                .with_next("use a server that accepts uploads; this one only reads"));
         };
         // Required even on servers without keys: a cross-site page cannot send it without a CORS preflight.
         let headers = &parts.headers;
