@@ -10,7 +10,7 @@ use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
 use stemma_extract::{Pool, PoolSettings};
 use stemma_pipeline::sources::SchemeRouter;
-use stemma_pipeline::{Password, WorkerDeps};
+use stemma_pipeline::{Password, ReadProgress, WorkerDeps};
 use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,7 @@ const MAX_TASKS: u16 = 512;
 pub struct EmbeddedServices {
     stop: CancellationToken,
     services: Vec<JoinHandle<()>>,
+    read_progress: Arc<ReadProgress>,
 }
 
 impl EmbeddedServices {
@@ -46,6 +47,7 @@ impl EmbeddedServices {
         let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
         let models = model_clients(config, env, ports, presence.process())?;
         let deps = Arc::new(worker_deps(config, password)?.with_models(models));
+        let read_progress = Arc::clone(&deps.read_progress);
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
@@ -77,7 +79,13 @@ impl EmbeddedServices {
         Ok(Self {
             stop,
             services: vec![coordinator, worker, assembler],
+            read_progress,
         })
+    }
+
+    /// How much the worker has read.
+    pub fn read_progress(&self) -> Arc<ReadProgress> {
+        Arc::clone(&self.read_progress)
     }
 
     /// Asks the services to stop and waits until they have drained.
@@ -117,6 +125,16 @@ pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
         .into_iter()
         .chain(asking)
         .collect()
+}
+
+/// Documents to have in flight, so that an interrupted ingest leaves finished documents rather than begun ones. Every task
+/// slot has a document to work on and one that waits.
+pub fn documents_in_flight(config: &Config) -> usize {
+    let slots: usize = lanes(config)
+        .iter()
+        .map(|(_, slots)| usize::from(*slots))
+        .sum();
+    config.local.open_documents.min(2 * slots)
 }
 
 /// The children that read documents.

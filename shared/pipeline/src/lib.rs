@@ -31,7 +31,7 @@ pub use settings::{
 pub use stemma_llm::client::ModelClient;
 pub use versions::{Submission, has_open_run, header_key, run_id};
 pub(crate) use work::FilingTask;
-pub use work::{FilingFlow, Password, WorkerDeps};
+pub use work::{FilingFlow, Password, ReadProgress, WorkerDeps};
 
 /// The stages that workers run.
 pub fn worker_registry() -> StageRegistry<FilingFlow> {

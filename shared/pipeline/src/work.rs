@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use stemma_engine::jobs::BudgetRegistry;
 use stemma_engine::stage::{TaskContext, Work};
@@ -35,12 +36,21 @@ pub struct WorkerDeps {
     pub budgets: Arc<BudgetRegistry>,
     pub text_cache: TextCache,
     pub batcher: Batcher,
+    pub read_progress: Arc<ReadProgress>,
+}
+
+/// How much this process has read of its documents, for progress displays.
+#[derive(Debug, Default)]
+pub struct ReadProgress {
+    pub pages: AtomicU64,
+    /// Sizes of the files.
+    pub bytes: AtomicU64,
 }
 
 impl WorkerDeps {
     /// Dependencies without a password and without models.
     pub fn new(sources: Arc<dyn SourceStore>, extractor: Arc<dyn Extractor>) -> Self {
-        let (models, budgets, text_cache, batcher) = Default::default();
+        let (models, budgets, text_cache, batcher, read_progress) = Default::default();
         Self {
             sources,
             extractor,
@@ -49,6 +59,7 @@ impl WorkerDeps {
             budgets,
             text_cache,
             batcher,
+            read_progress,
         }
     }
 

@@ -1,22 +1,28 @@
 //! Opens the collection: for reading, or with an updated search index.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use stemma_archive::{Archive, CollectionCache};
 use stemma_boot::store::Store;
 use stemma_catalog::catalog::Catalog;
+use stemma_catalog::filter::Filter;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
+use stemma_retrieval::index::local_index::{LocalIndex, OnProgress, SyncReport};
 
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::model_clients::ReadModels;
-use crate::table::{counted, thousands};
+use crate::output::{Output, clean};
+use crate::table::counted;
 
 // Another process may be updating the index. After this time, search an incomplete index rather than wait longer.
 const INDEX_WAIT: Duration = Duration::from_secs(10);
+
+// Between notes about a long update.
+const NOTE_SECONDS: u64 = 5;
 
 /// The collection, opened for reading.
 pub async fn open(context: &Context) -> Result<Archive, CommandError> {
@@ -63,6 +69,17 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
     Ok(archive.with_cache(cache))
 }
 
+/// Says which condition of a filter no document meets. The filter is valid.
+pub fn note_unmet(conditions: &str, archive: &Archive, output: &Output) {
+    let filter = Filter::parse(conditions).unwrap_or_default();
+    let documents = archive.catalog().documents();
+    for condition in filter.conditions() {
+        if !documents.iter().any(|document| condition.matches(document)) {
+            output.note(&clean(&format!("no document has {condition}")));
+        }
+    }
+}
+
 /// Updates the index and reports progress if that takes long.
 pub async fn sync_index(
     index: &LocalIndex,
@@ -70,22 +87,27 @@ pub async fn sync_index(
     context: &Context,
 ) -> Result<SyncReport, CommandError> {
     let began = Instant::now();
-    let report = index
-        .sync(catalog, &|remaining: usize| {
-            if remaining > 0 {
-                context.output.note(&format!(
-                    "index: {} left · {} s",
-                    thousands(remaining),
-                    began.elapsed().as_secs()
-                ));
-            }
-        })
-        .await?;
-    Ok(report)
+    let notes = AtomicU64::new(0);
+    let note_remaining = |remaining: usize| {
+        let due = began.elapsed().as_secs() / NOTE_SECONDS;
+        if remaining > 0 && notes.fetch_max(due, Ordering::Relaxed) < due {
+            context.output.note(&format!(
+                "index: {} left · {} s",
+                counted(remaining, "document"),
+                began.elapsed().as_secs()
+            ));
+        }
+    };
+    Ok(index.sync(catalog, &note_remaining).await?)
 }
 
 /// Updates the index after an ingest. Errors are only noted, because the next search tries again.
-pub async fn sync_index_after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Context) {
+pub async fn sync_index_after_ingest(
+    env: &Env,
+    blobs: &Arc<dyn Blobs>,
+    context: &Context,
+    on_progress: OnProgress<'_>,
+) {
     let cache = CollectionCache::new(
         env.clone(),
         &context.cache_dir(),
@@ -94,7 +116,8 @@ pub async fn sync_index_after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context:
     );
     let synced = async {
         let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
-        sync_index(cache.index(), &catalog, context).await
+        let report = cache.index().sync(&catalog, on_progress).await?;
+        Ok::<SyncReport, CommandError>(report)
     };
     if let Err(error) = synced.await {
         context

@@ -78,6 +78,24 @@ fn wait(running: &mut RunningCommand, store: &Path, before: usize, seed: u64) {
 }
 
 #[test]
+fn documents_are_finished_one_after_another() {
+    let lab = TestEnv::new();
+    lab.put_twelve();
+    let whole = ingest(&lab, "store").args(&["--jobs", "1"]).run();
+    let mut open = 0;
+    for (stage, _) in started_tasks(&whole) {
+        match stage.as_str() {
+            "paginate" => open += 1,
+            "publish" => open -= 1,
+            _ => {}
+        }
+        // One document in work, one that waits, and one that is being published.
+        assert!(open <= 3, "{:?}", started_tasks(&whole));
+    }
+    assert_eq!(whole.json()["counts"]["done"], 12);
+}
+
+#[test]
 fn killed_ingest_resumes_to_identical_bytes() {
     let lab = TestEnv::new();
     lab.put_twelve();

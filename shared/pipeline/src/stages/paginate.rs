@@ -1,5 +1,6 @@
 //! `paginate`: extracts text with positions from the bytes of a document.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -85,6 +86,13 @@ impl Stage for Paginate {
         let source = EncodedSource::open(packed.clone())
             .map_err(|error: CodecError| Failure::transient("extract.reply", error.to_string()))?;
         let defects = u32::try_from(source.header().defects.len()).unwrap_or(u32::MAX);
+        let progress = &task.tools.read_progress;
+        if let Extent::Pages(pages) = source.extent() {
+            progress.pages.fetch_add(pages.into(), Ordering::Relaxed);
+        }
+        progress
+            .bytes
+            .fetch_add(version.size_bytes, Ordering::Relaxed);
         let outcome = PaginateOutcome {
             digest: Digest::from_content(&packed),
             extent: source.extent(),

@@ -177,8 +177,8 @@ impl LocalIndex {
         self.publish(generation, None).await.map(Some)
     }
 
-    /// Brings the index up to date with `catalog`. Searches see every commit; `on_progress` is called after each. A damaged
-    /// index is rebuilt.
+    /// Brings the index up to date with `catalog`. Searches see every commit. `on_progress` is called after each document
+    /// with the number of those left. A damaged index is rebuilt.
     ///
     /// # Errors
     /// [`IndexError`] if the store or the disk fails; commits so far stay.
@@ -281,6 +281,7 @@ impl LocalIndex {
         };
         for batch in batches {
             let removed = std::mem::take(&mut remove);
+            let before = remaining - removed.len();
             let commit = sync::apply_diff(
                 generation,
                 &self.mapper,
@@ -288,6 +289,7 @@ impl LocalIndex {
                 batch,
                 &removed,
                 total,
+                &|read| on_progress(before - read),
             )
             .await?;
             self.publish(generation.clone(), Some((&commit, &removed)))

@@ -13,6 +13,7 @@ use tantivy::{IndexWriter, TantivyDocument};
 
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexGeneration};
+use super::local_index::OnProgress;
 use super::{IndexError, run_blocking};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
@@ -93,7 +94,7 @@ pub struct CommitReport {
 }
 
 /// Indexes `add` and deletes `remove` in one commit. `total` is the size of the whole update that this commit is a part
-/// of: a small update leaves large segments alone.
+/// of: a small update leaves large segments alone. `on_document` is called with the number of documents read so far.
 ///
 /// # Errors
 /// [`IndexError`]; the index stays as it was.
@@ -104,6 +105,7 @@ pub async fn apply_diff(
     add: &[Arc<CatalogEntry>],
     remove: &[DocId],
     total: usize,
+    on_document: OnProgress<'_>,
 ) -> Result<CommitReport, IndexError> {
     let index = generation.index.clone();
     let small = total <= SMALL_UPDATE;
@@ -116,8 +118,11 @@ pub async fn apply_diff(
         .iter()
         .cloned()
         .map(|entry| index_document(&writer, mapper, store, entry));
-    let mut work = stream::iter(work).buffer_unordered(READS_AT_ONCE);
-    while let Some((version, entries)) = work.next().await {
+    let mut work = stream::iter(work)
+        .buffer_unordered(READS_AT_ONCE)
+        .enumerate();
+    while let Some((before, (version, entries))) = work.next().await {
+        on_document(before + 1);
         let entries = match entries {
             Err(IndexError::Port(error)) if error.transient => {
                 tracing::warn!(doc = %version.0, %error, "document unavailable; it will be indexed later");

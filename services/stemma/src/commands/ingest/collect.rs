@@ -10,7 +10,7 @@ use stemma_engine::FailureRecord;
 use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{file_path, file_uri};
 
-use crate::discover::{DiscoveredFile, Discovery, digest};
+use crate::discover::{DiscoverError, DiscoveredFile, Discovery, digest};
 use crate::error::CommandError;
 use crate::submission::{StatedFacts, content_submission};
 
@@ -73,6 +73,15 @@ pub struct FailedDocument {
 }
 
 impl FailedDocument {
+    fn from_missing(missing: &DiscoverError) -> Self {
+        Self {
+            path: missing.name(),
+            code: "input.not_found".into(),
+            message: missing.to_string(),
+            next: Some("check the path".into()),
+        }
+    }
+
     pub fn from_record(path: String, record: FailureRecord) -> Self {
         let FailureRecord {
             code,
@@ -119,9 +128,10 @@ pub async fn read_files(
     })
     .await;
     let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
+    let missing = discovery.missing.iter().map(FailedDocument::from_missing);
     let mut batch = IngestBatch {
         submissions: Vec::new(),
-        unreadable: Vec::new(),
+        unreadable: missing.collect(),
         duplicates: Vec::new(),
         removed: Vec::new(),
         discovery,

@@ -7,7 +7,9 @@ mod progress;
 mod summary;
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use clap::Args;
@@ -18,6 +20,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::{Env, Priority};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use self::collect::{IngestBatch, read_files};
 use self::estimate::IngestEstimate;
@@ -29,7 +32,7 @@ use crate::commands::open::sync_index_after_ingest;
 use crate::commands::tree;
 use crate::context::Context;
 use crate::cost::{PriceList, job_usage};
-use crate::embedded::EmbeddedServices;
+use crate::embedded::{EmbeddedServices, documents_in_flight};
 use crate::error::{CommandError, Exit};
 use crate::model_clients::preflight;
 use crate::output::clean;
@@ -107,6 +110,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let (sender, events) = mpsc::unbounded_channel();
     // Sending fails only while the services stop, when nobody needs the event any more.
     let observer = Arc::new(move |event| drop(sender.send(event)));
+    config.local.open_documents = documents_in_flight(&config);
     let services =
         EmbeddedServices::start(&env, &store.ports, &config, args.password.clone(), observer)?;
     let order = SubmitRequest {
@@ -126,14 +130,16 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let began = Instant::now();
     let manifest =
         stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
-    let progress = IngestProgress::new(context, manifest.entries);
+    let documents = manifest.entries + batch.unreadable.len() as u64;
+    let bytes = batch.submissions.iter().map(|file| file.size_bytes).sum();
+    let progress = IngestProgress::new(context, documents, bytes, services.read_progress());
     let keep_entries = args.show_trees || !context.output.is_text();
     let mut tally = IngestTally::new(&batch.unreadable, keep_entries);
     let target = FollowTarget {
         job: &manifest.job,
         max_failed: args.options.max_failed,
     };
-    let end = follow(
+    let mut end = follow(
         events,
         &stop,
         &mut tally,
@@ -144,11 +150,11 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     )
     .await;
     services.stop().await;
+    if end == IngestEnd::Finished {
+        end = index_documents(&env, blobs, context, &progress, &tally, &stop).await;
+    }
     progress.clear();
     tally.sort_failures();
-    if end == IngestEnd::Finished {
-        sync_index_after_ingest(&env, blobs, context).await;
-    }
     let usage = job_usage(
         blobs.as_ref(),
         &context.collection,
@@ -167,6 +173,35 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     };
     show(&summary, blobs, context).await?;
     Ok(summary.exit())
+}
+
+// Updates the index and shows how far it is. An interrupted update is completed by the next search.
+async fn index_documents(
+    env: &Env,
+    blobs: &Arc<dyn Blobs>,
+    context: &Context,
+    progress: &IngestProgress<'_>,
+    tally: &IngestTally,
+    stop: &CancellationToken,
+) -> IngestEnd {
+    let remaining = AtomicUsize::new(usize::MAX);
+    let on_progress = |left: usize| remaining.store(left, Ordering::Relaxed);
+    let mut update = pin!(sync_index_after_ingest(env, blobs, context, &on_progress));
+    let mut tick = tokio::time::interval(progress::REFRESH_INTERVAL);
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return IngestEnd::Interrupted,
+            () = &mut update => return IngestEnd::Finished,
+            _ = tick.tick() => {
+                let left = remaining.load(Ordering::Relaxed);
+                let unknown = left == usize::MAX;
+                let left = if unknown { tally.created() as usize } else { left };
+                progress.set_remaining_to_index(left);
+                progress.show(tally);
+            }
+        }
+    }
 }
 
 async fn show(

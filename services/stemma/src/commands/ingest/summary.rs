@@ -47,6 +47,9 @@ pub struct IngestTally {
     done: u64,
     with_gaps: u64,
     unchanged: u64,
+    // Sizes of the files of all ended and of the unchanged documents.
+    ended_bytes: u64,
+    unchanged_bytes: u64,
     failures: Vec<FailedDocument>,
     pages: u64,
     sections: u64,
@@ -91,6 +94,16 @@ impl IngestTally {
         self.pages
     }
 
+    /// Sizes of the files of changed documents that ended.
+    pub fn ended_bytes(&self) -> u64 {
+        self.ended_bytes - self.unchanged_bytes
+    }
+
+    /// Sizes of the files of unchanged documents, which cost no time.
+    pub fn unchanged_bytes(&self) -> u64 {
+        self.unchanged_bytes
+    }
+
     /// Counts a finished document. `input` is its claimed version, or its submission if none was claimed.
     pub async fn record_end(
         &mut self,
@@ -99,11 +112,15 @@ impl IngestTally {
         input: &serde_json::Value,
         ending: RunOutcome,
     ) {
+        let size = input.get("size_bytes").and_then(|size| size.as_u64());
+        let size = size.unwrap_or_default();
+        self.ended_bytes += size;
         match ending {
             RunOutcome::Done => self.done += 1,
             RunOutcome::DoneWithGaps(_) => self.with_gaps += 1,
             RunOutcome::Unchanged => {
                 self.unchanged += 1;
+                self.unchanged_bytes += size;
                 return;
             }
             RunOutcome::Cancelled => return,
