@@ -3,7 +3,7 @@
 //! Folders are walked for supported formats; a file given by name is taken whatever its extension. Symbolic links
 //! inside a folder are not followed, and one that leads out of the folder is skipped and listed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -14,8 +14,11 @@ use stemma_pipeline::sources::{file_uri, is_document, open_regular};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveredFile {
     pub absolute_path: PathBuf,
-    /// Folder path below where it was found, and its name; `/`-separated.
+    /// Folder path below where it was found, and its name; `/`-separated. Equal names from several arguments begin with
+    /// the folders that tell them apart.
     pub relative_path: String,
+    // The folder it was found in, or that of a file given by name.
+    root: PathBuf,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub struct Discovery {
     pub skipped: Vec<(PathBuf, String)>,
     /// Number of files with unsupported extensions, by extension.
     pub other: BTreeMap<String, usize>,
+    /// Arguments that name nothing, or nothing that can be read. They do not stop the others.
+    pub missing: Vec<DiscoverError>,
 }
 
 /// Why nothing can be ingested.
@@ -42,20 +47,45 @@ pub enum DiscoverError {
     Pattern { pattern: String, problem: String },
 }
 
+impl DiscoverError {
+    /// The argument, for display.
+    pub fn name(&self) -> String {
+        match self {
+            DiscoverError::Missing(path) | DiscoverError::Path { path, .. } => {
+                path.display().to_string()
+            }
+            DiscoverError::Pattern { pattern, .. } => pattern.clone(),
+        }
+    }
+}
+
 /// Finds the files for `arguments`; `-` reads a list of paths from standard input, one per line. `skip` (the
 /// store) is never walked.
+///
+/// # Errors
+/// [`DiscoverError`] if no argument can be read.
 pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery, DiscoverError> {
     let mut by_path: BTreeMap<PathBuf, DiscoveredFile> = BTreeMap::new();
     let mut discovery = Discovery::default();
     let skip = skip.and_then(|skip| fs::canonicalize(skip).ok());
-    for path in expand(arguments)? {
-        let root = fs::canonicalize(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => DiscoverError::Missing(path.clone()),
-            _ => DiscoverError::Path {
-                path: path.clone(),
-                error,
-            },
-        })?;
+    let mut paths = Vec::new();
+    for argument in arguments {
+        match expand(argument) {
+            Ok(expanded) => paths.extend(expanded),
+            Err(error) => discovery.missing.push(error),
+        }
+    }
+    for path in paths {
+        let root = match fs::canonicalize(&path) {
+            Ok(root) => root,
+            Err(error) => {
+                discovery.missing.push(match error.kind() {
+                    io::ErrorKind::NotFound => DiscoverError::Missing(path),
+                    _ => DiscoverError::Path { path, error },
+                });
+                continue;
+            }
+        };
         if root.is_dir() {
             discovery
                 .roots
@@ -64,6 +94,7 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
         } else if root.is_file() {
             let name = display(Path::new(root.file_name().unwrap_or_default()));
             by_path.entry(root.clone()).or_insert(DiscoveredFile {
+                root: root.parent().unwrap_or(&root).to_path_buf(),
                 absolute_path: root,
                 relative_path: name,
             });
@@ -72,7 +103,40 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
         }
     }
     discovery.files = by_path.into_values().collect();
+    keep_distinct_folders(&mut discovery.files);
+    if discovery.files.is_empty() && !discovery.missing.is_empty() {
+        return Err(discovery.missing.remove(0));
+    }
     Ok(discovery)
+}
+
+// Where arguments have files of the same name, the paths of all their files start at the folder they share.
+fn keep_distinct_folders(files: &mut [DiscoveredFile]) {
+    let mut by_path: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
+    for file in files.iter() {
+        let roots = by_path.entry(&file.relative_path).or_default();
+        roots.push(&file.root);
+    }
+    let colliding: BTreeSet<PathBuf> = by_path
+        .into_values()
+        .filter(|roots| roots.len() > 1)
+        .flatten()
+        .map(Path::to_path_buf)
+        .collect();
+    let shared = colliding.iter().cloned().reduce(|a, b| {
+        a.components()
+            .zip(b.components())
+            .take_while(|(a, b)| a == b)
+            .map(|(component, _)| component)
+            .collect()
+    });
+    let Some(shared) = shared else { return };
+    for file in files {
+        if colliding.contains(&file.root) {
+            let path = file.absolute_path.strip_prefix(&shared);
+            file.relative_path = display(path.unwrap_or(&file.absolute_path));
+        }
+    }
 }
 
 /// The bytes of a file, read once from start to end.
@@ -98,19 +162,15 @@ pub fn digest(file: &Path, max_bytes: u64) -> io::Result<(Digest, u64)> {
     Ok((Digest::from_content(&bytes), bytes.len() as u64))
 }
 
-fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, DiscoverError> {
-    let mut paths = Vec::new();
-    for argument in arguments {
-        let text = argument.to_string_lossy();
-        if text == "-" {
-            paths.extend(read_path_list()?);
-        } else if !argument.exists() && text.contains(['*', '?', '[']) {
-            paths.extend(matches(&text)?);
-        } else {
-            paths.push(argument.clone());
-        }
+fn expand(argument: &Path) -> Result<Vec<PathBuf>, DiscoverError> {
+    let text = argument.to_string_lossy();
+    if text == "-" {
+        read_path_list()
+    } else if !argument.exists() && text.contains(['*', '?', '[']) {
+        matches(&text)
+    } else {
+        Ok(vec![argument.into()])
     }
-    Ok(paths)
 }
 
 fn read_path_list() -> Result<Vec<PathBuf>, DiscoverError> {
@@ -215,6 +275,7 @@ fn add_file(
         .or_insert_with(|| DiscoveredFile {
             absolute_path: file.into(),
             relative_path: path,
+            root: root.into(),
         });
 }
 
@@ -283,7 +344,42 @@ mod tests {
     }
 
     #[test]
-    fn missing_paths_are_errors() {
+    fn equal_names_keep_the_folders_that_differ() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["a/x/note.md", "a/own.md", "b/x/note.md", "c/other.md"] {
+            let file = folder.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "x").unwrap();
+        }
+        let paths = |arguments: &[&str]| {
+            let arguments: Vec<PathBuf> = arguments
+                .iter()
+                .map(|argument| folder.path().join(argument))
+                .collect();
+            let discovered = discover(&arguments, None).unwrap();
+            let paths = discovered.files.into_iter().map(|file| file.relative_path);
+            paths.collect::<Vec<_>>()
+        };
+        let expected = ["a/own.md", "a/x/note.md", "b/x/note.md", "other.md"];
+        assert_eq!(paths(&["a", "b", "c"]), expected);
+        let files = ["a/x/note.md", "b/x/note.md"];
+        assert_eq!(paths(&files), files);
+        assert_eq!(paths(&["a", "c"]), ["own.md", "x/note.md", "other.md"]);
+    }
+
+    #[test]
+    fn missing_paths_do_not_stop_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.md");
+        fs::write(&file, "x").unwrap();
+        let arguments = ["/nowhere/a.pdf".into(), "/nowhere/*.md".into(), file];
+        let discovered = discover(&arguments, None).unwrap();
+        assert_eq!(discovered.files.len(), 1);
+        assert_eq!(discovered.missing.len(), 2);
+    }
+
+    #[test]
+    fn only_missing_paths_are_an_error() {
         assert!(discover(&["/nowhere/at/all.pdf".into()], None).is_err());
         assert!(matches!(
             discover(&["/nowhere/*.pdf".into()], None),

@@ -55,15 +55,14 @@ struct Cli {
 
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// Folder or bucket prefix where Stemma keeps its data.
+    /// Folder or bucket prefix where Stemma keeps its data [default: .stemma here or in the nearest folder above].
     #[arg(
         long,
         global = true,
         env = "STEMMA_STORE",
-        default_value = ".stemma",
         value_name = "DIR|s3://BUCKET/PREFIX"
     )]
-    store: Location,
+    store: Option<Location>,
     /// Collection to work on. Commands never read across collections.
     #[arg(
         long,
@@ -82,7 +81,7 @@ struct Global {
     /// Print one JSON object per line.
     #[arg(long, global = true)]
     jsonl: bool,
-    /// Only print these JSON fields.
+    /// Only print these JSON fields, of the object or of its rows; implies --json.
     #[arg(long, global = true, value_delimiter = ',', value_name = "A,B")]
     fields: Vec<String>,
     /// Hide notes and progress; twice: hide errors too.
@@ -130,6 +129,7 @@ enum Command {
     Rm(commands::rm::RmArgs),
     Gc(commands::gc::GcArgs),
     Config(commands::config::ConfigArgs),
+    Key(commands::key::KeyArgs),
     Prompts(commands::prompts::PromptsArgs),
     Doctor(commands::doctor::DoctorArgs),
     Completions(commands::completions::CompletionsArgs),
@@ -150,6 +150,7 @@ impl Global {
         let form = match (self.json, self.jsonl) {
             (true, _) => OutputFormat::Json,
             (_, true) => OutputFormat::JsonLines,
+            _ if !self.fields.is_empty() => OutputFormat::Json,
             _ => OutputFormat::Text,
         };
         let output = Output::new(form, self.fields, self.quiet, self.no_color);
@@ -160,8 +161,23 @@ impl Global {
             yes,
             ..
         } = self;
+        let store = store.unwrap_or_else(|| nearest_store(&output));
         Context::new(store, collection, config, output, yes)
     }
+}
+
+// The store in the working directory, or in the nearest folder above that has one.
+fn nearest_store(output: &Output) -> Location {
+    const NAME: &str = ".stemma";
+    let here = std::env::current_dir().unwrap_or_default();
+    let mut above = here.ancestors().skip(1).map(|folder| folder.join(NAME));
+    if !here.join(NAME).exists()
+        && let Some(found) = above.find(|store| store.join("layout").exists())
+    {
+        output.note(&output.dim(&format!("store: {}", found.display())));
+        return Location::Folder(found);
+    }
+    Location::Folder(NAME.into())
 }
 
 fn main() -> ExitCode {
@@ -176,6 +192,7 @@ fn main() -> ExitCode {
     let level = ["error", "info", "debug"][usize::from(cli.global.verbose.min(2))];
     let context = cli.global.context();
     match run(cli.command, level, &context) {
+        Ok(_) if context.output.lacks_fields() => ExitCode::from(2),
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => report(&context.output, &error),
     }
@@ -222,6 +239,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
             Command::Rm(args) => commands::rm::run(args, context).await,
             Command::Gc(args) => commands::gc::run(args, context).await,
             Command::Config(args) => commands::config::run(&args, context),
+            Command::Key(args) => commands::key::run(args, context),
             Command::Prompts(args) => commands::prompts::run(args, context),
             Command::Doctor(args) => commands::doctor::run(args, context).await,
             Command::Completions(args) => Ok(commands::completions::run::<Cli>(&args)),

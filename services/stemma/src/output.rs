@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -28,6 +30,8 @@ pub struct Output {
     pub color: bool,
     /// Columns of the terminal; `None` for files and pipes.
     pub width: Option<u16>,
+    // Set when a result has none of `fields`.
+    pub(crate) lacks_fields: Arc<AtomicBool>,
 }
 
 impl Output {
@@ -42,7 +46,13 @@ impl Output {
             quiet,
             color: terminal && !refused && format == OutputFormat::Text,
             width: terminal.then(terminal_width),
+            lacks_fields: Arc::default(),
         }
+    }
+
+    /// Whether a result was not printed because it has none of the requested fields.
+    pub fn lacks_fields(&self) -> bool {
+        self.lacks_fields.load(Ordering::Relaxed)
     }
 
     /// Whether the output is text for people.
@@ -58,7 +68,9 @@ impl Output {
     /// Writes a result as JSON, with the requested fields.
     pub fn json(&self, value: &impl Serialize) {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
-        self.note_unknown_fields(&value);
+        if !self.fields.is_empty() && !self.has_known_fields(&value) {
+            return;
+        }
         match (self.format, self.select(value)) {
             (OutputFormat::JsonLines, Value::Array(items)) => {
                 items.iter().for_each(|item| self.line(&item.to_string()));
@@ -68,10 +80,12 @@ impl Output {
         }
     }
 
-    /// Writes a result: one JSON value, one line for each of its `rows`, or text through `show_text`.
+    /// Writes a result: one JSON value, one line for each of its `rows`, or text through `show_text`. `--fields` may name
+    /// fields of the rows, which are then printed alone.
     pub fn print(&self, value: &impl Serialize, rows: &impl Serialize, show_text: impl FnOnce()) {
         match self.format {
             OutputFormat::Text => show_text(),
+            OutputFormat::Json if self.names_row_fields(value, rows) => self.json(rows),
             OutputFormat::Json => self.json(value),
             OutputFormat::JsonLines => self.json(rows),
         }
@@ -117,26 +131,40 @@ impl Output {
         }
     }
 
-    // Optional fields may be missing in some rows, so a field is unknown if no row has it.
-    fn note_unknown_fields(&self, value: &Value) {
-        let rows = value
-            .as_array()
-            .map_or(std::slice::from_ref(value), Vec::as_slice);
-        let names: BTreeSet<&String> = rows
-            .iter()
-            .filter_map(Value::as_object)
-            .flat_map(|row| row.keys())
-            .collect();
-        for field in self.fields.iter().filter(|_| !names.is_empty()) {
-            if !names.contains(field) {
-                let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-                self.note(&format!(
-                    "no field `{}`; fields are {}",
-                    clean(field),
-                    names.join(", ")
-                ));
-            }
+    fn names_row_fields(&self, value: &impl Serialize, rows: &impl Serialize) -> bool {
+        let has_field = |value: &Value| {
+            let names = field_names(value);
+            self.fields.iter().any(|field| names.contains(field))
+        };
+        if self.fields.is_empty() {
+            return false;
         }
+        let value = serde_json::to_value(value).unwrap_or(Value::Null);
+        let rows = serde_json::to_value(rows).unwrap_or(Value::Null);
+        !has_field(&value) && has_field(&rows)
+    }
+
+    // Reports unknown fields, and whether any is known. A result without rows has no fields to compare with.
+    fn has_known_fields(&self, value: &Value) -> bool {
+        let names = field_names(value);
+        let unknown: Vec<&String> = self
+            .fields
+            .iter()
+            .filter(|field| !names.contains(*field) && !names.is_empty())
+            .collect();
+        for field in &unknown {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            self.error(&format!(
+                "no field `{}`; fields are {}",
+                clean(field),
+                names.join(", ")
+            ));
+        }
+        let has_one = unknown.len() < self.fields.len();
+        if !has_one {
+            self.lacks_fields.store(true, Ordering::Relaxed);
+        }
+        has_one
     }
 
     fn select(&self, value: Value) -> Value {
@@ -156,6 +184,17 @@ impl Output {
             other => other,
         }
     }
+}
+
+// Optional fields may be missing in some rows, so all rows count.
+fn field_names(value: &Value) -> BTreeSet<String> {
+    let rows = value
+        .as_array()
+        .map_or(std::slice::from_ref(value), Vec::as_slice);
+    rows.iter()
+        .filter_map(Value::as_object)
+        .flat_map(|row| row.keys().cloned())
+        .collect()
 }
 
 /// Untrusted text, safe to print: control and bidirectional characters are escaped.
@@ -211,6 +250,7 @@ mod tests {
             quiet: 0,
             color: false,
             width: None,
+            lacks_fields: Arc::default(),
         };
         let value = serde_json::json!([{"a": 1, "b": 2}]);
         assert_eq!(output.select(value), serde_json::json!([{"a": 1}]));

@@ -6,6 +6,8 @@ use crate::output::{Output, clean};
 
 // Smallest width of a text column on a narrow terminal.
 const MIN_TEXT_WIDTH: u16 = 16;
+// Text in the first column names the row. Optional columns are hidden before it gets narrower than this.
+const MIN_TITLE_WIDTH: u16 = 40;
 
 /// How a column is aligned, and whether it gives way on a narrow terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,9 @@ pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
     max_height: usize,
+    heads: Vec<&'static str>,
+    // Columns to hide on a narrow terminal, the first one first.
+    optional: Vec<usize>,
 }
 
 impl Table {
@@ -31,6 +36,8 @@ impl Table {
             columns: columns.into(),
             rows: Vec::new(),
             max_height: usize::MAX,
+            heads: Vec::new(),
+            optional: Vec::new(),
         }
     }
 
@@ -42,15 +49,69 @@ impl Table {
         }
     }
 
+    /// Names the columns, in a line above the rows.
+    #[must_use]
+    pub fn with_heads(mut self, heads: impl Into<Vec<&'static str>>) -> Self {
+        self.heads = heads.into();
+        self
+    }
+
+    /// Columns that a terminal too narrow for all does without, the least important first.
+    #[must_use]
+    pub fn with_optional(mut self, columns: impl Into<Vec<usize>>) -> Self {
+        self.optional = columns.into();
+        self
+    }
+
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl AsRef<str>>) {
         let cells = cells.into_iter().map(|cell| clean(cell.as_ref()));
         self.rows.push(cells.collect());
     }
 
     pub fn print(&self, output: &Output) {
-        self.lines(output.width)
+        let heads = usize::from(self.has_heads());
+        for (at, line) in self.lines(output.width).iter().enumerate() {
+            if at < heads {
+                output.line(&output.dim(line));
+            } else {
+                output.line(line);
+            }
+        }
+    }
+
+    /// Whether [`Table::lines`] starts with a line of heads.
+    pub fn has_heads(&self) -> bool {
+        !self.heads.is_empty() && !self.rows.is_empty()
+    }
+
+    // Whether no row has a value in this column.
+    fn is_empty_column(&self, at: usize) -> bool {
+        self.rows
             .iter()
-            .for_each(|line| output.line(line));
+            .all(|row| row.get(at).is_none_or(String::is_empty))
+    }
+
+    // Columns that are not shown: empty ones, and optional ones for which there is no room.
+    fn hidden_columns(&self, widths: &[u16], width: Option<u16>) -> Vec<usize> {
+        let mut hidden: Vec<usize> = (0..self.columns.len())
+            .filter(|at| self.is_empty_column(*at))
+            .collect();
+        for column in &self.optional {
+            let shown = self.columns.iter().zip(widths).enumerate();
+            let needed: Vec<u16> = shown
+                .filter(|(at, _)| !hidden.contains(at))
+                .map(|(at, (kind, width))| match kind {
+                    Column::Text if at == 0 => *width.min(&MIN_TITLE_WIDTH),
+                    Column::Text => *width.min(&MIN_TEXT_WIDTH),
+                    Column::Left | Column::Right => *width,
+                })
+                .collect();
+            let spaces = 2 * needed.len().saturating_sub(1) as u16;
+            if width.is_some_and(|width| needed.iter().sum::<u16>() + spaces > width) {
+                hidden.push(*column);
+            }
+        }
+        hidden
     }
 
     /// The lines, with columns two spaces apart and empty columns omitted. `width` is that of the terminal, if any.
@@ -67,22 +128,22 @@ impl Table {
             table.set_width(width);
             table.set_content_arrangement(ContentArrangement::Dynamic);
         }
-        table.add_rows(self.rows.iter().map(|cells| {
+        let heads: Vec<String> = self.heads.iter().map(|head| (*head).to_owned()).collect();
+        let heads = self.has_heads().then_some(&heads);
+        table.add_rows(heads.into_iter().chain(&self.rows).map(|cells| {
             let mut row = Row::from(cells);
             row.max_height(self.max_height);
             row
         }));
         let widths = table.column_max_content_widths();
-        let last = self.columns.len().saturating_sub(1);
+        let hidden = self.hidden_columns(&widths, width);
+        let shown = (0..self.columns.len()).filter(|at| !hidden.contains(at));
+        let last = shown.last().unwrap_or_default();
         let columns = table.column_iter_mut().zip(&self.columns).zip(widths);
         for (at, ((column, kind), width)) in columns.enumerate() {
             column.set_padding((0, if at == last { 0 } else { 2 }));
-            let is_empty = self
-                .rows
-                .iter()
-                .all(|row| row.get(at).is_none_or(String::is_empty));
             column.set_constraint(match kind {
-                _ if is_empty => ColumnConstraint::Hidden,
+                _ if hidden.contains(&at) => ColumnConstraint::Hidden,
                 Column::Text => {
                     ColumnConstraint::LowerBoundary(Width::Fixed(width.min(MIN_TEXT_WIDTH)))
                 }
@@ -119,6 +180,30 @@ pub fn counted(number: impl TryInto<u64>, one: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn narrow_terminals_hide_optional_columns() {
+        let mut table = Table::with_one_line_rows([Column::Left, Column::Text, Column::Right])
+            .with_heads(["NAME", "COMPANY", "PAGES"])
+            .with_optional([2, 1]);
+        table.row(["annual-report-2022", "The Acme Company of Delaware", "120"]);
+        let lines = |width| table.lines(Some(width));
+        assert_eq!(
+            lines(60),
+            [
+                "NAME                COMPANY                       PAGES",
+                "annual-report-2022  The Acme Company of Delaware    120",
+            ]
+        );
+        assert_eq!(
+            lines(40),
+            [
+                "NAME                COMPANY",
+                "annual-report-2022  The Acme Company of…"
+            ]
+        );
+        assert_eq!(lines(30), ["NAME", "annual-report-2022"]);
+    }
 
     const COLUMNS: [Column; 3] = [Column::Text, Column::Left, Column::Right];
 

@@ -49,7 +49,7 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
     if view.total == 0 {
         output.note("no failures");
     }
-    Ok(Exit::nothing_if(view.total == 0))
+    Ok(Exit::Done)
 }
 
 // Failures of a job, from its report or last checkpoint.
@@ -131,7 +131,7 @@ async fn job_failures(
     if total == 0 {
         output.note("no failures");
     }
-    Ok(Exit::nothing_if(total == 0))
+    Ok(Exit::Done)
 }
 
 fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {

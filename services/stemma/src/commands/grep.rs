@@ -1,6 +1,6 @@
 //! `stemma grep`: finds lines that match a pattern.
 
-use stemma_archive::{Archive, GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
+use stemma_archive::{GrepHit, GrepOptions, GrepResponse, GrepSectionsResponse};
 
 use crate::commands::format::highlight;
 use crate::commands::open::open;
@@ -13,22 +13,23 @@ use crate::table::counted;
 const LINES: usize = 1_000;
 const SECTIONS: usize = 20;
 
-/// Find lines that match a pattern in one document, or with -r in many.
+/// Find lines that match a pattern in one document, or in many.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  stemma grep 'cross.currency swaps?'    in all documents
   stemma grep 'cross.currency swaps?' 3M_2022_10K
   stemma grep -i goodwill 3M_2022_10K#item-8
-  stemma grep -r -F '$1,749' /@company/3M
-  stemma grep -rc impairment /           count lines and documents
+  stemma grep -F '$1,749' /@company/3M
+  stemma grep -c impairment              count lines and documents
 
-Searches one document or a part of it. With -r, searches a folder or facet path and shows the
-sections with the most matches first, each with its first lines.")]
+In one document or a part of it, prints the matching lines. In a folder or facet path, or with -r,
+shows the sections with the most matches first, each with its first lines.")]
 pub struct GrepArgs {
     /// A regular expression.
     #[arg(value_name = "PATTERN")]
     pattern: String,
-    /// A document or a part of it; with -r also a folder or facet path.
+    /// A document or a part of it, a folder or a facet path.
     #[arg(value_name = "SCOPE", default_value = "/")]
     scope: String,
     /// Ignore case.
@@ -37,13 +38,13 @@ pub struct GrepArgs {
     /// Treat the pattern as plain text.
     #[arg(short = 'F', long)]
     fixed_strings: bool,
-    /// Lines to print [default: 1000]; with -r, sections [default: 20].
+    /// Lines to print [default: 1000]; in a folder, sections [default: 20].
     #[arg(short, long, value_name = "N")]
     max_count: Option<usize>,
     /// Only print counts.
     #[arg(short, long)]
     count: bool,
-    /// Search all documents of a folder or facet path.
+    /// List sections also for one document.
     #[arg(short, long)]
     recursive: bool,
 }
@@ -51,10 +52,7 @@ pub struct GrepArgs {
 pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError> {
     let reader = open(context).await?;
     let output = &context.output;
-    if !args.recursive {
-        one_document(&reader, &args)?;
-    }
-    let lists_sections = args.recursive && !args.count;
+    let lists_sections = !args.count && (args.recursive || reader.is_folder(&args.scope)?);
     let options = GrepOptions {
         pattern: args.pattern,
         ignore_case: args.ignore_case,
@@ -86,19 +84,6 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
     output.print(&view, &view.hits, || show(&view, output));
     note_unread(view.documents_without_text, output);
     Ok(Exit::nothing_if(hit_count == 0))
-}
-
-// A folder needs -r: printing the lines of a thousand documents is rarely intended.
-fn one_document(reader: &Archive, args: &GrepArgs) -> Result<(), CommandError> {
-    if !reader.is_folder(&args.scope)? {
-        return Ok(());
-    }
-    let message = format!(
-        "`{}` is a folder, but grep searches one document",
-        args.scope
-    );
-    Err(CommandError::new("grep.folder", message)
-        .with_next("search all of them with: stemma grep -r PATTERN SCOPE"))
 }
 
 fn note_unread(documents: usize, output: &Output) {

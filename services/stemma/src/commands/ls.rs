@@ -4,7 +4,7 @@ use serde_json::Value;
 use stemma_archive::{DocumentInfo, FolderListing, ListRequest};
 
 use crate::commands::format::state_word;
-use crate::commands::open::open;
+use crate::commands::open::{note_unmet, open};
 use crate::commands::tree::{self, TreeArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -23,7 +23,7 @@ Examples:
   stemma ls /@fiscal_year/2018..2020 a range
   stemma ls /@status/failed          documents without a tree (reasons: stemma failures)
   stemma ls 3M_2022_10K              the top sections of a document (stemma tree)
-  stemma ls / --where 'form=10-K and fiscal_year>=2020 and doubt>0.4'
+  stemma ls / --where '(form=10-K or form=10-Q) and fiscal_year>=2020'
   stemma ls -R --jsonl --fields locator,pages")]
 pub struct LsArgs {
     /// A folder, a facet path, or a document.
@@ -45,7 +45,7 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
     }
     let is_filtered = args.conditions.is_some() || args.scope != "/";
     let view = reader.list(&ListRequest {
-        filter: args.conditions.map(Value::String),
+        filter: args.conditions.clone().map(Value::String),
         recursive: args.recursive,
         ..ListRequest::new(args.scope)
     })?;
@@ -53,6 +53,9 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
         output.print(&view, &view.folders, || show(&view, is_filtered, output));
     } else {
         output.print(&view, &view.documents, || show(&view, is_filtered, output));
+    }
+    if let Some(conditions) = args.conditions.filter(|_| view.total == 0) {
+        note_unmet(&conditions, &reader, output);
     }
     Ok(Exit::nothing_if(view.total == 0))
 }
@@ -90,7 +93,12 @@ fn show(view: &FolderListing, is_filtered: bool, output: &Output) {
 fn table(documents: &[DocumentInfo]) -> Table {
     use Column::{Left, Right, Text};
     let columns = [Left, Text, Left, Left, Right, Right, Right, Left];
-    let mut table = Table::with_one_line_rows(columns);
+    let heads = [
+        "DOCUMENT", "COMPANY", "FORM", "YEAR", "LENGTH", "SECTIONS", "TOKENS", "STATUS",
+    ];
+    let mut table = Table::with_one_line_rows(columns)
+        .with_heads(heads)
+        .with_optional([5, 6, 4, 1]);
     for document in documents {
         let facts = document.facts.clone().unwrap_or_default();
         let value =
@@ -113,12 +121,9 @@ fn table(documents: &[DocumentInfo]) -> Table {
             length,
             document
                 .sections
-                .map(|sections| format!("{sections} sections"))
+                .map(|sections| sections.to_string())
                 .unwrap_or_default(),
-            document
-                .tokens
-                .map(|tokens| format!("{} tok", thousands(tokens)))
-                .unwrap_or_default(),
+            document.tokens.map(thousands).unwrap_or_default(),
             format!("{}{failure}", state_word(&document.state)),
         ]);
     }

@@ -20,6 +20,7 @@ pub mod index;
 pub mod ingest;
 pub mod items;
 pub mod jobs;
+pub mod key;
 pub mod ls;
 pub mod mcp;
 mod open;

@@ -16,9 +16,9 @@ use crate::output::clean;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  stemma rm 3M_2022_10K
+  stemma rm 3M_2022_10K              asks first
   stemma rm /@status/failed --dry-run
-  stemma rm 10-K/2015 --yes")]
+  stemma rm 10-K/2015 --yes          for scripts")]
 pub struct RmArgs {
     /// Documents, folders or facet paths.
     #[arg(required = true, value_name = "SCOPE")]
@@ -48,13 +48,11 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     if documents.is_empty() {
         return Ok(Exit::Nothing);
     }
-    if !args.dry_run
-        && documents.len() > 1
-        && !context.confirm(
-            "rm.not_confirmed",
-            &format!("remove {} documents", documents.len()),
-        )?
-    {
+    let what = match documents.as_slice() {
+        [(_, label)] => clean(label),
+        more => format!("{} documents", more.len()),
+    };
+    if !args.dry_run && !context.confirm("rm.not_confirmed", &format!("remove {what}"))? {
         return Ok(Exit::Nothing);
     }
     if !args.dry_run {

@@ -200,7 +200,10 @@ fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     for reason in view.doubt.iter().flat_map(|doubt| &doubt.reasons) {
         output.line(&output.dim(&format!("  {}", doubt_line(reason))));
     }
-    let lines = section_table(view).lines(output.width);
+    let mut lines = section_table(view).lines(output.width).into_iter();
+    if let Some(heads) = lines.next() {
+        output.line(&output.dim(&heads));
+    }
     for (row, line) in view.sections.iter().zip(lines) {
         output.line(&line);
         if let Some(summary) = row.summary.as_ref().filter(|_| args.summaries) {
@@ -213,7 +216,9 @@ fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
 // One row per section: id, branches and title, status, pages, tokens, links.
 fn section_table(view: &TreeResponse) -> Table {
     use Column::{Left, Right, Text};
-    let mut table = Table::with_one_line_rows([Text, Left, Left, Right, Text]);
+    let mut table = Table::with_one_line_rows([Text, Left, Left, Right, Text])
+        .with_heads(["SECTION", "STATUS", "PAGES", "TOKENS", "CONTENT"])
+        .with_optional([4]);
     for (row, branch) in view.sections.iter().zip(branches(&view.sections)) {
         let section = &row.section;
         let doubt = if is_doubtful(row) { " ?" } else { "" };

@@ -365,7 +365,7 @@ fn removing_a_document_removes_its_cached_answers() {
         (Some(1), &0.into()),
         "{none:?}"
     );
-    assert_eq!(hall.run(&["rm", "report"]).code, Some(0));
+    assert_eq!(hall.run(&["rm", "report", "--yes"]).code, Some(0));
     let swept = hall.run(&["--json", "--yes", "gc"]).json();
     assert_eq!(
         swept["by_kind"]["answer without its documents"], 1,

@@ -8,6 +8,7 @@
 )]
 
 mod ask;
+mod command_line;
 mod commands;
 mod crash;
 mod determinism;

@@ -166,11 +166,7 @@ fn no_pages_error() -> ExtractError {
     )
 }
 
-fn no_text_error(
-    pages: &[ExtractedPage],
-    defects: &[Defect],
-    is_truncated: bool,
-) -> ExtractError {
+fn no_text_error(pages: &[ExtractedPage], defects: &[Defect], is_truncated: bool) -> ExtractError {
     if is_truncated {
         return ExtractError::new(
             "pdf.truncated",

@@ -55,7 +55,7 @@ pub struct AskOptions {
     /// Limit to this document, folder or facet path; repeatable.
     #[arg(long = "in", value_name = "SCOPE")]
     pub scopes: Vec<String>,
-    /// Limit to documents that match: `format=10-K and fiscal_year>=2020`, or JSON.
+    /// Limit to documents that match: `form=10-K and fiscal_year>=2020`, or JSON.
     #[arg(
         long = "where",
         value_name = "FILTER",

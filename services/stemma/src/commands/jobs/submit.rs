@@ -229,6 +229,10 @@ impl Submitter<'_> {
                 clean(&path.display().to_string())
             ));
         }
+        for missing in &discovery.missing {
+            self.unread += 1;
+            self.context.output.error(&clean(&missing.to_string()));
+        }
         let mut stated = sidecars(&discovery)?;
         let ports = self.ports.clone();
         let collection = self.collection.clone();

@@ -14,7 +14,7 @@ use stemma_retrieval::search::RankingFeature;
 
 use crate::commands::ask;
 use crate::commands::format::{excerpt_line, page_or_line_range, section_path};
-use crate::commands::open::open_indexed;
+use crate::commands::open::{note_unmet, open_indexed};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
@@ -55,7 +55,7 @@ pub struct SearchArgs {
     /// Limit to this document, folder or facet path; repeatable.
     #[arg(long = "in", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// Limit to documents that match: `format=10-K and fiscal_year>=2020`, or JSON.
+    /// Limit to documents that match: `form=10-K and fiscal_year>=2020`, or JSON.
     #[arg(
         long = "where",
         value_name = "FILTER",
@@ -117,7 +117,7 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     let request = SearchRequest {
         query: args.query.unwrap_or_default(),
         scopes: args.scopes,
-        filter: Some(args.conditions.into()),
+        filter: Some(args.conditions.as_str().into()),
         item: args.item,
         limit: Some(limit),
         skip: args.skip,
@@ -143,6 +143,9 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     }
     let next = response.next_cursor.as_ref().map(|_| args.skip + limit);
     output.note(&output.dim(&footer(&response, next, started.elapsed().as_millis())));
+    if response.hits.is_empty() {
+        note_unmet(&args.conditions, &reader, output);
+    }
     Ok(Exit::nothing_if(response.hits.is_empty()))
 }
 

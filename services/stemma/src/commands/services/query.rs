@@ -151,7 +151,9 @@ fn serve_error(listen: SocketAddr, error: &ServeError) -> CommandError {
         ServeError::Anonymous { .. } => {
             "set query.keys, or listen on 127.0.0.1; `stemma query` also has --allow-anonymous"
         }
-        ServeError::Key { .. } => "correct query.keys; compute the digest of a key with `b3sum`",
+        ServeError::Key { .. } => {
+            "correct query.keys; `stemma key NAME` makes a key and its digest"
+        }
         _ => "choose another --listen",
     };
     let message = match error {
