@@ -635,7 +635,8 @@ fn truncated_file_has_a_defect() {
 fn a_truncated_file_without_text_is_no_scan() {
     let bytes = PdfFixture::with_pages(&["0 0 m 9 9 l S", ""]).build();
     assert_eq!(error(&bytes).code, "pdf.no_text");
-    let end = String::from_utf8_lossy(&bytes).find("startxref").unwrap();
+    let end = bytes.windows(9).position(|part| part == b"startxref");
+    let end = end.unwrap();
     assert_eq!(error(&bytes[..end]).code, "pdf.truncated");
 }
 
