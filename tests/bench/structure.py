@@ -9,16 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+from halves import half_of
+
 COLUMNS = {"recall": "R", "precision": "P", "locF1": "locF1", "level": "level", "parent": "parent", "parent, strict": "parent_strict"}
-
-
-def half_of(name, halves):
-    """The half of a document: that of its issuer (a prefix of its name), or its own."""
-    for kind in ("filings", "general"):
-        for half in "AB":
-            if any(name.startswith(prefix) for prefix in halves[kind][half]):
-                return kind, half
-    return None, None
 
 
 def scores(scorer, truths, trees):

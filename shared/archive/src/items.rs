@@ -4,8 +4,7 @@ use serde::Serialize;
 use stemma_catalog::items;
 use stemma_catalog::locator::{format_pages, section_locator};
 use stemma_document::{
-    Boundary, EmptyReason, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, SectionId,
-    SectionTree,
+    Boundary, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, SectionId, SectionTree,
 };
 use utoipa::ToSchema;
 
@@ -38,9 +37,6 @@ pub struct ItemInfo {
     /// How the document answers it; `null` if the tree has no Item map.
     #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
-    /// The statement in place of an answer, such as `None.`
-    #[schema(value_type = Option<String>)]
-    pub nothing: Option<EmptyReason>,
     /// First and last physical page.
     pub pages: Option<(u32, u32)>,
     /// Tokens with all sub-sections.
@@ -77,7 +73,6 @@ impl ItemInfo {
             section_id: item.section.map(|id| id.to_string()),
             title: item.title.clone(),
             status: Some(item.status),
-            nothing: item.empty_reason,
             pages: item
                 .pages
                 .map(|span| (span.start().get(), span.end().get())),
@@ -107,7 +102,6 @@ impl ItemInfo {
             section_id: Some(section.id.to_string()),
             title: section.title.clone(),
             status: None,
-            nothing: None,
             pages: section
                 .span
                 .pages()

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
-use stemma_document::{Doubt, EmptyReason, Gap, ItemStatus, SectionId, SectionKind, SectionTree};
+use stemma_document::{Doubt, Gap, ItemStatus, SectionId, SectionKind, SectionTree};
 use utoipa::ToSchema;
 
 use crate::items::{self as items_of, ItemContent};
@@ -45,10 +45,6 @@ pub struct TreeRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
-    /// The statement in place of an answer, such as `None.`
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub nothing: Option<EmptyReason>,
     /// Where its content is, if not under its heading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ItemContent>,
@@ -105,7 +101,6 @@ impl Archive {
                 section: SectionInfo::new(section, &listed.label),
                 item,
                 status: answer.as_ref().and_then(|answer| answer.status),
-                nothing: answer.as_ref().and_then(|answer| answer.nothing),
                 content: answer.map(|answer| answer.content).unwrap_or_default(),
                 summary,
             });

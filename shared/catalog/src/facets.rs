@@ -82,7 +82,14 @@ impl FacetField {
         let entry = document.entry();
         let facts = entry.map(|entry| &entry.facts);
         match self {
-            FacetField::Company => fact_value(facts, |facts| &facts.issuer),
+            FacetField::Company => facts
+                .iter()
+                .flat_map(|facts| {
+                    let others = facts.co_registrants.iter().map(|other| &other.name);
+                    facts.issuer.iter().chain(others)
+                })
+                .map(|name| name.value.as_str())
+                .collect(),
             FacetField::Form => fact_value(facts, |facts| &facts.form),
             FacetField::FiscalYear => fact_value(facts, |facts| &facts.fiscal_year),
             FacetField::FiscalPeriod => fact_value(facts, |facts| &facts.fiscal_period),

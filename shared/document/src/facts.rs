@@ -11,7 +11,13 @@ pub struct Fact {
     pub page: Option<PageNo>,
     #[serde(skip_serializing_if = "FactSource::is_text", default)]
     pub source: FactSource,
+    /// The words it rests on, at most 200 characters with single spaces; `None` for sources other than the text.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evidence: Option<String>,
 }
+
+// Enough for two lines of a cover.
+const MAX_EVIDENCE_CHARS: usize = 200;
 
 impl Fact {
     pub fn from_text(value: impl Into<String>, page: Option<PageNo>) -> Self {
@@ -19,6 +25,23 @@ impl Fact {
             value: value.into(),
             page,
             source: FactSource::Text,
+            evidence: None,
+        }
+    }
+
+    /// The same fact with the words it rests on.
+    #[must_use]
+    pub fn with_evidence(self, words: &str) -> Self {
+        let folded: Vec<&str> = words.split_whitespace().collect();
+        let quote: String = folded
+            .join(" ")
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(MAX_EVIDENCE_CHARS)
+            .collect();
+        Self {
+            evidence: (!quote.is_empty()).then_some(quote),
+            ..self
         }
     }
 
@@ -27,6 +50,7 @@ impl Fact {
             value: value.into(),
             page: None,
             source,
+            evidence: None,
         }
     }
 }
@@ -64,14 +88,45 @@ pub struct Ticker {
     pub exchange: Option<String>,
 }
 
+/// Shares of one class that are outstanding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShareCount {
+    /// Digits only.
+    #[serde(flatten)]
+    pub count: Fact,
+    /// The class as printed; `None` if the cover names none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub class: Option<String>,
+    /// ISO 8601 date of the count.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub as_of: Option<String>,
+}
+
+/// A further registrant of a combined filing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoRegistrant {
+    /// Its name, exactly as printed.
+    #[serde(flatten)]
+    pub name: Fact,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file_number: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub irs_number: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub state: Option<String>,
+}
+
 /// Facts about a filing. File names are never used as a source.
 ///
 /// `fiscal_year` is the year covered by the document, `period_end` the last day of its period, `filed` the filing date.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilingFacts {
-    /// The registrant's name, exactly as printed.
+    /// The registrant's name, exactly as printed; the first of several registrants.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub issuer: Option<Fact>,
+    /// The registrants after the first, in the order of the cover page.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub co_registrants: Vec<CoRegistrant>,
     /// Form type with amendment mark: `10-K`, `10-Q/A`, `8-K`. Documents without a form have `earnings_release`,
     /// `annual_report` or `interim_report`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -100,9 +155,9 @@ pub struct FilingFacts {
     /// In the order of the cover page.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tickers: Vec<Ticker>,
-    /// Digits only, one value per share class.
+    /// One count per class, in the order of the cover page.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub shares_outstanding: Vec<Fact>,
+    pub shares_outstanding: Vec<ShareCount>,
     /// Items of a current report (`5.02`), in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reported_items: Vec<Fact>,
@@ -134,11 +189,16 @@ impl FilingFacts {
         .into_iter()
         .filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact)))
         .collect();
+        entries.extend(
+            self.co_registrants
+                .iter()
+                .map(|registrant| ("co_registrant", &registrant.name)),
+        );
         entries.extend(self.tickers.iter().map(|ticker| ("ticker", &ticker.symbol)));
         entries.extend(
             self.shares_outstanding
                 .iter()
-                .map(|shares| ("shares_outstanding", shares)),
+                .map(|shares| ("shares_outstanding", &shares.count)),
         );
         entries.extend(
             self.reported_items
@@ -245,6 +305,23 @@ mod tests {
         for invalid in ["0000320193-2200-0108", "1234", ""] {
             assert_eq!(FilingFacts::parse_accession(invalid), None, "{invalid}");
         }
+    }
+
+    #[test]
+    fn share_counts_of_older_trees_have_no_class() {
+        let counts: Vec<ShareCount> =
+            serde_json::from_str(r#"[{"value":"1000000","page":1}]"#).unwrap();
+        assert_eq!(counts[0].count, Fact::from_text("1000000", PageNo::new(1)));
+        assert_eq!(counts[0].class, None);
+    }
+
+    #[test]
+    fn evidence_is_folded_and_bounded() {
+        let fact = Fact::from_text("2022", None).with_evidence("fiscal\n 2022");
+        assert_eq!(fact.evidence.as_deref(), Some("fiscal 2022"));
+        let long = Fact::from_text("x", None).with_evidence(&"word ".repeat(100));
+        assert_eq!(long.evidence.unwrap().chars().count(), MAX_EVIDENCE_CHARS);
+        assert_eq!(Fact::from_text("x", None).with_evidence(" ").evidence, None);
     }
 
     #[test]

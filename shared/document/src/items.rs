@@ -16,10 +16,6 @@ pub struct FilingItem {
     /// The title in the document, else the title of the form.
     pub title: String,
     pub status: ItemStatus,
-    /// Why the Item has no content, if the filer says so.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[serde(rename = "nothing")]
-    pub empty_reason: Option<EmptyReason>,
     /// The section of its heading; `None` if absent or only named by an index.
     pub section: Option<SectionId>,
     /// The pages of that section; `None` in texts without pages.
@@ -40,7 +36,7 @@ pub struct FilingItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
-    /// Under its own heading, even if the content is short or [`FilingItem::empty_reason`] applies.
+    /// Under its own heading, even if the content is short.
     Full,
     /// Heading without the expected content or a reference to it.
     Stub,
@@ -50,14 +46,7 @@ pub enum ItemStatus {
     Combined,
     /// Only listed in a cross-reference index with pages.
     CrossIndex,
-    Absent,
-}
-
-/// A filer's statement that an Item has no content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EmptyReason {
-    /// `None.`
+    /// The filer has nothing to report: `None.`
     None,
     /// `Not applicable.`, `Not required for smaller reporting companies.`
     NotApplicable,
@@ -65,6 +54,24 @@ pub enum EmptyReason {
     Reserved,
     /// `Omitted pursuant to General Instruction I(2).`
     Omitted,
+    Absent,
+}
+
+impl ItemStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Stub => "stub",
+            Self::ByReference => "by_reference",
+            Self::Combined => "combined",
+            Self::CrossIndex => "cross_index",
+            Self::None => "none",
+            Self::NotApplicable => "not_applicable",
+            Self::Reserved => "reserved",
+            Self::Omitted => "omitted",
+            Self::Absent => "absent",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

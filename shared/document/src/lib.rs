@@ -41,12 +41,10 @@ pub use catalog::{
     CatalogEntry, Change, ChangeKind, DocumentVersion, Origin, PublishedTree, TreeObject,
 };
 pub use doubt::{Doubt, DoubtCode, DoubtReason};
-pub use facts::{Fact, FactSource, FilingFacts, Ticker};
+pub use facts::{CoRegistrant, Fact, FactSource, FilingFacts, ShareCount, Ticker};
 pub use geometry::{Pt, Rect};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
-pub use items::{
-    Boundary, BoundaryEvidence, EmptyReason, FilingItem, ItemLink, ItemStatus, ItemTarget,
-};
+pub use items::{Boundary, BoundaryEvidence, FilingItem, ItemLink, ItemStatus, ItemTarget};
 pub use outline::{
     DraftEntry, EntryVerdict, EvidenceSource, LocatedEntry, OutlineError, SectionStart,
     VerifiedEntry, VerifiedOutline,

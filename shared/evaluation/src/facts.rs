@@ -2,56 +2,139 @@
 
 use stemma_document::{Fact, FilingFacts};
 
-/// Name of a fact, and its values in a filing.
-type NamedFact = (&'static str, fn(&FilingFacts) -> Vec<String>);
+/// A value of a fact by field. Most facts have the single field `value`.
+pub(super) type FactFields = Vec<(&'static str, Option<String>)>;
 
-const FACTS: [NamedFact; 15] = [
-    ("form", |facts| values(&facts.form)),
-    ("registrant", |facts| values(&facts.issuer)),
-    ("period_end", |facts| values(&facts.period_end)),
-    ("fiscal_year", |facts| values(&facts.fiscal_year)),
-    ("fiscal_quarter", fiscal_quarter),
-    ("fiscal_period", |facts| values(&facts.fiscal_period)),
-    ("filed", |facts| values(&facts.filed)),
-    ("file_number", |facts| values(&facts.file_number)),
-    ("irs_number", |facts| values(&facts.irs_number)),
-    ("state", |facts| values(&facts.state)),
-    ("tickers", |facts| {
+/// A fact of gold metadata.
+struct NamedFact {
+    name: &'static str,
+    /// The first field identifies a value.
+    fields: &'static [&'static str],
+    read: fn(&FilingFacts) -> Vec<FactFields>,
+}
+
+const VALUE: &[&str] = &["value"];
+
+const fn plain(name: &'static str, read: fn(&FilingFacts) -> Vec<FactFields>) -> NamedFact {
+    NamedFact {
+        name,
+        fields: VALUE,
+        read,
+    }
+}
+
+const FACTS: [NamedFact; 17] = [
+    plain("form", |facts| values(&facts.form)),
+    plain("registrant", |facts| values(&facts.issuer)),
+    NamedFact {
+        name: "co_registrants",
+        fields: &["name", "file_number", "irs_number", "state"],
+        read: co_registrants,
+    },
+    plain("period_end", |facts| values(&facts.period_end)),
+    plain("fiscal_year", |facts| values(&facts.fiscal_year)),
+    plain("fiscal_quarter", fiscal_quarter),
+    plain("fiscal_period", |facts| values(&facts.fiscal_period)),
+    plain("filed", |facts| values(&facts.filed)),
+    plain("file_number", |facts| values(&facts.file_number)),
+    plain("irs_number", |facts| values(&facts.irs_number)),
+    plain("state", |facts| values(&facts.state)),
+    plain("tickers", |facts| {
         values(facts.tickers.iter().map(|ticker| &ticker.symbol))
     }),
-    ("shares_outstanding", |facts| {
-        values(&facts.shares_outstanding)
-    }),
-    ("reported_items", |facts| values(&facts.reported_items)),
-    ("cik", |facts| values(&facts.cik)),
-    ("accession", |facts| values(&facts.accession)),
+    NamedFact {
+        name: "cover_tickers",
+        fields: &["symbol", "exchange"],
+        read: cover_tickers,
+    },
+    NamedFact {
+        name: "shares_outstanding",
+        fields: &["shares", "class", "as_of"],
+        read: shares_outstanding,
+    },
+    plain("reported_items", |facts| values(&facts.reported_items)),
+    plain("cik", |facts| values(&facts.cik)),
+    plain("accession", |facts| values(&facts.accession)),
 ];
 
 /// The names of all facts, in the order of reports.
 pub(super) fn fact_names() -> impl Iterator<Item = &'static str> {
-    FACTS.iter().map(|(name, _)| *name)
+    FACTS.iter().map(|fact| fact.name)
 }
 
 pub(super) fn is_fact(name: &str) -> bool {
     fact_names().any(|known| known == name)
 }
 
-/// The values of a fact in a filing. `None` if there is no fact of this name.
-pub(super) fn predicted_values(facts: &FilingFacts, name: &str) -> Option<Vec<String>> {
-    let (_, read) = FACTS.iter().find(|(known, _)| *known == name)?;
-    Some(read(facts))
+/// The fields of a fact, the identifying one first; empty for unknown facts.
+pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
+    FACTS
+        .iter()
+        .find(|fact| fact.name == name)
+        .map_or(&[], |fact| fact.fields)
 }
 
-fn values<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> Vec<String> {
-    facts.into_iter().map(|fact| fact.value.clone()).collect()
+/// The values of a fact in a filing. `None` if there is no fact of this name.
+pub(super) fn predicted_values(facts: &FilingFacts, name: &str) -> Option<Vec<FactFields>> {
+    let fact = FACTS.iter().find(|fact| fact.name == name)?;
+    Some((fact.read)(facts))
+}
+
+fn values<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> Vec<FactFields> {
+    facts
+        .into_iter()
+        .map(|fact| vec![(VALUE[0], Some(fact.value.clone()))])
+        .collect()
 }
 
 /// The number of a fiscal period such as `Q2`.
-fn fiscal_quarter(facts: &FilingFacts) -> Vec<String> {
+fn fiscal_quarter(facts: &FilingFacts) -> Vec<FactFields> {
     facts
         .fiscal_period
         .iter()
         .filter_map(|period| period.value.strip_prefix('Q'))
-        .map(Into::into)
+        .map(|quarter| vec![(VALUE[0], Some(quarter.into()))])
+        .collect()
+}
+
+fn co_registrants(facts: &FilingFacts) -> Vec<FactFields> {
+    facts
+        .co_registrants
+        .iter()
+        .map(|registrant| {
+            vec![
+                ("name", Some(registrant.name.value.clone())),
+                ("file_number", registrant.file_number.clone()),
+                ("irs_number", registrant.irs_number.clone()),
+                ("state", registrant.state.clone()),
+            ]
+        })
+        .collect()
+}
+
+fn cover_tickers(facts: &FilingFacts) -> Vec<FactFields> {
+    facts
+        .tickers
+        .iter()
+        .map(|ticker| {
+            vec![
+                ("symbol", Some(ticker.symbol.value.clone())),
+                ("exchange", ticker.exchange.clone()),
+            ]
+        })
+        .collect()
+}
+
+fn shares_outstanding(facts: &FilingFacts) -> Vec<FactFields> {
+    facts
+        .shares_outstanding
+        .iter()
+        .map(|shares| {
+            vec![
+                ("shares", Some(shares.count.value.clone())),
+                ("class", shares.class.clone()),
+                ("as_of", shares.as_of.clone()),
+            ]
+        })
         .collect()
 }

@@ -1,10 +1,13 @@
 //! File formats of the gold data: the correct structure, text and facts of documents.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use stemma_document::ItemStatus;
 
-use crate::facts::{fact_names, is_fact};
+use crate::facts::{FactFields, fact_names, fields_of, is_fact};
 
 /// The headings of a document, in reading order.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -80,7 +83,7 @@ impl TryFrom<Map<String, Value>> for GoldMetadata {
             ));
         }
         for (name, value) in &facts {
-            if gold_values(value).is_none() {
+            if gold_values(name, value).is_none() {
                 return Err(format!(
                     "`{name}` is {value}, not a value, a list of values or null"
                 ));
@@ -90,13 +93,54 @@ impl TryFrom<Map<String, Value>> for GoldMetadata {
     }
 }
 
-/// The values of a fact, none for `null`. `None` if `value` is neither a value, a list of values nor `null`.
-pub(super) fn gold_values(value: &Value) -> Option<Vec<String>> {
+/// The Items of a document, and the places that they refer to.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct GoldItems {
+    pub doc: String,
+    /// Status and physical page of the heading (`null` if absent), by Part and number: `II.7A`, `5.02`.
+    #[serde(default)]
+    pub items: BTreeMap<String, (ItemStatus, Option<u32>)>,
+    #[serde(default)]
+    pub targets: BTreeMap<String, GoldTarget>,
+}
+
+/// The place inside the document that an Item refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct GoldTarget {
+    /// Physical page, from 1.
+    pub page: u32,
+    pub title: String,
+    /// Only a part of the Item is there.
+    #[serde(default)]
+    pub partial: bool,
+    /// Where the target leads on to; as good as the target.
+    pub content: Option<Box<GoldTarget>>,
+}
+
+/// The values of a fact by field, none for `null`. A value without fields has only the first field of its fact. `None` if
+/// `value` is neither a value, a list of values nor `null`. Fields of other names are not scored.
+pub(super) fn gold_values(name: &str, value: &Value) -> Option<Vec<FactFields>> {
     match value {
         Value::Null => Some(Vec::new()),
-        Value::Array(list) => list.iter().map(scalar).collect(),
-        single => scalar(single).map(|value| vec![value]),
+        Value::Array(list) => list.iter().map(|value| one_value(name, value)).collect(),
+        single => one_value(name, single).map(|value| vec![value]),
     }
+}
+
+fn one_value(name: &str, value: &Value) -> Option<FactFields> {
+    let known = fields_of(name);
+    let Value::Object(fields) = value else {
+        return Some(vec![(known.first()?, Some(scalar(value)?))]);
+    };
+    let named = |field: &'static str| {
+        let value = fields.get(field)?;
+        Some((field, (!value.is_null()).then(|| scalar(value))))
+    };
+    let mut values = FactFields::new();
+    for (field, value) in known.iter().filter_map(|field| named(field)) {
+        values.push((field, value.map_or(Some(None), |value| value.map(Some))?));
+    }
+    (!values.is_empty()).then_some(values)
 }
 
 fn scalar(value: &Value) -> Option<String> {

@@ -4,8 +4,11 @@
 //! reason and left out of all means, unless the caller counts missing documents.
 
 pub mod answers;
+pub mod fact_score;
 mod facts;
 pub mod gold;
+pub mod item_score;
+pub mod items;
 mod match_documents;
 mod matching;
 mod means;

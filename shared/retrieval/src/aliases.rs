@@ -83,8 +83,9 @@ pub fn aliases(entry: &CatalogEntry) -> Vec<Alias> {
             aliases.push(alias);
         }
     };
-    if let Some(issuer) = &entry.facts.issuer {
-        add_issuer_aliases(&issuer.value, &mut add);
+    let others = entry.facts.co_registrants.iter().map(|other| &other.name);
+    for registrant in entry.facts.issuer.iter().chain(others) {
+        add_issuer_aliases(&registrant.value, &mut add);
     }
     add_symbols(&entry.facts, &mut add);
     add_file_aliases(&entry.version.name, &mut add);

@@ -1,7 +1,7 @@
 //! Text of documents, sections and Items, as several commands print it.
 
 use stemma_archive::{DocumentInfo, ItemContent};
-use stemma_document::{EmptyReason, ItemStatus};
+use stemma_document::ItemStatus;
 
 use crate::output::{Output, clean};
 use crate::table::counted;
@@ -77,13 +77,9 @@ pub fn printed_label(label: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// The status of an Item in words: `by reference`, or the reason why a full Item is empty.
-pub fn badge(status: Option<ItemStatus>, nothing: Option<EmptyReason>) -> String {
-    match (status, nothing) {
-        (Some(ItemStatus::Full), Some(nothing)) => word(&nothing),
-        (Some(status), _) => word(&status),
-        (None, _) => String::new(),
-    }
+/// The status of an Item in words: `by reference`.
+pub fn badge(status: Option<ItemStatus>) -> String {
+    status.map(|status| word(&status)).unwrap_or_default()
 }
 
 /// `→ 3M_2022_10K#0051, proxy statement (not in this document)`; empty without links.

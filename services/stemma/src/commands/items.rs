@@ -17,7 +17,8 @@ Examples:
   stemma items 3M_2022_10K --jsonl --fields id,status,pages
 
 An Item is full, combined with others, by reference (the arrow shows where), on pages found
-through a cross-reference index (cross index), a stub, or absent. `?` marks an Item whose start
+through a cross-reference index (cross index), a stub, or absent. Without content it is none,
+not applicable, reserved or omitted, as the filer says. `?` marks an Item whose start
 or end could not be verified.")]
 pub struct ItemsArgs {
     /// A document.
@@ -56,7 +57,7 @@ pub fn table(items: &[ItemInfo], output: &Output) {
             .clone()
             .or_else(|| item.id.clone())
             .unwrap_or_default();
-        let badge = format!("{}{doubt}", badge(item.status, item.nothing));
+        let badge = format!("{}{doubt}", badge(item.status));
         table.row([
             name,
             item.title.clone(),

@@ -229,7 +229,7 @@ fn section_table(view: &TreeResponse) -> Table {
         };
         table.row([
             format!("{} {branch}{}{doubt}", section.section_id, section.title),
-            badge(row.status, row.nothing),
+            badge(row.status),
             page_or_line_range(section.pages, section.lines),
             tokens,
             links_line(&row.content),

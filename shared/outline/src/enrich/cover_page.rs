@@ -9,7 +9,7 @@ use stemma_document::{Fact, FilingFacts};
 use super::dates::{self, Date};
 use super::front_page::{FrontPage, find_caption};
 use super::identifiers::{parse_file_number, parse_irs_number};
-use super::{registrant, securities};
+use super::{co_registrants, registrant, securities, share_counts};
 
 // A date stands within this many words after its caption, even in columns printed side by side.
 const DATE_WORDS: usize = 14;
@@ -28,13 +28,22 @@ pub(super) fn cover_facts(
     let cover = &front[at];
     let mut facts = FilingFacts {
         issuer: registrant::registrant_on_cover(cover, signed_name),
-        period_end: period_end(cover, &form).map(|date| cover.fact(date.to_iso())),
-        file_number: file_number(cover).map(|number| cover.fact(number)),
-        irs_number: irs_number(cover).map(|number| cover.fact(number)),
-        state: state(cover).map(|state| cover.fact(state)),
-        form: Some(cover.fact(form)),
+        period_end: period_end(cover, &form),
+        file_number: file_number(cover).map(|number| quoted(cover, number)),
+        irs_number: irs_number(cover).map(|number| quoted(cover, number)),
+        state: state(cover).map(|state| quoted(cover, state)),
+        form: Some(form_fact(cover, form)),
         ..FilingFacts::default()
     };
+    let mut registrants = co_registrants::registrants(cover).into_iter();
+    if let Some(first) = registrants.next() {
+        let own = |value: Option<String>| value.map(|value| quoted(cover, value));
+        facts.issuer = Some(first.name);
+        facts.file_number = own(first.file_number).or(facts.file_number);
+        facts.irs_number = own(first.irs_number).or(facts.irs_number);
+        facts.state = own(first.state);
+        facts.co_registrants = registrants.collect();
+    }
     // A long cover continues on the next page, and so may its table of securities.
     let pages = &front[at..front.len().min(at + 2)];
     facts.tickers = pages
@@ -44,10 +53,40 @@ pub(super) fn cover_facts(
         .unwrap_or_default();
     facts.shares_outstanding = pages
         .iter()
-        .map(securities::shares_outstanding)
+        .map(share_counts::shares_outstanding)
         .find(|items| !items.is_empty())
         .unwrap_or_default();
     Some(facts)
+}
+
+/// A value with the line of the cover that has it.
+fn quoted(cover: &FrontPage<'_>, value: String) -> Fact {
+    let key = normalize_key(&value);
+    let line = cover
+        .lines
+        .iter()
+        .find(|line| line.contains(&value))
+        .or_else(|| {
+            cover
+                .lines
+                .iter()
+                .find(|line| normalize_key(line).contains(&key))
+        });
+    cover
+        .fact(value)
+        .with_evidence(line.copied().unwrap_or_default())
+}
+
+/// The form with the line of the cover that names it.
+fn form_fact(cover: &FrontPage<'_>, form: String) -> Fact {
+    let key = normalize_key(form.trim_end_matches("/A"));
+    let line = cover
+        .lines
+        .iter()
+        .find(|line| normalize_key(line).contains(&key));
+    cover
+        .fact(form)
+        .with_evidence(line.copied().unwrap_or_default())
 }
 
 /// Forms by their normalized names; a name stands before its own prefixes.
@@ -234,12 +273,12 @@ fn is_checked(line: &str) -> bool {
             .is_some_and(|rest| rest.starts_with([' ', ']', ')']))
 }
 
-fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Date> {
+/// The end of the period, with the words from its caption to the date.
+fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Fact> {
     let words = cover.words();
     let name = form.split('/').next().unwrap_or(form);
     let captions: &[&[&str]] = match name {
-        "8-K" | "8-K12B" | "6-K" => return event_date(&words),
-        "10-KT" | "10-QT" => return transition_end(&words),
+        "10-KT" | "10-QT" => &[],
         _ if name.starts_with("10-Q") => &[
             &["period", "ended"],
             &["quarter", "ended"],
@@ -253,44 +292,64 @@ fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Date> {
         ],
     };
     // A transition report may use the plain form and leave the line of the fiscal year blank.
-    captions
-        .iter()
-        .find_map(|caption| date_after(&words, caption))
-        .or_else(|| transition_end(&words))
+    let stated = match name {
+        "8-K" | "8-K12B" | "6-K" => event_date(&words),
+        _ => captions
+            .iter()
+            .find_map(|caption| date_after(&words, caption))
+            .or_else(|| transition_end(&words)),
+    };
+    let (date, first, last) = stated?;
+    Some(
+        cover
+            .fact(date.to_iso())
+            .with_evidence(&words[first..last].join(" ")),
+    )
 }
 
-fn date_after(words: &[&str], caption: &[&str]) -> Option<Date> {
+/// A date with the range of the words that state it, caption included.
+type StatedDate = (Date, usize, usize);
+
+fn date_after(words: &[&str], caption: &[&str]) -> Option<StatedDate> {
     let start = find_caption(words, caption)?;
-    dates::find_first(&words[start..words.len().min(start + DATE_WORDS)]).map(|(date, _, _)| date)
+    let (date, _, end) = dates::find_first(&words[start..words.len().min(start + DATE_WORDS)])?;
+    Some((date, start - caption.len(), start + end))
 }
 
 /// The second date of `for the transition period from … to …`.
-fn transition_end(words: &[&str]) -> Option<Date> {
-    let start = find_caption(words, &["transition", "period", "from"])?;
+fn transition_end(words: &[&str]) -> Option<StatedDate> {
+    let caption = ["transition", "period", "from"];
+    let start = find_caption(words, &caption)?;
     let behind = &words[start..words.len().min(start + DATE_WORDS)];
     let (_, first, end) = dates::find_first(behind)?;
-    let (date, second, _) = dates::find_first(&behind[end..])?;
-    (first <= 1 && second <= 2).then_some(date)
+    let (date, second, last) = dates::find_first(&behind[end..])?;
+    (first <= 1 && second <= 2).then_some((date, start - caption.len(), start + end + last))
 }
 
 /// The date of the earliest event of a current report: the second one of `May 20, 2022 (May 18, 2022)`.
-fn event_date(words: &[&str]) -> Option<Date> {
+fn event_date(words: &[&str]) -> Option<StatedDate> {
     let start = find_caption(words, &["event", "reported"])
         .or_else(|| find_caption(words, &["date", "of", "report"]))?;
     let behind = &words[start..words.len().min(start + DATE_WORDS)];
+    let caption = start.saturating_sub(3);
     let Some((date, _, end)) = dates::find_first(behind) else {
-        let before = &words[start.saturating_sub(DATE_WORDS)..start];
-        return dates::find_first(before).map(|(date, _, _)| date);
+        let from = start.saturating_sub(DATE_WORDS);
+        return dates::find_first(&words[from..start])
+            .map(|(date, first, _)| (date, from + first, start));
     };
     let rest = &behind[end..];
     let in_brackets = rest.first().is_some_and(|word| word.starts_with('('));
     let second = dates::find_first(rest).filter(|(_, at, _)| in_brackets && *at == 0);
-    Some(second.map_or(date, |(second, _, _)| second.min(date)))
+    Some(
+        second.map_or((date, caption, start + end), |(second, _, last)| {
+            (second.min(date), caption, start + end + last)
+        }),
+    )
 }
 
 /// The Commission file number on, below or above its caption.
 // A caption in brackets stands below its value, any other before or above it; the order of lines follows that.
-fn file_number(cover: &FrontPage<'_>) -> Option<String> {
+pub(super) fn file_number(cover: &FrontPage<'_>) -> Option<String> {
     let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
     let captions = normalized.iter().enumerate().filter(|(at, line)| {
         let split = line.contains("commission")
@@ -325,7 +384,7 @@ fn file_number_in(line: &str) -> Option<String> {
 }
 
 /// The employer identification number: two digits, a hyphen, seven digits, on a cover that speaks of employers.
-fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
+pub(super) fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
     let caption = cover.lines.iter().position(|line| {
         let line = normalize_key(line);
         ["employer", "irsid", "taxpayer", "identificationn"]
@@ -338,7 +397,7 @@ fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
 }
 
 /// The state or other jurisdiction of incorporation: after its caption, otherwise beside the numbers above or below it.
-fn state(cover: &FrontPage<'_>) -> Option<String> {
+pub(super) fn state(cover: &FrontPage<'_>) -> Option<String> {
     let at = cover.lines.iter().position(|line| {
         let line = normalize_key(line);
         line.contains("stateorother")
@@ -352,7 +411,7 @@ fn state(cover: &FrontPage<'_>) -> Option<String> {
         .split_once(':')
         .filter(|_| !line.trim_start().starts_with('('))
     {
-        return parse_place(behind);
+        return parse_place(behind).or_else(|| before_caption(behind));
     }
     let steps: [isize; 4] = [-1, -2, 1, 2];
     let near = steps
@@ -371,6 +430,15 @@ fn state(cover: &FrontPage<'_>) -> Option<String> {
         .or_else(|| candidates.iter().find_map(|line| parse_place(line)))
 }
 
+/// The place before the next caption of a line: `Delaware  I.R.S. Employer Identification No. …`.
+fn before_caption(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let end = words.iter().position(|word| {
+        ["irs", "employer", "commission"].contains(&normalize_key(word).as_str())
+    })?;
+    parse_place(&words[..end].join(" "))
+}
+
 /// The words before the first number of a line, or after its last.
 fn beside_numbers(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -384,7 +452,7 @@ fn has_digit(word: &str) -> bool {
 }
 
 /// The name of a state or country: up to five capitalized words without digits and without words of captions.
-fn parse_place(text: &str) -> Option<String> {
+pub(super) fn parse_place(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ',', ';', '|']).trim();
     let words: Vec<&str> = text.split_whitespace().collect();
     let small = ["of", "and", "the"];
@@ -512,7 +580,7 @@ mod tests {
                  Commission Exact name of registrant as specified in its charter; I.R.S. Employer\n\
                  File Number State or other jurisdiction of incorporation Identification No.\n\
                  1-3526 The Example Power Company (A Delaware Corporation) 58-0690070\n1-3164 Example Light Company 63-0004250",
-                "company=The Example Power Company | form=10-Q | period_end=2020-09-30 | file_number=1-3526 | irs_number=58-0690070",
+                "company=The Example Power Company | form=10-Q | period_end=2020-09-30 | file_number=1-3526 | irs_number=58-0690070 | state=Delaware | co_registrant=Example Light Company",
             ),
             // A transition report on its own form.
             (

@@ -40,6 +40,16 @@ impl Date {
         (self.approximate_days() - earlier.approximate_days() + 15).div_euclid(30)
     }
 
+    /// The same day `months` later, for months up to 12; the day may be one that the month does not have.
+    pub(super) fn add_months(self, months: i64) -> Self {
+        let month = self.month + u32::try_from(months.clamp(0, 12)).unwrap_or_default();
+        Self {
+            year: self.year + (month - 1) / 12,
+            month: (month - 1) % 12 + 1,
+            day: self.day,
+        }
+    }
+
     fn approximate_days(self) -> i64 {
         i64::from(self.year) * 365 + i64::from(self.month - 1) * 30 + i64::from(self.day)
     }
@@ -74,7 +84,8 @@ pub(super) fn find_first(words: &[&str]) -> Option<(Date, usize, usize)> {
     (0..words.len()).find_map(|at| date_at(words, at).map(|(date, end)| (date, at, end)))
 }
 
-fn date_at(words: &[&str], at: usize) -> Option<(Date, usize)> {
+/// The date that begins at a word, with the index after its last word.
+pub(super) fn date_at(words: &[&str], at: usize) -> Option<(Date, usize)> {
     let word = words[at].trim_start_matches(['(', '[', '“', '"']);
     named_month(word, words, at).or_else(|| parse_compact(word).map(|date| (date, at + 1)))
 }

@@ -1,22 +1,26 @@
 //! Derives the fiscal year and quarter of a filing.
 //!
-//! The filer's own words decide: `fiscal 2023 ended January 28, 2023`. Without them, an annual report belongs to the year in
-//! which its period ends, or to the year before if it ends in the first days of January (the last week of a week-based
-//! year). A quarterly report counts from the last year end it names (`Form 10-K for the fiscal year ended …`); without one,
-//! its year to date (`six months ended`) gives the quarter. This is the convention of the SEC's `DocumentFiscalYearFocus`
-//! and `DocumentFiscalPeriodFocus`, read from the text instead of from tags.
+//! A fiscal year has the number of the calendar year in which it ends, or the one before if it ends in the first days of
+//! January (the last week of a week-based year). Another number needs a statement that binds it to the end of the period:
+//! `fiscal 2022 ended January 28, 2023`. An outlook (`in fiscal 2024 we expect`) binds nothing. If the text speaks mostly of
+//! another year and never says which, the year stays unknown. A quarterly report counts from the last year end it names
+//! (`Form 10-K for the fiscal year ended …`); without one, its year to date (`six months ended`) gives the quarter. This is
+//! the convention of the SEC's `DocumentFiscalYearFocus` and `DocumentFiscalPeriodFocus`, read from the text instead of from
+//! tags.
 
 use std::collections::BTreeMap;
 
-use stemma_document::{Fact, FactSource, FilingFacts, PageNo, Source, SourceBody};
+use stemma_document::{Fact, FactSource, FilingFacts, PageNo, Source};
 
 use super::dates::{self, Date};
+use super::front_page::find_caption;
+use super::press_release::four_digits;
 
 // 5,000 pages have about 2.5 million words.
 const MAX_WORDS: usize = 3_000_000;
-// The end of the period within this many words of `fiscal 2023` ties the two together.
-const NEAR: usize = 8;
-// Some filers count a year that ends up to this month as the previous fiscal year.
+// The end of the period within this many words of `fiscal 2023` may be bound to it; a list of three years has eleven.
+const NEAR: usize = 16;
+// Years that end up to this month may be named by the calendar year before; later ones never are.
 const LATE_NAMED_MONTHS: u32 = 5;
 // Mentions required if there is no other evidence; one or two may speak of another year.
 const MIN_MENTIONS: u32 = 3;
@@ -26,40 +30,64 @@ pub(super) fn fill_fiscal_period(facts: &mut FilingFacts, source: &Source) {
     let Some(form) = facts.form.clone() else {
         return;
     };
-    let Some(end) = facts
+    let Some((end, stated)) = facts
         .period_end
         .clone()
-        .and_then(|fact| Some((Date::from_iso(&fact.value)?, fact.page)))
+        .and_then(|fact| Some((Date::from_iso(&fact.value)?, fact)))
     else {
         return;
     };
-    let (end, page) = end;
     let form = form.value.split('/').next().unwrap_or_default();
     let annual = matches!(
         form,
         "10-K" | "10-K405" | "10-KSB" | "20-F" | "40-F" | "11-K"
     );
+    let derived = |value: String, binding: Option<&Binding>| {
+        let fact = Fact {
+            value,
+            source: FactSource::Derived,
+            ..stated.clone()
+        };
+        match binding {
+            Some(binding) => Fact {
+                page: binding.page,
+                ..fact.with_evidence(&binding.words)
+            },
+            None => fact,
+        }
+    };
     if annual {
-        facts.fiscal_period = Some(derived_fact("FY".into(), page));
+        facts.fiscal_period = Some(derived("FY".into(), None));
     }
-    if facts.fiscal_year.is_none() && (annual || form == "earnings_release") {
-        let mentions = FiscalMentions::from_source(source, end);
-        let year = mentions.fiscal_year(end);
-        facts.fiscal_year = Some(derived_fact(year.to_string(), page));
+    let release = form == "earnings_release" && facts.fiscal_year.is_none();
+    if !(annual || release || form == "10-Q") {
+        return;
     }
+    let mentions = FiscalMentions::from_source(source, end);
+    let release_quarter = facts
+        .fiscal_period
+        .as_ref()
+        .and_then(|period| period.value.strip_prefix('Q')?.parse().ok());
+    let (year, quarter) = match release_quarter {
+        _ if form == "10-Q" => mentions.fiscal_quarter(end),
+        Some(quarter) if release => {
+            let year_end = end.add_months(3 * (4 - quarter));
+            (mentions.year_of_quarter(year_end, quarter), None)
+        }
+        _ => (mentions.fiscal_year(end), None),
+    };
+    facts.fiscal_year = year.map(|year| derived(year.to_string(), mentions.bound.get(&year)));
     if form == "10-Q" {
-        let mentions = FiscalMentions::from_source(source, end);
-        let (year, quarter) = mentions.fiscal_quarter(end);
-        facts.fiscal_year = year.map(|year| derived_fact(year.to_string(), page));
-        facts.fiscal_period = quarter.map(|quarter| derived_fact(format!("Q{quarter}"), page));
+        facts.fiscal_period = quarter.map(|quarter| derived(format!("Q{quarter}"), None));
     }
 }
 
-fn derived_fact(value: String, page: Option<PageNo>) -> Fact {
-    Fact {
-        source: FactSource::Derived,
-        ..Fact::from_text(value, page)
-    }
+/// Words that bind a fiscal year to the end of the period.
+#[derive(Debug, Default)]
+struct Binding {
+    count: u32,
+    words: String,
+    page: Option<PageNo>,
 }
 
 /// Counts of phrases about fiscal years in the text.
@@ -67,8 +95,10 @@ fn derived_fact(value: String, page: Option<PageNo>) -> Fact {
 struct FiscalMentions {
     /// `fiscal 2023`, by year.
     mentions: BTreeMap<u32, u32>,
-    /// `fiscal 2023` near the end of the period, by year.
-    tied: BTreeMap<u32, u32>,
+    /// `fiscal 2022 ended January 28, 2023`, by year, where the date is the end of the period.
+    bound: BTreeMap<u32, Binding>,
+    /// `second quarter of fiscal 2024`, by quarter and year.
+    quarters: BTreeMap<(i64, u32), u32>,
     /// Year ends of the annual reports that the text names.
     year_ends: BTreeMap<(u32, u32, u32), u32>,
     /// Three, six and nine months to date.
@@ -77,29 +107,39 @@ struct FiscalMentions {
 
 impl FiscalMentions {
     fn from_source(source: &Source, end: Date) -> Self {
-        let words: Vec<&str> = match &source.body {
-            SourceBody::Lines(text) => text
-                .lines
-                .iter()
-                .flat_map(|line| line.split_whitespace())
-                .take(MAX_WORDS)
-                .collect(),
-            SourceBody::Pages(pages) => {
-                let lines = pages.iter().flat_map(|page| &page.lines);
-                lines
-                    .flat_map(|line| line.text.split_whitespace())
-                    .take(MAX_WORDS)
-                    .collect()
+        let lines = stemma_document::text::all_lines(&source.body);
+        let mut words: Vec<&str> = Vec::new();
+        let mut pages: Vec<(usize, Option<PageNo>)> = Vec::new();
+        for line in lines {
+            if pages.last().is_none_or(|(_, page)| *page != line.page) {
+                pages.push((words.len(), line.page));
             }
-        };
+            words.extend(line.text.split_whitespace());
+            if words.len() > MAX_WORDS {
+                break;
+            }
+        }
         let mut mentions = Self::default();
         for (at, word) in words.iter().enumerate() {
-            if word
-                .trim_start_matches(['“', '"', '('])
-                .eq_ignore_ascii_case("fiscal")
-            {
-                mentions.count_fiscal_year(&words, at, end);
-            } else if starts_with(word, "10-K") || starts_with(word, "10‑K") {
+            if let Some(year) = named_year(&words, at) {
+                if is_fiscal(word) {
+                    *mentions.mentions.entry(year.number).or_default() += 1;
+                    mentions.count_quarter(&words, at, year);
+                }
+                if let Some(bound) = binding_words(&words, year, end) {
+                    let page = pages.iter().rev().find(|(first, _)| *first <= at);
+                    let binding = mentions
+                        .bound
+                        .entry(year.number)
+                        .or_insert_with(|| Binding {
+                            count: 0,
+                            words: bound,
+                            page: page.and_then(|(_, page)| *page),
+                        });
+                    binding.count += 1;
+                }
+            }
+            if starts_with(word, "10-K") || starts_with(word, "10‑K") {
                 mentions.count_year_end(&words[at + 1..words.len().min(at + 20)], end);
             } else if starts_with(word, "ended") && at > 1 {
                 mentions.count_to_date(words[at - 2], words[at - 1]);
@@ -108,34 +148,28 @@ impl FiscalMentions {
         mentions
     }
 
-    /// Counts `fiscal 2023` and `fiscal year 2023`.
-    fn count_fiscal_year(&mut self, words: &[&str], at: usize, end: Date) {
-        let behind = &words[at + 1..words.len().min(at + 3)];
-        let behind = match behind {
-            [year, rest @ ..] if year.eq_ignore_ascii_case("year") => rest,
-            _ => behind,
+    /// Counts `second quarter of fiscal 2024` and `fiscal 2024 second quarter`.
+    fn count_quarter(&mut self, words: &[&str], at: usize, year: NamedYear) {
+        let before = &words[at.saturating_sub(4)..at];
+        let before = before.strip_suffix(&["of"]).or_else(|| {
+            let before = before.strip_suffix(&["our"])?;
+            before.strip_suffix(&["of"])
+        });
+        let behind = &words[year.end..words.len().min(year.end + 2)];
+        let quarter = match (before, behind) {
+            (Some([.., quarter, word]), _) if is_quarter(word) => ordinal(quarter),
+            (Some([.., word]), _) if starts_with(word, "q") => ordinal(word),
+            (_, [quarter, word]) if is_quarter(word) => ordinal(quarter),
+            _ => None,
         };
-        let digits = behind
-            .first()
-            .map(|word| word.trim_matches(|c: char| !c.is_ascii_digit()));
-        let Some(year) = digits
-            .filter(|digits| digits.len() == 4)
-            .and_then(|digits| digits.parse().ok())
-        else {
-            return;
-        };
-        *self.mentions.entry(year).or_default() += 1;
-        let around = &words[at.saturating_sub(NEAR)..words.len().min(at + NEAR)];
-        if dates::find_first(around).is_some_and(|(date, _, _)| date == end) {
-            *self.tied.entry(year).or_default() += 1;
+        if let Some(quarter) = quarter {
+            *self.quarters.entry((quarter, year.number)).or_default() += 1;
         }
     }
 
     /// Counts `… for the fiscal year ended December 2, 2022` after the name of an annual report.
     fn count_year_end(&mut self, behind: &[&str], end: Date) {
-        let Some(start) =
-            super::front_page::find_caption(&behind[..behind.len().min(16)], &["year", "ended"])
-        else {
+        let Some(start) = find_caption(&behind[..behind.len().min(16)], &["year", "ended"]) else {
             return;
         };
         let Some((date, 0..=1, _)) = dates::find_first(&behind[start..]) else {
@@ -160,65 +194,255 @@ impl FiscalMentions {
         self.to_date[quarter] += 1;
     }
 
-    fn mentions_of(&self, year: u32) -> u32 {
-        self.mentions.get(&year).copied().unwrap_or(0)
-    }
-
     /// The fiscal year that ends on `end`.
-    fn fiscal_year(&self, end: Date) -> u32 {
-        let tied = self
-            .tied
+    fn fiscal_year(&self, end: Date) -> Option<u32> {
+        if end.month > LATE_NAMED_MONTHS {
+            return Some(end.year);
+        }
+        let bound = self
+            .bound
             .iter()
-            .filter(|(year, _)| year.abs_diff(end.year) <= 1);
-        if let Some((year, _)) = tied.max_by_key(|(year, count)| (**count, **year)) {
-            return *year;
+            .filter(|(year, _)| [end.year - 1, end.year].contains(year));
+        if let Some((year, _)) = bound.max_by_key(|(year, binding)| (binding.count, **year)) {
+            return Some(*year);
         }
-        let named_late = end.month <= LATE_NAMED_MONTHS
-            && self.mentions_of(end.year - 1) > self.mentions_of(end.year);
-        if named_late || (end.month == 1 && end.day <= 10) {
-            end.year - 1
-        } else {
-            end.year
-        }
+        let year = year_by_end(end);
+        let contradicted = self.mentions_of(year - 1) > self.mentions_of(year);
+        (!contradicted).then_some(year)
     }
 
     /// Fiscal year and quarter of the quarter that ends on `end`.
     fn fiscal_quarter(&self, end: Date) -> (Option<u32>, Option<i64>) {
-        let year_end = self
+        let last = self
             .year_ends
             .iter()
-            .max_by_key(|(date, count)| (**count, **date));
-        let Some((&(year, month, day), _)) = year_end else {
-            return self.quarter_without_year_end(end);
+            .max_by_key(|(date, count)| (**count, **date))
+            .map(|(&(year, month, day), _)| Date { year, month, day });
+        let quarter = match last {
+            Some(last) => Some((end.months_since(last) + 1) / 3),
+            None => self
+                .to_date
+                .iter()
+                .rposition(|count| *count >= MIN_MENTIONS)
+                .and_then(|at| i64::try_from(at + 1).ok()),
         };
-        let last = Date { year, month, day };
-        let quarter = (end.months_since(last) + 1) / 3;
-        let first_days = month == 1 && day <= 10;
-        // A year that ended in January 2023 is fiscal 2022 or fiscal 2023: the current one is the later of those named.
-        let late =
-            month <= LATE_NAMED_MONTHS && self.mentions_of(year + 1) * 2 < self.mentions_of(year);
-        let current = if first_days || late { year } else { year + 1 };
-        (
-            Some(current),
-            Some(quarter).filter(|quarter| (1..=3).contains(quarter)),
-        )
+        let Some(quarter) = quarter.filter(|quarter| (1..=3).contains(quarter)) else {
+            return (None, None);
+        };
+        let year_end = last.map_or_else(
+            || end.add_months(3 * (4 - quarter)),
+            |last| Date {
+                year: last.year + 1,
+                ..last
+            },
+        );
+        (self.year_of_quarter(year_end, quarter), Some(quarter))
     }
 
-    fn quarter_without_year_end(&self, end: Date) -> (Option<u32>, Option<i64>) {
-        let quarter = self
-            .to_date
-            .iter()
-            .rposition(|count| *count >= MIN_MENTIONS)
-            .and_then(|at| i64::try_from(at + 1).ok());
-        let candidates = [end.year, end.year + 1]
-            .into_iter()
-            .filter(|year| self.mentions_of(*year) >= MIN_MENTIONS);
-        let mentioned = candidates.max_by_key(|year| (self.mentions_of(*year), *year));
-        // A year to date that began in January is the calendar year's.
-        let calendar = quarter
-            .filter(|quarter| i64::from(end.month) == quarter * 3)
-            .map(|_| end.year);
-        (mentioned.or(calendar), quarter)
+    /// The fiscal year of a quarter whose year ends about `year_end`.
+    // Numbers that the text binds to the same quarter decide; the last of them is the current year. A report names the same
+    // quarter of the year before, hardly ever that of the year after.
+    fn year_of_quarter(&self, year_end: Date, quarter: i64) -> Option<u32> {
+        let year = year_by_end(year_end);
+        let known = [year, year - 1].into_iter();
+        let named = known
+            .clone()
+            .find(|year| self.bound.contains_key(year))
+            .or_else(|| {
+                known.clone().find(|year| {
+                    self.quarters
+                        .get(&(quarter, *year))
+                        .is_some_and(|count| *count > 0)
+                })
+            });
+        if named.is_some() || year_end.month > LATE_NAMED_MONTHS {
+            return Some(named.unwrap_or(year));
+        }
+        let contradicted = self.mentions_of(year) * 2 < self.mentions_of(year - 1);
+        (!contradicted).then_some(year)
+    }
+
+    fn mentions_of(&self, year: u32) -> u32 {
+        self.mentions.get(&year).copied().unwrap_or(0)
+    }
+}
+
+/// The calendar year in which a fiscal year ends, not counting its last week.
+fn year_by_end(end: Date) -> u32 {
+    let last_week = end.month == 1 && end.day <= 10;
+    if last_week { end.year - 1 } else { end.year }
+}
+
+/// A fiscal year named in the text.
+#[derive(Debug, Clone, Copy)]
+struct NamedYear {
+    number: u32,
+    /// Index of its first word.
+    start: usize,
+    /// Index after its number.
+    end: usize,
+}
+
+/// The year that `fiscal 2023`, `fiscal years 2023` or `(“2023”)` at a word names.
+fn named_year(words: &[&str], at: usize) -> Option<NamedYear> {
+    let word = words[at];
+    let number_at = if is_fiscal(word) {
+        let next = words.get(at + 1)?.to_ascii_lowercase();
+        at + 1 + usize::from(matches!(next.as_str(), "year" | "years"))
+    } else if word.trim_start_matches('(').starts_with(['“', '"']) || is_explained(words, at) {
+        at
+    } else {
+        return None;
+    };
+    // `(fiscal 2021: $5 million)` is a comparison.
+    let number = words.get(number_at).filter(|word| !word.ends_with(':'))?;
+    let number = four_digits(number)?;
+    Some(NamedYear {
+        number,
+        start: at,
+        end: number_at + 1,
+    })
+}
+
+/// The words from a named year to the end of the period beside it, if they say that the year ended then.
+fn binding_words(words: &[&str], year: NamedYear, end: Date) -> Option<String> {
+    let behind = &words[year.end..words.len().min(year.end + NEAR)];
+    // `2023.` ends a sentence.
+    let open = !words[year.end - 1].ends_with(['.', ';']);
+    let after = dates::find_first(behind)
+        .filter(|(date, first, _)| open && *date == end && binds(&behind[..*first], true));
+    if let Some((_, _, last)) = after {
+        return Some(words[year.start..year.end + last].join(" "));
+    }
+    if is_explained(words, year.start) {
+        return None;
+    }
+    let from = year.start.saturating_sub(NEAR);
+    let before = &words[from..year.start];
+    let start = (0..before.len()).rev().find(|start| {
+        dates::date_at(before, *start)
+            .is_some_and(|(date, last)| date == end && binds(&before[last..], false))
+    })?;
+    Some(words[from + start..year.end].join(" "))
+}
+
+/// Whether words between a fiscal year and a date only say that the one ended on the other.
+fn binds(between: &[&str], year_first: bool) -> bool {
+    const ENDS: &[&str] = &[
+        "ended",
+        "ending",
+        "ends",
+        "end",
+        "which",
+        "refers",
+        "refer",
+        "relates",
+        "relate",
+        "means",
+        "represents",
+        "represented",
+        "reflects",
+        "reflected",
+        "consists",
+        "consisted",
+        "comprised",
+        "is",
+        "was",
+        "weeks",
+        "week",
+    ];
+    const FILL: &[&str] = &[
+        "the",
+        "a",
+        "on",
+        "to",
+        "of",
+        "in",
+        "our",
+        "its",
+        "as",
+        "and",
+        "or",
+        "we",
+        "year",
+        "years",
+        "fiscal",
+        "52",
+        "53",
+        "52-week",
+        "53-week",
+        "52week",
+        "53week",
+        "period",
+        "hereinafter",
+        "herein",
+        "referred",
+        "defined",
+        "called",
+        "twelve",
+        "months",
+        "company’s",
+        "company's",
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "quarter",
+        "13-week",
+        "14-week",
+        "thirteen",
+    ];
+    // A list pairs `fiscal 2022, 2021 and 2020` with as many dates; its first members belong together.
+    let listed = |key: &str| {
+        key.bytes().all(|byte| byte.is_ascii_digit())
+            || stemma_document::english_words::MONTHS.contains(&key)
+    };
+    let mut says_end = false;
+    for word in between {
+        let key = word
+            .trim_matches(|c: char| !c.is_alphanumeric())
+            .to_lowercase();
+        says_end |= ENDS.contains(&key.as_str());
+        let known = ENDS.contains(&key.as_str()) || FILL.contains(&key.as_str());
+        if word.ends_with(['.', ';']) || !(known || listed(&key)) {
+            return false;
+        }
+    }
+    // `January 28, 2023 (“fiscal 2022”)` needs no verb.
+    says_end || !year_first || between == ["on"]
+}
+
+/// Whether a bare number is explained as a year: `2022 refers to the 52 weeks ended …`.
+fn is_explained(words: &[&str], at: usize) -> bool {
+    const VERBS: [&str; 6] = [
+        "refers",
+        "relates",
+        "represents",
+        "represented",
+        "means",
+        "consisted",
+    ];
+    words[at].starts_with("20") && words.get(at + 1).is_some_and(|verb| VERBS.contains(verb))
+}
+
+fn is_fiscal(word: &str) -> bool {
+    word.trim_start_matches(['“', '"', '('])
+        .eq_ignore_ascii_case("fiscal")
+}
+
+fn is_quarter(word: &str) -> bool {
+    word.trim_end_matches([',', '.', ';', ')'])
+        .eq_ignore_ascii_case("quarter")
+}
+
+fn ordinal(word: &str) -> Option<i64> {
+    let word = word.trim_start_matches(['(', '“', '"']).to_lowercase();
+    match word.as_str() {
+        "first" | "1st" | "q1" => Some(1),
+        "second" | "2nd" | "q2" => Some(2),
+        "third" | "3rd" | "q3" => Some(3),
+        "fourth" | "4th" | "q4" => Some(4),
+        _ => None,
     }
 }
 
@@ -240,24 +464,74 @@ mod tests {
     #[test]
     fn fiscal_year_follows_filer_wording() {
         for (text, end, year) in [
-            ("fiscal 2023 ended January 28, 2023", "2023-01-28", 2023),
+            (
+                "fiscal 2023 ended January 28, 2023",
+                "2023-01-28",
+                Some(2023),
+            ),
             (
                 "the 52 weeks ended January 28, 2023 (“fiscal 2022”)",
                 "2023-01-28",
-                2022,
+                Some(2022),
             ),
             (
-                "in fiscal 2022 and fiscal 2022, unlike fiscal 2023",
+                "Fiscal years 2022, 2021 and 2020 ended on January 28, 2023, January 29, 2022 and January 30, 2021",
                 "2023-01-28",
-                2022,
+                Some(2022),
             ),
-            ("no word about it", "2023-01-28", 2023),
-            ("no word about it", "2023-01-01", 2022),
-            ("in fiscal year 2021 we had", "2022-12-31", 2022),
+            (
+                "the years ended January 28, 2023 and January 29, 2022 (“2022” and “2021”)",
+                "2023-01-28",
+                Some(2022),
+            ),
+            (
+                "References to 2022 and years before: 2022 represents the 52 weeks ended January 28, 2023.",
+                "2023-01-28",
+                Some(2022),
+            ),
+            ("no word about it", "2023-01-28", Some(2023)),
+            ("no word about it", "2023-01-01", Some(2022)),
+            ("no word about it", "2022-12-25", Some(2022)),
+            ("in fiscal year 2021 we had", "2022-12-31", Some(2022)),
         ] {
             let (mentions, end) = mentions_in(text, end);
             assert_eq!(mentions.fiscal_year(end), year, "{text}");
         }
+    }
+
+    #[test]
+    fn outlooks_and_comparisons_bind_no_fiscal_year() {
+        for (text, end) in [
+            (
+                "We expect growth in fiscal 2024. As of May 31, 2023, we held cash.",
+                "2023-05-31",
+            ),
+            (
+                "since May 31, 2023, we expect fiscal 2024 to be better in fiscal 2024",
+                "2023-05-31",
+            ),
+            (
+                "in fiscal year 2022. As of June 30, 2023, 2022 and 2021, we held shares",
+                "2023-06-30",
+            ),
+            (
+                "fiscal 2022 compared to the year ended June 30, 2023",
+                "2023-06-30",
+            ),
+            ("Fiscal 2024 begins on December 31, 2023", "2023-12-31"),
+        ] {
+            let (mentions, end) = mentions_in(text, end);
+            assert_eq!(mentions.fiscal_year(end), Some(2023), "{text}");
+        }
+    }
+
+    #[test]
+    fn contradicted_fiscal_year_is_unknown() {
+        let (mentions, end) = mentions_in(
+            "in fiscal 2022 and fiscal 2022, unlike fiscal 2023",
+            "2023-01-28",
+        );
+        assert_eq!(mentions.fiscal_year(end), None);
     }
 
     #[test]
@@ -269,14 +543,19 @@ mod tests {
                 (Some(2023), Some(2)),
             ),
             (
-                "10-K for the year ended\\nJanuary 28, 2023; fiscal 2024 and fiscal 2023",
+                "10-K for the year ended\\nJanuary 28, 2023; the second quarter of fiscal 2024 and the second quarter of fiscal 2023",
                 "2023-07-29",
                 (Some(2024), Some(2)),
             ),
             (
-                "10-K for the year ended January 28, 2023; fiscal 2023 is not fiscal 2022",
+                "10-K for the year ended January 28, 2023; in the first quarter of fiscal 2023 and the fiscal 2022 first quarter",
                 "2023-04-29",
                 (Some(2023), Some(1)),
+            ),
+            (
+                "10-K for the year ended January 28, 2023; fiscal 2023 and fiscal 2023 and fiscal 2023, not fiscal 2024",
+                "2023-04-29",
+                (None, Some(1)),
             ),
             (
                 "nine months ended nine months ended nine months ended",

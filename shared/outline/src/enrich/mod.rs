@@ -3,6 +3,7 @@
 //! All functions are pure in tree, source and settings, linear in the text, and bounded for hostile text. Summaries of a
 //! model replace the extractive ones later.
 
+mod co_registrants;
 mod cover_page;
 mod dates;
 mod describe;
@@ -21,6 +22,7 @@ mod section_text;
 mod securities;
 mod select_sentences;
 mod sentences;
+mod share_counts;
 mod summarize;
 mod words;
 

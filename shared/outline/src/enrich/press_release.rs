@@ -13,6 +13,8 @@ use super::securities;
 const HEADLINE_LINES: usize = 12;
 const RELEASE_PAGES: usize = 4;
 const NAME_WORDS: usize = 8;
+// A longer line with a quarter and results is a sentence.
+const TITLE_WORDS: usize = 14;
 
 /// Facts of a document without the cover of a form; empty unless it clearly is a release or a report.
 pub(super) fn release_or_report_facts(front: &[FrontPage<'_>], source: &Source) -> FilingFacts {
@@ -46,52 +48,83 @@ pub(super) fn release_or_report_facts(front: &[FrontPage<'_>], source: &Source) 
     facts
 }
 
-/// Two neighboring lines that report or announce the results or earnings of a period.
+const VERBS: [&str; 8] = [
+    "reports",
+    "announces",
+    "reported",
+    "announced",
+    "delivers",
+    "posts",
+    "releases",
+    "achieves",
+];
+const RESULTS: [&str; 2] = ["results", "earnings"];
+const QUARTERS: [&str; 5] = ["quarter", "q1", "q2", "q3", "q4"];
+
+/// Two neighboring lines that report or announce the results or earnings of a period, or a line that names a company and
+/// the results of its quarter: `Acme Corp. Third Quarter 2023 Results`.
 fn headline(page: &FrontPage<'_>) -> Option<String> {
     let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
     let pairs = top
         .windows(2)
         .map(|pair| pair.join(" "))
         .chain(top.last().map(|line| (*line).to_owned()));
-    pairs.into_iter().find(|text| {
-        const REQUIRED: [&[&str]; 3] = [
-            &["reports", "announces", "reported", "announced"],
-            &["results", "earnings"],
-            &["quarter", "fiscal", "year", "half", "q1", "q2", "q3", "q4"],
-        ];
-        let lower = text.to_lowercase();
-        let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-        REQUIRED
-            .iter()
-            .all(|any| any.iter().any(|word| words.contains(word)))
-    })
+    let announced = pairs.into_iter().find(|text| {
+        has_any(text, &VERBS)
+            && has_any(text, &RESULTS)
+            && (has_any(text, &QUARTERS) || has_any(text, &["fiscal", "year", "half"]))
+    });
+    let titled = || {
+        let title = top.iter().find(|line| {
+            has_any(line, &RESULTS)
+                && has_any(line, &QUARTERS)
+                && line.split_whitespace().count() <= TITLE_WORDS
+                && !line.ends_with('.')
+                && before_period(line).is_some()
+        })?;
+        Some((*title).to_owned())
+    };
+    announced.or_else(titled)
+}
+
+fn has_any(text: &str, any: &[&str]) -> bool {
+    text.split(|c: char| !c.is_alphanumeric())
+        .any(|word| any.contains(&word.to_lowercase().as_str()))
 }
 
 fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let first = &front[0];
+    let stated = |value: String| first.fact(value).with_evidence(headline);
+    let year = headline_year(headline);
+    // A fiscal year ends in its calendar year or in the first weeks of the next.
+    let possible = |date: Date| {
+        year.is_none_or(|year| date.year <= year || (date.year == year + 1 && date.month <= 2))
+    };
     let ended = front
         .iter()
-        .filter_map(|page| Some((period_end(page)?, page)));
+        .filter_map(|page| Some((period_end(page)?, page)))
+        .filter(|((date, _), _)| possible(*date));
     // The first page of the latest date: `max_by_key` would take the last.
     let ended = ended
         .rev()
-        .max_by_key(|(date, _)| *date)
-        .map(|(date, page)| page.fact(date.to_iso()));
+        .max_by_key(|((date, _), _)| *date)
+        .map(|((date, words), page)| page.fact(date.to_iso()).with_evidence(&words));
     let issuer = front
         .iter()
         .find_map(|page| Some(page.fact(before_ticker(page)?)));
+    let named = || before_verb(headline).or_else(|| before_period(headline));
     FilingFacts {
-        issuer: issuer.or_else(|| before_verb(headline).map(|name| first.fact(name))),
-        form: Some(first.fact("earnings_release")),
-        fiscal_year: headline_year(headline).map(|year| first.fact(year.to_string())),
-        fiscal_period: headline_period(headline).map(|period| first.fact(period)),
+        issuer: issuer.or_else(|| named().map(stated)),
+        form: Some(stated("earnings_release".into())),
+        fiscal_year: year.map(|year| stated(year.to_string())),
+        fiscal_period: headline_period(headline).map(|period| stated(period.into())),
         period_end: ended,
         ..FilingFacts::default()
     }
 }
 
 /// The latest date on which a quarter, year or number of months or weeks `ended`. Earlier dates are comparisons.
-fn period_end(page: &FrontPage<'_>) -> Option<Date> {
+fn period_end(page: &FrontPage<'_>) -> Option<(Date, String)> {
     let units = ["quarter", "year", "half", "period", "months", "weeks"];
     let words = page.words();
     let ended = words
@@ -105,7 +138,7 @@ fn period_end(page: &FrontPage<'_>) -> Option<Date> {
         let behind = &words[at + 1..words.len().min(at + 6)];
         dates::find_first(behind)
             .filter(|(_, start, end)| unit && *start == 0 && *end <= 3)
-            .map(|(date, _, _)| date)
+            .map(|(date, _, end)| (date, words[at.saturating_sub(3)..=at + end].join(" ")))
     });
     ends.max()
 }
@@ -123,11 +156,31 @@ fn before_ticker(page: &FrontPage<'_>) -> Option<String> {
 /// The name before `reports` or `announces` in a headline.
 fn before_verb(headline: &str) -> Option<String> {
     let words: Vec<&str> = headline.split_whitespace().collect();
-    let verbs = ["reports", "announces", "reported", "announced"];
     let at = words
         .iter()
-        .position(|word| verbs.contains(&word.to_lowercase().as_str()))?;
+        .position(|word| VERBS.contains(&word.to_lowercase().as_str()))?;
     name_before(&words[..at])
+}
+
+/// The name before the quarter in a title: `Acme Corp. Third Quarter 2023 Results`, `Acme Q3 2023 Earnings`.
+fn before_period(title: &str) -> Option<String> {
+    const BEFORE: [&str; 12] = [
+        "first", "second", "third", "fourth", "1st", "2nd", "3rd", "4th", "fiscal", "fy", "full",
+        "the",
+    ];
+    let words: Vec<&str> = title.split_whitespace().collect();
+    let keys: Vec<String> = words.iter().map(|word| normalize_key(word)).collect();
+    let mut end = keys
+        .iter()
+        .position(|key| QUARTERS.contains(&key.as_str()))?;
+    while end > 0
+        && (BEFORE.contains(&keys[end - 1].as_str()) || four_digits(words[end - 1]).is_some())
+    {
+        end -= 1;
+    }
+    // The name opens the title.
+    name_before(&words[..end])
+        .filter(|name| normalize_key(name) == normalize_key(&words[..end].concat()))
 }
 
 /// The capitalized words at the end of `words`, back to a dash or a word that cannot be part of a name.
@@ -157,13 +210,18 @@ fn name_before(words: &[&str]) -> Option<String> {
         .filter(|name| name.chars().any(char::is_alphabetic))
 }
 
-/// The year after `fiscal`, otherwise the first year.
+/// The year after `fiscal`, otherwise the first year that is not part of a date.
 fn headline_year(headline: &str) -> Option<u32> {
     let words: Vec<&str> = headline.split_whitespace().collect();
+    let in_date = |at: usize| {
+        (0..at)
+            .any(|start| dates::date_at(&words[..=at], start).is_some_and(|(_, end)| end == at + 1))
+    };
     let years = words
         .iter()
         .enumerate()
-        .filter_map(|(at, word)| Some((at, four_digits(word)?)));
+        .filter_map(|(at, word)| Some((at, four_digits(word)?)))
+        .filter(|(at, _)| !in_date(*at));
     let years: Vec<(usize, u32)> = years.collect();
     let behind_fiscal = years.iter().find(|(at, _)| {
         words[at.saturating_sub(2)..*at]
@@ -308,6 +366,33 @@ mod tests {
         fiscal_year=2025
         fiscal_period=Q1
         language=en
+        ");
+    }
+
+    #[test]
+    fn release_title_names_company_and_quarter() {
+        let page = "Acme Anvils, Inc. Third Quarter 2023 Results\nSales rose in the quarter ended September 30, 2023.";
+        insta::assert_snapshot!(render(&[page]), @r"
+        company=Acme Anvils, Inc.
+        form=earnings_release
+        fiscal_year=2023
+        fiscal_period=Q3
+        period_end=2023-09-30
+        ");
+        assert_eq!(
+            render(&["Survey of anvils\nThe results of the third quarter are below."]),
+            "language=en\n"
+        );
+    }
+
+    #[test]
+    fn date_of_a_release_is_not_its_fiscal_year() {
+        let page = "BOLT, January 26, 2023 – Acme reports fourth quarter 2022 results\nSales rose.";
+        insta::assert_snapshot!(render(&[page]), @r"
+        company=Acme
+        form=earnings_release
+        fiscal_year=2022
+        fiscal_period=Q4
         ");
     }
 

@@ -45,6 +45,21 @@ const LEGAL_FORMS: [&str; 27] = [
 ];
 // The first of them are legal forms and nothing else; the others are also ordinary words.
 const PLAIN_FORMS: usize = 12;
+/// Words of the titles under which persons sign.
+const OFFICES: [&str; 12] = [
+    "officer",
+    "president",
+    "treasurer",
+    "secretary",
+    "director",
+    "controller",
+    "chairman",
+    "counsel",
+    "attorneyinfact",
+    "signatory",
+    "manager",
+    "accountant",
+];
 
 /// The name at its caption; on covers without the caption, the line below the file number; otherwise the signed name.
 pub(super) fn registrant_on_cover(
@@ -52,30 +67,33 @@ pub(super) fn registrant_on_cover(
     signed_name: Option<&Fact>,
 ) -> Option<Fact> {
     let normalized: Vec<String> = cover.lines.iter().map(|line| normalize_key(line)).collect();
-    let caption = normalized.iter().position(|line| {
-        [
-            "exactnameof",
-            "nameofregistrantas",
-            "nameofissuerasspecified",
-            "nameofsmallbusiness",
-        ]
-        .iter()
-        .any(|words| line.contains(words))
-    });
+    let caption = normalized.iter().position(|line| is_caption(line));
     let name = match caption {
-        Some(at) => name_by_caption(cover, &normalized, at, signed_name),
+        Some(at) => name_by_caption(cover, at, signed_name),
         None => name_below_number(cover, &normalized),
     };
     let name = name
         .map(|name| clean_name(&name))
         .filter(|name| name.len() <= NAME_BYTES && normalize_key(name).len() >= 2);
-    name.map(|name| cover.fact(name))
+    name.map(|name| cover.fact(name.clone()).with_evidence(&name))
         .or_else(|| signed_name.cloned())
 }
 
-fn name_by_caption(
+/// Whether a normalized line is the caption of a registrant's name.
+pub(super) fn is_caption(normalized: &str) -> bool {
+    [
+        "exactnameof",
+        "nameofregistrantas",
+        "nameofissuerasspecified",
+        "nameofsmallbusiness",
+    ]
+    .iter()
+    .any(|words| normalized.contains(words))
+}
+
+/// The name above, beside or below its caption.
+pub(super) fn name_by_caption(
     cover: &FrontPage<'_>,
-    normalized: &[String],
     at: usize,
     signed_name: Option<&Fact>,
 ) -> Option<String> {
@@ -94,13 +112,13 @@ fn name_by_caption(
     let from = at.saturating_sub(NAME_LINES);
     let above = (from..at).rev().find(|line| is_name(cover.lines[*line]));
     if let Some(name_line) = above.filter(|name_line| {
-        !normalized[name_line + 1..at]
+        !cover.lines[name_line + 1..at]
             .iter()
-            .any(|line| line.starts_with("exactname"))
+            .any(|line| normalize_key(line).starts_with("exactname"))
     }) {
         return Some(with_line_above(cover, name_line, signed_name));
     }
-    let below = (at + 1..normalized.len().min(at + 8)).map(|line| cover.lines[line]);
+    let below = (at + 1..cover.lines.len().min(at + 8)).map(|line| cover.lines[line]);
     below.into_iter().find_map(name_in_row).or_else(|| {
         let open = line.trim_end().ends_with(':') || !line.contains('(');
         cover
@@ -141,7 +159,8 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed_name: Option<&Fact>)
         _ => false,
     };
     let joined_is_signed = signed_key.as_ref() == Some(&normalize_key(&joined));
-    if joined_is_signed || is_rest || (alike && !line_is_signed) {
+    let two_names = ends_with_legal_form(above);
+    if joined_is_signed || is_rest || (alike && !line_is_signed && !two_names) {
         joined
     } else {
         line.into()
@@ -172,8 +191,18 @@ fn name_in_row(line: &str) -> Option<String> {
     is_name(&name).then_some(name)
 }
 
+/// Whether a line ends with a legal form that is no ordinary word, and is more than that.
+pub(super) fn ends_with_legal_form(line: &str) -> bool {
+    let words: Vec<String> = words_of(line).collect();
+    let [before @ .., last] = words.as_slice() else {
+        return false;
+    };
+    LEGAL_FORMS[..PLAIN_FORMS].contains(&last.as_str())
+        && before.iter().any(|word| !is_legal_form(word))
+}
+
 /// Whether a cover line can be a name: not a caption, rule, sentence or bare number.
-fn is_name(line: &str) -> bool {
+pub(super) fn is_name(line: &str) -> bool {
     const CAPTIONS: [&str; 24] = [
         "commission",
         "form",
@@ -254,17 +283,23 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         let line = normalize_key(line);
         line.contains("authorized") || line.contains("authorised")
     })?;
-    let name = behind
+    let block: Vec<&str> = behind
         .take(SIGNED_LINES)
-        .filter(|line| !line.trim().is_empty())
-        .find_map(|line| {
-            let line = line.split("By:").next().unwrap_or(line).trim();
-            let mark = ["date", "dated", "by", "s"]
-                .iter()
-                .any(|word| words_of(line).next().is_some_and(|first| first == *word));
-            (!mark && is_name(line)).then(|| clean_name(line))
-        })?;
-    (name.len() <= NAME_BYTES && !name.contains("/s/")).then_some(name)
+        .map(|line| line.split("By:").next().unwrap_or(line).trim())
+        .filter(|line| !line.is_empty())
+        .collect();
+    let at = block.iter().position(|line| {
+        let mark = ["date", "dated", "by", "s", "name", "title"]
+            .iter()
+            .any(|word| words_of(line).next().is_some_and(|first| first == *word));
+        !mark && is_name(line)
+    })?;
+    // An officer's name has the office on its line or below it.
+    let has_office = |line: &&&str| words_of(line).any(|word| OFFICES.contains(&word.as_str()));
+    let person = !words_of(block[at]).any(|word| is_legal_form(&word) && word != "and")
+        && block.iter().skip(at).take(2).any(|line| has_office(&line));
+    let name = clean_name(block[at]);
+    (!person && name.len() <= NAME_BYTES && !name.contains("/s/")).then_some(name)
 }
 
 /// Whether `duly caused` stands on a line or across its end.

@@ -1,15 +1,13 @@
-//! Securities on a cover: trading symbols and numbers of shares outstanding.
+//! Trading symbols of securities on a cover or in a release.
 
+use stemma_document::Ticker;
 use stemma_document::text::normalize_key;
-use stemma_document::{Fact, Ticker};
 
 use super::front_page::FrontPage;
 
 const TABLE_LINES: usize = 60;
 const MAX_TICKERS: usize = 64;
 const MAX_CLASSES: usize = 6;
-// A number of shares stands within this many words of `outstanding`.
-const NEAR: usize = 30;
 
 /// Normalized prefixes of the names of exchanges.
 const EXCHANGES: [&str; 16] = [
@@ -61,7 +59,7 @@ pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
         let duplicate = tickers.iter().any(|ticker| ticker.symbol.value == symbol);
         if !duplicate && tickers.len() < MAX_TICKERS {
             tickers.push(Ticker {
-                symbol: page.fact(symbol),
+                symbol: page.fact(symbol).with_evidence(page.lines[at]),
                 exchange: Some(exchange),
             });
         }
@@ -164,59 +162,10 @@ pub(super) fn release_tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
         let listed = tickers.iter().any(|ticker| ticker.symbol.value == symbol);
         if !listed && is_symbol(symbol) && tickers.len() < MAX_CLASSES {
             tickers.push(Ticker {
-                symbol: page.fact(symbol),
+                symbol: page.fact(symbol).with_evidence(&pair.join(" ")),
                 exchange: Some(exchange),
             });
         }
     }
     tickers
-}
-
-/// Numbers of shares outstanding, in the order of the cover.
-pub(super) fn shares_outstanding(page: &FrontPage<'_>) -> Vec<Fact> {
-    let words = page.words();
-    let mut counts: Vec<Fact> = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        let Some(count) = share_count(word) else {
-            continue;
-        };
-        // Covers also state the shares held by non-affiliates and their market value.
-        let holders = &words[at + 1..words.len().min(at + 12)];
-        let by_holders = holders
-            .iter()
-            .any(|word| normalize_key(word).contains("affiliates"));
-        let priced = at > 0 && words[at - 1].ends_with('$');
-        let around = &words[at.saturating_sub(NEAR)..words.len().min(at + NEAR)];
-        if !by_holders
-            && !priced
-            && any_starts_with(around, &["outstanding"])
-            && any_starts_with(around, &["shares", "stock", "units"])
-        {
-            counts.push(page.fact(count));
-        }
-    }
-    counts.truncate(MAX_CLASSES);
-    counts
-}
-
-fn any_starts_with(words: &[&str], prefixes: &[&str]) -> bool {
-    words.iter().any(|word| {
-        let key = normalize_key(word);
-        prefixes.iter().any(|prefix| key.starts_with(prefix))
-    })
-}
-
-/// A number of at least seven digits in groups of three, without its commas.
-fn share_count(word: &str) -> Option<String> {
-    let word = word
-        .trim_end_matches(['.', ',', ';', ')'])
-        .trim_start_matches('(');
-    let groups: Vec<&str> = word.split(',').collect();
-    let digits = groups
-        .iter()
-        .all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()));
-    let grouped = groups.len() >= 3
-        && groups[0].len() <= 3
-        && groups[1..].iter().all(|group| group.len() == 3);
-    (digits && grouped && !word.starts_with('0')).then(|| groups.concat())
 }

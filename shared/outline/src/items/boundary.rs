@@ -12,9 +12,15 @@ const HEADING_LINES: usize = 4;
 // Lower than for locating titles: the place is known, and only a wrong one must be recognized.
 const MIN_SIMILARITY: f32 = 0.5;
 
-/// Evidence for the heading of a section and for the next heading.
-pub(super) fn find_boundary(tree: &SectionTree, section: &Section, source: &Source) -> Boundary {
-    let next = next_section(tree, section).map(|next| heading_evidence(next, source));
+/// Evidence for the heading of a section and for the next heading: `after` if that ends it, else the next section.
+pub(super) fn find_boundary(
+    tree: &SectionTree,
+    section: &Section,
+    after: Option<&Section>,
+    source: &Source,
+) -> Boundary {
+    let next = after.or_else(|| next_section(tree, section));
+    let next = next.map(|next| heading_evidence(next, source));
     Boundary {
         heading: heading_evidence(section, source),
         next,

@@ -108,7 +108,10 @@ fn text_after_heading<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
 
 /// Whether a normalized line is a page number or a link back to the contents.
 fn is_furniture(normalized: &str) -> bool {
+    let copyright =
+        normalized.starts_with("copyright") || normalized.ends_with("allrightsreserved");
     normalized.is_empty()
+        || (copyright && normalized.len() <= 80)
         || normalized == "tableofcontents"
         || normalized == "index"
         || (normalized.len() <= 5 && normalized.bytes().all(|b| b.is_ascii_digit()))
@@ -159,7 +162,7 @@ fn sentences(words: &[&str]) -> Vec<String> {
 /// Whether a sentence refers the reader to another place.
 fn is_reference(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    const PHRASES: [&str; 32] = [
+    const PHRASES: [&str; 37] = [
         "by reference",
         "is set forth",
         "are set forth",
@@ -192,6 +195,11 @@ fn is_reference(sentence: &str) -> bool {
         "begins on page",
         "is discussed in",
         "is described in",
+        "is included above",
+        "under the caption",
+        "under the heading",
+        "captioned",
+        "summarized in",
     ];
     PHRASES.iter().any(|phrase| lower.contains(phrase))
 }

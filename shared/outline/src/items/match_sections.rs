@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use stemma_document::{Section, SectionKind, SectionTree};
+use stemma_document::text::normalize_key;
+use stemma_document::{Section, SectionId, SectionKind, SectionTree};
 
 use crate::structure::form_items::KnownForm;
 
@@ -74,10 +75,7 @@ pub(super) fn item_extent<'a>(
     section: &'a Section,
     combined: bool,
 ) -> Vec<&'a Section> {
-    let mut last = section;
-    while let Some(child) = last.children.last() {
-        last = child;
-    }
+    let last = last_id(section);
     let behind = tree
         .walk()
         .map(|(_, section)| section)
@@ -86,11 +84,63 @@ pub(super) fn item_extent<'a>(
         .take_while(|other| {
             let is_next = !combined
                 || KnownForm::item_title(&other.title).is_some()
+                    && !KnownForm::name_same_item(&other.title, &section.title)
                 || KnownForm::part_of(&other.title).is_some();
-            other.id <= last.id || !is_next
+            other.id <= last || !is_next
         })
         .take(MAX_SECTIONS)
         .collect()
+}
+
+/// The id of the last descendant.
+pub(super) fn last_id(section: &Section) -> SectionId {
+    let mut last = section;
+    while let Some(child) = last.children.last() {
+        last = child;
+    }
+    last.id
+}
+
+/// The sub-section with which an Item ends although the tree goes on: signatures, consents and exhibits follow the last Item
+/// of a form.
+pub(super) fn matter_after_items(section: &Section) -> Option<&Section> {
+    section.children.iter().find(|child| {
+        let key = normalize_key(&child.title);
+        let exhibit = key
+            .strip_prefix("exhibit")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        exhibit
+            || [
+                "signature",
+                "powerofattorney",
+                "consentof",
+                "certificationof",
+            ]
+            .iter()
+            .any(|start| key.starts_with(start))
+    })
+}
+
+/// Whether a title is a proposal to shareholders, which proxy statements also number as Items.
+fn is_proposal(title: &str) -> bool {
+    let Some(rest) = KnownForm::item_title(title) else {
+        return false;
+    };
+    let key = normalize_key(&rest);
+    [
+        "electionof",
+        "ratificationof",
+        "ratify",
+        "advisoryvote",
+        "advisoryapproval",
+        "approvalof",
+        "proposalto",
+        "shareholderproposal",
+        "stockholderproposal",
+        "appointmentof",
+    ]
+    .iter()
+    .any(|start| key.starts_with(start))
 }
 
 fn match_title(
@@ -99,6 +149,9 @@ fn match_title(
     part: Option<u8>,
     depth: usize,
 ) -> Option<(MatchKind, usize, usize)> {
+    if is_proposal(&section.title) {
+        return None;
+    }
     if let Some((first, last)) = form.keys_of(&section.title, part) {
         let headed = KnownForm::item_title(&section.title).is_some();
         // Deeper in the tree, notes and lists have the same numbers.

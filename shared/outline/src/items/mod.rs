@@ -12,19 +12,22 @@ mod item_text;
 mod links;
 mod match_sections;
 mod status;
+mod targets;
 
 use std::collections::BTreeSet;
 
 use stemma_document::{
-    EmptyReason, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionTree,
-    Source,
+    FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionTree, Source,
 };
 
 use self::item_text::{ItemText, truncate_text};
-use self::links::LinkResolver;
 use self::match_sections::ItemSection;
+use self::targets::TargetFinder;
 use crate::structure::form_items::{FormEntry, KnownForm};
 use crate::structure::{IndexNote, IndexRow};
+
+// Sentences of an Item with content of its own that state where a part of it is.
+const MAX_STATED: usize = 8;
 
 /// Sets the Item map of a tree with tokens, facts and references, and the reported Items of a current report.
 ///
@@ -75,7 +78,7 @@ impl ItemMap<'_> {
     fn items(&self) -> Vec<FilingItem> {
         let entries = self.form.entries();
         let places = match_sections::match_sections(self.tree, self.form);
-        let links = LinkResolver::new(self.tree);
+        let finder = TargetFinder::new(self.tree, self.source, self.form, &places);
         let year = expected::filing_year(&self.tree.facts);
         let mut items = Vec::new();
         for entry in &entries {
@@ -85,8 +88,8 @@ impl ItemMap<'_> {
                 .get(&entry.key)
                 .filter(|place| place.numbered || indexed.is_none());
             match (place, indexed) {
-                (Some(place), _) => items.push(self.item_from_section(entry, place, &links)),
-                (None, Some(row)) => items.push(self.item_from_index(entry, row, &links)),
+                (Some(place), _) => items.push(self.item_from_section(entry, place, &finder)),
+                (None, Some(row)) => items.push(self.item_from_index(entry, row, &finder)),
                 (None, None) if expected::is_expected(self.form.name(), entry, year) => {
                     items.push(self.empty_item(entry));
                 }
@@ -107,7 +110,6 @@ impl ItemMap<'_> {
             number: entry.number.clone(),
             title: entry.title.to_owned(),
             status: ItemStatus::Absent,
-            empty_reason: None,
             section: None,
             pages: None,
             tokens: 0,
@@ -122,35 +124,71 @@ impl ItemMap<'_> {
         &self,
         entry: &FormEntry,
         place: &ItemSection<'_>,
-        links: &LinkResolver<'_>,
+        finder: &TargetFinder<'_>,
     ) -> FilingItem {
         let section = place.section;
         let combined = place.combined;
-        let sections = match_sections::item_extent(self.tree, section, combined);
-        let body = ItemText::from_sections(&sections, self.source);
-        let verdict = status::classify(self.form.name(), entry, section, &body);
+        let form = self.form.name();
+        let mut sections = match_sections::item_extent(self.tree, section, combined);
+        let mut body = ItemText::from_sections(&sections, self.source);
+        let mut status = status::classify(form, entry, section, &body);
+        let mut content = Vec::new();
+        if status == ItemStatus::Stub {
+            // The text of an Item may follow as sections of the same level.
+            let all = match_sections::item_extent(self.tree, section, true);
+            let text = ItemText::from_sections(&all, self.source);
+            if let Some(first) = all.get(sections.len())
+                && status::classify(form, entry, section, &text) == ItemStatus::Full
+            {
+                content.push(section_link(first));
+                status = ItemStatus::Full;
+                (sections, body) = (all, text);
+            }
+        }
         let title = if combined { None } else { item_title(section) };
-        let boundary = boundary::find_boundary(self.tree, section, self.source);
-        let refers = verdict.status == ItemStatus::ByReference
-            || (combined && body.referring().any(status::states_location));
+        let after = match_sections::matter_after_items(section);
+        let boundary = boundary::find_boundary(self.tree, section, after, self.source);
+        let referring: Vec<&str> = match status {
+            ItemStatus::ByReference => body.referring().collect(),
+            ItemStatus::None
+            | ItemStatus::NotApplicable
+            | ItemStatus::Reserved
+            | ItemStatus::Omitted => Vec::new(),
+            _ => {
+                let stated = body
+                    .referring()
+                    .filter(|text| status::states_location(text));
+                stated.take(MAX_STATED).collect()
+            }
+        };
+        content.extend(links::links_in(
+            finder, self.tree, form, &sections, &referring,
+        ));
+        if status == ItemStatus::ByReference && self.form.has_statements(entry) {
+            let index = finder.statements_index();
+            content.extend(index.map(|(text, target)| ItemLink {
+                text: truncate_text(&text),
+                target,
+            }));
+        }
+        // The heading is not printed: the text begins with its first sub-section.
+        if !boundary.heading.verified && content.is_empty() {
+            content.extend(section.children.first().map(section_link));
+        }
+        let (pages, tokens) = extent(&sections, section, after);
         FilingItem {
             title: title.unwrap_or_else(|| entry.title.to_owned()),
             status: if combined {
                 ItemStatus::Combined
             } else {
-                verdict.status
+                status
             },
-            empty_reason: verdict.empty_reason,
             section: Some(section.id),
-            pages: section.span.pages(),
-            tokens: section.tokens,
+            pages,
+            tokens,
             boundary_unverifiable: !boundary::is_verified(&boundary),
             boundary: Some(boundary),
-            content: if refers {
-                links.links_in(self.tree, self.form.name(), &sections, &body)
-            } else {
-                Vec::new()
-            },
+            content,
             ..self.empty_item(entry)
         }
     }
@@ -160,11 +198,11 @@ impl ItemMap<'_> {
         &self,
         entry: &FormEntry,
         row: &IndexRow,
-        links: &LinkResolver<'_>,
+        finder: &TargetFinder<'_>,
     ) -> FilingItem {
         let mut content: Vec<ItemLink> = Vec::new();
         for title in &row.titles {
-            let target = links
+            let target = finder
                 .find_by_title(title)
                 .map_or(ItemTarget::Unresolved, ItemTarget::Section);
             content.push(ItemLink {
@@ -194,8 +232,7 @@ impl ItemMap<'_> {
         }
         let whole = row.pages.iter().map(|span| (span.start(), span.end()));
         let whole = whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-        let nothing =
-            (row.note == Some(IndexNote::NotApplicable)).then_some(EmptyReason::NotApplicable);
+        let nothing = row.note == Some(IndexNote::NotApplicable);
         FilingItem {
             title: if row.title.is_empty() {
                 entry.title.to_owned()
@@ -204,14 +241,15 @@ impl ItemMap<'_> {
             },
             status: if elsewhere {
                 ItemStatus::ByReference
+            } else if nothing {
+                ItemStatus::NotApplicable
             } else {
                 ItemStatus::CrossIndex
             },
-            empty_reason: nothing,
             pages: whole.map(|(start, end)| PageSpan::between(start, end)),
             tokens: tokens_in(self.source, &row.pages),
             // The index lists pages, not lines, so other text on these pages cannot be told apart.
-            boundary_unverifiable: !elsewhere && nothing.is_none(),
+            boundary_unverifiable: !elsewhere && !nothing,
             content,
             ..self.empty_item(entry)
         }
@@ -224,6 +262,47 @@ fn is_row_for(row: &IndexRow, entry: &FormEntry) -> bool {
         && row
             .part
             .is_none_or(|part| entry.part == 0 || part == entry.part)
+}
+
+fn section_link(section: &Section) -> ItemLink {
+    ItemLink {
+        text: truncate_text(&section.title),
+        target: ItemTarget::Section(section.id),
+    }
+}
+
+/// Pages and tokens of an Item: of its section up to `after`, and of the sections behind it that belong to it.
+fn extent(
+    sections: &[&Section],
+    section: &Section,
+    after: Option<&Section>,
+) -> (Option<PageSpan>, u32) {
+    let own = section.span.pages();
+    if let Some(after) = after {
+        let end = after.span.pages().map(PageSpan::start);
+        let left_out = section
+            .children
+            .iter()
+            .skip_while(|child| child.id != after.id)
+            .map(|child| child.tokens);
+        let pages = own
+            .zip(end)
+            .map(|(own, end)| PageSpan::between(own.start(), end));
+        return (pages, section.tokens.saturating_sub(left_out.sum()));
+    }
+    let last = sections.last().and_then(|last| last.span.pages());
+    let pages = own
+        .zip(last)
+        .map(|(own, last)| PageSpan::between(own.start(), own.end().max(last.end())));
+    let mut tokens = section.tokens;
+    let mut counted = match_sections::last_id(section);
+    for other in sections {
+        if other.id.0 > counted.0 {
+            tokens = tokens.saturating_add(other.tokens);
+            counted = match_sections::last_id(other);
+        }
+    }
+    (pages.or(own), tokens)
 }
 
 /// The title after the Item's number.

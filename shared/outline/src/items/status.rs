@@ -3,7 +3,7 @@
 //! The limits were checked against statuses that were assigned by hand.
 
 use stemma_document::text::normalize_key;
-use stemma_document::{EmptyReason, ItemStatus, Section};
+use stemma_document::{ItemStatus, Section};
 
 use super::item_text::ItemText;
 use crate::structure::form_items::FormEntry;
@@ -32,13 +32,6 @@ const LONG_ITEMS: [(&str, u8, &str, usize); 6] = [
 /// Lists of exhibits: every entry refers to another filing, so references do not count.
 const LIST_ITEMS: [(&str, u8, &str); 3] = [("10-K", 4, "15"), ("10-Q", 2, "6"), ("8-K", 0, "9.01")];
 
-/// The status of an Item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StatusEvidence {
-    pub(super) status: ItemStatus,
-    pub(super) empty_reason: Option<EmptyReason>,
-}
-
 /// Whether a sentence states that the required information is elsewhere, not only that there is more.
 pub(super) fn states_location(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
@@ -64,17 +57,8 @@ pub(super) fn classify(
     entry: &FormEntry,
     section: &Section,
     body: &ItemText,
-) -> StatusEvidence {
-    if let Some(nothing) = empty_reason(section, body) {
-        return StatusEvidence {
-            status: ItemStatus::Full,
-            empty_reason: Some(nothing),
-        };
-    }
-    StatusEvidence {
-        status: status_by_text(form, entry, body),
-        empty_reason: None,
-    }
+) -> ItemStatus {
+    empty_status(section, body).unwrap_or_else(|| status_by_text(form, entry, body))
 }
 
 fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> ItemStatus {
@@ -104,7 +88,9 @@ fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> ItemStatus 
     let short = body.words == 0 || long.is_some_and(|(.., least)| body.words < *least);
     match short {
         // A list of statements with page numbers is a reference.
-        true if body.words > 0 && lists_pages(body) => ItemStatus::ByReference,
+        true if body.words > 0 && (lists_pages(body) || body.referring().next().is_some()) => {
+            ItemStatus::ByReference
+        }
         true => ItemStatus::Stub,
         false => ItemStatus::Full,
     }
@@ -128,10 +114,10 @@ fn lists_pages(body: &ItemText) -> bool {
     page && labels >= 1 || labels >= 4
 }
 
-/// The reason for an empty Item, if the filer states one.
-fn empty_reason(section: &Section, body: &ItemText) -> Option<EmptyReason> {
+/// The status of an Item of which the filer says that it has no content.
+fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
     if normalize_key(&section.title).ends_with("reserved") && body.words <= NOTHING_WORDS {
-        return Some(EmptyReason::Reserved);
+        return Some(ItemStatus::Reserved);
     }
     if body.own_words > NOTHING_WORDS {
         return None;
@@ -140,7 +126,7 @@ fn empty_reason(section: &Section, body: &ItemText) -> Option<EmptyReason> {
     if starts_with_any(&first, &["omitted", "intentionallyomitted"])
         || first.contains("generalinstructioni")
     {
-        Some(EmptyReason::Omitted)
+        Some(ItemStatus::Omitted)
     } else if starts_with_any(
         &first,
         &[
@@ -152,14 +138,14 @@ fn empty_reason(section: &Section, body: &ItemText) -> Option<EmptyReason> {
         ],
     ) || first == "na"
     {
-        Some(EmptyReason::NotApplicable)
+        Some(ItemStatus::NotApplicable)
     } else if first.starts_with("reserved") {
-        Some(EmptyReason::Reserved)
+        Some(ItemStatus::Reserved)
     } else if first == "none"
         || first.starts_with("none") && body.own_words <= 12
         || starts_with_any(&first, &["nonetoreport", "nothingtoreport"])
     {
-        Some(EmptyReason::None)
+        Some(ItemStatus::None)
     } else {
         None
     }

@@ -37,9 +37,6 @@ fn render(items: &[FilingItem]) -> String {
         .filter(|item| item.status != ItemStatus::Absent)
     {
         let _ = write!(output, "{} {:?}", item.id, item.status);
-        if let Some(nothing) = item.empty_reason {
-            let _ = write!(output, " ({nothing:?})");
-        }
         if item.boundary_unverifiable {
             output.push_str(" unverifiable");
         }
@@ -92,14 +89,14 @@ fn all_item_statuses() {
     insta::assert_snapshot!(render(&items), @r"
     10-K.I.1 Full
     10-K.I.1A Stub
-    10-K.I.1B Full (None)
+    10-K.I.1B None
     10-K.I.2 Full
     10-K.I.3 ByReference → #0010
     10-K.III.10 Combined → proxy statement
     10-K.III.11 Combined → proxy statement
     10-K.III.12 Combined → proxy statement
     10-K.III.13 ByReference → proxy statement
-    10-K.III.14 Full (Omitted)
+    10-K.III.14 Omitted
     ");
     let absent: Vec<&str> = items
         .iter()
@@ -125,7 +122,7 @@ fn quarterly_items_are_distinguished_by_part() {
     ];
     insta::assert_snapshot!(render(&map("10-Q/A", &[page], &headings, &[])), @r"
     10-Q.I.1 ByReference → ? → ?
-    10-Q.II.1 Full (None)
+    10-Q.II.1 None
     10-Q.II.1A Full
     ");
 }
@@ -184,7 +181,7 @@ fn cross_index_locates_items() {
     ];
     insta::assert_snapshot!(render(&map("10-K", &pages, &headings, &index)), @r"
     10-K.I.1 CrossIndex unverifiable → #0001 → p 2 → p 3
-    10-K.I.1B CrossIndex (NotApplicable)
+    10-K.I.1B NotApplicable
     10-K.III.11 ByReference → another document
     ");
 }

@@ -68,6 +68,15 @@ impl KnownForm {
         }
     }
 
+    /// Whether an Item is that of the financial statements.
+    pub(crate) fn has_statements(self, entry: &FormEntry) -> bool {
+        match self.0 {
+            SecForm::Annual => entry.part == 2 && entry.number == "8",
+            SecForm::Quarterly => entry.part == 1 && entry.number == "1",
+            SecForm::Current | SecForm::Foreign => false,
+        }
+    }
+
     /// Its Items in order, without the PARTs.
     pub(crate) fn entries(self) -> Vec<FormEntry> {
         self.0
@@ -104,6 +113,12 @@ impl KnownForm {
     /// The PART that a title names, alone or before its Item.
     pub(crate) fn part_of(title: &str) -> Option<u8> {
         item_grammar::parse_heading(title)?.part
+    }
+
+    /// Whether two titles say `Item` with the same numbers.
+    pub(crate) fn name_same_item(a: &str, b: &str) -> bool {
+        let tags = |title| item_grammar::parse_heading(title).map(|head| head.tags);
+        tags(a).is_some() && tags(a) == tags(b)
     }
 
     /// The text after the numbers of a title that says `Item`.

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stemma_evaluation::SkippedEntry;
-use stemma_evaluation::gold::{GoldMetadata, GoldPageText, GoldStructure, parse_gold};
+use stemma_evaluation::gold::{GoldItems, GoldMetadata, GoldPageText, GoldStructure, parse_gold};
+use stemma_evaluation::items::eval_items;
 use stemma_evaluation::metadata::eval_metadata;
 use stemma_evaluation::structure::eval_structure;
 use stemma_evaluation::text::eval_text;
@@ -37,12 +38,14 @@ Examples:
   stemma eval structure gold/ --details      with missed and extra sections
   stemma eval text pages.jsonl --min words=0.99
   stemma eval metadata facts.json --json
+  stemma eval items items.json --details
   stemma eval retrieval questions.jsonl      how often search finds the right pages
   stemma eval answers questions.jsonl --out answers.jsonl --budget 5
 
 Gold of structure:  {\"doc\": \"NAME\", \"pages\": 9, \"nodes\": [{\"title\": \"…\", \"level\": 1, \"page\": 1}]}
 Gold of text:       {\"doc\": \"NAME\", \"page\": 1, \"text\": \"…\"}
 Gold of metadata:   {\"doc\": \"NAME\", \"form\": \"10-K\", \"fiscal_year\": 2022, \"cik\": null}
+Gold of Items:      {\"doc\": \"NAME\", \"items\": {\"II.7A\": [\"full\", 51]}}
 A question:         {\"id\": 1, \"question\": \"…\", \"doc\": \"NAME\", \"gold_pages\": [48], \"answer\": \"…\"}, or FinanceBench's own fields
 
 Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 unreadable gold · 4
@@ -62,6 +65,8 @@ enum EvalCommand {
     Text(GoldArgs),
     /// Facts: form, registrant, period, numbers. A null fact must not be found.
     Metadata(GoldArgs),
+    /// Items: start pages, status, and the places they refer to.
+    Items(GoldArgs),
     /// Search: ranks of the pages that answer questions. Uses no model.
     Retrieval(questions::RetrievalArgs),
     /// Answers, as from `stemma ask`: judged by the model, by their numbers and by their citations.
@@ -119,6 +124,11 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
             let gold: Vec<GoldMetadata> = args.read()?;
             let eval = eval_metadata(&open(context).await?, &gold, args.count_missing);
             args.report(&eval, context)
+        }
+        EvalCommand::Items(truths) => {
+            let gold: Vec<GoldItems> = truths.read()?;
+            let eval = eval_items(&open(context).await?, &gold, truths.count_missing).await?;
+            truths.report(&eval, context)
         }
         EvalCommand::Retrieval(args) => questions::retrieval(args, context).await,
         EvalCommand::Answers(args) => answers::run(args, context).await,

@@ -1,5 +1,6 @@
 //! Prints evaluations as tables.
 
+use stemma_evaluation::items::ItemsEval;
 use stemma_evaluation::metadata::MetadataEval;
 use stemma_evaluation::structure::{StructureEval, StructureMeans, StructureRow};
 use stemma_evaluation::text::{TextEval, TextScore};
@@ -272,6 +273,50 @@ impl Evaluation for MetadataEval {
                 fact.fact,
                 fact_values(&fact.predicted),
                 fact_values(&fact.gold)
+            ));
+        }
+    }
+}
+
+impl Evaluation for ItemsEval {
+    fn scored(&self) -> usize {
+        self.entries
+    }
+
+    fn skipped(&self) -> &[SkippedEntry] {
+        &self.skipped
+    }
+
+    fn figures(&self) -> Vec<(String, Option<f64>)> {
+        self.questions
+            .iter()
+            .map(|row| (row.question.as_str().into(), Some(row.score)))
+            .collect()
+    }
+
+    fn print(&self, details: bool, output: &Output) {
+        let mut table = table_of_numbers(5);
+        table.row("question judged right confident_wrong score".split(' '));
+        for row in &self.questions {
+            let counts =
+                [row.judged, row.right, row.confident_wrong].map(|count| count.to_string());
+            table.row(
+                [row.question.as_str().to_owned()]
+                    .into_iter()
+                    .chain(counts)
+                    .chain([format!("{:.3}", row.score)]),
+            );
+        }
+        table.print(output);
+        for mistake in self.mistakes.iter().filter(|_| details) {
+            let item = &mistake.item;
+            output.line(&format!(
+                "  {}  {} {}: found {}, expected {}",
+                clean(&mistake.doc),
+                item.item,
+                item.question.as_str(),
+                clean(&item.predicted),
+                clean(&item.gold)
             ));
         }
     }

@@ -1,0 +1,459 @@
+//! Finds the place inside the document that a sentence of an Item refers to.
+//!
+//! The most specific name decides: a heading in quotation marks, a note, the section of a heading (`the Market Risk section`),
+//! and only then another Item. Names that belong to another document, such as a proxy statement, are left out.
+
+use std::collections::{BTreeMap, HashMap};
+
+use stemma_document::text::{all_lines, normalize_key};
+use stemma_document::{ItemTarget, PageNo, PageSpan, Section, SectionId, SectionTree, Source};
+
+use super::links::{foreign_marks, quoted_phrases, title_core};
+use super::match_sections::ItemSection;
+use crate::structure::form_items::KnownForm;
+
+const MAX_SECTIONS: usize = 50_000;
+// Longer lines are prose and no headings.
+const HEADING_CHARS: usize = 100;
+// A shorter quotation is a word and not a heading.
+const MIN_TITLE: usize = 8;
+// The longest topic that stands for a heading.
+const MAX_TOPIC_WORDS: usize = 6;
+// A document is named within this many bytes of a heading of it.
+const MARK_BYTES: usize = 300;
+
+/// Headings, notes and Items by name.
+pub(super) struct TargetFinder<'a> {
+    tree: &'a SectionTree,
+    form: KnownForm,
+    places: &'a BTreeMap<usize, ItemSection<'a>>,
+    titles: HashMap<String, Vec<&'a Section>>,
+    /// Pages of short lines, for headings that are no sections.
+    lines: HashMap<String, Vec<PageNo>>,
+    /// The same by their words that have a meaning of their own.
+    topics: HashMap<String, Vec<PageNo>>,
+}
+
+/// A reference as printed, and its target.
+pub(super) type NamedTarget = (String, ItemTarget);
+
+impl<'a> TargetFinder<'a> {
+    pub(super) fn new(
+        tree: &'a SectionTree,
+        source: &Source,
+        form: KnownForm,
+        places: &'a BTreeMap<usize, ItemSection<'a>>,
+    ) -> Self {
+        let mut titles: HashMap<String, Vec<&Section>> = HashMap::new();
+        for (_, section) in tree.walk().take(MAX_SECTIONS) {
+            let core = title_core(&section.title);
+            if !core.is_empty() {
+                titles.entry(core).or_default().push(section);
+            }
+        }
+        let mut lines: HashMap<String, Vec<PageNo>> = HashMap::new();
+        let mut topics: HashMap<String, Vec<PageNo>> = HashMap::new();
+        for line in all_lines(&source.body) {
+            let text = line.text.trim();
+            let heading = text.len() <= HEADING_CHARS
+                && text.starts_with(char::is_uppercase)
+                && !text.ends_with([',', ';']);
+            let Some(page) = line.page.filter(|_| heading) else {
+                continue;
+            };
+            push_page(&mut lines, normalize_key(text), page);
+            let topic = heavy_words(text);
+            if topic.len() >= 2 {
+                push_page(&mut topics, topic.concat(), page);
+            }
+        }
+        Self {
+            tree,
+            form,
+            places,
+            titles,
+            lines,
+            topics,
+        }
+    }
+
+    /// The only section with that title, ignoring numbers. Among several, the largest if it has over 75 % of their tokens.
+    pub(super) fn find_by_title(&self, title: &str) -> Option<SectionId> {
+        let sections = self.titles.get(&title_core(title))?;
+        let largest = sections
+            .iter()
+            .max_by_key(|section| (section.tokens, std::cmp::Reverse(section.id)))?;
+        let all: u64 = sections
+            .iter()
+            .map(|section| u64::from(section.tokens))
+            .sum();
+        (sections.len() == 1 || u64::from(largest.tokens) * 4 > all * 3).then_some(largest.id)
+    }
+
+    /// The most specific targets of a sentence; `elsewhere` is false for the Item itself and the sections above it.
+    pub(super) fn targets_in(
+        &self,
+        sentence: &str,
+        elsewhere: &dyn Fn(SectionId) -> bool,
+    ) -> Vec<NamedTarget> {
+        let words: Vec<&str> = sentence.split_whitespace().collect();
+        let notes = self.notes_in(&words);
+        let mut targets: Vec<NamedTarget> = Vec::new();
+        for quoted in quoted_phrases(sentence) {
+            if !self.is_local(sentence, quoted) {
+                continue;
+            }
+            if let Some(target) = self.named(quoted, &notes, elsewhere) {
+                targets.push((quoted.to_owned(), target));
+            }
+        }
+        if targets.is_empty() {
+            targets.extend(
+                notes
+                    .iter()
+                    .filter(|note| elsewhere(note.section.id))
+                    .map(|note| {
+                        let inside = self.title_inside(note.section, sentence);
+                        let id = inside.unwrap_or(note.section.id);
+                        (note.text.clone(), ItemTarget::Section(id))
+                    }),
+            );
+        }
+        if targets.is_empty() {
+            targets.extend(self.section_named_in(&words, elsewhere));
+        }
+        if targets.is_empty() {
+            targets = self.items_in(sentence, &words, elsewhere);
+        }
+        targets
+    }
+
+    /// Whether a name in a sentence belongs to this document: the mark of a document nearest behind it decides, else the
+    /// last before it.
+    fn is_local(&self, sentence: &str, name: &str) -> bool {
+        const LOCAL: [&str; 2] = ["of this", "in this"];
+        let at = sentence.find(name).unwrap_or(0);
+        let behind = &sentence[(at + name.len()).min(sentence.len())..];
+        let behind = behind[..behind.floor_char_boundary(MARK_BYTES)].to_lowercase();
+        let before = &sentence[sentence.ceil_char_boundary(at.saturating_sub(MARK_BYTES))..at];
+        let before = before.to_lowercase();
+        let foreign: Vec<String> = foreign_marks(self.form.name());
+        let local_at = LOCAL.iter().filter_map(|mark| behind.find(mark)).min();
+        let foreign_at = foreign.iter().filter_map(|mark| behind.find(mark)).min();
+        match (local_at, foreign_at) {
+            (Some(local), Some(foreign)) => local < foreign,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => {
+                let local = LOCAL.iter().filter_map(|mark| before.rfind(mark)).max();
+                let foreign = foreign.iter().filter_map(|mark| before.rfind(mark)).max();
+                foreign.is_none() || local > foreign
+            }
+        }
+    }
+
+    /// The section or line with a quoted title. `Note 13—Commitments—Litigation` names a part of a note.
+    fn named(
+        &self,
+        quoted: &str,
+        notes: &[Note<'a>],
+        elsewhere: &dyn Fn(SectionId) -> bool,
+    ) -> Option<ItemTarget> {
+        let parts: Vec<&str> = quoted.split(['—', '–']).map(str::trim).collect();
+        let last = parts.last().copied().filter(|part| !part.is_empty())?;
+        let key = title_core(last);
+        for note in notes {
+            let inside =
+                descendants(note.section).find(|section| title_core(&section.title) == key);
+            if let Some(section) = inside {
+                return Some(ItemTarget::Section(section.id));
+            }
+            if title_core(&note.section.title).contains(&key) && key.len() >= MIN_TITLE {
+                return Some(ItemTarget::Section(note.section.id));
+            }
+        }
+        if let Some(id) = self.find_by_title(last).filter(|id| elsewhere(*id)) {
+            return Some(ItemTarget::Section(id));
+        }
+        let pages = self
+            .lines
+            .get(&normalize_key(last))
+            .filter(|_| key.len() >= MIN_TITLE)?;
+        match pages.as_slice() {
+            [page] => Some(ItemTarget::Pages(PageSpan::between(*page, *page))),
+            _ => None,
+        }
+    }
+
+    /// The notes to the statements that a sentence names: `Note 12, Contingencies`, `Note 9 (Commitments)`.
+    fn notes_in(&self, words: &[&str]) -> Vec<Note<'a>> {
+        let mut notes = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            let opened = word.trim_start_matches(['“', '"', '(']);
+            let Some(rest) = opened
+                .get(..4)
+                .filter(|note| note.eq_ignore_ascii_case("note"))
+                .and_then(|_| opened.get(4..))
+            else {
+                continue;
+            };
+            let plural = rest.is_empty() || rest.eq_ignore_ascii_case("s");
+            let number: String = words
+                .get(at + 1)
+                .filter(|_| plural)
+                .map(|word| word.chars().take_while(char::is_ascii_digit).collect())
+                .unwrap_or_default();
+            let Ok(number) = number.parse::<u32>() else {
+                continue;
+            };
+            let name: Vec<&str> = words[at + 1..words.len().min(at + 12)].to_vec();
+            if let Some(section) = self.note(number, &normalize_key(&name.concat())) {
+                notes.push(Note {
+                    text: format!("{opened} {number}"),
+                    section,
+                });
+            }
+        }
+        notes
+    }
+
+    /// The note of a number. `behind` are the words after its mention, which may have its title.
+    fn note(&self, number: u32, behind: &str) -> Option<&'a Section> {
+        let candidates: Vec<(&Section, bool)> = self
+            .tree
+            .walk()
+            .take(MAX_SECTIONS)
+            .filter_map(|(_, section)| {
+                let (found, is_note) = note_number(&section.title)?;
+                (found == number).then_some((section, is_note))
+            })
+            .collect();
+        let titled = candidates.iter().find(|(section, _)| {
+            let core = title_core(
+                section
+                    .title
+                    .trim_start_matches(|c: char| !c.is_alphabetic()),
+            );
+            core.len() >= MIN_TITLE && behind.contains(&core)
+        });
+        let inside = |section: &Section| {
+            let statements = self.statements();
+            statements.is_some_and(|within| subtree(within).contains(&section.id.0))
+        };
+        titled
+            .or_else(|| candidates.iter().find(|(_, is_note)| *is_note))
+            .or_else(|| candidates.iter().find(|(section, _)| inside(section)))
+            .map(|(section, _)| *section)
+    }
+
+    /// The index to the financial statements, which stands before them.
+    pub(super) fn statements_index(&self) -> Option<NamedTarget> {
+        let is_index =
+            |key: &str| key.starts_with("indexto") && key.contains("financialstatements");
+        let section = self.titles.iter().filter(|(key, _)| is_index(key));
+        let section = section
+            .flat_map(|(_, sections)| sections)
+            .min_by_key(|section| section.id);
+        if let Some(section) = section {
+            return Some((section.title.clone(), ItemTarget::Section(section.id)));
+        }
+        let pages = self.lines.iter().filter(|(key, _)| is_index(key));
+        let page = pages.flat_map(|(_, pages)| pages).max()?;
+        Some((
+            "Index to financial statements".into(),
+            ItemTarget::Pages(PageSpan::between(*page, *page)),
+        ))
+    }
+
+    /// The section of the Item that has the financial statements.
+    fn statements(&self) -> Option<&'a Section> {
+        let title = if self.form.name() == "10-Q" {
+            "Item 1"
+        } else {
+            "Item 8"
+        };
+        let part = (self.form.name() == "10-Q").then_some(1);
+        let (key, _) = self.form.keys_of(title, part)?;
+        self.places.get(&key).map(|place| place.section)
+    }
+
+    /// `the Market Risk Management section of …`, `Refer to Capital Risk Management on pages …`: the capitalized words.
+    fn section_named_in(
+        &self,
+        words: &[&str],
+        elsewhere: &dyn Fn(SectionId) -> bool,
+    ) -> Option<NamedTarget> {
+        words.iter().enumerate().find_map(|(at, word)| {
+            let page = *word == "on"
+                && words
+                    .get(at + 1)
+                    .is_some_and(|next| next.starts_with("page"));
+            if !(page || normalize_key(word).starts_with("section")) {
+                return None;
+            }
+            let name = words[..at]
+                .iter()
+                .rev()
+                .take_while(|word| {
+                    word.starts_with(char::is_uppercase) || matches!(**word, "and" | "of")
+                })
+                .count();
+            let name = words[at - name..at].join(" ");
+            let id = self
+                .find_by_title(&name)
+                .filter(|id| normalize_key(&name).len() >= MIN_TITLE && elsewhere(*id))?;
+            Some((name, ItemTarget::Section(id)))
+        })
+    }
+
+    /// The Items that a sentence names; a sub-section whose title the sentence has stands for its Item.
+    fn items_in(
+        &self,
+        sentence: &str,
+        words: &[&str],
+        elsewhere: &dyn Fn(SectionId) -> bool,
+    ) -> Vec<NamedTarget> {
+        let mut targets = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            let opened = word.trim_start_matches(['“', '"', '(']);
+            if !opened.eq_ignore_ascii_case("item") {
+                continue;
+            }
+            let Some(number) = words.get(at + 1) else {
+                continue;
+            };
+            let number = number.trim_end_matches(|c: char| !c.is_alphanumeric());
+            let before = &words[at.saturating_sub(2)..at];
+            let part = before
+                .first()
+                .filter(|part| part.eq_ignore_ascii_case("part"))
+                .and(before.get(1))
+                .and_then(|part| {
+                    KnownForm::part_of(&format!("Part {}", part.trim_end_matches([',', '.', ':'])))
+                });
+            let name = format!("{opened} {number}");
+            let place = self
+                .form
+                .keys_of(&name, part)
+                .and_then(|(key, _)| self.places.get(&key))
+                .filter(|place| self.is_local(sentence, &name) && elsewhere(place.section.id));
+            if let Some(place) = place {
+                let target = self
+                    .title_inside(place.section, sentence)
+                    .map(ItemTarget::Section)
+                    .or_else(|| self.topic_inside(place.section, words))
+                    .unwrap_or(ItemTarget::Section(place.section.id));
+                targets.push((name, target));
+            }
+        }
+        targets
+    }
+
+    /// The page of a section with a heading that consists of words of a sentence.
+    fn topic_inside(&self, section: &Section, words: &[&str]) -> Option<ItemTarget> {
+        let span = section.span.pages()?;
+        (2..=MAX_TOPIC_WORDS).rev().find_map(|count| {
+            words.windows(count).find_map(|topic| {
+                let topic = heavy_words(&topic.join(" "));
+                let pages = self
+                    .topics
+                    .get(&topic.concat())
+                    .filter(|_| topic.len() >= 2)?;
+                let mut inside = pages
+                    .iter()
+                    .filter(|page| (span.start()..=span.end()).contains(*page));
+                let page = inside.next().filter(|_| inside.next().is_none())?;
+                Some(ItemTarget::Pages(PageSpan::between(*page, *page)))
+            })
+        })
+    }
+
+    /// The descendant whose title consists of words of a sentence, besides words without a meaning of their own.
+    fn title_inside(&self, section: &Section, sentence: &str) -> Option<SectionId> {
+        let keys: Vec<String> = sentence.split_whitespace().map(normalize_key).collect();
+        let named = descendants(section).filter(|section| {
+            let title = heavy_words(&section.title);
+            title.len() >= 2 && keys.windows(title.len()).any(|keys| keys == title)
+        });
+        named.map(|section| section.id).next()
+    }
+}
+
+fn push_page(pages: &mut HashMap<String, Vec<PageNo>>, key: String, page: PageNo) {
+    let pages = pages.entry(key).or_default();
+    if pages.last() != Some(&page) {
+        pages.push(page);
+    }
+}
+
+/// The normalized words of a title that have a meaning of their own.
+fn heavy_words(title: &str) -> Vec<String> {
+    const LIGHT: [&str; 11] = [
+        "information",
+        "about",
+        "our",
+        "of",
+        "the",
+        "registrant",
+        "and",
+        "company",
+        "regarding",
+        "its",
+        "",
+    ];
+    title
+        .split_whitespace()
+        .map(normalize_key)
+        .filter(|word| !LIGHT.contains(&word.as_str()))
+        .collect()
+}
+
+/// A note that a sentence names.
+struct Note<'a> {
+    text: String,
+    section: &'a Section,
+}
+
+/// The number of a title `Note 12. …` or `12. …`, and whether it says `Note`.
+fn note_number(title: &str) -> Option<(u32, bool)> {
+    let trimmed = title.trim_start();
+    let named = trimmed
+        .get(..4)
+        .is_some_and(|word| word.eq_ignore_ascii_case("note"));
+    let rest = if named {
+        trimmed[4..].trim_start()
+    } else {
+        trimmed
+    };
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let behind = rest[digits.len()..].chars().next();
+    // `2.1` and `10-K` are no notes.
+    let next_digit = rest[digits.len()..]
+        .chars()
+        .nth(1)
+        .is_some_and(|c| c.is_ascii_digit());
+    let closed =
+        behind.is_none_or(|c| !c.is_alphanumeric()) && !(behind == Some('.') && next_digit);
+    let number = digits
+        .parse()
+        .ok()
+        .filter(|_| closed && digits.len() <= 2)?;
+    Some((number, named))
+}
+
+fn subtree(section: &Section) -> std::ops::RangeInclusive<u32> {
+    let mut last = section;
+    while let Some(child) = last.children.last() {
+        last = child;
+    }
+    section.id.0..=last.id.0
+}
+
+fn descendants(section: &Section) -> impl Iterator<Item = &Section> {
+    let mut stack: Vec<&Section> = section.children.iter().rev().collect();
+    std::iter::from_fn(move || {
+        let next = stack.pop()?;
+        stack.extend(next.children.iter().rev());
+        Some(next)
+    })
+}
