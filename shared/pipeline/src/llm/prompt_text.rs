@@ -20,6 +20,11 @@ const SLACK: usize = 4;
 
 // In texts without pages: lines below a heading that are shown with it.
 const EXCERPT_LINES: u32 = 20;
+// Words with a full stop that do not end a sentence.
+const ABBREVIATIONS: [&str; 19] = [
+    "no.", "nos.", "inc.", "corp.", "co.", "ltd.", "u.s.", "u.k.", "e.u.", "mr.", "mrs.", "ms.",
+    "dr.", "st.", "jr.", "i.e.", "e.g.", "vs.", "approx.",
+];
 /// Tokens reserved in a prompt for instructions, delimiters and child titles.
 pub(crate) const PROMPT_OVERHEAD_TOKENS: u32 = 1_000;
 
@@ -118,13 +123,49 @@ fn is_prose(line: &str) -> bool {
     digits * 6 < letters && line.split_whitespace().count() >= PROSE_WORDS
 }
 
-/// The part of a summary in the prompt of its parent: the first sentence, shortened.
+/// The part of a summary in the prompt of its parent: the first sentence. One that is too long ends after a clause, else
+/// after a word that is neither an abbreviation nor a figure, whose unit would be missing.
 pub(crate) fn first_sentence(summary: &str) -> &str {
-    let end = summary
+    let ends_in_text = summary
         .match_indices(". ")
         .map(|(at, _)| at + 1)
-        .chain(summary.find('。').map(|at| at + '。'.len_utf8()));
-    truncate_at_space(&summary[..end.min().unwrap_or(summary.len())], LEAD_BYTES)
+        .filter(|end| ends_sentence(&summary[..*end], &summary[*end..]));
+    let end = ends_in_text.chain(summary.find('。').map(|at| at + '。'.len_utf8()));
+    let sentence = &summary[..end.min().unwrap_or(summary.len())];
+    if sentence.len() <= LEAD_BYTES {
+        return sentence;
+    }
+    let lead = &sentence[..sentence.floor_char_boundary(LEAD_BYTES)];
+    let clause = lead.rfind(['，', '；', '、']).or_else(|| {
+        let ends = lead.match_indices([',', ';', ':']).map(|(at, _)| at);
+        ends.filter(|at| lead[at + 1..].starts_with(' ')).last()
+    });
+    // A clause of a few words says less than a broken one.
+    if let Some(clause) = clause.filter(|at| *at >= LEAD_BYTES / 2) {
+        return &lead[..clause];
+    }
+    let mut kept = truncate_at_space(sentence, LEAD_BYTES);
+    while let Some((shorter, word)) = kept.rsplit_once(' ') {
+        if !word.contains(|c: char| c.is_ascii_digit()) && !is_abbreviation(word) {
+            break;
+        }
+        kept = shorter;
+    }
+    kept
+}
+
+// Whether the full stop at the end of `text` ends a sentence.
+fn ends_sentence(text: &str, after: &str) -> bool {
+    let word = text.rsplit(' ').next().unwrap_or_default();
+    !is_abbreviation(word) && !after.trim_start().starts_with(char::is_lowercase)
+}
+
+// `U.S.`, `Inc.`, and initials such as `J.`.
+fn is_abbreviation(word: &str) -> bool {
+    let word = word.trim_start_matches(['(', '“', '"']).to_lowercase();
+    let initial =
+        word.chars().count() == 2 && word.ends_with('.') && word.starts_with(char::is_alphabetic);
+    initial || ABBREVIATIONS.contains(&word.as_str())
 }
 
 fn truncate_at_space(line: &str, most: usize) -> &str {
@@ -269,6 +310,27 @@ mod tests {
         assert_eq!(first_sentence(&"word ".repeat(99)).len(), 79);
         assert!(first_sentence(&"营".repeat(99)).len() <= LEAD_BYTES);
         assert_eq!(first_sentence("no end"), "no end");
+    }
+
+    #[test]
+    fn first_sentence_ends_neither_after_abbreviations_nor_before_units() {
+        let sentence = "Sales in the U.S. Midwest rose. Costs fell.";
+        assert_eq!(first_sentence(sentence), "Sales in the U.S. Midwest rose.");
+        let long = "Revenue of the whole group rose in the year under review to a total of $3.2 million and more";
+        assert_eq!(
+            first_sentence(long),
+            "Revenue of the whole group rose in the year under review to a total of"
+        );
+        let clause = "Revenue of the whole group rose in the year under review, as did the costs of sales and more";
+        assert_eq!(
+            first_sentence(clause),
+            "Revenue of the whole group rose in the year under review"
+        );
+        let abbreviated = "Revenue of the whole group rose in the year under review everywhere in the U.S. of America";
+        assert_eq!(
+            first_sentence(abbreviated),
+            "Revenue of the whole group rose in the year under review everywhere in the"
+        );
     }
 
     #[test]

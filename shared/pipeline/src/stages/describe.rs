@@ -79,7 +79,7 @@ impl Stage for Describe {
     type Outcome = SummaryRef;
 
     const NAME: &'static str = "describe";
-    const REVISION: u32 = 1;
+    const REVISION: u32 = 2;
     const LANE: Lane = Lane::Llm;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {

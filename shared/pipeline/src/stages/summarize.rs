@@ -51,7 +51,7 @@ impl Stage for Summarize {
     type Outcome = SummaryRef;
 
     const NAME: &'static str = "summarize";
-    const REVISION: u32 = 2;
+    const REVISION: u32 = 3;
     const LANE: Lane = Lane::Llm;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
