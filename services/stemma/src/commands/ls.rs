@@ -92,9 +92,9 @@ fn show(view: &FolderListing, is_filtered: bool, output: &Output) {
 
 fn table(documents: &[DocumentInfo]) -> Table {
     use Column::{Left, Right, Text};
-    let columns = [Left, Text, Left, Left, Right, Right, Right, Left];
+    let columns = [Left, Text, Left, Left, Right, Right, Right, Right, Left];
     let heads = [
-        "DOCUMENT", "COMPANY", "FORM", "YEAR", "LENGTH", "SECTIONS", "TOKENS", "STATUS",
+        "DOCUMENT", "COMPANY", "FORM", "YEAR", "LENGTH", "SECTIONS", "TOKENS", "DOUBT", "STATUS",
     ];
     let mut table = Table::with_one_line_rows(columns)
         .with_heads(heads)
@@ -124,6 +124,10 @@ fn table(documents: &[DocumentInfo]) -> Table {
                 .map(|sections| sections.to_string())
                 .unwrap_or_default(),
             document.tokens.map(thousands).unwrap_or_default(),
+            document
+                .doubt
+                .map(|doubt| format!("{doubt:.2}"))
+                .unwrap_or_default(),
             format!("{}{failure}", state_word(&document.state)),
         ]);
     }
