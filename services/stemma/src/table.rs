@@ -97,8 +97,11 @@ impl Table {
             .filter(|at| self.is_empty_column(*at))
             .collect();
         for column in &self.optional {
-            let shown = self.columns.iter().zip(widths).enumerate();
-            let needed: Vec<u16> = shown
+            let needed: Vec<u16> = self
+                .columns
+                .iter()
+                .zip(widths)
+                .enumerate()
                 .filter(|(at, _)| !hidden.contains(at))
                 .map(|(at, (kind, width))| match kind {
                     Column::Text if at == 0 => *width.min(&MIN_TITLE_WIDTH),
@@ -137,8 +140,9 @@ impl Table {
         }));
         let widths = table.column_max_content_widths();
         let hidden = self.hidden_columns(&widths, width);
-        let shown = (0..self.columns.len()).filter(|at| !hidden.contains(at));
-        let last = shown.last().unwrap_or_default();
+        let last = (0..self.columns.len())
+            .rfind(|at| !hidden.contains(at))
+            .unwrap_or_default();
         let columns = table.column_iter_mut().zip(&self.columns).zip(widths);
         for (at, ((column, kind), width)) in columns.enumerate() {
             column.set_padding((0, if at == last { 0 } else { 2 }));

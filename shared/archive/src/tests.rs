@@ -105,7 +105,7 @@ async fn a_listed_document_has_the_documented_shape() {
         "sections": 6,
         "tokens": 0,
         "method": "layout",
-        "doubt": 0.0,
+        "doubt": null,
         "gaps": [],
         "facts": {
           "issuer": {

@@ -213,7 +213,7 @@ impl FromStr for SectionId {
                 ParseIdError::new(
                     text,
                     "section id",
-                    "at least four digits, as printed by `stemma tree`",
+                    "at least four digits, as trees print it",
                 )
             })
     }

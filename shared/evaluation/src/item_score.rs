@@ -59,15 +59,14 @@ pub fn score(gold: &GoldItems, tree: Option<&SectionTree>) -> Vec<ScoredItem> {
             .map(|pages| pages.start().get());
         let found = item.map_or(ItemStatus::Absent, |item| item.status);
         let sure = item.is_some_and(|item| !item.boundary_unverifiable);
-        let shown = |page: Option<u32>| page.map_or_else(|| "-".into(), |page| page.to_string());
         let right = start == *page;
         scored.push(ScoredItem {
             item: name.clone(),
             question: ItemQuestion::Page,
             right,
             confident: !right && start.is_some() && sure,
-            gold: shown(*page),
-            predicted: shown(start),
+            gold: page_text(*page),
+            predicted: page_text(start),
         });
         scored.push(ScoredItem {
             item: name.clone(),
@@ -84,7 +83,7 @@ pub fn score(gold: &GoldItems, tree: Option<&SectionTree>) -> Vec<ScoredItem> {
             _ => Vec::new(),
         };
         let right = places.iter().any(|place| is_target(target, *place));
-        let shown: Vec<String> = places
+        let predicted: Vec<String> = places
             .iter()
             .map(|(page, title)| format!("{page} {title}"))
             .collect();
@@ -98,7 +97,7 @@ pub fn score(gold: &GoldItems, tree: Option<&SectionTree>) -> Vec<ScoredItem> {
             right,
             confident: !right && !places.is_empty(),
             gold: format!("{} {}", target.page, target.title),
-            predicted: shown.join("; "),
+            predicted: predicted.join("; "),
         });
     }
     scored
@@ -126,9 +125,14 @@ fn link_places<'t>(item: &FilingItem, tree: &'t SectionTree) -> Vec<(u32, &'t st
         .collect()
 }
 
+fn page_text(page: Option<u32>) -> String {
+    page.map_or_else(|| "-".into(), |page| page.to_string())
+}
+
 /// Whether a place starts on the page of the target and, if it is a section, has its title.
 fn is_target(target: &GoldTarget, (page, title): (u32, &str)) -> bool {
-    let (gold, found) = (normalize_key(&target.title), normalize_key(title));
+    let gold = normalize_key(&target.title);
+    let found = normalize_key(title);
     // A printed title may be wrapped or shortened.
     let same = found.is_empty() || gold.contains(&found) || found.contains(&gold);
     (page == target.page && same)

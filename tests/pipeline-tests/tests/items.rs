@@ -64,6 +64,12 @@ fn expected(filing: &Filing, form: &str) -> Expected {
                 _ if numbers.len() > 1 => Some(ItemStatus::Combined),
                 ("10-K", "III", _) => Some(ItemStatus::ByReference),
                 ("10-K", _, "8") if f_pages => Some(ItemStatus::ByReference),
+                ("10-K", _, "1B" | "9" | "9B" | "16") | ("10-Q", "II", "2" | "5") => {
+                    Some(ItemStatus::None)
+                }
+                ("10-K", _, "4" | "9C") | ("10-Q", "II", "4") => Some(ItemStatus::NotApplicable),
+                // `[Reserved]` or `Not applicable`, as the year of the filing requires.
+                ("10-K", _, "6") => None,
                 // A paragraph with references and some prose: both statuses are correct.
                 (_, _, "3") | ("10-Q", "II", "1") => None,
                 _ => Some(ItemStatus::Full),

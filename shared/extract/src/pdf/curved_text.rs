@@ -53,7 +53,8 @@ fn straighten_run(run: &mut [Glyph]) {
         return;
     };
     let (x, y) = end_of(last);
-    let (dx, dy) = (x - first.x, y - first.y);
+    let dx = x - first.x;
+    let dy = y - first.y;
     let length: f32 = run.iter().map(|glyph| glyph.advance).sum();
     let writing = if dx.hypot(dy) * 2.0 > length {
         Writing::along(dx.into(), dy.into())

@@ -15,7 +15,8 @@ impl Ink {
     pub(super) fn add_image(&mut self, map: Matrix, page: (f32, f32)) {
         let corners =
             [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)].map(|(x, y)| map.apply(x, y));
-        let (width, height) = (f64::from(page.0), f64::from(page.1));
+        let width = f64::from(page.0);
+        let height = f64::from(page.1);
         let covered = extent(corners.map(|corner| corner.0), width)
             * extent(corners.map(|corner| corner.1), height);
         if covered.is_finite() && covered > 0.0 {

@@ -56,9 +56,7 @@ fn in_table(cover: &FrontPage<'_>, caption: usize) -> Vec<CoRegistrant> {
             .unwrap_or(words.len());
         let name = words.get(1..end)?.join(" ");
         let below = cover.lines.get(at + 1).copied().unwrap_or_default();
-        let state = [line, below]
-            .into_iter()
-            .find_map(|line| state_in_brackets(line));
+        let state = [line, below].into_iter().find_map(state_in_brackets);
         is_name(&name).then(|| CoRegistrant {
             name: cover.fact(clean_name(&name)).with_evidence(line),
             file_number: Some(number),

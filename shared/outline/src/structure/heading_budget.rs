@@ -78,10 +78,10 @@ pub(super) fn within_budget(
             heads.push(OutlineHead {
                 rank: LAYOUT_RANK,
                 leaf: true,
-                ..head_from_layout(&heading)
+                ..OutlineHead::from_layout(&heading)
             });
         } else if accepted.get(&key).copied().unwrap_or(false) {
-            heads.push(head_from_layout(&heading));
+            heads.push(OutlineHead::from_layout(&heading));
         } else {
             unused.push(heading);
         }
@@ -225,18 +225,4 @@ fn title_case_twin(order: &[HeadingStyle], style: HeadingStyle) -> Option<Headin
     let at = order.iter().position(|other| *other == style)?;
     let lone = !order[at + 1..].contains(&style);
     (lone && order[..at].contains(&twin) && order[at + 1..].contains(&twin)).then_some(twin)
-}
-
-pub(super) fn head_from_layout(heading: &LayoutHeading) -> OutlineHead {
-    OutlineHead {
-        rows: heading.rows,
-        title: heading.title.clone(),
-        number: numbering::leading_number(&heading.title),
-        printed: None,
-        target: None,
-        evidence: EvidenceSource::Layout,
-        unconfirmed: false,
-        rank: heading.rank,
-        leaf: false,
-    }
 }

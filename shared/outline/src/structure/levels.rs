@@ -69,7 +69,8 @@ fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>
     let mut floors: Vec<(usize, bool, u32)> = Vec::new();
     for sequence in sequences(heads, numbers) {
         let rank = rank_of_sequence(heads, &sequence);
-        let (first, last) = (sequence.heads[0], sequence.heads[sequence.heads.len() - 1]);
+        let first = sequence.heads[0];
+        let last = sequence.heads[sequence.heads.len() - 1];
         for at in &sequence.heads {
             ranks[*at] = rank;
         }

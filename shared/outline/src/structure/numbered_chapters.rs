@@ -51,10 +51,10 @@ pub(super) fn align_with_chapters(sheet: &LineTable<'_>, heads: &mut [OutlineHea
     let first = chapters.heads[0];
     let last = chapters.heads[chapters.heads.len() - 1];
     let mut letters = 0;
-    for at in 0..heads.len() {
-        let row = &sheet.rows[heads[at].rows.0];
+    for (at, head) in heads.iter_mut().enumerate() {
+        let row = &sheet.rows[head.rows.0];
         let style = style_of(sheet, row);
-        if heads[at].rank < LAYOUT_RANK || style.is_numbered() {
+        if head.rank < LAYOUT_RANK || style.is_numbered() {
             continue;
         }
         let alike = style.unplaced() == chapters.style;
@@ -63,12 +63,12 @@ pub(super) fn align_with_chapters(sheet: &LineTable<'_>, heads: &mut [OutlineHea
         let is_appendix = at > last && letter == letters + 1 && (alike || letters > 0);
         letters += u32::from(is_appendix);
         if at < first || at > last {
-            let is_named = is_end_matter(&heads[at].title) && (row.bold || row.size >= sheet.body);
+            let is_named = is_end_matter(&head.title) && (row.bold || row.size >= sheet.body);
             if alike || is_appendix || is_named {
-                heads[at].rank = chapters.rank;
+                head.rank = chapters.rank;
             }
         } else if alike {
-            heads[at].rank = heads[at].rank.max(chapters.rank + 1);
+            head.rank = head.rank.max(chapters.rank + 1);
         }
     }
 }

@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use stemma_document::{EvidenceSource, Gap, Page, PageNo, PageSpan};
 
-use super::heading_budget::head_from_layout;
 use super::heading_style::{HeadingStyle, LayoutHeading};
 use super::line_features::LineTable;
 use super::outline_head::{OutlineHead, enclosing_heads};
@@ -118,7 +117,7 @@ pub(super) fn divide_leaves(
         .map(key)
         .collect();
     let added = (0..unused.len()).filter(|at| styles.contains(&key(*at)));
-    heads.extend(added.map(|at| head_from_layout(&unused[at])));
+    heads.extend(added.map(|at| OutlineHead::from_layout(&unused[at])));
     heads.sort_by_key(|head| (head.rows.0, head.rank));
 }
 

@@ -137,21 +137,22 @@ pub(crate) fn first_sentence(summary: &str) -> &str {
     }
     let lead = &sentence[..sentence.floor_char_boundary(LEAD_BYTES)];
     let clause = lead.rfind(['，', '；', '、']).or_else(|| {
-        let ends = lead.match_indices([',', ';', ':']).map(|(at, _)| at);
-        ends.filter(|at| lead[at + 1..].starts_with(' ')).last()
+        lead.rmatch_indices([',', ';', ':'])
+            .map(|(at, _)| at)
+            .find(|at| lead[at + 1..].starts_with(' '))
     });
     // A clause of a few words says less than a broken one.
     if let Some(clause) = clause.filter(|at| *at >= LEAD_BYTES / 2) {
         return &lead[..clause];
     }
-    let mut kept = truncate_at_space(sentence, LEAD_BYTES);
-    while let Some((shorter, word)) = kept.rsplit_once(' ') {
+    let mut start = truncate_at_space(sentence, LEAD_BYTES);
+    while let Some((shorter, word)) = start.rsplit_once(' ') {
         if !word.contains(|c: char| c.is_ascii_digit()) && !is_abbreviation(word) {
             break;
         }
-        kept = shorter;
+        start = shorter;
     }
-    kept
+    start
 }
 
 // Whether the full stop at the end of `text` ends a sentence.
