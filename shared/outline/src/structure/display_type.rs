@@ -57,7 +57,11 @@ fn drop_echoes(sheet: &LineTable<'_>, announced: &[OutlineHead], free: &mut Vec<
     free.retain(|heading| {
         let at_edge =
             sheet.starts_page(heading.rows.0) || sheet.next_on_page(heading.rows.1).is_none();
-        let repeats = announced.contains(&titles::normalize_key(&heading.title));
+        // `Section 1` begins anew in each article.
+        let is_named = numbering::parse_numbers(&heading.title)
+            .first()
+            .is_none_or(|number| !number.rest.is_empty());
+        let repeats = is_named && announced.contains(&titles::normalize_key(&heading.title));
         let unlabeled = titles::normalize_key(heading.title.trim_matches(is_label));
         let runs = unlabeled.len() >= 4 && announced.contains(&unlabeled);
         // `Appendix A` on a page of its own stands before `Appendix A: Participants`.
@@ -283,6 +287,27 @@ mod tests {
             doc.prose(page, 10.0, 5);
         }
         assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+
+    #[test]
+    fn numbers_without_a_title_may_repeat() {
+        let mut doc = Doc::new(3);
+        for (page, article) in ["Article I", "Article II", "Article III"]
+            .iter()
+            .enumerate()
+        {
+            doc.section(page, article);
+            doc.bookmark(article, 1, page as u32 + 1);
+            for section in ["Section 1", "Section 2"] {
+                doc.section(page, section);
+            }
+        }
+        doc.bookmark("Section 1", 2, 3);
+        let sections = titles(&doc)
+            .iter()
+            .filter(|(_, title)| title.starts_with("Section"))
+            .count();
+        assert_eq!(sections, 6);
     }
 
     #[test]
