@@ -33,7 +33,7 @@ pub(super) fn assign_levels(heads: &[OutlineHead]) -> Vec<u16> {
     let ranks = sequence_ranks(heads, &numbers);
     for ((head, rank), numbers) in heads.iter().zip(ranks).zip(numbers) {
         // Announced heads have the rank that their author gave them; only layout leaves the rank open.
-        let rank = if head.rank >= LAYOUT_RANK {
+        let rank = if is_from_layout(head) {
             rank_by_number(&stack, rank, &numbers)
         } else {
             rank
@@ -74,7 +74,12 @@ fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>
         for at in &sequence.heads {
             ranks[*at] = rank;
         }
-        for pair in sequence.heads.windows(2) {
+        // A floor must end behind its beginning: neighbors without a head between them have none.
+        for pair in sequence
+            .heads
+            .windows(2)
+            .filter(|pair| pair[0] + 1 < pair[1])
+        {
             floors.extend([(pair[0] + 1, true, rank + 1), (pair[1], false, rank + 1)]);
         }
         let inside: BTreeSet<u32> = (first..last)
@@ -89,10 +94,12 @@ fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>
                 is_inside && is_from_layout(head) && !head.leaf && !names_report(&head.title)
             })
             .count();
-        floors.extend([
-            (last + 1, true, rank + 1),
-            (last + 1 + behind, false, rank + 1),
-        ]);
+        if behind > 0 {
+            floors.extend([
+                (last + 1, true, rank + 1),
+                (last + 1 + behind, false, rank + 1),
+            ]);
+        }
     }
     raise_to_floors(heads, &mut ranks, floors);
     ranks
@@ -270,27 +277,30 @@ fn rank_by_number(stack: &[OpenSection], own: u32, numbers: &[(NumberClass, u32,
 mod tests {
     use super::*;
 
+    fn head(title: &str, rank: u32, evidence: EvidenceSource) -> OutlineHead {
+        OutlineHead {
+            rows: (0, 0),
+            title: title.to_string(),
+            number: None,
+            printed: None,
+            target: None,
+            evidence,
+            unconfirmed: false,
+            rank,
+            leaf: false,
+        }
+    }
+
     fn levels(heads: &[(&str, u32)]) -> Vec<u16> {
-        assign_levels(
-            &heads
-                .iter()
-                .map(|(title, rank): &(&str, u32)| OutlineHead {
-                    rows: (0, 0),
-                    title: (*title).to_string(),
-                    number: None,
-                    printed: None,
-                    target: None,
-                    evidence: if *rank < LAYOUT_RANK {
-                        EvidenceSource::Grammar
-                    } else {
-                        EvidenceSource::Layout
-                    },
-                    unconfirmed: false,
-                    rank: *rank,
-                    leaf: false,
-                })
-                .collect::<Vec<_>>(),
-        )
+        let heads = heads.iter().map(|(title, rank): &(&str, u32)| {
+            let evidence = if *rank < LAYOUT_RANK {
+                EvidenceSource::Grammar
+            } else {
+                EvidenceSource::Layout
+            };
+            head(title, *rank, evidence)
+        });
+        assign_levels(&heads.collect::<Vec<_>>())
     }
 
     #[test]
@@ -320,6 +330,29 @@ mod tests {
             levels(&[("1 A", l), ("1.1 B", l), ("1.2 C", l), ("2 D", l)]),
             [1, 2, 2, 1]
         );
+    }
+
+    #[test]
+    fn layout_heads_of_a_listed_look_continue_a_sequence() {
+        let heads = [
+            head("Article I", 100, EvidenceSource::ContentsLinks),
+            head("Section 1", 300, EvidenceSource::ContentsLinks),
+            head("Section 2", 300, EvidenceSource::Layout),
+            head("Section 3", 400, EvidenceSource::Layout),
+        ];
+        assert_eq!(assign_levels(&heads), [1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn notes_without_sub_headings_hold_nothing_behind_them() {
+        let l = LAYOUT_RANK;
+        let heads = [
+            ("Note 1 Basis", l),
+            ("Note 2 Leases", l),
+            ("Liquidity", l),
+            ("Market Risk", l),
+        ];
+        assert_eq!(levels(&heads), [1; 4]);
     }
 
     #[test]
