@@ -25,7 +25,7 @@ impl Catalog {
     /// was long, it also writes a new snapshot; without write access that step is skipped.
     ///
     /// # Errors
-    /// [`PortError`] if the blob store fails. Unreadable records are skipped and logged.
+    /// `PortError` if the blob store fails. Unreadable records are skipped and logged.
     pub async fn load(blobs: &dyn Blobs, collection: &Collection) -> PortResult<Self> {
         let (current, _) = snapshot::load_current(blobs, collection).await?;
         let open = pending::find_pending(blobs, collection, &current).await?;

@@ -20,7 +20,7 @@ pub trait DocumentStore: Send + Sync {
     /// Opens a document; `None` if its tree has been deleted.
     ///
     /// # Errors
-    /// [`PortError`] if the store fails.
+    /// `PortError` if the store fails.
     async fn open(&self, document: &CatalogDocument) -> PortResult<Option<OpenDocument>>;
 
     /// Reads the tree alone; `None` if it has been deleted.

@@ -138,7 +138,7 @@ async fn pending_document(
 /// The newest claimed version of a document.
 ///
 /// # Errors
-/// [`PortError`] if the blob store fails.
+/// `PortError` if the blob store fails.
 pub async fn newest_claim(
     blobs: &dyn Blobs,
     collection: &Collection,
