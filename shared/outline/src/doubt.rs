@@ -60,8 +60,8 @@ fn rounded(share: f32) -> f32 {
     (share * 100.0).round() / 100.0
 }
 
-// How much of the share is wrong where the sign is seen, from the labeled documents of half A (tests/truth): windows and
-// defects concern exactly the text they name, the others only point at it.
+// Windows and defects concern exactly the text they name; the others only point at it, so they weigh less. The weights are
+// a judgment and not fitted to the labeled documents.
 fn weight(code: DoubtCode) -> f32 {
     match code {
         DoubtCode::Windows | DoubtCode::PageDefects => 1.0,

@@ -883,7 +883,8 @@ fn tilted_lines_are_read_along_their_direction() {
 fn letters_along_a_curve_are_one_line() {
     let letters = "bound do bun on";
     let mut content = String::new();
-    let (mut x, mut y) = (200.0f32, 400.0f32);
+    let mut x = 200.0f32;
+    let mut y = 400.0f32;
     for (index, letter) in letters.chars().enumerate() {
         let (sin, cos) = (80.0 - 8.0 * index as f32).to_radians().sin_cos();
         content += &format!(
