@@ -13,10 +13,10 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import pymupdf
+from halves import half_of
 
 FILLED_OR_STROKED = 16 | 32
-# Rules may be made on half A. Half B is only measured.
-HALF_A = ("FEDEX", "JPMORGAN", "3M", "2023-annual-report", "earthmover", "CORNING", "PAYPAL", "AMERICANEXPRESS", "BESTBUY", "AMCOR")
+HALVES = json.loads((Path(__file__).parent.parent / "truth/halves.json").read_text())
 WORST = 25
 # Stemma takes a character for a copy within this distance, in ems. Places are found by cells of so many points.
 SAME_PLACE = 0.12
@@ -177,9 +177,8 @@ def measure(job):
 
 
 def group(row):
-    if "general" in row["folder"].parts:
-        return "general"
-    return "half A" if row["doc"].startswith(HALF_A) else "half B"
+    kind, half = half_of(row["doc"], HALVES)
+    return f"{kind}, half {half}"
 
 
 def share(row):

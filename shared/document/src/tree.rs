@@ -174,10 +174,12 @@ pub struct Gap {
 
 impl Gap {
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
-    /// section that other evidence replaces.
+    /// section that other evidence replaces, or a page of pictures.
     pub fn is_warning(code: &str) -> bool {
-        const NOTES: [&str; 3] = [
+        const NOTES: [&str; 5] = [
             "outline.entry_not_found",
+            "pdf.little_text",
+            "pdf.text_invisible",
             "structure.contents_rejected",
             "structure.outline_rejected",
         ];

@@ -223,12 +223,17 @@ impl FontStyle {
                 .is_some_and(|weight| weight >= 600.0)
                 || flags & FLAG_FORCE_BOLD != 0
                 || contains(&["bold", "black", "heavy", "demi"])
+                // URW's clones of Times name their bold cuts `Medi`, those of TeX begin with `cmbx`.
+                || name.ends_with("-medi")
+                || name.ends_with("-mediital")
                 || name.starts_with("cmbx"),
             italic: flags & FLAG_ITALIC != 0
                 || descriptor
                     .get::<f32>("ItalicAngle")
                     .is_some_and(|angle| angle != 0.0)
-                || contains(&["italic", "oblique"]),
+                || contains(&["italic", "oblique"])
+                || name.ends_with("-reguital")
+                || name.ends_with("-mediital"),
         }
     }
 }

@@ -45,6 +45,12 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
     }
 }
 
+/// Whether a page has text, and none of it can be seen.
+pub(super) fn is_invisible(glyphs: &[Glyph]) -> bool {
+    let mut letters = glyphs.iter().filter(|glyph| glyph.text != ' ').peekable();
+    letters.peek().is_some() && letters.all(|glyph| glyph.invisible)
+}
+
 // Invisible text is the OCR layer of a scan. Next to visible text it is noise or an injection.
 fn visible_glyphs(glyphs: &[Glyph]) -> impl Iterator<Item = &Glyph> {
     let any = glyphs

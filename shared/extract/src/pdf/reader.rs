@@ -13,7 +13,7 @@ use super::decode_limits::{self, DecodeBudget};
 use super::destinations::Destinations;
 use super::font::FontBook;
 use super::ink::Ink;
-use super::page_layout::lay_out;
+use super::page_layout::{is_invisible, lay_out};
 use super::{STACK_BYTES, fallback, info, labels, links, outline, quality};
 use crate::{ExtractError, Limits};
 
@@ -219,6 +219,7 @@ struct ExtractedPage {
     page: Page,
     loss: Option<TextLoss>,
     ink: Ink,
+    invisible: bool,
     garbled: bool,
     // The panic may have poisoned locks of the open file.
     panicked: bool,
@@ -300,6 +301,7 @@ fn read_page<'a>(
             page: Page::default(),
             loss: None,
             ink: Ink::default(),
+            invisible: false,
             garbled: false,
             panicked: false,
         };
@@ -312,6 +314,7 @@ fn read_page<'a>(
             page: laid_out,
             loss: text.loss,
             ink: text.ink,
+            invisible: is_invisible(&text.glyphs),
             garbled,
             panicked: false,
         }
@@ -324,6 +327,7 @@ fn read_page<'a>(
             page,
             loss: Some(TextLoss::Unreadable),
             ink: Ink::default(),
+            invisible: false,
             garbled: false,
             panicked: true,
         }
@@ -418,6 +422,9 @@ fn page_defect(read: &ExtractedPage, page: PageNo) -> Option<Defect> {
     } else if hides_text() {
         let detail = "the page has few words; its images or drawings may show more";
         ("pdf.little_text", detail.to_owned())
+    } else if read.invisible {
+        let detail = "the page's text is invisible, as text recognition leaves it, and may differ from what the page shows";
+        ("pdf.text_invisible", detail.to_owned())
     } else {
         return None;
     };

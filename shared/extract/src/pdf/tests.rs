@@ -263,11 +263,11 @@ fn rotation_and_crop_box_are_applied() {
 #[test]
 fn invisible_text_is_used_only_without_visible_text() {
     let hidden = "BT /F1 10 Tf 3 Tr 72 650 Td (hidden) Tj ET 0 Tr\n";
+    let both = hidden.to_owned() + "BT 0 Tr ET " + &text_at(72.0, 700.0, "seen");
     assert_eq!(texts(hidden), ["hidden"]);
-    assert_eq!(
-        texts(&(hidden.to_owned() + "BT 0 Tr ET " + &text_at(72.0, 700.0, "seen"))),
-        ["seen"]
-    );
+    assert_eq!(texts(&both), ["seen"]);
+    let pdf = PdfFixture::with_pages(&[hidden, &both]).build();
+    assert_eq!(defects(&source(&pdf)), [("pdf.text_invisible", 1)]);
 }
 
 #[test]
@@ -818,6 +818,21 @@ fn with_unknown_zero(content: &str) -> Source {
         "/F3<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding<</Differences[48/mystery]>>>>"
             .into();
     source(&fixture.build())
+}
+
+#[test]
+fn fonts_that_call_their_bold_cut_medi_are_bold() {
+    for (name, bold) in [
+        ("NimbusRomNo9L-Medi", true),
+        ("ABCDEF+NimbusRomNo9L-MediItal", true),
+        ("NimbusRomNo9L-Regu", false),
+        ("Medici-Regular", false),
+    ] {
+        let mut fixture = PdfFixture::with_pages(&[&styled_text_at(72.0, 700.0, "F3", 10.0, "x")]);
+        fixture.fonts = format!("/F3<</Type/Font/Subtype/Type1/BaseFont/{name}>>");
+        let source = source(&fixture.build());
+        assert_eq!(pages(&source)[0].lines[0].runs[0].bold, bold, "{name}");
+    }
 }
 
 #[test]
