@@ -17,10 +17,11 @@ mod sidecar;
 mod submission;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
+use stemma_boot::config::DEFAULT_FILE;
 use stemma_boot::location::Location;
 use stemma_boot::telemetry::{self, Telemetry};
 use stemma_document::Collection;
@@ -72,7 +73,7 @@ struct Global {
         value_name = "NAME"
     )]
     collection: Collection,
-    /// Configuration file [default: stemma.toml, if it exists].
+    /// Configuration file [default: stemma.toml here, or beside the store that is found above].
     #[arg(long, global = true, env = "STEMMA_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print one JSON object.
@@ -161,23 +162,36 @@ impl Global {
             yes,
             ..
         } = self;
-        let store = store.unwrap_or_else(|| nearest_store(&output));
+        let Some(store) = store else {
+            let project = project_above();
+            if let Some(folder) = &project {
+                output.note(&output.dim(&format!("store: {}", folder.join(STORE_NAME).display())));
+            }
+            let config = config.or_else(|| config_beside(project.as_deref()?));
+            let store = project.unwrap_or_default().join(STORE_NAME);
+            return Context::new(Location::Folder(store), collection, config, output, yes);
+        };
         Context::new(store, collection, config, output, yes)
     }
 }
 
-// The store in the working directory, or in the nearest folder above that has one.
-fn nearest_store(output: &Output) -> Location {
-    const NAME: &str = ".stemma";
-    let here = std::env::current_dir().unwrap_or_default();
-    let mut above = here.ancestors().skip(1).map(|folder| folder.join(NAME));
-    if !here.join(NAME).exists()
-        && let Some(found) = above.find(|store| store.join("layout").exists())
-    {
-        output.note(&output.dim(&format!("store: {}", found.display())));
-        return Location::Folder(found);
+const STORE_NAME: &str = ".stemma";
+
+// The nearest folder above with a store, unless the working directory has one.
+fn project_above() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    if here.join(STORE_NAME).exists() {
+        return None;
     }
-    Location::Folder(NAME.into())
+    let mut above = here.ancestors().skip(1);
+    let project = above.find(|folder| folder.join(STORE_NAME).join("layout").exists());
+    project.map(Path::to_path_buf)
+}
+
+// The configuration file of the folder that has the store. One in the working directory comes first.
+fn config_beside(project: &Path) -> Option<PathBuf> {
+    let file = project.join(DEFAULT_FILE);
+    (file.exists() && !Path::new(DEFAULT_FILE).exists()).then_some(file)
 }
 
 fn main() -> ExitCode {

@@ -54,6 +54,9 @@ pub enum ConfigError {
     NoFile(PathBuf),
 }
 
+/// Name of the configuration file in the working directory.
+pub const DEFAULT_FILE: &str = "stemma.toml";
+
 /// Loads a configuration: the defaults of `C`, then `file` (or `stemma.toml` in the working directory, if it exists),
 /// then variables like `STEMMA_LIMITS__MAX_PAGES`.
 ///
@@ -67,7 +70,7 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
     let path = match file {
         Some(path) if !path.exists() => return Err(ConfigError::NoFile(path.into())),
         Some(path) => path.to_path_buf(),
-        None => PathBuf::from("stemma.toml"),
+        None => PathBuf::from(DEFAULT_FILE),
     };
     let variables = Env::prefixed(VARIABLE_PREFIX)
         .filter(|key| {

@@ -14,9 +14,6 @@ use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::model_clients::ReadModels;
 
-// The default configuration file.
-const DEFAULT_CONFIG_FILE: &str = "stemma.toml";
-
 /// Serve the archive to a model over the Model Context Protocol (standard input and output).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -164,7 +161,8 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
         context.collection.to_string(),
     ];
     // Clients start the server in another folder, so a relative configuration file must become absolute.
-    let beside = Some(PathBuf::from(DEFAULT_CONFIG_FILE)).filter(|file| file.exists());
+    let beside =
+        Some(PathBuf::from(stemma_boot::config::DEFAULT_FILE)).filter(|file| file.exists());
     if let Some(file) = context.config_file.clone().or(beside) {
         args.extend([
             "--config".to_owned(),

@@ -63,6 +63,15 @@ fn the_nearest_store_above_is_used_and_named() {
     );
     command.current_dir(&below); // `--store` names another one
     assert_eq!(command.output().unwrap().status.code(), Some(2));
+
+    // The configuration beside the store is the configuration of its folder.
+    let beside = env.filings().parent().unwrap().join("stemma.toml");
+    std::fs::write(&beside, "[limits]\nmax_pages = 7\n").unwrap();
+    let mut config = Command::new(bare.get_program());
+    config.args(["config", "--json"]).current_dir(&below);
+    let shown = String::from_utf8(config.output().unwrap().stdout).unwrap();
+    let beside = beside.display().to_string();
+    assert!(shown.contains(&beside), "{shown}");
 }
 
 #[test]

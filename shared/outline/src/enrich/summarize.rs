@@ -27,9 +27,9 @@ const TABLE_ROWS: usize = 4;
 const MAX_PARTS: usize = 200;
 
 /// Introduces the titles of a section's parts.
-const COVERS: &str = "Covers:";
+const SECTIONS: &str = "Sections:";
 /// Introduces the row names of its tables.
-const ROWS: &str = "Figures for";
+const TABLES: &str = "Tables:";
 
 /// Sets the summary of every section, leaves first. Sections without text and parts get none.
 pub(super) fn summarize(sections: &mut [Section], source: &Source, settings: &SectionSettings) {
@@ -121,7 +121,7 @@ impl Summarizer<'_> {
                 .map(|sentence| words::count(sentence))
                 .sum(),
         );
-        let rows = selector.select_list(ROWS, prose.labels.iter().map(String::as_str), remaining);
+        let rows = selector.select_list(TABLES, prose.labels.iter().map(String::as_str), remaining);
         let pieces = std::iter::once(parts)
             .chain(sentences)
             .chain([rows])
@@ -157,16 +157,17 @@ fn first_sentence(child: &Section) -> Option<ProseSentence> {
         .text
         .split_inclusive(". ")
         .map(str::trim)
-        .find(|text| !text.starts_with(COVERS))?;
-    let whole =
-        summary.by == "offline" && text.ends_with(['.', '!', '?', '。']) && !text.starts_with(ROWS);
+        .find(|text| !text.starts_with(SECTIONS))?;
+    let whole = summary.by == "offline"
+        && text.ends_with(['.', '!', '?', '。'])
+        && !text.starts_with(TABLES);
     whole.then(|| ProseSentence {
         text: text.into(),
         is_complete: whole,
     })
 }
 
-/// `Covers: first part; second part.` For a leaf, its inner headings without its own title.
+/// `Sections: first part; second part.` For a leaf, its inner headings without its own title.
 fn list_parts(
     section: &Section,
     prose: &ProseContent,
@@ -180,14 +181,14 @@ fn list_parts(
             .iter()
             .map(String::as_str)
             .filter(|heading| !title.contains(&normalize_key(heading)));
-        return selector.select_list(COVERS, headings, HEADINGS_WORDS.min(budget));
+        return selector.select_list(SECTIONS, headings, HEADINGS_WORDS.min(budget));
     }
     let titles = section
         .children
         .iter()
         .take(MAX_PARTS)
         .map(|child| child.title.as_str());
-    selector.select_list(COVERS, titles, PARTS_WORDS.min(budget))
+    selector.select_list(SECTIONS, titles, PARTS_WORDS.min(budget))
 }
 
 /// The start of the best sentence with an ellipsis, if no whole sentence fits.
@@ -342,8 +343,8 @@ mod tests {
             ],
         );
         insta::assert_snapshot!(render(&finish(tree, &source, &settings(3, 18), &[])), @r"
-        Business: [offline] Covers: Rockets; Anvils. Acme makes anvils and rockets for coyotes in forty countries.
-        Rockets: [offline] Rocket revenue was $120 million in 2022, driven by demand for liquid rockets. Figures for Revenue; Operating margin.
+        Business: [offline] Sections: Rockets; Anvils. Acme makes anvils and rockets for coyotes in forty countries.
+        Rockets: [offline] Rocket revenue was $120 million in 2022, driven by demand for liquid rockets. Tables: Revenue; Operating margin.
         Anvils: [offline] Anvil volumes fell because steel became dearer. The sky is blue over the plant.
         ");
     }
@@ -396,7 +397,7 @@ mod tests {
             Goodwill, net(a) ...... 1,250 1,300\nBalance at December 31, 2022 $ 7 $ 8\nTotal liabilities (3) $ 99 $ 98";
         let source = paged(&[page]);
         let tree = tree(&source, &[(1, 0, 1, "Balance Sheets")]);
-        insta::assert_snapshot!(render(&finish(tree, &source, &settings(200, 60), &[])), @"Balance Sheets: [offline] Figures for Cash and cash equivalents; Goodwill, net; Total liabilities.");
+        insta::assert_snapshot!(render(&finish(tree, &source, &settings(200, 60), &[])), @"Balance Sheets: [offline] Tables: Cash and cash equivalents; Goodwill, net; Total liabilities.");
     }
 
     #[test]
