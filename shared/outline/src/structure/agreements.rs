@@ -176,6 +176,13 @@ fn plain_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
     (fit && !row.running && !row.table).then_some(number)
 }
 
+/// Whether the row is `3. Term`, or begins with `3. Term.`; a numbered paragraph has no title.
+fn is_titled(row: &LineFeatures<'_>, number: &TitleNumber<'_>) -> bool {
+    let title = number.rest.split_once(". ").map(|(title, _)| title);
+    let is_alone = !row.prose && row.words as usize <= TITLE_WORDS;
+    is_alone || title.is_some_and(|title| titles::word_count(title) <= TITLE_WORDS)
+}
+
 fn names_contract(title: &LineFeatures<'_>) -> bool {
     const CONTRACTS: [&str; 5] = ["agreement", "amendment", "lease", "contract", "deed"];
     CONTRACTS.iter().any(|name| title.key.ends_with(name))
@@ -206,6 +213,7 @@ pub(super) fn find_clauses(
             Some(read_annex(sheet, at, rows.end))
         } else {
             clause_number(row)
+                .or_else(|| plain_number(row).filter(|number| is_titled(row, number)))
                 .filter(|number| count.accept(row, number))
                 .map(|number| read_clause(sheet, at, rows.end, &number))
         };
@@ -248,8 +256,7 @@ fn find_plain_clauses(
         }
         last = Some((number.value, last.map_or(row.x0, |(_, x0)| x0)));
         let clause = read_clause(sheet, at, rows.end, &number);
-        let is_run_in = clause.title.len() < row.text.trim_end_matches('.').len();
-        titled += usize::from(is_run_in || !row.prose && row.words as usize <= TITLE_WORDS);
+        titled += usize::from(is_titled(row, &number));
         clauses.push(clause);
     }
     if clauses.len() >= PLAIN_CLAUSES && titled * 5 >= clauses.len() * 4 {
@@ -265,6 +272,10 @@ struct ClauseCounter {
     article: u32,
     /// First and last component of the previous section's number.
     section: (u32, u32),
+    /// The left edge of plain numbers that count in ARTICLEs.
+    edge: Option<f32>,
+    /// Whether the sections have the word `Section` or two numbers; then plain numbers are lists.
+    has_sections: bool,
 }
 
 impl ClauseCounter {
@@ -277,6 +288,19 @@ impl ClauseCounter {
                     (self.article, self.section) = (number.value, (number.value, 0));
                 }
                 next
+            }
+            // By-laws count `1. Offices` anew in each ARTICLE. Lists inside a section are indented.
+            NumberClass::Decimal(1) if self.article == 0 => false,
+            NumberClass::Decimal(1) => {
+                let (article, before) = self.section;
+                let follows = (before + 1..=before + 2).contains(&number.value);
+                let edge = *self.edge.get_or_insert(row.x0);
+                let is_aligned = (row.x0 - edge).abs() < row.size;
+                let counts = article == self.article && !self.has_sections && follows && is_aligned;
+                if counts {
+                    self.section = (article, number.value);
+                }
+                counts
             }
             class => {
                 let first = number
@@ -306,6 +330,7 @@ impl ClauseCounter {
                     || (self.article == own && own > 0 && !row.figures);
                 if counts && sure {
                     self.section = (own, value);
+                    self.has_sections = true;
                 }
                 counts && sure
             }
@@ -444,6 +469,16 @@ mod tests {
         doc
     }
 
+    fn clauses_of(doc: &Doc) -> Vec<String> {
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let none = vec![false; sheet.rows.len()];
+        find_clauses(&sheet, 0..sheet.rows.len(), &none)
+            .into_iter()
+            .map(|clause| format!("{} {}", clause.depth, clause.title))
+            .collect()
+    }
+
     #[test]
     fn agreement_starts_where_numbering_restarts() {
         let doc = bundle();
@@ -519,6 +554,133 @@ mod tests {
                 "Section 201. Law"
             ]
         );
+    }
+
+    #[test]
+    fn plain_numbers_begin_anew_in_each_article_of_by_laws() {
+        let mut doc = Doc::new(2);
+        doc.add(0, line("BY-LAWS").bold().at(280.0, 80.0));
+        for (page, article) in ["ARTICLE I OFFICES", "ARTICLE II MEETINGS"]
+            .iter()
+            .enumerate()
+        {
+            doc.add(page, line(article).bold());
+            for (at, name) in ["Place", "Notice", "Quorum"].iter().enumerate() {
+                let text = format!(
+                    "{}. {name}. The board may decide on the following matters and",
+                    at + 1
+                );
+                doc.add(page, line(&text));
+                doc.prose(page, 10.0, 3);
+                doc.add(page, line("4. A list inside the section").indent(30.0));
+            }
+            // A numbered paragraph without a title.
+            doc.add(page, line("4. the board may from time to time decide on all other matters that it sees fit to"));
+            doc.prose(page, 10.0, 3);
+        }
+        let wanted = ["Place", "Notice", "Quorum"]
+            .iter()
+            .zip(1..)
+            .map(|(name, at)| format!("2 {at}. {name}"));
+        let mut expected: Vec<String> = Vec::new();
+        for article in ["1 ARTICLE I OFFICES", "1 ARTICLE II MEETINGS"] {
+            expected.push(article.to_string());
+            expected.extend(wanted.clone());
+        }
+        assert_eq!(clauses_of(&doc), expected);
+    }
+
+    #[test]
+    fn lists_in_numbered_sections_are_no_clauses() {
+        let mut doc = Doc::new(1);
+        for text in [
+            "ARTICLE I",
+            "Section 1.01 Terms",
+            "2. First part",
+            "Section 1.02 Rates",
+            "3. Second part",
+        ] {
+            doc.add(0, line(text));
+            doc.prose(0, 10.0, 2);
+        }
+        assert_eq!(
+            clauses_of(&doc),
+            [
+                "1 ARTICLE I",
+                "2 Section 1.01 Terms",
+                "2 Section 1.02 Rates"
+            ]
+        );
+    }
+
+    /// Agreements without contents, as filers number them; at least nine of ten clauses are found in each.
+    #[test]
+    fn clauses_of_agreements_without_contents_are_found() {
+        const NAMES: [&str; 12] = [
+            "Definitions",
+            "Services",
+            "Term",
+            "Fees",
+            "Expenses",
+            "Confidential Information",
+            "Intellectual Property",
+            "Indemnification",
+            "Limitation of Liability",
+            "Notices",
+            "Governing Law",
+            "Counterparts",
+        ];
+        // How each style prints the number of a clause, and whether the title is followed by its text on the same line.
+        type Number = fn(usize) -> String;
+        let styles: [(&str, Number, bool); 6] = [
+            ("plain, run-in", |at| format!("{}.", at + 1), true),
+            ("plain, alone", |at| format!("{}.", at + 1), false),
+            ("section, run-in", |at| format!("Section {}.", at + 1), true),
+            (
+                "section, capitals",
+                |at| format!("SECTION {}.", at + 1),
+                false,
+            ),
+            (
+                "by article",
+                |at| format!("{}.{:02}", at / 4 + 1, at % 4 + 1),
+                true,
+            ),
+            ("plain in articles", |at| format!("{}.", at % 4 + 1), true),
+        ];
+        for (style, number, is_run_in) in styles {
+            let mut doc = Doc::new(6);
+            doc.add(0, line("SERVICES AGREEMENT").bold().at(250.0, 80.0));
+            for (at, name) in NAMES.iter().enumerate() {
+                let page = at / 2;
+                if style.ends_with("article") || style.ends_with("articles") {
+                    let article = ["ARTICLE I", "ARTICLE II", "ARTICLE III"];
+                    if at % 4 == 0 {
+                        doc.add(page, line(article[at / 4]).bold());
+                    }
+                }
+                let text = if is_run_in {
+                    ". Subject to the terms of this agreement the parties agree that"
+                } else {
+                    ""
+                };
+                doc.add(page, line(&format!("{} {name}{text}", number(at))));
+                doc.prose(page, 10.0, 3);
+                // A citation and a list.
+                doc.add(page, line("Section 7 of the other agreement does not apply to the services of the company"));
+                doc.add(page, line("1. first part of a list").indent(36.0));
+                doc.prose(page, 10.0, 2);
+            }
+            let clauses = clauses_of(&doc);
+            let found = NAMES
+                .iter()
+                .filter(|name| clauses.iter().any(|clause| clause.ends_with(*name)));
+            assert!(
+                found.count() * 10 >= NAMES.len() * 9,
+                "{style}: {clauses:?}"
+            );
+            assert!(clauses.len() <= NAMES.len() + 4, "{style}: {clauses:?}");
+        }
     }
 
     #[test]
