@@ -29,8 +29,8 @@ pub(super) fn find_headings(
     while at < sheet.rows.len() {
         let run_in = run_in_heading(sheet, at).filter(|_| !excluded[at]);
         if excluded[at] || run_in.is_some() || !is_candidate(sheet, at) {
+            at = run_in.as_ref().map_or(at, |heading| heading.rows.1) + 1;
             headings.extend(run_in);
-            at += 1;
             continue;
         }
         let last = last_wrapped_row(sheet, excluded, at);
@@ -70,27 +70,51 @@ pub(super) fn find_headings(
     headings
 }
 
-/// The heading that a bold or italic phrase at the start of a paragraph is.
+/// The heading that a bold or italic phrase at the start of a paragraph is; it may fill the first row and end in the next.
 fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
     let row = &sheet.rows[at];
-    let phrase = row
-        .run_in
-        .filter(|phrase| phrase.bold && !sheet.body_bold || phrase.italic && !sheet.body_italic)?;
+    let (phrase, last) = match (row.run_in, sheet.next_on_page(at)) {
+        (Some(phrase), _) => (phrase, at),
+        (None, Some(next)) if is_full(row, next) => (next.run_in?, at + 1),
+        _ => return None,
+    };
+    let is_marked = phrase.bold && !sheet.body_bold || phrase.italic && !sheet.body_italic;
+    let starts = |c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(' && row.words > 1;
+    if !is_marked || !row.text.starts_with(starts) {
+        return None;
+    }
     let above = at
         .checked_sub(1)
         .map(|above| &sheet.rows[above])
         .filter(|above| above.page == row.page && row.gap < 0.5 + sheet.leading);
     let opens = above.is_none_or(|above| above.running || is_finished(above.text));
     let fits = !row.running && !row.table && (row.size - sheet.body).abs() < 1.3;
+    let title = if last == at {
+        phrase.text.to_string()
+    } else {
+        format!("{} {}", row.text, phrase.text)
+    };
     (opens && fits && !is_boilerplate(row)).then(|| LayoutHeading {
-        rows: (at, at),
-        title: titles::fold_whitespace(phrase.text),
+        rows: (at, last),
+        title: titles::fold_whitespace(&title),
         style: style_of_run_in(sheet, row, &phrase),
         rank: LAYOUT_RANK,
         dense: false,
         over_text: false,
         statement: false,
     })
+}
+
+/// Whether a bold or italic phrase fills the row and goes on in the next one, before regular text.
+fn is_full(row: &LineFeatures<'_>, next: &LineFeatures<'_>) -> bool {
+    let is_alike = next
+        .run_in
+        .is_some_and(|phrase| (phrase.bold, phrase.italic) == (row.bold, row.italic));
+    is_alike
+        && next.gap < 0.4
+        && row.cells == 1
+        && row.x1 > next.x1 - 5.0 * row.size
+        && !is_finished(row.text)
 }
 
 /// The text of a heading, or only its first cell if it heads a table.
@@ -437,6 +461,25 @@ mod tests {
         paragraph(&mut doc, 1, "Leases");
         paragraph(&mut doc, 1, "Income taxes:");
         assert_eq!(titles_of(&doc), ["Policies"], "two phrases only emphasize");
+    }
+
+    #[test]
+    fn phrase_of_two_rows_before_a_paragraph_is_a_heading() {
+        let first =
+            "The failure to complete our program in the expected time frame and at the expected";
+        let mut doc = Doc::new(3);
+        for page in 0..3 {
+            doc.prose(page, 10.0, 3);
+            doc.add(page, line(first).run_in(first));
+            let text =
+                "cost may harm us. In the first quarter of the year we announced the program which";
+            doc.add(page, line(text).run_in("cost may harm us."));
+            doc.prose(page, 10.0, 3);
+        }
+        assert_eq!(
+            titles_of(&doc),
+            vec![format!("{first} cost may harm us"); 3]
+        );
     }
 
     #[test]

@@ -13,8 +13,6 @@ const MAX_LINES_PER_PAGE: usize = 1_500;
 // Usual gap between the lines of a paragraph, in font sizes, and the gap above which a text counts as double-spaced.
 const SOLID_LEADING: f32 = 0.2;
 const OPEN_LEADING: f32 = 0.6;
-// A phrase with more words is an emphasized sentence.
-const MAX_RUN_IN_WORDS: usize = 14;
 // A line with more words is prose.
 const MAX_TITLE_WORDS: usize = 22;
 
@@ -388,9 +386,7 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
     let rest = line.text.get(marked.end as usize..)?.trim_start();
     let text = phrase.trim_end_matches(MARKS).trim_end();
     let is_closed = text.len() < phrase.len() || rest.starts_with(['—', '–', ':']);
-    let is_title = titles::word_count(text) <= MAX_RUN_IN_WORDS
-        && text.chars().any(char::is_lowercase)
-        && text.starts_with(|c: char| c.is_uppercase() || c == '(' || c.is_ascii_digit());
+    let is_title = text.chars().any(char::is_lowercase);
     (is_closed && is_title && titles::word_count(rest) >= 3).then_some(RunIn {
         text,
         bold: first.bold,
