@@ -147,12 +147,13 @@ pub(super) fn fold_whitespace(text: &str) -> String {
 
 /// Whether a line is the name of a company, that is, ends in a legal form.
 pub(super) fn is_company_name(text: &str) -> bool {
-    const FORMS: [&str; 19] = [
+    const FORMS: [&str; 20] = [
         "inc",
         "incorporated",
         "corp",
         "corporation",
         "company",
+        "companies",
         "co",
         "ltd",
         "limited",
@@ -207,6 +208,14 @@ mod tests {
         ] {
             assert_eq!(normalize_key(a), normalize_key(b));
         }
+    }
+
+    #[test]
+    fn company_names_end_in_a_legal_form() {
+        for name in ["Acme, Inc.", "ACME CORPORATION AND SUBSIDIARY COMPANIES"] {
+            assert!(is_company_name(name), "{name}");
+        }
+        assert!(!is_company_name("Comparable Sales"));
     }
 
     #[test]
