@@ -55,7 +55,11 @@ pub(super) fn within_budget(
     let roomy = budget.max((dense * 1.5) as usize);
     let overrun = (MAX_STYLE_PER_PAGE * pages) as usize;
     let listed = is_listed(&heads);
-    let mut used = heads.len();
+    // Clauses of exhibits take no room from the body.
+    let mut used = heads
+        .iter()
+        .filter(|head| head.rows.0 < primary.main_end)
+        .count();
     let mut accepted: BTreeMap<(u32, HeadingStyle), bool> = BTreeMap::new();
     for ((rank, style), (count, dense, over_text)) in counts {
         let fits = dense == 0 && used + count <= if over_text == count { roomy } else { budget };

@@ -14,8 +14,7 @@ pub(super) const OPEN_WORDS: usize = 9;
 pub(super) const PAGE_TOP: usize = 5;
 // If more of the lines of a style are in tables, the style marks cells and not headings.
 const TABLE_SHARE: f32 = 0.4;
-// More unnumbered headings of one style per page are labels; short documents may have `MIN_DENSE` in any case.
-const DENSITY: f32 = 0.3;
+// More unnumbered headings of one style than pages are labels; short documents may have `MIN_DENSE` in any case.
 const MIN_DENSE: usize = 24;
 // Sentences of one style form a series of headings, such as risk factors. More than twelve are a list finer than the
 // sections that authors put into outlines: they only divide sections that are too large.
@@ -166,7 +165,7 @@ pub(super) fn filter_styles(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHead
             *in_tables.entry(style).or_default() += 1;
         }
     }
-    let limit = MIN_DENSE.max((DENSITY * sheet.pages() as f32) as usize);
+    let limit = MIN_DENSE.max(sheet.pages());
     let mut heading_text: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
     for heading in headings
         .iter()

@@ -210,7 +210,7 @@ fn is_from_layout(head: &OutlineHead) -> bool {
 }
 
 /// Whether it is the heading above the notes to the statements.
-fn names_notes(title: &str) -> bool {
+pub(super) fn names_notes(title: &str) -> bool {
     titles::normalize_key(title).starts_with("notesto")
 }
 

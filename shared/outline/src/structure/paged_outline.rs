@@ -508,6 +508,94 @@ mod tests {
     }
 
     #[test]
+    fn officers_stand_behind_the_last_item_of_their_part() {
+        let mut doc = filing(&[
+            "Item 1. Business",
+            "Item 2. Properties",
+            "Item 3. Legal Proceedings",
+            "Item 4. Mine Safety Disclosures",
+            "Item 5. Market for Registrant's Common Equity",
+        ]);
+        doc.section(5, "Information About Our Executive Officers");
+        let officers = titles(&doc)
+            .into_iter()
+            .find(|entry| entry.2.contains("Executive Officers"));
+        assert_eq!(officers.map(|entry| (entry.0, entry.1)), Some((6, 2)));
+    }
+
+    #[test]
+    fn clauses_of_exhibits_take_no_room_from_the_body() {
+        let mut doc = Doc::new(40);
+        for page in 0..20 {
+            doc.section(page, &format!("{} Sales", name_of(page)));
+            doc.section(page, &format!("{} Costs", name_of(page)));
+        }
+        for page in 20..40 {
+            doc.add(page, line("Exhibit 10.1").at(480.0, 40.0));
+            if page == 20 {
+                doc.add(page, line("SERVICES AGREEMENT").bold().at(250.0, 80.0));
+            }
+            for at in 0..6 {
+                let number = (page - 20) * 6 + at + 1;
+                doc.add(
+                    page,
+                    line(&format!("Section {number}. {} Duties", name_of(number))),
+                );
+                doc.prose(page, 10.0, 3);
+            }
+        }
+        let entries = titles(&doc);
+        let count = |word: &str| {
+            entries
+                .iter()
+                .filter(|entry| entry.2.ends_with(word))
+                .count()
+        };
+        assert_eq!(
+            (count("Sales"), count("Costs"), count("Duties")),
+            (20, 20, 120)
+        );
+    }
+
+    /// A word of its own for each number.
+    fn name_of(number: usize) -> String {
+        let letter = |at: usize| char::from(b'a' + (at % 26) as u8);
+        format!("M{}{}on", letter(number / 26), letter(number))
+    }
+
+    #[test]
+    fn announced_notes_stand_below_their_heading() {
+        let names = [
+            "Balance Sheet",
+            "Notes to Financial Statements",
+            "Note 1. Basis",
+            "Note 2. Leases",
+            "Exhibits",
+        ];
+        let doc = with_contents(&names, |at| format!("{}", at + 2));
+        let levels: Vec<u16> = titles(&doc).iter().skip(1).map(|entry| entry.1).collect();
+        assert_eq!(levels, [1, 1, 2, 2, 1]);
+    }
+
+    #[test]
+    fn level_with_headings_on_most_pages_is_kept() {
+        let mut doc = Doc::new(100);
+        for page in 0..55 {
+            doc.section(page, &format!("{} Segment", name_of(page)));
+        }
+        for page in 55..95 {
+            doc.add(page, line(&format!("{} Topic", name_of(page))).bold());
+            doc.add(page, line("A list"));
+            doc.prose(page, 10.0, 8);
+        }
+        let topics = titles(&doc)
+            .iter()
+            .filter(|entry| entry.2.ends_with("Topic"))
+            .count();
+        assert_eq!(topics, 40);
+    }
+
+    #[test]
     fn current_report_with_exhibit() {
         let mut doc = Doc::new(4);
         doc.add(0, line("FORM 8-K").size(14.0).bold());

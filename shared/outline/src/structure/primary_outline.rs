@@ -39,6 +39,8 @@ pub(super) struct PrimaryOutline {
     /// Rows that cannot be headings: rows of contents, and everything before the first Item of a filing.
     pub(super) excluded: Vec<bool>,
     pub(super) method: Method,
+    /// The row behind the first of the bound documents.
+    pub(super) main_end: usize,
     /// Rows of the index that replaces the Items of the form.
     pub(super) cross_index: Vec<IndexRow>,
 }
@@ -65,6 +67,7 @@ pub(super) fn build_primary_outline(
             gaps: Vec::new(),
             excluded: vec![false; sheet.rows.len()],
             method: Method::Layout,
+            main_end: sheet.rows.len(),
             cross_index: Vec::new(),
         },
     };
@@ -90,6 +93,9 @@ pub(super) fn build_primary_outline(
         .map(|document| builder.locate_toc(document, form))
         .collect();
     let bookmarks = builder.locate_bookmarks(source, form);
+    if let Some(main) = documents.first() {
+        builder.outline.main_end = main.rows.end;
+    }
     for (document, table) in documents.iter().zip(tables) {
         builder.add_document(document, form, table, &bookmarks);
     }
@@ -99,6 +105,7 @@ pub(super) fn build_primary_outline(
         .outline
         .heads
         .sort_by_key(|head| (head.rows.0, head.rank));
+    heads::lower_notes(&mut builder.outline.heads);
     if form.is_some() {
         items::lower_indexes(&mut builder.outline.heads);
         items::limit_top_sections(&mut builder.outline.heads);

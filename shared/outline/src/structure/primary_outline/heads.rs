@@ -3,7 +3,8 @@
 use stemma_document::EvidenceSource;
 
 use super::OutlineBuilder;
-use crate::structure::numbering;
+use crate::structure::levels::names_notes;
+use crate::structure::numbering::{self, NumberClass};
 use crate::structure::outline_head::{OutlineHead, RANK_STEP};
 use crate::structure::titles::{self, TitleKeys};
 
@@ -87,6 +88,21 @@ impl OutlineBuilder<'_, '_> {
             unconfirmed: false,
             rank: RANK_STEP,
             leaf: false,
+        }
+    }
+}
+
+/// Puts announced notes below the announced heading of the notes.
+// Contents print both at one indent.
+pub(super) fn lower_notes(heads: &mut [OutlineHead]) {
+    let mut above: Option<u32> = None;
+    for head in heads {
+        let number = numbering::parse_numbers(&head.title).first().copied();
+        let is_note = number.is_some_and(|number| number.class == NumberClass::Note);
+        match above {
+            Some(rank) if head.rank == rank && is_note => head.rank += 1,
+            Some(rank) if head.rank > rank => {}
+            _ => above = names_notes(&head.title).then_some(head.rank),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::structure::titles::{self, TitleKeys};
 // More top sections (the preface not counted) hide the PARTs of a filing: signatures and exhibits go under the last PART
 // (ADR 0008).
 const MAX_TOP_SECTIONS: usize = 11;
+const TITLE_WORDS: u16 = 12;
 
 impl OutlineBuilder<'_, '_> {
     /// Adds PARTs and Items of a filing; a missing PART is added at its first Item.
@@ -74,6 +75,9 @@ impl OutlineBuilder<'_, '_> {
                 unconfirmed: item.unconfirmed,
                 ..self.new_head(item.rows, &item.title, EvidenceSource::Grammar)
             });
+        }
+        if form == SecForm::Annual {
+            self.add_officers(form, &items);
         }
         self.add_closing_sections(
             document,
@@ -196,6 +200,30 @@ impl OutlineBuilder<'_, '_> {
                 rank: RANK_STEP,
                 unconfirmed: true,
                 number,
+                ..head
+            });
+        }
+    }
+
+    /// Adds the executive officers behind the last Item of Part I.
+    // Item 401 of Regulation S-K lets filers state them there under a heading of their own, which is no part of that Item.
+    fn add_officers(&mut self, form: SecForm, items: &[LocatedItem]) {
+        let part = |item: &&LocatedItem| form.items()[item.key].part;
+        let last = items.iter().rfind(|item| part(item) == 1);
+        let next = items.iter().find(|item| part(item) > 1);
+        let Some((last, next)) = last.zip(next) else {
+            return;
+        };
+        let heading = (last.rows.1 + 1..next.rows.0).find(|at| {
+            let row = &self.sheet.rows[*at];
+            let stands_out = row.bold || row.caps || row.centered || row.italic;
+            let is_title = stands_out && !row.prose && !row.table && !row.running;
+            is_title && row.words <= TITLE_WORDS && row.key.contains("executiveofficers")
+        });
+        if let Some(at) = heading {
+            let head = self.new_head((at, at), self.sheet.rows[at].text, EvidenceSource::Grammar);
+            self.push(OutlineHead {
+                rank: 2 * RANK_STEP,
                 ..head
             });
         }
