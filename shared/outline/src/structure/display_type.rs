@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::heading_filters::PAGE_TOP;
+use super::heading_filters::{OPEN_WORDS, PAGE_TOP};
 use super::heading_style::{HeadingStyle, LayoutHeading, style_of};
-use super::line_features::{LineFeatures, LineTable};
+use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
 use super::titles;
@@ -20,8 +20,15 @@ const MIN_CAPTIONS: usize = 3;
 // Three headings may stand in a row: chapter, section, sub-section.
 const MIN_LABELS: usize = 4;
 const TEXT_WORDS: u16 = 8;
+// Lines with less space between them, in font sizes, belong together.
+const TIGHT: f32 = 0.5;
+// Lines of a page that show the look of its text.
+const MIN_TEXT: usize = 3;
 // A short title may end left of the words below it, in points.
 const SHORT_TITLE: f32 = 30.0;
+// A heading that holds a larger share of the headings is no chapter among others.
+const MOST: f32 = 0.6;
+const MAX_WRAPPERS: usize = 4;
 /// Below every heading: a lone title never holds sections.
 const LONE_RANK: u32 = u32::MAX / 2;
 
@@ -33,7 +40,15 @@ pub(super) fn drop_display_type(
     free: &mut Vec<LayoutHeading>,
 ) {
     drop_echoes(sheet, announced, free);
-    free.retain(|heading| !is_beside_paragraph(sheet, heading) && !is_step(sheet, heading));
+    free.retain(|heading| {
+        !is_beside_paragraph(sheet, heading)
+            && !is_step(sheet, heading)
+            && !is_in_block(sheet, heading)
+            && !is_sentence(sheet, heading)
+            && !is_page_text(sheet, heading)
+            && !is_table_head(sheet, heading)
+            && !heading.title.contains('=')
+    });
     drop_caption_styles(sheet, free);
     drop_label_runs(sheet, free);
 }
@@ -129,6 +144,60 @@ fn is_step(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
     counted && is_text_size && (is_sentence || is_listed)
 }
 
+/// Whether lines of the same paragraph stand above or below: a quotation, a letterhead, a sentence with bold words.
+fn is_in_block(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    if heading.style.run_in {
+        return false;
+    }
+    let is_plain = !heading.style.is_numbered();
+    let first = &sheet.rows[heading.rows.0];
+    let last = &sheet.rows[heading.rows.1];
+    let tight = TIGHT + sheet.leading;
+    let is_numbered = |row: &LineFeatures<'_>| !numbering::parse_numbers(row.text).is_empty();
+    let is_alike = |a: &LineFeatures<'_>, b: &LineFeatures<'_>| {
+        let is_aligned = (a.x0 - b.x0).abs() < a.size || a.centered && b.centered;
+        is_aligned && LineTable::same_style(a, b) && a.caps == b.caps && !is_numbered(b)
+    };
+    let above = heading.rows.0.checked_sub(1).map(|at| &sheet.rows[at]);
+    let above = above.filter(|above| above.page == first.page && first.gap < tight);
+    let goes_on = sheet.next_on_page(heading.rows.1).is_some_and(|next| {
+        let is_flowing = next.text.starts_with(char::is_lowercase) && next.x0 < last.x1;
+        next.gap < tight && (is_plain && is_alike(last, next) || is_flowing)
+    });
+    let is_tail = above.is_some_and(|above| {
+        // Bold words inside a sentence may begin a line.
+        let is_open = !is_finished(above.text) && above.words >= 6 && above.x0 <= first.x0 + 1.0;
+        is_alike(first, above) || is_open && (above.size - first.size).abs() < 0.6
+    });
+    goes_on || is_plain && is_tail
+}
+
+/// Whether a heading in the size of the text is a sentence.
+fn is_sentence(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let is_text_size = sheet.rows[heading.rows.0].size <= sheet.body + 0.8;
+    let is_long = titles::word_count(&heading.title) > OPEN_WORDS;
+    let is_closed = heading.title.ends_with('.') || is_long && heading.title.ends_with(':');
+    // A long series of sentences only divides what is too large.
+    let is_exempt = heading.style.run_in || heading.style.is_numbered() || heading.dense;
+    !is_exempt && is_text_size && is_closed
+}
+
+/// Whether the text of the page is set in the style of the heading: a letter in a larger size.
+fn is_page_text(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &sheet.rows[heading.rows.0];
+    let on_page = &sheet.rows[sheet.rows_on(row.page as usize)];
+    let alike = on_page
+        .iter()
+        .filter(|text| text.prose && LineTable::same_style(text, row));
+    !row.caps && !heading.style.run_in && !heading.style.is_numbered() && alike.count() >= MIN_TEXT
+}
+
+/// Whether the line has columns, as the head of a table has.
+fn is_table_head(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
+    let row = &sheet.rows[heading.rows.0];
+    row.cells > 1 && !row.titled && !heading.style.is_numbered()
+}
+
 /// Removes styles that have no text below them: captions over charts, maps and tables.
 fn drop_caption_styles(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
     // By style: all headings, those above text.
@@ -143,7 +212,10 @@ fn drop_caption_styles(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
     free.retain(|heading| {
         let count = counts.get(&heading.style.unplaced());
         let (all, over_text) = count.copied().unwrap_or_default();
-        heading.style.is_numbered() || all < MIN_CAPTIONS || over_text * 4 > all
+        // In the size of the text, frequent bold lines are labels as well as headings; only those over text are sure.
+        let is_text_size = sheet.rows[heading.rows.0].size <= sheet.body + 0.8;
+        let is_label = heading.dense && is_text_size && !is_over_paragraph(sheet, heading);
+        heading.style.is_numbered() || !is_label && (all < MIN_CAPTIONS || over_text * 4 > all)
     });
 }
 
@@ -177,23 +249,24 @@ fn drop_label_runs(sheet: &LineTable<'_>, free: &mut Vec<LayoutHeading>) {
 // chapter, or of the report: a sibling of the sections, and a leaf on a title page. Elsewhere it is a slogan or a word of a figure: a leaf.
 pub(super) fn lower_lone_titles(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
     let size = |head: &OutlineHead| sheet.rows[head.rows.0].size;
-    // By look: the pages, the size and the highest rank.
-    let mut looks: BTreeMap<HeadingStyle, (BTreeSet<u32>, f32, u32)> = BTreeMap::new();
+    // By look: the pages, the size, the highest rank and the headings.
+    let mut looks: BTreeMap<HeadingStyle, (BTreeSet<u32>, f32, u32, usize)> = BTreeMap::new();
     for head in heads.iter().filter(|head| head.rank >= LAYOUT_RANK - 1) {
-        let own = (BTreeSet::new(), size(head), head.rank);
+        let own = (BTreeSet::new(), size(head), head.rank, 0);
         let look = looks.entry(look_of(sheet, head)).or_insert(own);
         look.0.insert(sheet.rows[head.rows.0].page);
         look.2 = look.2.min(head.rank);
+        look.3 += 1;
     }
     let recurring = looks.values().filter(|look| look.0.len() >= MIN_CAPTIONS);
-    let Some((_, sections, rank)) = recurring.max_by(|a, b| a.1.total_cmp(&b.1)).cloned() else {
+    let Some((_, sections, rank, _)) = recurring.max_by(|a, b| a.1.total_cmp(&b.1)).cloned() else {
         return;
     };
     for (at, head) in heads.iter_mut().enumerate() {
         let row = &sheet.rows[head.rows.0];
         let is_lone = looks
             .get(&look_of(sheet, head))
-            .is_some_and(|look| look.0.len() == 1);
+            .is_some_and(|look| look.3 == 1);
         let is_larger = row.size > sections + 0.8 && !style_of(sheet, row).is_numbered();
         // The rank above all layout headings is that of a headline (ADR 0008).
         if !(head.rank >= LAYOUT_RANK - 1 && is_lone && is_larger) {
@@ -209,6 +282,57 @@ pub(super) fn lower_lone_titles(sheet: &LineTable<'_>, heads: &mut [OutlineHead]
             head.rank = if at > 0 { LONE_RANK } else { head.rank };
         }
     }
+}
+
+/// Gives a rank at which one heading holds most of the others to the headings inside it.
+// `About us` and `Acknowledgments` may be set larger than the sections between them, or the title of a brochure larger than
+// everything. A level of chapters divides the document.
+pub(super) fn flatten_wrappers(sheet: &LineTable<'_>, heads: &mut [OutlineHead]) {
+    // No section can hold most of the document more than a few times over.
+    for _ in 0..MAX_WRAPPERS {
+        let ranks: BTreeSet<u32> = heads.iter().map(|head| head.rank).collect();
+        let wrapper = ranks
+            .into_iter()
+            .filter(|rank| *rank >= LAYOUT_RANK)
+            .take(MAX_WRAPPERS)
+            .find_map(|rank| Some((rank, rank_inside(sheet, heads, rank)?)));
+        let Some((rank, inside)) = wrapper else {
+            return;
+        };
+        heads
+            .iter_mut()
+            .filter(|head| head.rank == rank)
+            .for_each(|head| head.rank = inside);
+    }
+}
+
+/// The highest rank inside an unnumbered heading of `rank` that holds most headings of the document.
+fn rank_inside(sheet: &LineTable<'_>, heads: &[OutlineHead], rank: u32) -> Option<u32> {
+    let mut start = 0;
+    for at in 0..=heads.len() {
+        if heads.get(at).is_some_and(|head| head.rank > rank) {
+            continue;
+        }
+        let inside = heads.get(start + 1..at).unwrap_or_default();
+        let row = |at: usize| heads.get(at).map_or(sheet.rows.len(), |head| head.rows.0);
+        let holds_headings = inside.len() as f32 > MOST * heads.len() as f32;
+        let holds_text = (row(at) - row(start)) as f32 > MOST * sheet.rows.len() as f32;
+        let is_wrapper = (holds_headings || holds_text)
+            && !inside.is_empty()
+            && heads[start].rank == rank
+            && !heads[start].leaf
+            && !style_of(sheet, &sheet.rows[heads[start].rows.0]).is_numbered();
+        let highest = inside.iter().min_by_key(|head| head.rank);
+        let highest = highest.filter(|head| {
+            // Small headings are not those of chapters, so one chapter may have most of them.
+            is_wrapper && sheet.rows[head.rows.0].size > sheet.body + 0.8
+        });
+        if let Some(head) = highest {
+            return Some(head.rank);
+        }
+        start = at;
+    }
+    None
 }
 
 fn look_of(sheet: &LineTable<'_>, head: &OutlineHead) -> HeadingStyle {
@@ -410,5 +534,126 @@ mod tests {
         doc.add(4, line("Methods 12").size(14.0).bold().at(72.0, 60.0));
         doc.prose(4, 10.0, 8);
         assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+
+    #[test]
+    fn lines_of_a_quotation_are_not_sections() {
+        let mut doc = Doc::new(4);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page, title);
+        }
+        for (at, text) in [
+            "Trees reduce costs",
+            "And simplify reading for",
+            "All of us",
+        ]
+        .iter()
+        .enumerate()
+        {
+            doc.add(2, line(text).size(12.0).at(90.0, 500.0 + 15.0 * at as f32));
+        }
+        assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+
+    #[test]
+    fn heads_of_tables_and_formulas_are_not_sections() {
+        let mut doc = Doc::new(4);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page, title);
+            doc.add(page, line("Operation").bold().cells(&["Function"]));
+            doc.prose(page, 10.0, 2);
+            doc.add(page, line("Score = Weight").bold());
+            doc.prose(page, 10.0, 2);
+        }
+        assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+
+    #[test]
+    fn lines_of_a_letter_in_larger_type_are_not_sections() {
+        let mut doc = Doc::new(5);
+        doc.prose(0, 10.0, 6);
+        doc.add(0, line("Ann Author"));
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.add(page + 1, line(title).size(14.0).bold());
+            doc.prose(page + 1, 8.0, 12);
+        }
+        let all: Vec<String> = titles(&doc).into_iter().map(|entry| entry.1).collect();
+        assert!(all.ends_with(&SECTIONS.map(String::from)));
+        assert!(!all.contains(&"Ann Author".to_string()));
+    }
+
+    #[test]
+    fn headings_of_front_and_end_matter_do_not_hold_the_sections() {
+        let mut doc = Doc::new(6);
+        doc.add(0, line("About the Institute").size(18.0).bold());
+        doc.prose(0, 10.0, 6);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            doc.section(page + 1, title);
+        }
+        doc.add(5, line("Acknowledgments").size(18.0).bold());
+        doc.prose(5, 10.0, 6);
+        let levels: Vec<u16> = titles(&doc).iter().map(|entry| entry.0).collect();
+        assert_eq!(levels, [1; 6]);
+    }
+
+    #[test]
+    fn chapters_hold_their_sections() {
+        let mut doc = Doc::new(6);
+        for (page, title) in ["Findings", "Methods"].iter().enumerate() {
+            doc.add(3 * page, line(title).size(18.0).bold());
+            doc.prose(3 * page, 10.0, 6);
+            for section in 1..3 {
+                doc.section(3 * page + section, &format!("{title} of Group {section}"));
+            }
+        }
+        let levels: Vec<u16> = titles(&doc).iter().map(|entry| entry.0).collect();
+        assert_eq!(levels, [1, 2, 2, 1, 2, 2]);
+    }
+
+    #[test]
+    fn looks_that_hardly_differ_are_one_level() {
+        let mut doc = Doc::new(4);
+        for (page, title) in SECTIONS.iter().enumerate() {
+            let size = if page == 1 { 14.5 } else { 14.0 };
+            doc.add(page, line(title).size(size).bold());
+            doc.prose(page, 10.0, 8);
+        }
+        assert_eq!(titles(&doc), SECTIONS.map(|title| (1, title.to_string())));
+    }
+
+    #[test]
+    fn frequent_headings_in_larger_type_are_sections_of_a_manual() {
+        let mut doc = Doc::new(15);
+        for page in 0..15 {
+            doc.section(page, &doc_title(page));
+            doc.bookmark(&doc_title(page), 1, page as u32 + 1);
+            for step in ["Charging", "Wearing"] {
+                let title = format!("{step} the {}", doc_title(page));
+                doc.add(page, line(&title).size(12.0).bold());
+                doc.prose(page, 10.0, 4);
+            }
+        }
+        assert_eq!(titles(&doc).len(), 45);
+    }
+
+    fn doc_title(page: usize) -> String {
+        format!("Model {}", ["Alder", "Birch", "Cedar"][page % 3]) + &"x".repeat(page / 3)
+    }
+
+    #[test]
+    fn frequent_labels_without_text_are_not_sections() {
+        let mut doc = Doc::new(15);
+        for page in 0..15 {
+            doc.section(page, &doc_title(page));
+            for label in ["Brightness", "Contrast"] {
+                doc.add(
+                    page,
+                    line(&format!("{label} of {}", doc_title(page))).bold(),
+                );
+                doc.add(page, line("from low to high"));
+                doc.add(page, line("or as set before"));
+            }
+        }
+        assert_eq!(titles(&doc).len(), 15);
     }
 }

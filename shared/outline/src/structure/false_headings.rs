@@ -90,7 +90,10 @@ pub(super) fn ends_with_connector(text: &str) -> bool {
 pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
     let key = row.key.as_str();
     let text = row.text;
-    let note = key.starts_with("seeaccompanying")
+    // Below a table or chart.
+    let sourced = ["Source:", "Source :", "Sources:"];
+    let note = sourced.iter().any(|label| text.starts_with(label))
+        || key.starts_with("seeaccompanying")
         || key.starts_with("theaccompanying")
         || key.starts_with("seenote");
     let numbered = !numbering::parse_numbers(text).is_empty();
@@ -126,7 +129,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         .iter()
         .any(|verb| text.contains(verb));
     note || bracketed
-        || is_signal_word(key)
+        || is_call_out(row)
         || is_footnote(key)
         || is_address(text)
         || signed
@@ -138,6 +141,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         || titles::is_toc_title(key)
         || key == "page"
         || text.contains("....")
+        || text.contains("..") && text.ends_with(|c: char| c.is_ascii_digit())
         || text.contains("____")
 }
 
@@ -147,7 +151,15 @@ fn is_footnote(key: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether a line is the label of a call-out in a manual: `WARNING!`.
+/// Whether a line is a call-out in a manual, or its label: `WARNING!`.
+fn is_call_out(row: &LineFeatures<'_>) -> bool {
+    let label = row
+        .text
+        .split_once('!')
+        .map_or(row.text, |(label, _)| label);
+    is_signal_word(&row.key) || is_signal_word(&titles::normalize_key(label))
+}
+
 fn is_signal_word(key: &str) -> bool {
     matches!(
         key,

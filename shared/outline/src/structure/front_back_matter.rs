@@ -15,11 +15,15 @@ use super::titles;
 
 // Lines, such as a form or a period, that may stand between a company's name and the heading it belongs to.
 const CAPTION_ROWS: usize = 4;
+// Lines at the top of a release in which it is called so.
+const RELEASE_ROWS: usize = 10;
+// Pages without text that a cover may have.
+const COVER_PAGES: usize = 4;
 
-/// Indices of the unnumbered layout heads on the first page that stand before its first paragraph.
+/// Indices of the unnumbered layout heads before the first paragraph.
 fn front_headings(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
-    let first = sheet
-        .rows_on(0)
+    let cover = COVER_PAGES.min(sheet.pages()).saturating_sub(1);
+    let first = (0..sheet.rows_on(cover).end)
         .find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running)
         .unwrap_or(sheet.rows_on(0).end);
     (0..heads.len())
@@ -38,7 +42,11 @@ fn front_headings(sheet: &LineTable<'_>, heads: &[OutlineHead]) -> Vec<usize> {
 // returns further on. The title becomes the parent of everything only in documents like an earnings release, where layout
 // alone says what a section is and the title looks like no other heading. Elsewhere it would merely add a root above
 // sections that the author listed side by side (ADR 0008).
-pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
+pub(super) fn filter_front_matter(
+    sheet: &LineTable<'_>,
+    is_filing: bool,
+    heads: &mut Vec<OutlineHead>,
+) {
     let front = front_headings(sheet, heads);
     let styles: Vec<HeadingStyle> = heads
         .iter()
@@ -75,7 +83,8 @@ pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<Outline
         let mut behind = (0..heads.len()).filter(|at| front.binary_search(at).is_err());
         let apart = behind.all(|at| !styles[at].is_like(&styles[title]));
         // Numbered sections (a paper) stand beside the title by convention.
-        let opens = !announced && apart && numbered * 2 < heads.len();
+        let opens =
+            (is_filing || is_release(sheet)) && !announced && apart && numbered * 2 < heads.len();
         heads[title].leaf = !opens;
         heads[title].rank = if opens {
             LAYOUT_RANK - 1
@@ -84,6 +93,15 @@ pub(super) fn filter_front_matter(sheet: &LineTable<'_>, heads: &mut Vec<Outline
         };
     }
     remove_heads(heads, &dropped);
+}
+
+/// Whether the first lines say that the document is a release.
+fn is_release(sheet: &LineTable<'_>) -> bool {
+    sheet.rows_on(0).take(RELEASE_ROWS).any(|at| {
+        let key = sheet.rows[at].key.as_str();
+        let named = ["forimmediaterelease", "pressrelease", "newsrelease"];
+        named.iter().any(|name| key.contains(name))
+    })
 }
 
 /// Whether the heading has the usual title of a first section.
@@ -372,5 +390,40 @@ mod tests {
                 (4, "Overview".into())
             ]
         );
+    }
+
+    #[test]
+    fn title_of_a_brochure_holds_no_sections() {
+        let mut doc = Doc::new(3);
+        doc.add(0, line("Growing Trees in Towns").size(18.0).bold());
+        doc.prose(0, 10.0, 8);
+        for (page, title) in [(0, "Soil"), (1, "Water"), (2, "Light")] {
+            doc.section(page, title);
+        }
+        let levels: Vec<u16> = entries(&doc).iter().map(|entry| entry.1).collect();
+        assert_eq!(levels, [1; 4]);
+    }
+
+    #[test]
+    fn title_in_display_type_is_one_heading_wherever_it_breaks() {
+        let mut doc = Doc::new(4);
+        for (at, text) in ["Growing Trees:", "Who They Are,", "What They Think"]
+            .iter()
+            .enumerate()
+        {
+            doc.add(0, line(text).size(30.0).at(72.0, 200.0 + 36.0 * at as f32));
+        }
+        for (page, title) in [(1, "Soil"), (2, "Water"), (3, "Light")] {
+            doc.section(page, title);
+        }
+        assert_eq!(
+            entries(&doc)[0],
+            (
+                1,
+                1,
+                "Growing Trees: Who They Are, What They Think".to_string()
+            )
+        );
+        assert_eq!(entries(&doc).len(), 4);
     }
 }

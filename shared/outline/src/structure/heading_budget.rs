@@ -21,6 +21,8 @@ const MAX_HEADINGS_PER_PAGE: f32 = 5.0;
 const SHORT_PAGES: f32 = 100.0;
 // More headings of one style per page are labels of paragraphs.
 const MAX_STYLE_PER_PAGE: f32 = 2.0;
+// A short document may have this many headings of one style in any case.
+const MIN_STYLE: usize = 24;
 
 /// Adds layout headings to the primary outline. Returns the heads in reading order and the headings left out.
 // Styles are added whole: half of the headings of one style would give a tree with random holes. They are added from the
@@ -29,10 +31,11 @@ pub(super) fn within_budget(
     sheet: &LineTable<'_>,
     primary: &PrimaryOutline,
     mut free: Vec<LayoutHeading>,
+    is_filing: bool,
     settings: &StructureSettings,
 ) -> (Vec<OutlineHead>, Vec<LayoutHeading>) {
     let mut heads = primary.heads.clone();
-    rank_headings(sheet, &heads, &mut free);
+    rank_headings(sheet, &heads, is_filing, &mut free);
     // Per style: headings, dense ones, ones above a paragraph. The key orders styles by rank.
     let mut counts: BTreeMap<(u32, HeadingStyle), (usize, usize, usize)> = BTreeMap::new();
     let mut titles: BTreeMap<HeadingStyle, Vec<&str>> = BTreeMap::new();
@@ -72,8 +75,14 @@ pub(super) fn within_budget(
                 && titles
                     .get(&style)
                     .is_some_and(|titles| numbering::are_sequential(titles));
-        used += if fits || opens { count } else { 0 };
-        accepted.insert((rank, style), fits || opens);
+        // The budget says how deep the authors of filings and long books go. Others set only headings apart from their text.
+        let is_short = !is_filing
+            && pages <= SHORT_PAGES
+            && count <= overrun.max(MIN_STYLE)
+            && !style.sentence;
+        let is_accepted = fits || opens || is_short;
+        used += if is_accepted { count } else { 0 };
+        accepted.insert((rank, style), is_accepted);
     }
     let mut unused = Vec::new();
     for heading in free {
@@ -95,7 +104,7 @@ pub(super) fn within_budget(
     // Captions go before the front matter is judged: a company's name on the cover must not count as a title there.
     front_back_matter::drop_captions(sheet, &mut heads);
     front_back_matter::drop_exhibit_lists(&mut heads);
-    front_back_matter::filter_front_matter(sheet, &mut heads);
+    front_back_matter::filter_front_matter(sheet, is_filing, &mut heads);
     front_back_matter::filter_back_matter(sheet, &mut heads);
     (heads, unused)
 }
@@ -147,7 +156,12 @@ fn is_listed(heads: &[OutlineHead]) -> bool {
 
 // A style that the author lists on one level of a section is set the same way where the list is silent, so the other
 // headings of the style in this section take that level. Otherwise the rank is the place of the style among all styles.
-fn rank_headings(sheet: &LineTable<'_>, heads: &[OutlineHead], free: &mut [LayoutHeading]) {
+fn rank_headings(
+    sheet: &LineTable<'_>,
+    heads: &[OutlineHead],
+    is_filing: bool,
+    free: &mut [LayoutHeading],
+) {
     let order: Vec<HeadingStyle> = free.iter().map(|heading| heading.style).collect();
     let mut styles = order.clone();
     styles.sort();
@@ -179,13 +193,16 @@ fn rank_headings(sheet: &LineTable<'_>, heads: &[OutlineHead], free: &mut [Layou
             Some((*style, anchored_rank(levels, count)?))
         })
         .collect();
-    let own: BTreeMap<HeadingStyle, u32> = styles
+    let mut own: BTreeMap<HeadingStyle, u32> = styles
         .iter()
         .map(|style| {
             let style_above = title_case_twin(&order, *style).unwrap_or(*style);
             (*style, rank_of(&styles, style_above))
         })
         .collect();
+    if !is_filing {
+        merge_levels(&styles, &count, &mut own);
+    }
     let places = announced
         .iter()
         .map(|(at, _)| (heads[*at].rows.0, heads[*at].rank));
@@ -202,6 +219,35 @@ fn rank_headings(sheet: &LineTable<'_>, heads: &[OutlineHead], free: &mut [Layou
     for (heading, above) in free.iter_mut().zip(enclosing) {
         if !listed.contains(&(heading.style, heading.rank, above)) {
             heading.rank = own[&heading.style];
+        }
+    }
+}
+
+/// Gives styles that hardly differ one rank, and a style with one heading the rank of the next style below.
+// Outside filings, sizes and slant vary inside a level. A level of its own for each look would nest siblings in each other.
+fn merge_levels(
+    styles: &[HeadingStyle],
+    count: &BTreeMap<HeadingStyle, usize>,
+    own: &mut BTreeMap<HeadingStyle, u32>,
+) {
+    // Numbers say more than looks.
+    let styles: Vec<&HeadingStyle> = styles.iter().filter(|style| !style.is_numbered()).collect();
+    for (at, style) in styles.iter().enumerate() {
+        let alike = styles[..at].iter().rfind(|other| other.is_level_of(style));
+        if let Some(rank) = alike.and_then(|other| own.get(other).copied()) {
+            own.insert(**style, rank);
+        }
+    }
+    let mut members: BTreeMap<u32, usize> = BTreeMap::new();
+    for style in &styles {
+        *members.entry(own[*style]).or_default() += count.get(style).copied().unwrap_or(0);
+    }
+    let mut below = None;
+    for style in styles.iter().rev() {
+        if members[&own[*style]] > 1 {
+            below = Some(own[*style]);
+        } else if let Some(below) = below {
+            own.insert(**style, below);
         }
     }
 }

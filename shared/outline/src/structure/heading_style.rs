@@ -78,6 +78,20 @@ impl HeadingStyle {
         })
     }
 
+    /// Whether two styles differ at most in slant, place or half a point.
+    pub(super) fn is_level_of(&self, other: &HeadingStyle) -> bool {
+        let look = |style: &HeadingStyle| {
+            (
+                style.plain,
+                style.small,
+                style.sentence,
+                style.run_in,
+                style.numbered,
+            )
+        };
+        look(self) == look(other) && (self.size - other.size).abs() <= 1
+    }
+
     /// Whether two styles have the same size, weight and case, wherever the lines stand.
     pub(super) fn is_like(&self, other: &HeadingStyle) -> bool {
         (self.size, self.plain, self.small) == (other.size, other.plain, other.small)

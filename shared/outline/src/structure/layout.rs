@@ -17,6 +17,8 @@ use super::titles;
 
 // Shorter titles with a full stop are run-in labels rather than sentences.
 const SENTENCE_WORDS: usize = 6;
+// Titles set larger than the text by more points are display type.
+const DISPLAY_TYPE: f32 = 4.0;
 
 /// All headings outside `excluded` rows. `other_sections` are rows and titles of announced sections.
 pub(super) fn find_headings(
@@ -333,10 +335,12 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
         let wide = if next.gap < 0.4 { 110.0 } else { 250.0 };
         let full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > wide;
         let lower = next.text.starts_with(char::is_lowercase);
-        let finished = row.text.ends_with(['.', ':', '?', '!']);
+        // Lines of display type without extra space between them are one title, wherever it breaks.
+        let display = row.size > sheet.body + DISPLAY_TYPE && next.gap < 0.5;
+        let finished = row.text.ends_with(['.', '?', '!']) || row.text.ends_with(':') && !display;
         if finished
             || is_boilerplate(next)
-            || !(centered || full || lower || ends_with_connector(row.text))
+            || !(centered || full || lower || display || ends_with_connector(row.text))
         {
             break;
         }

@@ -376,16 +376,18 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
 fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
     const MARKS: [char; 5] = ['.', ':', '—', '–', '-'];
     let first = line.runs.first().filter(|run| run.bold || run.italic)?;
-    let look = (first.bold, first.italic);
+    // A bold phrase may have words in italics.
     let marked = line
         .runs
         .iter()
-        .take_while(|run| (run.bold, run.italic) == look)
+        .take_while(|run| run.bold == first.bold && (run.bold || run.italic))
         .last()?;
     let phrase = line.text.get(..marked.end as usize)?.trim();
     let rest = line.text.get(marked.end as usize..)?.trim_start();
     let text = phrase.trim_end_matches(MARKS).trim_end();
-    let is_closed = text.len() < phrase.len() || rest.starts_with(['—', '–', ':']);
+    // Without a mark, a new sentence shows that the phrase is a title: `Baselines We compare`.
+    let is_apart = !text.ends_with(',') && rest.starts_with(char::is_uppercase);
+    let is_closed = is_apart || text.len() < phrase.len() || rest.starts_with(['—', '–', ':']);
     let is_title = text.chars().any(char::is_lowercase);
     (is_closed && is_title && titles::word_count(rest) >= 3).then_some(RunIn {
         text,

@@ -50,6 +50,12 @@ pub(super) fn align_with_chapters(sheet: &LineTable<'_>, heads: &mut [OutlineHea
     };
     let first = chapters.heads[0];
     let last = chapters.heads[chapters.heads.len() - 1];
+    // Parts above the chapters recur; a single large word belongs to a figure.
+    let mut looks: BTreeMap<HeadingStyle, usize> = BTreeMap::new();
+    for head in heads.iter() {
+        let style = style_of(sheet, &sheet.rows[head.rows.0]);
+        *looks.entry(style.unplaced()).or_default() += 1;
+    }
     let mut letters = 0;
     for (at, head) in heads.iter_mut().enumerate() {
         let row = &sheet.rows[head.rows.0];
@@ -67,7 +73,7 @@ pub(super) fn align_with_chapters(sheet: &LineTable<'_>, heads: &mut [OutlineHea
             if alike || is_appendix || is_named {
                 head.rank = chapters.rank;
             }
-        } else if alike {
+        } else if alike || looks.get(&style.unplaced()) == Some(&1) {
             head.rank = head.rank.max(chapters.rank + 1);
         }
     }
@@ -241,5 +247,20 @@ mod tests {
         doc.section(2, "References");
         let levels: Vec<u16> = outline_of(&doc).into_iter().map(|entry| entry.1).collect();
         assert_eq!(levels, [1; 7]);
+    }
+
+    #[test]
+    fn word_of_a_figure_does_not_hold_chapters() {
+        let mut doc = Doc::new(5);
+        for (page, title) in ["1 Introduction", "2 Method", "3 Results", "4 Conclusion"]
+            .iter()
+            .enumerate()
+        {
+            doc.section(page, title);
+        }
+        doc.add(1, line("Filter").size(20.0).bold());
+        doc.prose(1, 10.0, 4);
+        let levels: Vec<u16> = outline_of(&doc).into_iter().map(|entry| entry.1).collect();
+        assert_eq!(levels, [1, 1, 2, 1, 1]);
     }
 }

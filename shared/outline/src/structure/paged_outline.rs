@@ -35,13 +35,14 @@ pub(super) fn outline(
     if !is_filing {
         display_type::drop_display_type(&sheet, &primary.heads, &mut free);
     }
-    let (mut heads, unused) = within_budget(&sheet, &primary, free, settings);
+    let (mut heads, unused) = within_budget(&sheet, &primary, free, is_filing, settings);
     let tokens = RowTokens::new(&sheet, pages);
     oversized_sections::divide_leaves(&sheet, &tokens, &mut heads, &unused);
     fold_repeats(&sheet, &mut heads);
     if !is_filing {
         display_type::lower_lone_titles(&sheet, &mut heads);
         numbered_chapters::align_with_chapters(&sheet, &mut heads);
+        display_type::flatten_wrappers(&sheet, &mut heads);
         numbered_chapters::drop_references(&sheet, &mut heads);
     }
     let mut gaps = std::mem::take(&mut primary.gaps);
@@ -671,7 +672,7 @@ mod tests {
     fn look_of_listed_heading_counts_in_its_section_only() {
         // The outline lists headings of 12 points below `Alpha`. Below `Beta`, a heading of this look between larger ones is
         // one of their sub-sections.
-        let mut doc = Doc::new(6);
+        let mut doc = Doc::new(7);
         doc.bookmark("Alpha", 1, 1);
         doc.section(0, "Alpha");
         for (page, title) in [(1, "Apples"), (2, "Pears")] {
@@ -687,6 +688,8 @@ mod tests {
         doc.prose(4, 10.0, 8);
         doc.add(5, line("Fish").size(12.0).bold());
         doc.prose(5, 10.0, 8);
+        doc.add(6, line("Soup").size(13.0).bold());
+        doc.prose(6, 10.0, 8);
         assert_eq!(
             titles(&doc),
             expected(&[
@@ -697,6 +700,7 @@ mod tests {
                 (4, 1, "Beta"),
                 (5, 2, "Meat"),
                 (6, 3, "Fish"),
+                (7, 2, "Soup"),
             ])
         );
     }
