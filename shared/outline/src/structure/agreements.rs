@@ -176,6 +176,19 @@ fn plain_number<'a>(row: &LineFeatures<'a>) -> Option<TitleNumber<'a>> {
     (fit && !row.running && !row.table).then_some(number)
 }
 
+/// Whether the row and one beside it are numbered titles with a page number: contents that were not recognized.
+fn is_listed(sheet: &LineTable<'_>, at: usize) -> bool {
+    let lists = |at: usize| {
+        let row = &sheet.rows[at];
+        let number = clause_number(row).filter(|number| !number.rest.is_empty());
+        let label = row.text.rsplit(' ').next().unwrap_or_default();
+        number.is_some() && label.bytes().all(|b| b.is_ascii_digit())
+    };
+    let page = sheet.rows_on(sheet.rows[at].page as usize);
+    let mut beside = page.filter(|other| other.abs_diff(at) == 1);
+    lists(at) && beside.any(lists)
+}
+
 /// Whether the row is `3. Term`, or begins with `3. Term.`; a numbered paragraph has no title.
 fn is_titled(row: &LineFeatures<'_>, number: &TitleNumber<'_>) -> bool {
     let title = number.rest.split_once(". ").map(|(title, _)| title);
@@ -205,6 +218,9 @@ pub(super) fn find_clauses(
     let mut skip = 0;
     for at in rows.clone().filter(|at| !excluded[*at]) {
         if at < skip {
+            continue;
+        }
+        if is_listed(sheet, at) {
             continue;
         }
         let row = &sheet.rows[at];
@@ -588,6 +604,38 @@ mod tests {
             expected.extend(wanted.clone());
         }
         assert_eq!(clauses_of(&doc), expected);
+    }
+
+    #[test]
+    fn contents_with_two_page_numbers_are_no_clauses() {
+        let sections = [
+            "ARTICLE I TERMS",
+            "Section 1.01 Rates",
+            "Section 1.02 Payments",
+        ];
+        let mut doc = Doc::new(2);
+        for (at, text) in sections.iter().enumerate() {
+            doc.add(0, line(&format!("{text} {}{}", at + 13, at + 16)));
+            doc.add(1, line(text));
+            doc.prose(1, 10.0, 3);
+        }
+        assert_eq!(
+            clauses_of(&doc),
+            [
+                "1 ARTICLE I TERMS",
+                "2 Section 1.01 Rates",
+                "2 Section 1.02 Payments"
+            ]
+        );
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let none = vec![false; sheet.rows.len()];
+        let clauses = find_clauses(&sheet, 0..sheet.rows.len(), &none);
+        assert!(
+            clauses
+                .iter()
+                .all(|clause| sheet.rows[clause.rows.0].page == 1)
+        );
     }
 
     #[test]
