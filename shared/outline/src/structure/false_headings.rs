@@ -31,6 +31,16 @@ pub(super) fn is_date_line(text: &str) -> bool {
     all && (numbers || titles::normalize_key(text).ends_with("ended"))
 }
 
+/// Whether a line is the place and date of a release: `SPRINGFIELD, Ill. - May 31, 2023`.
+pub(super) fn is_dateline(text: &str) -> bool {
+    text.rsplit_once(['-', '–', '—'])
+        .is_some_and(|(place, date)| {
+            let month = date.split_whitespace().next().unwrap_or_default();
+            let is_month = MONTHS.iter().any(|name| month.eq_ignore_ascii_case(name));
+            is_month && place.contains(',') && is_date_line(date)
+        })
+}
+
 /// Whether a title that ends at row `last` is a label, a footnote or a fragment.
 pub(super) fn is_label(sheet: &LineTable<'_>, last: usize, title: &str) -> bool {
     // `BY AND BETWEEN`, `DATED AS OF:` on the cover of an agreement.
@@ -118,7 +128,11 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
     ];
     let dated = period.iter().any(|front| key.starts_with(front))
         && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
-    let dated = dated || is_date_line(text);
+    let dated = dated || is_date_line(text) || is_dateline(text);
+    // Marks on the pages of agreements.
+    let marked = key == "executionversion"
+        || key.contains("intentionallyleftblank")
+        || key.starts_with("signaturepage");
     let date = MONTHS.iter().any(|month| {
         key.strip_prefix(month)
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
@@ -133,6 +147,7 @@ pub(super) fn is_boilerplate(row: &LineFeatures<'_>) -> bool {
         || is_footnote(key)
         || is_address(text)
         || signed
+        || marked
         || defined
         || continued
         || units

@@ -4,8 +4,8 @@
 //! (`heading_filters`). The filters need the full list, so nothing is dropped early for being too frequent.
 
 use super::false_headings::{
-    ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, is_label,
-    stands_on_table,
+    ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, is_dateline,
+    is_label, stands_on_table,
 };
 use super::heading_filters::{self, OPEN_WORDS, PAGE_TOP};
 use super::heading_style::{LayoutHeading, style_of, style_of_run_in};
@@ -96,7 +96,8 @@ fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
     } else {
         format!("{} {}", row.text, phrase.text)
     };
-    (opens && fits && !is_boilerplate(row)).then(|| LayoutHeading {
+    let is_text = is_boilerplate(row) || is_dateline(phrase.text);
+    (opens && fits && !is_text).then(|| LayoutHeading {
         rows: (at, last),
         title: titles::fold_whitespace(&title),
         style: style_of_run_in(sheet, row, &phrase),
@@ -498,6 +499,9 @@ mod tests {
             "Georgia.",
             "Revolving loan 1,500.0",
             "BY AND BETWEEN",
+            "Springfield, Ill. - May 31, 2023",
+            "Execution Version",
+            "Signature page to follow",
         ] {
             doc.add(0, line(text).bold());
             doc.add(0, line("x"));
