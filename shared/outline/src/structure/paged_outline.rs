@@ -13,6 +13,7 @@ use super::oversized_sections::RowTokens;
 use super::page_labels::PageLabels;
 use super::primary_outline;
 use super::section_candidate::SectionCandidate;
+use super::statements::names_report;
 use super::titles::{self, TitleKeys};
 use super::{
     Draft, StructureSettings, display_type, levels, numbered_chapters, oversized_sections,
@@ -90,7 +91,9 @@ fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
             let from_layout =
                 head.evidence == EvidenceSource::Layout && sheet.starts_page(head.rows.0);
             let page = sheet.rows[head.rows.0].page;
+            // One report of the auditors may judge the statements and the next one the controls.
             let is_continued = from_layout
+                && !names_report(&head.title)
                 && page == sheet.rows[above.rows.0].page + 1
                 && above.title == head.title;
             is_continued
@@ -522,6 +525,37 @@ mod tests {
             .into_iter()
             .find(|entry| entry.2.contains("Executive Officers"));
         assert_eq!(officers.map(|entry| (entry.0, entry.1)), Some((6, 2)));
+    }
+
+    #[test]
+    fn caution_before_the_first_item_is_a_section() {
+        let mut doc = filing(&[
+            "Item 1. Business",
+            "Item 1A. Risk Factors",
+            "Item 2. Properties",
+            "Item 3. Legal Proceedings",
+        ]);
+        doc.add(1, line("CAUTIONARY STATEMENT PURSUANT TO THE").bold());
+        doc.add(1, line("LITIGATION REFORM ACT OF 1995").bold());
+        doc.prose(1, 10.0, 8);
+        let first = titles(&doc).into_iter().next();
+        let title = "CAUTIONARY STATEMENT PURSUANT TO THE LITIGATION REFORM ACT OF 1995";
+        assert_eq!(first, Some((2, 1, title.into())));
+    }
+
+    #[test]
+    fn second_report_is_a_section() {
+        let mut doc = Doc::new(4);
+        for page in 0..4 {
+            let report = (1..3).contains(&page);
+            let title = if report {
+                "Report of Independent Auditors"
+            } else {
+                SECTIONS[page]
+            };
+            doc.section(page, title);
+        }
+        assert_eq!(titles(&doc).len(), 4);
     }
 
     #[test]

@@ -8,14 +8,15 @@ use crate::structure::exhibits::BoundDocument;
 use crate::structure::forms::SecForm;
 use crate::structure::item_grammar;
 use crate::structure::item_headings::{self, ItemHint, LocatedItem};
-use crate::structure::line_features::LineTable;
+use crate::structure::line_features::{LineFeatures, LineTable};
 use crate::structure::outline_head::{LAYOUT_RANK, OutlineHead, RANK_STEP};
 use crate::structure::titles::{self, TitleKeys};
 
 // More top sections (the preface not counted) hide the PARTs of a filing: signatures and exhibits go under the last PART
 // (ADR 0008).
 const MAX_TOP_SECTIONS: usize = 11;
-const TITLE_WORDS: u16 = 12;
+const TITLE_WORDS: u16 = 16;
+const TEXT_WORDS: u16 = 8;
 
 impl OutlineBuilder<'_, '_> {
     /// Adds PARTs and Items of a filing; a missing PART is added at its first Item.
@@ -60,6 +61,7 @@ impl OutlineBuilder<'_, '_> {
         let first = items.first().map_or(0, |item| item.rows.0);
         let first = first_listed.map_or(first, |listed| listed.min(first));
         self.outline.excluded[document.rows.start..first].fill(true);
+        self.add_caution(document, form, &items);
         self.add_missing_parts(form, &items);
         for item in &items {
             let is_part = form.items()[item.key].tag.is_none();
@@ -202,6 +204,46 @@ impl OutlineBuilder<'_, '_> {
                 number,
                 ..head
             });
+        }
+    }
+
+    /// Adds the statement about forward-looking statements before the first Item.
+    // The law of 1995 asks for this caution, and filers put it behind the contents, where all else belongs to the cover.
+    fn add_caution(&mut self, document: &BoundDocument, form: SecForm, items: &[LocatedItem]) {
+        let first = items
+            .iter()
+            .find(|item| form.items()[item.key].tag.is_some())
+            .map_or(document.rows.start, |item| item.rows.0);
+        for at in document.rows.start..first {
+            let row = &self.sheet.rows[at];
+            let stands_out = row.bold || row.caps || row.centered;
+            let is_title = stands_out && !row.prose && !row.table && !row.running;
+            let names_caution =
+                row.key.contains("forwardlooking") || row.key.starts_with("cautionary");
+            if !is_title || !names_caution || row.words > TITLE_WORDS {
+                continue;
+            }
+            let wraps = self.sheet.next_on_page(at).is_some_and(|next| {
+                LineTable::same_style(row, next) && row.caps == next.caps && !next.prose
+            });
+            let last = at + usize::from(wraps);
+            let is_text = |next: &LineFeatures<'_>| next.words >= TEXT_WORDS && next.cells == 1;
+            // Above a row of contents it is one, too.
+            if self
+                .sheet
+                .next_on_page(last)
+                .is_none_or(|next| !is_text(next))
+            {
+                continue;
+            }
+            let rows = &self.sheet.rows[at..=last];
+            let title: Vec<&str> = rows.iter().map(|row| row.text).collect();
+            let head = self.new_head((at, last), &title.join(" "), EvidenceSource::Grammar);
+            self.push(OutlineHead {
+                rank: 2 * RANK_STEP,
+                ..head
+            });
+            return;
         }
     }
 
