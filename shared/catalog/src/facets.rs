@@ -99,8 +99,8 @@ impl FacetField {
             FacetField::Language => fact_value(facts, |facts| &facts.language),
             FacetField::Ticker => facts
                 .iter()
-                .flat_map(|facts| &facts.tickers)
-                .map(|ticker| ticker.symbol.value.as_str())
+                .flat_map(|facts| facts.symbols())
+                .map(|symbol| symbol.value.as_str())
                 .collect(),
             FacetField::Status => vec![document.state.as_str()],
             FacetField::Quality => entry

@@ -173,6 +173,17 @@ pub struct FilingFacts {
 }
 
 impl FilingFacts {
+    /// The trading symbols, each once; a class may be listed on several exchanges.
+    pub fn symbols(&self) -> impl Iterator<Item = &Fact> {
+        let distinct = self.tickers.iter().enumerate().filter(|(at, ticker)| {
+            let earlier = &self.tickers[..*at];
+            !earlier
+                .iter()
+                .any(|other| other.symbol.value == ticker.symbol.value)
+        });
+        distinct.map(|(_, ticker)| &ticker.symbol)
+    }
+
     /// All facts by their stable names. A name with several values occurs once per value.
     pub fn entries(&self) -> Vec<(&'static str, &Fact)> {
         let mut entries: Vec<(&'static str, &Fact)> = [
@@ -194,7 +205,7 @@ impl FilingFacts {
                 .iter()
                 .map(|registrant| ("co_registrant", &registrant.name)),
         );
-        entries.extend(self.tickers.iter().map(|ticker| ("ticker", &ticker.symbol)));
+        entries.extend(self.symbols().map(|symbol| ("ticker", symbol)));
         entries.extend(
             self.shares_outstanding
                 .iter()
@@ -274,6 +285,24 @@ impl FilingFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_symbol_on_two_exchanges_is_one_symbol() {
+        let on = |symbol: &str, exchange: &str| Ticker {
+            symbol: Fact::from_text(symbol, None),
+            exchange: Some(exchange.into()),
+        };
+        let facts = FilingFacts {
+            tickers: vec![on("ACM", "East"), on("ACM", "West"), on("ACM26", "East")],
+            ..FilingFacts::default()
+        };
+        let symbols: Vec<&str> = facts
+            .symbols()
+            .map(|symbol| symbol.value.as_str())
+            .collect();
+        assert_eq!(symbols, ["ACM", "ACM26"]);
+        assert_eq!(facts.entries().len(), 2);
+    }
 
     #[test]
     fn issuer_identity_normalizes_numbers() {

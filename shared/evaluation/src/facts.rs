@@ -39,9 +39,7 @@ const FACTS: [NamedFact; 17] = [
     plain("file_number", |facts| values(&facts.file_number)),
     plain("irs_number", |facts| values(&facts.irs_number)),
     plain("state", |facts| values(&facts.state)),
-    plain("tickers", |facts| {
-        values(facts.tickers.iter().map(|ticker| &ticker.symbol))
-    }),
+    plain("tickers", |facts| values(facts.symbols())),
     NamedFact {
         name: "cover_tickers",
         fields: &["symbol", "exchange"],

@@ -153,9 +153,9 @@ fn word_start(word: &str, letters: usize) -> Option<String> {
 }
 
 fn add_symbols(facts: &FilingFacts, add: &mut impl FnMut(AliasStrength, String)) {
-    for ticker in &facts.tickers {
+    for ticker in facts.symbols() {
         // Bonds and notes of an issuer have symbols, too (`MMM26`); they identify it as well as `AXP` does.
-        let symbol = name_words(&ticker.symbol.value).join(" ");
+        let symbol = name_words(&ticker.value).join(" ");
         add(AliasStrength::Capitals, symbol);
     }
 }

@@ -618,6 +618,18 @@ mod tests {
     }
 
     #[test]
+    fn a_registrant_is_known_by_its_signature_beside_the_date() {
+        let cover = format!(
+            "{TOP}FORM 10-Q\nFor the quarterly period ended June 2, 2023\nCommission File Number: 0-15175\n\
+             (Exact name of registrant as specified in its charter)"
+        );
+        let signed = "SIGNATURE\nthe Company has duly caused this report\nto be signed by the undersigned thereunto duly \
+             authorized.\nDate: June 30, 2023 ACME ANVILS, INC.\n/s/ W. Coyote\nW. COYOTE\nChief Financial Officer";
+        let facts = crate::enrich::facts::extract_facts(&paged(&[&cover, signed]));
+        assert_eq!(facts.issuer.unwrap().value, "ACME ANVILS, INC.");
+    }
+
+    #[test]
     fn places_are_distinguished_from_names_and_captions() {
         for text in ["Province of Ontario", "New York", "Delaware."] {
             assert_eq!(
@@ -658,6 +670,7 @@ mod tests {
              Title of each class Trading Symbol(s) Name of each exchange on which registered\n\
              Common Stock, par value $0.10 per share ACM New York Stock Exchange\n0.450% Notes due 2025 ACM 25A New York Stock Exchange\n\
              Depositary Shares, Series GG ACM PR J The New York Stock Exchange\nACM Chicago Stock Exchange, Inc.\n\
+             Class B ACB New York Stock Exchange , Inc. / Chicago Stock Exchange, Inc.\nThe NASDAQ Stock Exchange\n\
              Securities registered pursuant to Section 12(g) of the Act: None\n\
              Shares held by non-affiliates on November 30, 2022: 250,000,000 shares, outstanding and priced at $ 1,000,000,000\n\
              As of July 1, 2023, 251,487,122 shares of Common Stock were outstanding"
@@ -673,7 +686,11 @@ mod tests {
             [
                 ("ACM", "New York Stock Exchange"),
                 ("ACM 25A", "New York Stock Exchange"),
-                ("ACM PR J", "New York Stock Exchange")
+                ("ACM PR J", "The New York Stock Exchange"),
+                ("ACM", "Chicago Stock Exchange, Inc."),
+                ("ACB", "New York Stock Exchange, Inc."),
+                ("ACB", "Chicago Stock Exchange, Inc."),
+                ("ACB", "The NASDAQ Stock Exchange"),
             ]
         );
     }

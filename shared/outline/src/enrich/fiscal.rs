@@ -24,6 +24,8 @@ const NEAR: usize = 16;
 const LATE_NAMED_MONTHS: u32 = 5;
 // Mentions required if there is no other evidence; one or two may speak of another year.
 const MIN_MENTIONS: u32 = 3;
+// A report names its own year at least a third as often as the one before.
+const OUTLOOK_PART: u32 = 3;
 
 /// Fills fiscal year and period of a periodic report or release from its form, its period end and its text.
 pub(super) fn fill_fiscal_period(facts: &mut FilingFacts, source: &Source) {
@@ -99,6 +101,8 @@ struct FiscalMentions {
     bound: BTreeMap<u32, Binding>,
     /// `second quarter of fiscal 2024`, by quarter and year.
     quarters: BTreeMap<(i64, u32), u32>,
+    /// `third quarter of 2022`, without `fiscal`.
+    plain_quarters: BTreeMap<(i64, u32), u32>,
     /// Year ends of the annual reports that the text names.
     year_ends: BTreeMap<(u32, u32, u32), u32>,
     /// Three, six and nine months to date.
@@ -139,6 +143,9 @@ impl FiscalMentions {
                     binding.count += 1;
                 }
             }
+            if is_quarter(word) {
+                mentions.count_plain_quarter(&words, at);
+            }
             if starts_with(word, "10-K") || starts_with(word, "10‑K") {
                 mentions.count_year_end(&words[at + 1..words.len().min(at + 20)], end);
             } else if starts_with(word, "ended") && at > 1 {
@@ -164,6 +171,17 @@ impl FiscalMentions {
         };
         if let Some(quarter) = quarter {
             *self.quarters.entry((quarter, year.number)).or_default() += 1;
+        }
+    }
+
+    /// Counts `third quarter of 2022` and `Third Quarter 2022`.
+    fn count_plain_quarter(&mut self, words: &[&str], at: usize) {
+        let behind = &words[at + 1..words.len().min(at + 3)];
+        let named = behind.strip_prefix(&["of"]).unwrap_or(behind).first();
+        let year = named.and_then(|word| four_digits(word));
+        let quarter = at.checked_sub(1).and_then(|before| ordinal(words[before]));
+        if let (Some(quarter), Some(year)) = (quarter, year) {
+            *self.plain_quarters.entry((quarter, year)).or_default() += 1;
         }
     }
 
@@ -255,6 +273,18 @@ impl FiscalMentions {
                         .is_some_and(|count| *count > 0)
                 })
             });
+        let named = named.or_else(|| {
+            if year_end.month > LATE_NAMED_MONTHS {
+                return None;
+            }
+            let [later, earlier] = [year, year - 1].map(|year| {
+                let count = self.plain_quarters.get(&(quarter, year));
+                count.copied().unwrap_or(0)
+            });
+            // The year before is also the one compared with, the year after only stands in an outlook.
+            let compared = later * OUTLOOK_PART >= earlier;
+            (later.max(earlier) >= MIN_MENTIONS).then_some(if compared { year } else { year - 1 })
+        });
         if named.is_some() || year_end.month > LATE_NAMED_MONTHS {
             return Some(named.unwrap_or(year));
         }
@@ -563,6 +593,42 @@ mod tests {
                 (Some(2021), Some(3)),
             ),
             ("nothing", "2021-09-30", (None, None)),
+            // The year is named by its start: `2022` ends on January 28, 2023.
+            (
+                "10-K for the year ended January 29, 2022; third quarter of 2022, third quarter of 2021, Third Quarter 2022, \
+                 third quarter of 2022",
+                "2022-10-29",
+                (Some(2022), Some(3)),
+            ),
+            // … or by its end.
+            (
+                "10-K for the year ended January 29, 2022; third quarter of 2023, third quarter of 2022, Third Quarter 2023, \
+                 third quarter of 2022, third quarter of 2023",
+                "2022-10-29",
+                (Some(2023), Some(3)),
+            ),
+            // One mention of the year after is an outlook.
+            (
+                "10-K for the year ended January 29, 2022; third quarter of 2022, third quarter of 2022, third quarter of 2022, \
+                 third quarter of 2022, and from the third quarter of 2023",
+                "2022-10-29",
+                (Some(2022), Some(3)),
+            ),
+            (
+                "10-K for the year ended May 31, 2022; the second quarter of fiscal 2023",
+                "2022-11-30",
+                (Some(2023), Some(2)),
+            ),
+            (
+                "10-K for the year ended June 30, 2022; third quarter of 2022, third quarter of 2022, third quarter of 2022",
+                "2023-03-31",
+                (Some(2023), Some(3)),
+            ),
+            (
+                "10-K for the fiscal year ended December 25, 2021; the third quarter of 2022",
+                "2022-09-24",
+                (Some(2022), Some(3)),
+            ),
         ] {
             let (mentions, end) = mentions_in(&text.replace("\\n", "\n"), end);
             assert_eq!(mentions.fiscal_quarter(end), expected, "{text}");

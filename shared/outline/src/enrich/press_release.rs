@@ -100,14 +100,11 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let possible = |date: Date| {
         year.is_none_or(|year| date.year <= year || (date.year == year + 1 && date.month <= 2))
     };
+    let quarter = headline_period(headline).is_some_and(|period| period.starts_with('Q'));
+    // Further down, the dates of an outlook follow.
     let ended = front
         .iter()
-        .filter_map(|page| Some((period_end(page)?, page)))
-        .filter(|((date, _), _)| possible(*date));
-    // The first page of the latest date: `max_by_key` would take the last.
-    let ended = ended
-        .rev()
-        .max_by_key(|((date, _), _)| *date)
+        .find_map(|page| Some((period_end(page, quarter, &possible)?, page)))
         .map(|((date, words), page)| page.fact(date.to_iso()).with_evidence(&words));
     let issuer = front
         .iter()
@@ -123,8 +120,13 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     }
 }
 
-/// The latest date on which a quarter, year or number of months or weeks `ended`. Earlier dates are comparisons.
-fn period_end(page: &FrontPage<'_>) -> Option<(Date, String)> {
+/// The latest possible date on which a quarter, year or number of months or weeks `ended`. Earlier dates are comparisons. For
+/// a `quarter`, that of a year counts only if there is no other.
+fn period_end(
+    page: &FrontPage<'_>,
+    quarter: bool,
+    possible: &dyn Fn(Date) -> bool,
+) -> Option<(Date, String)> {
     let units = ["quarter", "year", "half", "period", "months", "weeks"];
     let words = page.words();
     let ended = words
@@ -132,15 +134,17 @@ fn period_end(page: &FrontPage<'_>) -> Option<(Date, String)> {
         .enumerate()
         .filter(|(_, word)| word.eq_ignore_ascii_case("ended"));
     let ends = ended.filter_map(|(at, _)| {
-        let unit = words[at.saturating_sub(3)..at]
-            .iter()
-            .any(|word| units.contains(&normalize_key(word).as_str()));
+        let before = words[at.saturating_sub(3)..at].iter();
+        let unit = before
+            .map(|word| normalize_key(word))
+            .rfind(|word| units.contains(&word.as_str()))?;
         let behind = &words[at + 1..words.len().min(at + 6)];
-        dates::find_first(behind)
-            .filter(|(_, start, end)| unit && *start == 0 && *end <= 3)
-            .map(|(date, _, end)| (date, words[at.saturating_sub(3)..=at + end].join(" ")))
+        let (date, _, end) = dates::find_first(behind)
+            .filter(|(date, start, end)| possible(*date) && *start == 0 && *end <= 3)?;
+        let words = words[at.saturating_sub(3)..=at + end].join(" ");
+        Some((!(quarter && unit == "year"), date, words))
     });
-    ends.max()
+    ends.max().map(|(_, date, words)| (date, words))
 }
 
 /// The name before `(NYSE: …)` or another ticker.
@@ -394,6 +398,21 @@ mod tests {
         fiscal_year=2022
         fiscal_period=Q4
         ");
+    }
+
+    #[test]
+    fn dates_of_an_outlook_are_not_the_end_of_the_period() {
+        let first = "Acme Announces First Quarter Fiscal 2024 Results\nBOLT, May 31, 2023 – Acme today announced results for its \
+            first quarter fiscal 2024 ended April 30, 2023.";
+        let outlook = "Guidance\nFiscal Year Ended January 31, 2024 is better.";
+        let table = "Guidance for the fiscal year ended January 31, 2024\nThree months ended April 30, 2023";
+        for pages in [
+            [first, outlook],
+            ["Acme Announces First Quarter Fiscal 2024 Results", table],
+        ] {
+            let facts = render(&pages);
+            assert!(facts.contains("period_end=2023-04-30\n"), "{facts}");
+        }
     }
 
     #[test]

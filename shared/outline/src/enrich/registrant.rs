@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, PageNo, Source, SourceBody};
 
+use super::dates;
 use super::front_page::FrontPage;
 use super::identifiers::{parse_file_number, parse_irs_number};
 
@@ -283,9 +284,9 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         let line = normalize_key(line);
         line.contains("authorized") || line.contains("authorised")
     })?;
-    let block: Vec<&str> = behind
+    let block: Vec<String> = behind
         .take(SIGNED_LINES)
-        .map(|line| line.split("By:").next().unwrap_or(line).trim())
+        .map(|line| behind_date(line.split("By:").next().unwrap_or(line)))
         .filter(|line| !line.is_empty())
         .collect();
     let at = block.iter().position(|line| {
@@ -295,11 +296,23 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         !mark && is_name(line)
     })?;
     // An officer's name has the office on its line or below it.
-    let has_office = |line: &&&str| words_of(line).any(|word| OFFICES.contains(&word.as_str()));
-    let person = !words_of(block[at]).any(|word| is_legal_form(&word) && word != "and")
+    let has_office = |line: &&String| words_of(line).any(|word| OFFICES.contains(&word.as_str()));
+    let person = !words_of(&block[at]).any(|word| is_legal_form(&word) && word != "and")
         && block.iter().skip(at).take(2).any(|line| has_office(&line));
-    let name = clean_name(block[at]);
+    let name = clean_name(&block[at]);
     (!person && name.len() <= NAME_BYTES && !name.contains("/s/")).then_some(name)
+}
+
+/// The line, or what stands behind the date of the signature on it: `Date: May 5, 2023  ACME, INC.`
+fn behind_date(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let dated = words
+        .first()
+        .is_some_and(|word| matches!(normalize_key(word).as_str(), "date" | "dated"));
+    let from = dates::find_first(&words)
+        .filter(|_| dated)
+        .map_or(0, |(_, _, end)| end);
+    words[from..].join(" ")
 }
 
 /// Whether `duly caused` stands on a line or across its end.

@@ -53,22 +53,32 @@ pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
         {
             break;
         }
-        let Some((symbol, exchange)) = parse_row(page.lines[at]) else {
-            continue;
+        let line = page.lines[at];
+        let (symbol, exchanges) = match (parse_row(line), tickers.last()) {
+            (Some(row), _) => row,
+            // A second exchange of the class above.
+            (None, Some(above)) if is_exchange(line) => {
+                (above.symbol.value.clone(), split_exchanges(line))
+            }
+            (None, _) => continue,
         };
-        let duplicate = tickers.iter().any(|ticker| ticker.symbol.value == symbol);
-        if !duplicate && tickers.len() < MAX_TICKERS {
-            tickers.push(Ticker {
-                symbol: page.fact(symbol).with_evidence(page.lines[at]),
-                exchange: Some(exchange),
+        for exchange in exchanges {
+            let duplicate = tickers.iter().any(|ticker| {
+                ticker.symbol.value == symbol && ticker.exchange.as_ref() == Some(&exchange)
             });
+            if !duplicate && tickers.len() < MAX_TICKERS {
+                tickers.push(Ticker {
+                    symbol: page.fact(symbol.clone()).with_evidence(line),
+                    exchange: Some(exchange),
+                });
+            }
         }
     }
     tickers
 }
 
-/// Symbol and exchange of a row `Common Stock, $0.01 par value  ABC  New York Stock Exchange`.
-fn parse_row(line: &str) -> Option<(String, String)> {
+/// Symbol and exchanges of a row `Common Stock, $0.01 par value  ABC  New York Stock Exchange`.
+fn parse_row(line: &str) -> Option<(String, Vec<String>)> {
     let words: Vec<&str> = line.split_whitespace().take(80).collect();
     let at = (1..words.len()).find(|at| {
         let rest = normalize_key(&words[*at..words.len().min(at + 4)].concat());
@@ -77,14 +87,47 @@ fn parse_row(line: &str) -> Option<(String, String)> {
     let article = at > 1 && words[at - 1].eq_ignore_ascii_case("the");
     let end = if article { at - 1 } else { at };
     let start = symbol_start(&words[..end])?;
-    let exchange: String = words[at..].join(" ");
     Some((
         words[start..end]
             .join(" ")
             .trim_matches(['“', '”', '"', ','])
             .to_owned(),
-        exchange,
+        split_exchanges(&words[end..].join(" ")),
     ))
+}
+
+/// Whether a line is nothing but the name of an exchange.
+fn is_exchange(line: &str) -> bool {
+    let key = normalize_key(line);
+    let name = key.strip_prefix("the").unwrap_or(&key);
+    EXCHANGES.iter().any(|exchange| name.starts_with(exchange))
+        && ["exchange", "exchangeinc", "exchangellc"]
+            .iter()
+            .any(|end| name.ends_with(end))
+}
+
+/// The exchanges of `New York Stock Exchange, Inc. / Chicago Stock Exchange, Inc.`, as printed, without spaces before commas.
+fn split_exchanges(text: &str) -> Vec<String> {
+    let mut names: Vec<Vec<&str>> = vec![Vec::new()];
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for (at, word) in words.iter().enumerate() {
+        let joins = matches!(*word, "/" | "and" | "&");
+        let next = words[at + 1..].iter().take(3).copied().collect::<String>();
+        let next = normalize_key(&next);
+        let named = EXCHANGES
+            .iter()
+            .any(|name| next.strip_prefix("the").unwrap_or(&next).starts_with(name));
+        if joins && named {
+            names.push(Vec::new());
+        } else if let Some(name) = names.last_mut() {
+            name.push(word);
+        }
+    }
+    let names = names.iter().map(|name| name.join(" ").replace(" ,", ","));
+    names
+        .map(|name| name.trim_end_matches(',').to_owned())
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 /// Whether the words are `American Depositary Shares`, which is a title of securities and not an exchange.

@@ -486,8 +486,8 @@ fn facets(fields: &Fields, entry: &CatalogEntry) -> TantivyDocument {
     if let Some(company) = company {
         facet_document.add_text(fields.company, company);
     }
-    for ticker in &facts.tickers {
-        facet_document.add_text(fields.ticker, ticker.symbol.value.to_lowercase());
+    for ticker in facts.symbols() {
+        facet_document.add_text(fields.ticker, ticker.value.to_lowercase());
     }
     let pairs = [
         (fields.cik, &facts.cik),
