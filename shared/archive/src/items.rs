@@ -60,6 +60,9 @@ pub struct ItemContent {
     pub to: Option<String>,
     /// The other document: `proxy statement`, `Exhibit 13`.
     pub outside: Option<String>,
+    /// Whether `to` only contains the place referred to, which was not found itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub approximate: bool,
 }
 
 impl ItemInfo {
@@ -128,6 +131,7 @@ impl ItemContent {
             text: link.text.clone(),
             to,
             outside,
+            approximate: link.approximate,
         }
     }
 }

@@ -98,6 +98,9 @@ pub struct ItemLink {
     /// The reference as printed, white space collapsed, at most 120 characters.
     pub text: String,
     pub target: ItemTarget,
+    /// The place referred to lies in the target and was not found itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub approximate: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

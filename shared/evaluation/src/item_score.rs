@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use stemma_document::text::normalize_key;
-use stemma_document::{FilingItem, ItemStatus, ItemTarget, SectionTree};
+use stemma_document::{FilingItem, ItemLink, ItemStatus, ItemTarget, SectionTree};
 
 use crate::gold::{GoldItems, GoldTarget};
 
@@ -12,7 +12,7 @@ pub struct ScoredItem {
     pub item: String,
     pub question: ItemQuestion,
     pub right: bool,
-    /// Wrong, although the map marks neither the boundary as unverifiable nor the target as unknown.
+    /// Wrong, although the map marks neither the boundary as unverifiable nor the target as unknown or approximate.
     pub confident: bool,
     #[serde(rename = "wanted")]
     pub gold: String,
@@ -78,10 +78,15 @@ pub fn score(gold: &GoldItems, tree: Option<&SectionTree>) -> Vec<ScoredItem> {
         });
     }
     for (name, target) in &gold.targets {
-        let places: Vec<(u32, &str)> = match (tree, find(name)) {
+        let item = find(name);
+        let places: Vec<(u32, &str)> = match (tree, item) {
             (Some(tree), Some(item)) => link_places(item, tree),
             _ => Vec::new(),
         };
+        let inside =
+            |link: &&ItemLink| matches!(link.target, ItemTarget::Section(_) | ItemTarget::Pages(_));
+        let links = item.into_iter().flat_map(|item| &item.content);
+        let exact = links.filter(inside).any(|link| !link.approximate);
         let right = places.iter().any(|place| is_target(target, *place));
         let predicted: Vec<String> = places
             .iter()
@@ -95,7 +100,7 @@ pub fn score(gold: &GoldItems, tree: Option<&SectionTree>) -> Vec<ScoredItem> {
                 ItemQuestion::Target
             },
             right,
-            confident: !right && !places.is_empty(),
+            confident: !right && exact,
             gold: format!("{} {}", target.page, target.title),
             predicted: predicted.join("; "),
         });

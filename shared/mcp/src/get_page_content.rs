@@ -148,14 +148,19 @@ fn elsewhere(
             let outside = place.outside.as_ref()?;
             return Some(format!("Item {number} refers to the {outside}"));
         };
+        let refers = if place.approximate {
+            "refers to a place in"
+        } else {
+            "refers to"
+        };
         Some(match Locator::parse(to).fragment? {
             Fragment::Section(id) => {
                 let title = title(id)?;
-                format!("Item {number} refers to section {id} “{title}”: section_id: \"{id}\"")
+                format!("Item {number} {refers} section {id} “{title}”: section_id: \"{id}\"")
             }
             Fragment::Pages(pages) => {
                 let pages = format_pages(&pages);
-                format!("Item {number} refers to pages {pages}: pages: \"{pages}\"")
+                format!("Item {number} {refers} pages {pages}: pages: \"{pages}\"")
             }
             Fragment::Item { .. } => return None,
         })
@@ -312,9 +317,14 @@ mod tests {
             text: "see below".into(),
             to: to.map(str::to_owned),
             outside: outside.map(str::to_owned),
+            approximate: false,
         };
         let content = [
             place(Some("ACME#0021"), None),
+            ItemContent {
+                approximate: true,
+                ..place(Some("ACME#0004"), None)
+            },
             place(Some("ACME#p=5-7"), None),
             place(None, Some("proxy statement")),
             place(None, None),
@@ -324,6 +334,7 @@ mod tests {
             steps,
             [
                 "Item 15 refers to section 0021 “Notes”: section_id: \"0021\"",
+                "Item 15 refers to a place in section 0004 “Notes”: section_id: \"0004\"",
                 "Item 15 refers to pages 5-7: pages: \"5-7\"",
                 "Item 15 refers to the proxy statement",
             ]

@@ -88,6 +88,7 @@ pub fn links_line(links: &[ItemContent]) -> String {
         .iter()
         .take(4)
         .map(|link| match (&link.to, &link.outside) {
+            (Some(to), _) if link.approximate => format!("within {to}"),
             (Some(to), _) => to.clone(),
             (None, Some(outside)) => format!("{outside} (not in this document)"),
             (None, None) => format!("“{}” (not found)", link.text),

@@ -3,8 +3,7 @@
 use stemma_document::text::normalize_key;
 use stemma_document::{ItemLink, ItemTarget, ReferenceTarget, Section, SectionId, SectionTree};
 
-use super::item_text::truncate_text;
-use super::targets::TargetFinder;
+use super::targets::{TargetFinder, link};
 
 const MAX_LINKS: usize = 12;
 
@@ -28,8 +27,8 @@ pub(super) fn links_in(
     let elsewhere = |id: SectionId| !inside.contains(&id.0) && !above.contains(&id);
     let mut links: Vec<ItemLink> = Vec::new();
     for sentence in referring {
-        for (text, target) in finder.targets_in(sentence, &elsewhere) {
-            push_link(&mut links, &text, target);
+        for link in finder.targets_in(sentence, &elsewhere) {
+            push_link(&mut links, link);
         }
     }
     let found = !links.is_empty();
@@ -56,15 +55,15 @@ pub(super) fn links_in(
         let exhibit = reference.text.starts_with(['E', 'e']);
         match reference.to {
             ReferenceTarget::Section(id) if elsewhere(id) && (exhibit || !found) => {
-                push_link(&mut links, &reference.text, ItemTarget::Section(id));
+                push_link(&mut links, link(&reference.text, ItemTarget::Section(id)));
             }
             ReferenceTarget::Section(_) => {}
             ReferenceTarget::Unresolved if exhibit => {
                 let target = ItemTarget::Outside(reference.text.clone());
-                push_link(&mut links, &reference.text, target);
+                push_link(&mut links, link(&reference.text, target));
             }
             ReferenceTarget::Unresolved => {
-                push_link(&mut links, &reference.text, ItemTarget::Unresolved);
+                push_link(&mut links, link(&reference.text, ItemTarget::Unresolved));
             }
         }
     }
@@ -73,7 +72,7 @@ pub(super) fn links_in(
         .filter_map(|sentence| other_document(sentence, form))
     {
         let target = ItemTarget::Outside(document.to_owned());
-        push_link(&mut links, document, target);
+        push_link(&mut links, link(document, target));
     }
     // Next to a resolved link, unresolved ones are only noise.
     if links
@@ -85,13 +84,13 @@ pub(super) fn links_in(
     links
 }
 
-fn push_link(links: &mut Vec<ItemLink>, text: &str, target: ItemTarget) {
-    let text = truncate_text(text);
-    let duplicate = links
-        .iter()
-        .any(|link| link.target == target && target != ItemTarget::Unresolved || link.text == text);
+fn push_link(links: &mut Vec<ItemLink>, link: ItemLink) {
+    let duplicate = links.iter().any(|other| {
+        other.target == link.target && link.target != ItemTarget::Unresolved
+            || other.text == link.text
+    });
     if !duplicate && links.len() < MAX_LINKS {
-        links.push(ItemLink { text, target });
+        links.push(link);
     }
 }
 
@@ -160,8 +159,13 @@ fn other_form(sentence: &str, form: &str) -> Option<&'static str> {
         .map(|(_, document)| document)
 }
 
-/// The normalized title without `Item 7.` or `Note 3 –` before it.
+/// The normalized title without `Item 7.`, `Note 3 –` or `3.` before it.
 pub(super) fn title_core(title: &str) -> String {
+    normalize_key(title_text(title))
+}
+
+/// The title without `Item 7.`, `Note 3 –` or `3.` before it.
+pub(super) fn title_text(title: &str) -> &str {
     let mut rest = title.trim();
     for word in ["item", "note"] {
         let front = rest
@@ -173,7 +177,13 @@ pub(super) fn title_core(title: &str) -> String {
             rest = rest[number.len()..].trim_start();
         }
     }
-    normalize_key(rest)
+    let number = rest.split_whitespace().next().unwrap_or_default();
+    let digits = number.trim_end_matches(['.', ')', ':', '-', '–', '—']);
+    let numbered = (1..=2).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    if numbered && rest.len() > number.len() {
+        rest = rest[number.len()..].trim_start();
+    }
+    rest
 }
 
 /// The texts in quotation marks.

@@ -22,7 +22,7 @@ use stemma_document::{
 
 use self::item_text::{ItemText, truncate_text};
 use self::match_sections::ItemSection;
-use self::targets::TargetFinder;
+use self::targets::{TargetFinder, link};
 use crate::structure::form_items::{FormEntry, KnownForm};
 use crate::structure::{IndexNote, IndexRow};
 
@@ -155,25 +155,37 @@ impl ItemMap<'_> {
             | ItemStatus::Reserved
             | ItemStatus::Omitted => Vec::new(),
             _ => {
-                let stated = body
-                    .referring()
-                    .filter(|text| status::states_location(text));
+                let brief = body.words <= status::REFERRING_WORDS;
+                let long = status::is_long(form, entry);
+                let stated = body.referring().filter(|text| {
+                    brief || status::states_location(text) || !long && status::points_here(text)
+                });
                 stated.take(MAX_STATED).collect()
             }
         };
+        let pointers = match status {
+            ItemStatus::Full if !status::is_long(form, entry) => {
+                self.pointing_sections(form, entry, &sections)
+            }
+            _ => Vec::new(),
+        };
+        let pointing = pointers.iter().flat_map(ItemText::referring);
+        let referring: Vec<&str> = referring.into_iter().chain(pointing).collect();
         content.extend(links::links_in(
             finder, self.tree, form, &sections, &referring,
         ));
-        if status == ItemStatus::ByReference && self.form.has_statements(entry) {
-            let index = finder.statements_index();
-            content.extend(index.map(|(text, target)| ItemLink {
-                text: truncate_text(&text),
-                target,
-            }));
+        if status::is_list(form, entry) {
+            content.extend(finder.exhibit_index(&body.sentences, section));
         }
-        // The heading is not printed: the text begins with its first sub-section.
+        if status == ItemStatus::ByReference {
+            let front = body.sentences.iter();
+            content.extend(front.filter_map(|text| finder.front_page(text, &entry.number)));
+            if self.form.has_statements(entry) {
+                content.extend(finder.statements_index());
+            }
+        }
         if !boundary.heading.verified && content.is_empty() {
-            content.extend(section.children.first().map(section_link));
+            content.extend(finder.unprinted_start(section));
         }
         let (pages, tokens) = extent(&sections, section, after);
         FilingItem {
@@ -193,6 +205,22 @@ impl ItemMap<'_> {
         }
     }
 
+    /// The texts of sub-sections that consist of a reference.
+    fn pointing_sections(
+        &self,
+        form: &str,
+        entry: &FormEntry,
+        sections: &[&Section],
+    ) -> Vec<ItemText> {
+        let below = sections.iter().skip(1);
+        let leaves = below.filter(|section| section.children.is_empty());
+        let texts = leaves.map(|section| ItemText::from_sections(&[section], self.source));
+        texts
+            .filter(|text| status::status_by_text(form, entry, text) == ItemStatus::ByReference)
+            .take(MAX_STATED)
+            .collect()
+    }
+
     /// An Item that only a cross-reference index answers.
     fn item_from_index(
         &self,
@@ -203,12 +231,9 @@ impl ItemMap<'_> {
         let mut content: Vec<ItemLink> = Vec::new();
         for title in &row.titles {
             let target = finder
-                .find_by_title(title)
+                .find_by_title(title, &|_| true)
                 .map_or(ItemTarget::Unresolved, ItemTarget::Section);
-            content.push(ItemLink {
-                text: truncate_text(title),
-                target,
-            });
+            content.push(link(title, target));
         }
         content.retain(|link| link.target != ItemTarget::Unresolved || row.pages.is_empty());
         for (at, pages) in row.pages.iter().enumerate() {
@@ -218,17 +243,12 @@ impl ItemMap<'_> {
                 .filter(|_| row.printed.len() == row.pages.len());
             let text =
                 printed.map_or_else(|| format!("{pages}"), |printed| format!("page {printed}"));
-            content.push(ItemLink {
-                text: truncate_text(&text),
-                target: ItemTarget::Pages(*pages),
-            });
+            content.push(link(&text, ItemTarget::Pages(*pages)));
         }
         let elsewhere = row.note == Some(IndexNote::ByReference) && content.is_empty();
         if elsewhere {
-            content.push(ItemLink {
-                text: "index".into(),
-                target: ItemTarget::Outside("another document".into()),
-            });
+            let other = ItemTarget::Outside("another document".into());
+            content.push(link("index", other));
         }
         let whole = row.pages.iter().map(|span| (span.start(), span.end()));
         let whole = whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
@@ -265,10 +285,7 @@ fn is_row_for(row: &IndexRow, entry: &FormEntry) -> bool {
 }
 
 fn section_link(section: &Section) -> ItemLink {
-    ItemLink {
-        text: truncate_text(&section.title),
-        target: ItemTarget::Section(section.id),
-    }
+    link(&section.title, ItemTarget::Section(section.id))
 }
 
 /// Pages and tokens of an Item: of its section up to `after`, and of the sections behind it that belong to it.

@@ -9,7 +9,7 @@ use super::item_text::ItemText;
 use crate::structure::form_items::FormEntry;
 
 // A longer Item has content of its own, however much it refers.
-const REFERRING_WORDS: usize = 400;
+pub(super) const REFERRING_WORDS: usize = 400;
 // An Item is answered elsewhere if this share of its words stands in sentences that refer elsewhere.
 const REFERRING_SHARE: f32 = 0.5;
 // `None.` or `Not applicable.` may come with a short explanation.
@@ -49,6 +49,25 @@ pub(super) fn states_location(sentence: &str) -> bool {
         && subject.iter().any(|word| lower.contains(word))
 }
 
+/// Whether a sentence names a place in this document to read.
+pub(super) fn points_here(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    let read = ["see ", "refer to "]
+        .iter()
+        .any(|verb| lower.contains(verb));
+    let here = [
+        " of this form",
+        " in this form",
+        " of this report",
+        " in this report",
+        " of this annual report",
+        " in this annual report",
+        " of this quarterly report",
+        " in this quarterly report",
+    ];
+    read && here.iter().any(|words| lower.contains(words))
+}
+
 /// Classifies an Item by its text.
 // Order of the rules: `None` and the like first, since such answers are short and would be stubs. Lists of exhibits next,
 // since they would always be references. References come before length, because they are short by nature.
@@ -61,9 +80,27 @@ pub(super) fn classify(
     empty_status(section, body).unwrap_or_else(|| status_by_text(form, entry, body))
 }
 
-fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> ItemStatus {
+/// Whether an Item is a list of exhibits.
+pub(super) fn is_list(form: &str, entry: &FormEntry) -> bool {
+    LIST_ITEMS.contains(&(form, entry.part, entry.number.as_str()))
+}
+
+/// Whether an Item always has a long answer, in which references are nothing special.
+pub(super) fn is_long(form: &str, entry: &FormEntry) -> bool {
+    least_words(form, entry).is_some()
+}
+
+fn least_words(form: &str, entry: &FormEntry) -> Option<usize> {
     let item = (form, entry.part, entry.number.as_str());
-    if LIST_ITEMS.contains(&item) {
+    let long = LONG_ITEMS
+        .iter()
+        .find(|(form, part, number, _)| (*form, *part, *number) == item);
+    long.map(|(.., least)| *least)
+}
+
+/// The status of a text that does not say that there is nothing.
+pub(super) fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> ItemStatus {
+    if is_list(form, entry) {
         return ItemStatus::Full;
     }
     let referring: usize = body
@@ -82,10 +119,7 @@ fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> ItemStatus 
     if mostly || stated {
         return ItemStatus::ByReference;
     }
-    let long = LONG_ITEMS
-        .iter()
-        .find(|(form, part, number, _)| (*form, *part, *number) == item);
-    let short = body.words == 0 || long.is_some_and(|(.., least)| body.words < *least);
+    let short = body.words == 0 || least_words(form, entry).is_some_and(|least| body.words < least);
     match short {
         // A list of statements with page numbers is a reference.
         true if body.words > 0 && (lists_pages(body) || body.referring().next().is_some()) => {

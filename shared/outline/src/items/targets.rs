@@ -1,14 +1,18 @@
 //! Finds the place inside the document that a sentence of an Item refers to.
 //!
 //! The most specific name decides: a heading in quotation marks, a note, the section of a heading (`the Market Risk section`),
-//! and only then another Item. Names that belong to another document, such as a proxy statement, are left out.
+//! and only then another Item. An Item that only contains the named place is marked as approximate. Names that belong to
+//! another document, such as a proxy statement, are left out.
 
 use std::collections::{BTreeMap, HashMap};
 
 use stemma_document::text::{all_lines, normalize_key};
-use stemma_document::{ItemTarget, PageNo, PageSpan, Section, SectionId, SectionTree, Source};
+use stemma_document::{
+    ItemLink, ItemTarget, PageNo, PageSpan, Section, SectionId, SectionTree, Source,
+};
 
-use super::links::{foreign_marks, quoted_phrases, title_core};
+use super::item_text::truncate_text;
+use super::links::{foreign_marks, quoted_phrases, title_core, title_text};
 use super::match_sections::ItemSection;
 use crate::structure::form_items::KnownForm;
 
@@ -19,12 +23,17 @@ const HEADING_CHARS: usize = 100;
 const MIN_TITLE: usize = 8;
 // The longest topic that stands for a heading.
 const MAX_TOPIC_WORDS: usize = 6;
+// A table of contents ends within so many lines.
+const MAX_CONTENTS_LINES: usize = 600;
+// The longest name without quotation marks.
+const MAX_NAME_WORDS: usize = 16;
 // A document is named within this many bytes of a heading of it.
 const MARK_BYTES: usize = 300;
 
 /// Headings, notes and Items by name.
 pub(super) struct TargetFinder<'a> {
     tree: &'a SectionTree,
+    source: &'a Source,
     form: KnownForm,
     places: &'a BTreeMap<usize, ItemSection<'a>>,
     titles: HashMap<String, Vec<&'a Section>>,
@@ -34,13 +43,10 @@ pub(super) struct TargetFinder<'a> {
     topics: HashMap<String, Vec<PageNo>>,
 }
 
-/// A reference as printed, and its target.
-pub(super) type NamedTarget = (String, ItemTarget);
-
 impl<'a> TargetFinder<'a> {
     pub(super) fn new(
         tree: &'a SectionTree,
-        source: &Source,
+        source: &'a Source,
         form: KnownForm,
         places: &'a BTreeMap<usize, ItemSection<'a>>,
     ) -> Self {
@@ -69,6 +75,7 @@ impl<'a> TargetFinder<'a> {
         }
         Self {
             tree,
+            source,
             form,
             places,
             titles,
@@ -78,8 +85,13 @@ impl<'a> TargetFinder<'a> {
     }
 
     /// The only section with that title, ignoring numbers. Among several, the largest if it has over 75 % of their tokens.
-    pub(super) fn find_by_title(&self, title: &str) -> Option<SectionId> {
-        let sections = self.titles.get(&title_core(title))?;
+    pub(super) fn find_by_title(
+        &self,
+        title: &str,
+        elsewhere: &dyn Fn(SectionId) -> bool,
+    ) -> Option<SectionId> {
+        let sections = self.titles.get(&title_core(title))?.iter();
+        let sections: Vec<_> = sections.filter(|section| elsewhere(section.id)).collect();
         let largest = sections
             .iter()
             .max_by_key(|section| (section.tokens, std::cmp::Reverse(section.id)))?;
@@ -95,37 +107,61 @@ impl<'a> TargetFinder<'a> {
         &self,
         sentence: &str,
         elsewhere: &dyn Fn(SectionId) -> bool,
-    ) -> Vec<NamedTarget> {
+    ) -> Vec<ItemLink> {
         let words: Vec<&str> = sentence.split_whitespace().collect();
         let notes = self.notes_in(&words);
-        let mut targets: Vec<NamedTarget> = Vec::new();
+        let mut targets: Vec<ItemLink> = Vec::new();
         for quoted in quoted_phrases(sentence) {
             if !self.is_local(sentence, quoted) {
                 continue;
             }
             if let Some(target) = self.named(quoted, &notes, elsewhere) {
-                targets.push((quoted.to_owned(), target));
+                targets.push(link(quoted, target));
             }
         }
-        if targets.is_empty() {
-            targets.extend(
-                notes
-                    .iter()
-                    .filter(|note| elsewhere(note.section.id))
-                    .map(|note| {
-                        let inside = self.title_inside(note.section, sentence);
-                        let id = inside.unwrap_or(note.section.id);
-                        (note.text.clone(), ItemTarget::Section(id))
-                    }),
-            );
+        // An Item only contains the place that the sentence names besides.
+        if !targets.iter().all(|target| self.is_item(&target.target)) {
+            return targets;
+        }
+        let mut exact: Vec<ItemLink> = notes
+            .iter()
+            .filter(|note| elsewhere(note.section.id))
+            .map(|note| {
+                let inside = self.title_inside(note.section, sentence);
+                let id = inside.unwrap_or(note.section.id);
+                link(&note.text, ItemTarget::Section(id))
+            })
+            .collect();
+        if exact.is_empty() {
+            exact.extend(self.titled_note_in(&words, elsewhere));
+        }
+        if exact.is_empty() {
+            exact.extend(self.section_named_in(&words, elsewhere));
+        }
+        if !exact.is_empty() {
+            return exact;
         }
         if targets.is_empty() {
-            targets.extend(self.section_named_in(&words, elsewhere));
+            return self.items_in(sentence, &words, elsewhere);
         }
-        if targets.is_empty() {
-            targets = self.items_in(sentence, &words, elsewhere);
+        for target in &mut targets {
+            if let ItemTarget::Section(id) = target.target
+                && let Some(section) = self.tree.section(id)
+            {
+                let inside = self.title_inside(section, sentence);
+                target.target = ItemTarget::Section(inside.unwrap_or(id));
+                target.approximate = inside.is_none() && self.has_statements(id);
+            }
         }
         targets
+    }
+
+    fn has_statements(&self, id: SectionId) -> bool {
+        self.statements().is_some_and(|section| section.id == id)
+    }
+
+    fn is_item(&self, target: &ItemTarget) -> bool {
+        matches!(target, ItemTarget::Section(id) if self.places.values().any(|place| place.section.id == *id))
     }
 
     /// Whether a name in a sentence belongs to this document: the mark of a document nearest behind it decides, else the
@@ -172,7 +208,7 @@ impl<'a> TargetFinder<'a> {
                 return Some(ItemTarget::Section(note.section.id));
             }
         }
-        if let Some(id) = self.find_by_title(last).filter(|id| elsewhere(*id)) {
+        if let Some(id) = self.find_by_title(last, elsewhere) {
             return Some(ItemTarget::Section(id));
         }
         let pages = self
@@ -246,8 +282,113 @@ impl<'a> TargetFinder<'a> {
             .map(|(section, _)| *section)
     }
 
+    /// `the Legal Proceedings note in Item 8`: the note with the capitalized words as its title.
+    fn titled_note_in(
+        &self,
+        words: &[&str],
+        elsewhere: &dyn Fn(SectionId) -> bool,
+    ) -> Option<ItemLink> {
+        words.iter().enumerate().find_map(|(at, word)| {
+            if !matches!(normalize_key(word).as_str(), "note" | "footnote") {
+                return None;
+            }
+            names_before(&words[..at]).into_iter().find_map(|name| {
+                let sections = self.titles.get(&normalize_key(&name))?;
+                let mut notes = sections.iter().filter(|section| {
+                    note_number(&section.title).is_some() && elsewhere(section.id)
+                });
+                let note = notes.next()?;
+                Some(link(&name, ItemTarget::Section(note.id)))
+            })
+        })
+    }
+
+    /// The list of exhibits that an Item names, if it begins on a later page.
+    pub(super) fn exhibit_index(&self, sentences: &[String], item: &Section) -> Option<ItemLink> {
+        const NAMES: [&str; 4] = [
+            "exhibitindex",
+            "exhibitsindex",
+            "indextoexhibits",
+            "indexofexhibits",
+        ];
+        let named = sentences
+            .iter()
+            .map(|sentence| normalize_key(sentence))
+            .any(|key| NAMES.iter().any(|name| key.contains(name)));
+        let from = item.span.pages().filter(|_| named)?.start();
+        let sections = NAMES.iter().filter_map(|name| self.titles.get(*name));
+        let behind = sections.flatten().filter(|section| {
+            let pages = section.span.pages();
+            pages.is_some_and(|pages| pages.start() > from)
+        });
+        if let Some(section) = behind.max_by_key(|section| section.id) {
+            return Some(link(&section.title, ItemTarget::Section(section.id)));
+        }
+        let lines = NAMES.iter().filter_map(|name| self.lines.get(*name));
+        let page = lines.flatten().filter(|page| **page > from).max()?;
+        let pages = PageSpan::between(*page, *page);
+        Some(link("Exhibit index", ItemTarget::Pages(pages)))
+    }
+
+    /// The page before the first PART or Item that names an Item whose answer is `at the beginning of this document`.
+    pub(super) fn front_page(&self, sentence: &str, number: &str) -> Option<ItemLink> {
+        const FRONT: [&str; 2] = ["at the beginning of this", "at the front of this"];
+        let lower = sentence.to_lowercase();
+        let printed = FRONT.into_iter().find(|words| lower.contains(words))?;
+        let first = self
+            .places
+            .values()
+            .filter_map(|place| place.section.span.pages());
+        let first = first.map(PageSpan::start).min()?;
+        let page = all_lines(&self.source.body)
+            .iter()
+            .take_while(|line| line.page.is_some_and(|page| page < first))
+            .find(|line| {
+                let words: Vec<String> = line.text.split_whitespace().map(normalize_key).collect();
+                words
+                    .windows(2)
+                    .any(|pair| pair[0] == "item" && pair[1].eq_ignore_ascii_case(number))
+            })?
+            .page?;
+        Some(link(
+            printed,
+            ItemTarget::Pages(PageSpan::between(page, page)),
+        ))
+    }
+
+    /// Where an Item begins whose heading is not printed: with the first of the entries below it in the table of contents
+    /// if that stands elsewhere, else with its first sub-section.
+    pub(super) fn unprinted_start(&self, section: &Section) -> Option<ItemLink> {
+        let inside = subtree(section);
+        let listed = self
+            .listed_below(section)
+            .filter(|first| !inside.contains(&first.id.0));
+        let below = descendants(section).find(|section| section.verified);
+        let first = listed.or(below).or(section.children.first())?;
+        Some(link(&first.title, ItemTarget::Section(first.id)))
+    }
+
+    fn listed_below(&self, item: &Section) -> Option<&'a Section> {
+        let title = KnownForm::item_title(&item.title).map(|title| normalize_key(&title))?;
+        let from = item.span.pages()?.start();
+        let lines = all_lines(&self.source.body);
+        let front = lines
+            .iter()
+            .take_while(|line| line.page.is_some_and(|page| page < from))
+            .take(MAX_CONTENTS_LINES);
+        let mut entries = front
+            .map(|line| normalize_key(line.text.trim_end_matches(|c: char| !c.is_alphabetic())))
+            .skip_while(|key| title.len() < MIN_TITLE || !key.ends_with(&title))
+            .skip(1)
+            .take_while(|key| !key.starts_with("item"));
+        entries.find_map(|key| match self.titles.get(&key)?.as_slice() {
+            [section] if section.verified => Some(*section),
+            _ => None,
+        })
+    }
+
     /// The index to the financial statements, which stands before them.
-    pub(super) fn statements_index(&self) -> Option<NamedTarget> {
+    pub(super) fn statements_index(&self) -> Option<ItemLink> {
         let is_index =
             |key: &str| key.starts_with("indexto") && key.contains("financialstatements");
         let section = self.titles.iter().filter(|(key, _)| is_index(key));
@@ -255,13 +396,14 @@ impl<'a> TargetFinder<'a> {
             .flat_map(|(_, sections)| sections)
             .min_by_key(|section| section.id);
         if let Some(section) = section {
-            return Some((section.title.clone(), ItemTarget::Section(section.id)));
+            return Some(link(&section.title, ItemTarget::Section(section.id)));
         }
         let pages = self.lines.iter().filter(|(key, _)| is_index(key));
         let page = pages.flat_map(|(_, pages)| pages).max()?;
-        Some((
-            "Index to financial statements".into(),
-            ItemTarget::Pages(PageSpan::between(*page, *page)),
+        let pages = PageSpan::between(*page, *page);
+        Some(link(
+            "Index to financial statements",
+            ItemTarget::Pages(pages),
         ))
     }
 
@@ -282,7 +424,7 @@ impl<'a> TargetFinder<'a> {
         &self,
         words: &[&str],
         elsewhere: &dyn Fn(SectionId) -> bool,
-    ) -> Option<NamedTarget> {
+    ) -> Option<ItemLink> {
         words.iter().enumerate().find_map(|(at, word)| {
             let page = *word == "on"
                 && words
@@ -291,18 +433,10 @@ impl<'a> TargetFinder<'a> {
             if !(page || normalize_key(word).starts_with("section")) {
                 return None;
             }
-            let name = words[..at]
-                .iter()
-                .rev()
-                .take_while(|word| {
-                    word.starts_with(char::is_uppercase) || matches!(**word, "and" | "of")
-                })
-                .count();
-            let name = words[at - name..at].join(" ");
-            let id = self
-                .find_by_title(&name)
-                .filter(|id| normalize_key(&name).len() >= MIN_TITLE && elsewhere(*id))?;
-            Some((name, ItemTarget::Section(id)))
+            names_before(&words[..at]).into_iter().find_map(|name| {
+                let id = self.find_by_title(&name, elsewhere)?;
+                Some(link(&name, ItemTarget::Section(id)))
+            })
         })
     }
 
@@ -312,7 +446,7 @@ impl<'a> TargetFinder<'a> {
         sentence: &str,
         words: &[&str],
         elsewhere: &dyn Fn(SectionId) -> bool,
-    ) -> Vec<NamedTarget> {
+    ) -> Vec<ItemLink> {
         let mut targets = Vec::new();
         for (at, word) in words.iter().enumerate() {
             let opened = word.trim_start_matches(['“', '"', '(']);
@@ -338,27 +472,55 @@ impl<'a> TargetFinder<'a> {
                 .and_then(|(key, _)| self.places.get(&key))
                 .filter(|place| self.is_local(sentence, &name) && elsewhere(place.section.id));
             if let Some(place) = place {
-                let target = self
-                    .title_inside(place.section, sentence)
-                    .map(ItemTarget::Section)
-                    .or_else(|| self.topic_inside(place.section, words))
-                    .unwrap_or(ItemTarget::Section(place.section.id));
-                targets.push((name, target));
+                targets.push(self.place_inside(place.section, &name, sentence, words));
             }
         }
         targets
     }
 
+    /// The place in an Item that a sentence is about, else the Item. The Item is approximate if it is that of the
+    /// statements, whose notes answer other Items, or covers several pages and its title is not the subject.
+    fn place_inside(
+        &self,
+        section: &Section,
+        name: &str,
+        sentence: &str,
+        words: &[&str],
+    ) -> ItemLink {
+        if let Some(id) = self.title_inside(section, sentence) {
+            return link(name, ItemTarget::Section(id));
+        }
+        if let Some(target) = self.topic_inside(section, words) {
+            return link(name, target);
+        }
+        let own = heavy_words(title_text(&section.title));
+        let keys: Vec<String> = words.iter().map(|word| normalize_key(word)).collect();
+        let titled = own.iter().all(|word| keys.contains(word));
+        let pages = section.span.pages();
+        let several = pages.is_some_and(|pages| pages.start() != pages.end());
+        ItemLink {
+            approximate: self.has_statements(section.id) || several && !titled,
+            ..link(name, ItemTarget::Section(section.id))
+        }
+    }
+
     /// The page of a section with a heading that consists of words of a sentence.
     fn topic_inside(&self, section: &Section, words: &[&str]) -> Option<ItemTarget> {
         let span = section.span.pages()?;
+        let own = heavy_words(&section.title).concat();
         (2..=MAX_TOPIC_WORDS).rev().find_map(|count| {
             words.windows(count).find_map(|topic| {
                 let topic = heavy_words(&topic.join(" "));
+                let key = topic.concat();
+                // The words that name the Item, and `this Annual Report on Form 10-K`, are no topic.
+                let of_place = topic
+                    .iter()
+                    .any(|word| matches!(word.as_str(), "item" | "part" | "form"))
+                    || own.contains(&key);
                 let pages = self
                     .topics
-                    .get(&topic.concat())
-                    .filter(|_| topic.len() >= 2)?;
+                    .get(&key)
+                    .filter(|_| topic.len() >= 2 && !of_place)?;
                 let mut inside = pages
                     .iter()
                     .filter(|page| (span.start()..=span.end()).contains(*page));
@@ -368,15 +530,46 @@ impl<'a> TargetFinder<'a> {
         })
     }
 
-    /// The descendant whose title consists of words of a sentence, besides words without a meaning of their own.
+    /// The descendant whose title consists of words of a sentence, besides numbers and words without a meaning of their
+    /// own; the longest title.
     fn title_inside(&self, section: &Section, sentence: &str) -> Option<SectionId> {
         let keys: Vec<String> = sentence.split_whitespace().map(normalize_key).collect();
-        let named = descendants(section).filter(|section| {
-            let title = heavy_words(&section.title);
-            title.len() >= 2 && keys.windows(title.len()).any(|keys| keys == title)
+        let own = heavy_words(&section.title).concat();
+        let named = descendants(section).filter_map(|section| {
+            let title = heavy_words(title_text(&section.title));
+            let named = title.len() >= 2
+                && !own.contains(&title.concat())
+                && keys.windows(title.len()).any(|keys| keys == title);
+            named.then_some((title.len(), std::cmp::Reverse(section.id)))
         });
-        named.map(|section| section.id).next()
+        named.max().map(|(_, id)| id.0)
     }
+}
+
+/// An exact target.
+pub(super) fn link(text: &str, target: ItemTarget) -> ItemLink {
+    ItemLink {
+        text: truncate_text(text),
+        target,
+        approximate: false,
+    }
+}
+
+/// The names that the capitalized words at the end of `words` may be, longest first: `See Market Risk`, `Market Risk`.
+fn names_before(words: &[&str]) -> Vec<String> {
+    let count = words
+        .iter()
+        .rev()
+        .take(MAX_NAME_WORDS)
+        .take_while(|word| {
+            word.starts_with(char::is_uppercase) || matches!(**word, "and" | "of" | "&")
+        })
+        .count();
+    let starts = words.len() - count..words.len();
+    let names = starts.map(|start| words[start..].join(" "));
+    names
+        .filter(|name| normalize_key(name).len() >= MIN_TITLE)
+        .collect()
 }
 
 fn push_page(pages: &mut HashMap<String, Vec<PageNo>>, key: String, page: PageNo) {

@@ -47,6 +47,9 @@ fn render(items: &[FilingItem]) -> String {
                 ItemTarget::Outside(document) => write!(output, " → {document}"),
                 ItemTarget::Unresolved => write!(output, " → ?"),
             };
+            if link.approximate {
+                output.push_str(" (about)");
+            }
         }
         output.push('\n');
     }
@@ -191,6 +194,179 @@ fn document_without_form_has_no_items() {
     let (source, mut tree) = text_tree("# 1. Business\ntext", &[(1, 1, "1. Business")]);
     attach(&mut tree, &source, &[]);
     assert!(tree.items.is_empty());
+}
+
+/// The links of Item 3 with this text, in a report whose notes are sections.
+fn legal_proceedings(text: &str) -> String {
+    let head = format!("PART I\nItem 3. Legal Proceedings\n{text}\nPART II");
+    let item8 = format!(
+        "Item 8. Financial Statements and Supplementary Data\n{}",
+        filler(200)
+    );
+    let notes = format!(
+        "4. Leases\n{}\n23. Legal Proceedings\n{}",
+        filler(50),
+        filler(50)
+    );
+    let at = notes
+        .lines()
+        .position(|line| line.starts_with("23."))
+        .unwrap() as u32;
+    let last = text.lines().count() as u32;
+    let headings = [
+        (1, 0, 1, "PART I"),
+        (1, 1, 2, "Item 3. Legal Proceedings"),
+        (1, 2 + last, 1, "PART II"),
+        (
+            2,
+            0,
+            2,
+            "Item 8. Financial Statements and Supplementary Data",
+        ),
+        (3, 0, 3, "4. Leases"),
+        (3, at, 3, "23. Legal Proceedings"),
+    ];
+    let items = map("10-K", &[&head, &item8, &notes], &headings, &[]);
+    let all = render(&items);
+    all.lines()
+        .find_map(|line| line.strip_prefix("10-K.I.3 "))
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn a_note_is_named_by_number_title_or_topic() {
+    for text in [
+        "Information is included in the Legal Proceedings note in Item 8 of this report.",
+        "The information in Note 23, Legal Proceedings, is incorporated by reference.",
+        "See the Legal Proceedings note under “Item 8. Financial Statements and Supplementary Data.”",
+        "See “Legal Proceedings” in the notes.",
+        "Information on legal proceedings is contained in Item 8.",
+    ] {
+        assert_eq!(legal_proceedings(text), "ByReference → #0005", "{text}");
+    }
+}
+
+#[test]
+fn an_item_that_only_contains_the_place_is_approximate() {
+    assert_eq!(
+        legal_proceedings("Information on lawsuits is contained in Item 8 of this report."),
+        "ByReference → #0003 (about)"
+    );
+    assert_eq!(
+        legal_proceedings(
+            "See the Litigation note in “Item 8. Financial Statements and Supplementary Data.”"
+        ),
+        "ByReference → #0003 (about)"
+    );
+}
+
+#[test]
+fn a_heading_that_is_no_section_is_found_by_its_words() {
+    let business = format!(
+        "PART I\nANNUAL REPORT ON FORM 10-K\nItem 1. Business\n{}",
+        filler(100)
+    );
+    let officers = format!("Executive Officers\n{}", filler(60));
+    let directors = "PART III\nItem 10. Directors\nInformation about executive officers is included in Item 1 of this \
+         Annual Report on Form 10-K.";
+    let headings = [
+        (1, 0, 1, "PART I"),
+        (1, 2, 2, "Item 1. Business"),
+        (3, 0, 1, "PART III"),
+        (3, 1, 2, "Item 10. Directors"),
+    ];
+    let items = map("10-K", &[&business, &officers, directors], &headings, &[]);
+    insta::assert_snapshot!(render(&items), @r"
+    10-K.I.1 Full
+    10-K.III.10 ByReference → p 2
+    ");
+}
+
+#[test]
+fn an_exhibit_index_behind_the_signatures_is_found() {
+    let item = format!(
+        "PART II\nItem 6. Exhibits\nSee Exhibit Index following the signature page.\nSIGNATURES\n{}",
+        filler(30)
+    );
+    let headings = [
+        (1, 0, 1, "PART II"),
+        (1, 1, 2, "Item 6. Exhibits"),
+        (1, 3, 1, "SIGNATURES"),
+    ];
+    let index = format!("EXHIBIT INDEX\n{}", filler(30));
+    insta::assert_snapshot!(render(&map("10-Q", &[&item, &index], &headings, &[])), @"10-Q.II.6 Full → p 2");
+    let inside =
+        "PART II\nItem 6. Exhibits\nSee the Exhibit Index.\nEXHIBIT INDEX\n31.1 Certification";
+    insta::assert_snapshot!(render(&map("10-Q", &[inside], &headings[..2], &[])), @"10-Q.II.6 Full");
+}
+
+#[test]
+fn a_summary_at_the_beginning_is_found() {
+    let front = "FORM 10-K\nPursuant to Part IV, Item 16, a summary of Form 10-K content follows.\nITEM 1 Business 3";
+    let business = format!("PART I\nItem 1. Business\n{}", filler(100));
+    let last = "PART IV\nItem 16. Form 10-K Summary\nA summary is provided at the beginning of this document and is incorporated by reference.";
+    let headings = [
+        (3, 0, 1, "PART I"),
+        (3, 1, 2, "Item 1. Business"),
+        (4, 0, 1, "PART IV"),
+        (4, 1, 2, "Item 16. Form 10-K Summary"),
+    ];
+    let pages = ["A cover", front, &business, last];
+    insta::assert_snapshot!(render(&map("10-K", &pages, &headings, &[])), @r"
+    10-K.I.1 Full
+    10-K.IV.16 ByReference → p 2
+    ");
+}
+
+#[test]
+fn an_unprinted_item_begins_where_the_contents_say() {
+    let contents = "Item 1. Financial Statements\nStatements of income 3\nItem 2. Management’s Discussion and Analysis of \
+         Financial Condition and Results of Operations\nFinancial highlights 2\nIntroduction 4";
+    let highlights = format!("Financial highlights\n{}", filler(50));
+    let statements = format!("Statements of income\n{}", filler(150));
+    let introduction = format!("Introduction\n{}", filler(150));
+    let headings = [
+        (1, 0, 1, "Contents"),
+        (2, 0, 1, "Financial highlights"),
+        (3, 0, 1, "Item 1. Financial Statements"),
+        (3, 0, 2, "Statements of income"),
+        (
+            4,
+            0,
+            1,
+            "Item 2. Management’s Discussion and Analysis of Financial Condition and Results of Operations",
+        ),
+        (4, 0, 2, "Introduction"),
+    ];
+    let pages = [contents, &highlights, &statements, &introduction];
+    insta::assert_snapshot!(render(&map("10-Q", &pages, &headings, &[])), @r"
+    10-Q.I.1 Full unverifiable → #0003
+    10-Q.I.2 Full unverifiable → #0001
+    ");
+}
+
+#[test]
+fn short_parts_of_an_item_lead_on() {
+    let officers = format!("PART I\nItem 1. Business\n{}", filler(100));
+    let named = format!("Executive Officers of the Registrant\n{}", filler(60));
+    let directors = format!(
+        "PART III\nItem 10. Directors\n{}\nExecutive Officers of the Registrant\nRefer to Part I, Item 1. of this Form 10-K \
+         for a listing of executive officers.\nOur board\n{}",
+        filler(500),
+        filler(400)
+    );
+    let headings = [
+        (1, 0, 1, "PART I"),
+        (1, 1, 2, "Item 1. Business"),
+        (3, 0, 1, "PART III"),
+        (3, 1, 2, "Item 10. Directors"),
+    ];
+    let items = map("10-K", &[&officers, &named, &directors], &headings, &[]);
+    insta::assert_snapshot!(render(&items), @r"
+    10-K.I.1 Full
+    10-K.III.10 Full → p 2
+    ");
 }
 
 #[test]

@@ -206,7 +206,11 @@ fn strip_upper<'a>(text: &'a str, token: &str) -> Option<&'a str> {
 }
 
 fn starts_title(text: &str) -> bool {
-    text.starts_with(|c: char| {
+    // `10-K Summary` is a title, other numbers continue a sentence or a row.
+    let named = ["10-K ", "20-F "]
+        .iter()
+        .find_map(|form| text.strip_prefix(form));
+    named.unwrap_or(text).starts_with(|c: char| {
         c.is_uppercase() || matches!(c, '[' | '(' | '“' | '"' | '*') || numbering::is_cjk(c)
     })
 }
@@ -238,6 +242,12 @@ mod tests {
             ("ITEM 1A. RISK FACTORS", None, vec![(1, 1)], "RISK FACTORS"),
             ("Item 7A.—Quantitative", None, vec![(7, 1)], "Quantitative"),
             ("Item 1. | Business", None, vec![(1, 0)], "Business"),
+            (
+                "ITEM 16.     10-K SUMMARY",
+                None,
+                vec![(16, 0)],
+                "10-K SUMMARY",
+            ),
             ("I TEM 9C. Disclosure", None, vec![(9, 3)], "Disclosure"),
             (
                 "Item 5.02 Departure of Directors",
@@ -286,6 +296,7 @@ mod tests {
             "Item 7 of this report",
             "Item 1A, Risk Factors",
             "Item 8) and",
+            "Item 8. 10-K reports",
             "item 1. Business",
             "Part of the",
             "PART I of this Annual Report",
