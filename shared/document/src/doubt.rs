@@ -17,7 +17,8 @@ pub struct Doubt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DoubtReason {
     pub code: DoubtCode,
-    /// Share of the document that it concerns (0–1, rounded to 0.01).
+    /// Share of the document, of its sections, or of the lines that look like headings that it concerns (0–1, rounded to
+    /// 0.01).
     pub share: f32,
     /// The worst place.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -32,6 +33,10 @@ pub struct DoubtReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DoubtCode {
+    /// Lines that look like headings are not in the tree.
+    PassedOver,
+    /// Headings of one level look different.
+    MixedLooks,
     /// Windows of pages stand in for sections.
     Windows,
     /// Sections without sub-sections are larger than a prompt should be.
@@ -51,7 +56,9 @@ pub enum DoubtCode {
 }
 
 impl DoubtCode {
-    pub const ALL: [DoubtCode; 8] = [
+    pub const ALL: [DoubtCode; 10] = [
+        DoubtCode::PassedOver,
+        DoubtCode::MixedLooks,
         DoubtCode::Windows,
         DoubtCode::LargeLeaf,
         DoubtCode::DominantSection,
@@ -64,6 +71,8 @@ impl DoubtCode {
 
     pub fn as_str(self) -> &'static str {
         match self {
+            DoubtCode::PassedOver => "passed_over",
+            DoubtCode::MixedLooks => "mixed_looks",
             DoubtCode::Windows => "windows",
             DoubtCode::LargeLeaf => "large_leaf",
             DoubtCode::DominantSection => "dominant_section",

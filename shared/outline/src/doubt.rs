@@ -1,16 +1,18 @@
 //! Assesses how far a finished tree should be doubted: signs in the tree itself that sections are missing or nested wrongly.
 //!
 //! A confirmed title says only that it stands on its page. The signs here say what a reader of the tree would notice:
-//! sections that hold far too much, numbers that do not go on, headings without text. Each sign is the share of the document
-//! that it concerns; a weight says how much of that share is wrong as a rule.
+//! sections that hold far too much, numbers that do not go on, headings without text, lines that look like headings and are
+//! none. Each sign is the share that it concerns; a weight says how much of that share is wrong as a rule. Only the signs of
+//! the look rank the labeled trees as their truths do (`look`), so they add up, and of the others the strongest counts.
 
 use std::collections::BTreeMap;
 
 use stemma_document::{
     Doubt, DoubtCode, DoubtReason, EvidenceSource, Extent, PageSpan, Section, SectionKind,
-    SectionTree,
+    SectionTree, Source,
 };
 
+use self::look::HeadingLooks;
 use crate::structure::numbering::{self, NumberClass};
 
 /// Tokens above which a section without sub-sections is too large to be read as one passage of a prompt.
@@ -29,9 +31,12 @@ const MIN_NUMBERED: usize = 3;
 const MIN_SHARE: f32 = 0.02;
 
 /// How far the tree should be doubted. `titles_found` is the share of announced titles that were found (0–1).
-pub fn assess(tree: &SectionTree, titles_found: f32) -> Doubt {
+pub fn assess(tree: &SectionTree, source: &Source, titles_found: f32) -> Doubt {
+    let looks = HeadingLooks::new(tree, source);
     let total: u32 = tree.sections.iter().map(|section| section.tokens).sum();
     let mut signs = vec![
+        looks.passed_over(tree),
+        looks.mixed_looks(),
         windows(tree, total),
         large_leaves(tree, total),
         dominant_section(tree, total),
@@ -43,15 +48,21 @@ pub fn assess(tree: &SectionTree, titles_found: f32) -> Doubt {
     ];
     signs.retain(|sign| sign.share >= MIN_SHARE);
     signs.sort_by(|a, b| (weight(b.code) * b.share).total_cmp(&(weight(a.code) * a.share)));
-    let trust: f32 = signs
-        .iter()
-        .map(|sign| 1.0 - weight(sign.code) * sign.share)
-        .product();
+    let mut trust = 1.0;
+    let mut strongest: f32 = 0.0;
+    for sign in &signs {
+        let weighed = weight(sign.code) * sign.share;
+        match sign.code {
+            DoubtCode::PassedOver | DoubtCode::MixedLooks => trust *= 1.0 - weighed,
+            // Text in a window or a large leaf has the lines that were passed over.
+            _ => strongest = strongest.max(weighed),
+        }
+    }
     for sign in &mut signs {
         sign.share = rounded(sign.share);
     }
     Doubt {
-        score: rounded(1.0 - trust),
+        score: rounded(strongest.max(1.0 - trust)),
         reasons: signs,
     }
 }
@@ -61,11 +72,14 @@ fn rounded(share: f32) -> f32 {
 }
 
 // Windows and defects concern exactly the text they name; the others only point at it, so they weigh less. The weights are
-// a judgment and not fitted to the labeled documents.
+// a judgment and not fitted to the labeled documents. Without the sum of the two signs of the look, or with either alone,
+// fewer of the most doubted trees are among the worst by truth; other weights for them change little.
 fn weight(code: DoubtCode) -> f32 {
     match code {
         DoubtCode::Windows | DoubtCode::PageDefects => 1.0,
-        DoubtCode::LargeLeaf
+        DoubtCode::PassedOver
+        | DoubtCode::MixedLooks
+        | DoubtCode::LargeLeaf
         | DoubtCode::DominantSection
         | DoubtCode::NumberingGap
         | DoubtCode::FewSections => 0.6,
@@ -283,6 +297,8 @@ fn page_defects(tree: &SectionTree) -> DoubtReason {
     }
 }
 
+mod look;
+
 #[cfg(test)]
 mod tests {
     use stemma_document::{
@@ -291,6 +307,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::enrich::fixture;
 
     /// A tree of 10 pages with these headings: title, level, page, tokens of its own text.
     fn tree(headings: &[(&str, u16, u32, u32)]) -> SectionTree {
@@ -330,7 +347,7 @@ mod tests {
     }
 
     fn codes(tree: &SectionTree) -> Vec<DoubtCode> {
-        let doubt = assess(tree, 1.0);
+        let doubt = assess(tree, &fixture::paged(&[]), 1.0);
         doubt.reasons.iter().map(|reason| reason.code).collect()
     }
 
@@ -343,7 +360,7 @@ mod tests {
             ("4. Notices", 1, 9, 300),
         ]);
         assert_eq!(
-            assess(&tree, 1.0),
+            assess(&tree, &fixture::paged(&[]), 1.0),
             Doubt {
                 score: 0.0,
                 reasons: Vec::new()
@@ -358,7 +375,7 @@ mod tests {
             ("2. Terms", 1, 3, 300),
             ("5. Notices", 1, 9, 300),
         ]);
-        let doubt = assess(&tree, 1.0);
+        let doubt = assess(&tree, &fixture::paged(&[]), 1.0);
         assert_eq!(doubt.reasons[0].code, DoubtCode::NumberingGap);
         assert_eq!(doubt.reasons[0].section, Some(SectionId(2)));
         assert_eq!(
@@ -394,7 +411,7 @@ mod tests {
     #[test]
     fn few_sections_on_many_pages_are_doubted() {
         let tree = tree(&[("Report", 1, 1, 3_000)]);
-        let doubt = assess(&tree, 0.5);
+        let doubt = assess(&tree, &fixture::paged(&[]), 0.5);
         assert_eq!(
             doubt
                 .reasons
@@ -403,6 +420,85 @@ mod tests {
                 .collect::<Vec<_>>(),
             [DoubtCode::FewSections, DoubtCode::TitlesNotFound]
         );
-        assert!(doubt.score > 0.4, "{doubt:?}");
+        assert!(doubt.score > 0.3, "{doubt:?}");
+    }
+
+    /// Codes and shares for these pages and headings `(page, line, level, title)`; lines in asterisks are bold.
+    fn signs_of_look(
+        pages: &[&str],
+        headings: &[(u32, u32, u16, &str)],
+    ) -> Vec<(DoubtCode, f32, Option<SectionId>)> {
+        let source = fixture::paged(pages);
+        let tree = fixture::tree(&source, headings);
+        let doubt = assess(&tree, &source, 1.0);
+        let look = [DoubtCode::PassedOver, DoubtCode::MixedLooks];
+        let signs = doubt.reasons.iter();
+        signs
+            .filter(|reason| look.contains(&reason.code))
+            .map(|reason| (reason.code, reason.share, reason.section))
+            .collect()
+    }
+
+    const TEXT: &str = "We make many anvils and sell them to customers in all the states.";
+
+    #[test]
+    fn lines_that_look_like_headings_are_passed_over() {
+        let page = format!(
+            "*A cover*\n*Overview*\n{TEXT}\n*Anvils*\n{TEXT}\n*Hammers*\n{TEXT}\n*$ 1,234 5,678*"
+        );
+        assert_eq!(
+            signs_of_look(&[&page], &[(1, 1, 1, "Overview"), (1, 3, 1, "Anvils")]),
+            [(DoubtCode::PassedOver, 0.33, Some(SectionId(1)))]
+        );
+        assert_eq!(
+            signs_of_look(
+                &[&page],
+                &[
+                    (1, 1, 1, "Overview"),
+                    (1, 3, 1, "Anvils"),
+                    (1, 5, 1, "Hammers")
+                ]
+            ),
+            []
+        );
+    }
+
+    #[test]
+    fn the_second_line_of_a_heading_is_not_passed_over() {
+        let page = format!("*Anvils of the*\n*Western States*\n{TEXT}\n{TEXT}");
+        let headings = [(1, 0, 1, "Anvils of the Western States")];
+        assert_eq!(signs_of_look(&[&page], &headings), []);
+    }
+
+    #[test]
+    fn headings_of_one_level_that_look_different_are_doubted() {
+        let page = format!("*Overview*\n{TEXT}\n*Anvils*\n{TEXT}\nHammers and more\n{TEXT}");
+        let headings = |level| {
+            [
+                (1, 0, 1, "Overview"),
+                (1, 2, 1, "Anvils"),
+                (1, 4, level, "Hammers and more"),
+            ]
+        };
+        let mixed = signs_of_look(&[&page], &headings(1));
+        assert_eq!(mixed, [(DoubtCode::MixedLooks, 0.33, Some(SectionId(2)))]);
+        assert_eq!(signs_of_look(&[&page], &headings(2)), []);
+    }
+
+    #[test]
+    fn of_other_signs_the_strongest_counts() {
+        let large = tree(&[
+            ("Overview", 1, 1, 10),
+            ("Results", 1, 2, 20_000),
+            ("Outlook", 1, 9, 300),
+        ]);
+        let doubt = assess(&large, &fixture::paged(&[]), 1.0);
+        let strongest = doubt
+            .reasons
+            .iter()
+            .map(|reason| weight(reason.code) * reason.share)
+            .fold(0.0, f32::max);
+        assert!(doubt.reasons.len() > 1);
+        assert!((doubt.score - strongest).abs() < 0.01, "{doubt:?}");
     }
 }

@@ -27,6 +27,6 @@ pub fn finish_tree(
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
     let mut tree = enrich::finish(tree, source, settings, &draft.labels);
     items::attach(&mut tree, source, &draft.cross_index);
-    tree.provenance.doubt = Some(doubt::assess(&tree, draft.outline.accuracy()));
+    tree.provenance.doubt = Some(doubt::assess(&tree, source, draft.outline.accuracy()));
     tree
 }

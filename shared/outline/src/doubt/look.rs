@@ -1,0 +1,187 @@
+//! Signs in the look of lines: lines that look like headings and are none, and headings of one level that look different.
+
+use std::collections::{BTreeMap, HashMap};
+
+use stemma_document::text::normalize_key;
+use stemma_document::{
+    DoubtCode, DoubtReason, Line, Page, Section, SectionId, SectionKind, SectionSpan, SectionTree,
+    Source, SourceBody,
+};
+
+use super::{share_of, sign};
+
+/// A line that stands out from the text and is no longer than this looks like a heading.
+const HEADING_BYTES: usize = 100;
+/// Shorter lines are marks.
+const MIN_BYTES: usize = 4;
+/// A line of fewer letters is a row of a table.
+const MIN_LETTERS: f32 = 0.6;
+/// Lines closer than this stand in one row (in points).
+const ROW_POINTS: f32 = 3.0;
+/// A heading wraps over at most so many lines.
+const TITLE_LINES: usize = 4;
+
+/// Half points, bold, italic.
+type Look = (i32, bool, bool);
+
+/// The looks of headings, and the lines that have such a look.
+pub(super) struct HeadingLooks<'t> {
+    /// Sections whose headings are printed, by depth.
+    headings: BTreeMap<usize, Vec<(&'t Section, Look)>>,
+    /// Lines that look like headings, by the section that has them as text.
+    passed: BTreeMap<SectionId, u32>,
+    first: Option<String>,
+}
+
+impl<'t> HeadingLooks<'t> {
+    pub(super) fn new(tree: &'t SectionTree, source: &Source) -> Self {
+        let mut looks = Self {
+            headings: BTreeMap::new(),
+            passed: BTreeMap::new(),
+            first: None,
+        };
+        let SourceBody::Pages(pages) = &source.body else {
+            return looks;
+        };
+        let starts = heading_starts(tree);
+        let text = text_look(pages);
+        let mut current: Option<(usize, usize, &Section, String)> = None;
+        for (page_at, page) in pages.iter().enumerate() {
+            let rows = rows(page);
+            for (at, line) in page.lines.iter().enumerate() {
+                let start = starts.get(&(page_at, at));
+                if let Some((_, section)) = start {
+                    current = Some((page_at, at, *section, normalize_key(&section.title)));
+                }
+                if line.is_furniture() || line.text.trim().is_empty() {
+                    continue;
+                }
+                if let Some((depth, section)) = start {
+                    let own = looks.headings.entry(*depth).or_default();
+                    own.push((*section, look_of(line)));
+                    continue;
+                }
+                // A cover has no headings before the first one.
+                let Some((heading_page, heading_at, section, title)) = &current else {
+                    continue;
+                };
+                if !looks_like_heading(line, text) || rows.get(&row(line)) != Some(&1) {
+                    continue;
+                }
+                let wrapped = *heading_page == page_at
+                    && at - heading_at <= TITLE_LINES
+                    && title.contains(&normalize_key(&line.text));
+                if !wrapped {
+                    *looks.passed.entry(section.id).or_default() += 1;
+                    looks
+                        .first
+                        .get_or_insert_with(|| line.text.trim().to_owned());
+                }
+            }
+        }
+        looks
+    }
+
+    /// Lines that look like headings among these and the headings.
+    pub(super) fn passed_over(&self, tree: &SectionTree) -> DoubtReason {
+        let passed: u32 = self.passed.values().sum();
+        let headings: usize = self.headings.values().map(Vec::len).sum();
+        let most = self
+            .passed
+            .iter()
+            .max_by_key(|(id, count)| (**count, std::cmp::Reverse(**id)));
+        let worst = most.and_then(|(id, _)| tree.section(*id));
+        let share = share_of(passed, passed + u32::try_from(headings).unwrap_or(u32::MAX));
+        let detail = self.first.as_ref().map_or_else(String::new, |first| {
+            format!("{passed} lines such as `{first}` look like headings and are none")
+        });
+        sign(DoubtCode::PassedOver, share, worst, detail)
+    }
+
+    /// Headings that do not look like most headings of their level.
+    pub(super) fn mixed_looks(&self) -> DoubtReason {
+        let mut odd: Vec<&Section> = Vec::new();
+        let mut all = 0;
+        for headings in self.headings.values() {
+            let mut counts: BTreeMap<Look, usize> = BTreeMap::new();
+            for (_, look) in headings {
+                *counts.entry(*look).or_default() += 1;
+            }
+            let common = counts.iter().max_by_key(|(_, count)| **count);
+            let common = common.map(|(look, _)| *look);
+            let other = headings.iter().filter(|(_, look)| Some(*look) != common);
+            odd.extend(other.map(|(section, _)| *section));
+            all += headings.len();
+        }
+        let worst = odd.iter().copied().min_by_key(|section| section.id);
+        let detail = format!(
+            "{} of {all} headings look unlike the others of their level",
+            odd.len()
+        );
+        let share = odd.len() as f32 / all.max(1) as f32;
+        sign(DoubtCode::MixedLooks, share, worst, detail)
+    }
+}
+
+/// Depth and section of each heading by the page and line where it begins.
+fn heading_starts(tree: &SectionTree) -> HashMap<(usize, usize), (usize, &Section)> {
+    let headings = tree
+        .walk()
+        .filter(|(_, section)| section.kind == SectionKind::Heading);
+    let placed = headings.filter_map(|(depth, section)| match section.span {
+        SectionSpan::Pages { from, .. } => {
+            Some(((from.page.index(), from.line as usize), (depth, section)))
+        }
+        SectionSpan::Lines { .. } => None,
+    });
+    placed.collect()
+}
+
+fn look_of(line: &Line) -> Look {
+    let style = line.style();
+    let half_points = (style.size.points() * 2.0).round() as i32;
+    (half_points, style.bold, style.italic)
+}
+
+/// The look of most of the text.
+fn text_look(pages: &[Page]) -> Look {
+    let mut bytes: BTreeMap<Look, usize> = BTreeMap::new();
+    let lines = pages.iter().flat_map(|page| &page.lines);
+    for line in lines.filter(|line| !line.is_furniture()) {
+        *bytes.entry(look_of(line)).or_default() += line.text.len();
+    }
+    let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
+    most.map_or((0, false, false), |(look, _)| look)
+}
+
+/// Lines by row; a line beside another one is a cell or a caption.
+fn rows(page: &Page) -> HashMap<i32, u32> {
+    let mut rows = HashMap::new();
+    for line in &page.lines {
+        *rows.entry(row(line)).or_default() += 1;
+    }
+    rows
+}
+
+fn row(line: &Line) -> i32 {
+    (line.rect.y0.points() / ROW_POINTS).round() as i32
+}
+
+/// Whether a line is larger than the text, or bold where that is not, and has the words of a title.
+fn looks_like_heading(line: &Line, text: Look) -> bool {
+    let words = line.text.trim();
+    let (size, bold, _) = look_of(line);
+    let stands_out = size > text.0 || bold && !text.1;
+    if !stands_out
+        || !(MIN_BYTES..=HEADING_BYTES).contains(&words.len())
+        || words.ends_with(['.', ',', ';', ':'])
+    {
+        return false;
+    }
+    let letters = words.chars().filter(|c| c.is_alphabetic()).count();
+    let opens = words
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_alphabetic() && !c.is_lowercase());
+    opens && letters as f32 > MIN_LETTERS * words.chars().count() as f32
+}
