@@ -161,7 +161,9 @@ fn is_in_block(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
     let above = heading.rows.0.checked_sub(1).map(|at| &sheet.rows[at]);
     let above = above.filter(|above| above.page == first.page && first.gap < tight);
     let goes_on = sheet.next_on_page(heading.rows.1).is_some_and(|next| {
-        let is_flowing = next.text.starts_with(char::is_lowercase) && next.x0 < last.x1;
+        // The title at the start of a paragraph may go on in its second line.
+        let is_text = next.run_in.is_none() && next.x0 < last.x1;
+        let is_flowing = is_text && next.text.starts_with(char::is_lowercase);
         next.gap < tight && (is_plain && is_alike(last, next) || is_flowing)
     });
     let is_tail = above.is_some_and(|above| {
@@ -176,7 +178,14 @@ fn is_in_block(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
 fn is_sentence(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
     let is_text_size = sheet.rows[heading.rows.0].size <= sheet.body + 0.8;
     let is_long = titles::word_count(&heading.title) > OPEN_WORDS;
-    let is_closed = heading.title.ends_with('.') || is_long && heading.title.ends_with(':');
+    // `Sampling Algorithm.` may fill the first line of its paragraph.
+    let last = &sheet.rows[heading.rows.1];
+    let opens_text = sheet.next_on_page(heading.rows.1).is_some_and(|next| {
+        let is_tight = next.gap < TIGHT + sheet.leading && !LineTable::same_style(last, next);
+        is_tight && next.text.starts_with(char::is_uppercase)
+    });
+    let is_closed = heading.title.ends_with('.') && (is_long || !opens_text)
+        || is_long && heading.title.ends_with(':');
     // A long series of sentences only divides what is too large.
     let is_exempt = heading.style.run_in || heading.style.is_numbered() || heading.dense;
     !is_exempt && is_text_size && is_closed
@@ -356,9 +365,17 @@ fn is_over_text(sheet: &LineTable<'_>, (first, last): (usize, usize)) -> bool {
 fn is_over_paragraph(sheet: &LineTable<'_>, heading: &LayoutHeading) -> bool {
     let row = &sheet.rows[heading.rows.1];
     let below = sheet.rows_on(row.page as usize).end.min(heading.rows.1 + 3);
-    sheet.rows[heading.rows.1 + 1..below].iter().any(|next| {
-        let is_text = next.prose || next.words >= TEXT_WORDS && !next.table;
-        is_text && next.x0 < row.x1.max(row.x0 + SHORT_TITLE) && next.x1 > row.x0
+    let rows = &sheet.rows[heading.rows.1 + 1..below];
+    rows.iter().enumerate().any(|(at, next)| {
+        // In a narrow column two lines are a paragraph.
+        let goes_on = rows.get(at + 1).is_some_and(|more| {
+            more.gap < TIGHT + sheet.leading && LineTable::same_style(next, more) && !more.table
+        });
+        let is_text = next.prose || next.words >= if goes_on { 4 } else { TEXT_WORDS };
+        is_text
+            && (next.prose || !next.table)
+            && next.x0 < row.x1.max(row.x0 + SHORT_TITLE)
+            && next.x1 > row.x0
     })
 }
 
@@ -651,9 +668,25 @@ mod tests {
                     line(&format!("{label} of {}", doc_title(page))).bold(),
                 );
                 doc.add(page, line("from low to high"));
-                doc.add(page, line("or as set before"));
             }
         }
         assert_eq!(titles(&doc).len(), 15);
+    }
+
+    #[test]
+    fn frequent_bold_headings_in_a_narrow_column_are_sections() {
+        let mut doc = Doc::new(15);
+        for page in 0..15 {
+            doc.section(page, &doc_title(page));
+            for label in ["Brightness", "Contrast"] {
+                doc.add(
+                    page,
+                    line(&format!("{label} of {}", doc_title(page))).bold(),
+                );
+                doc.add(page, line("The screen is dark"));
+                doc.add(page, line("or bright as set"));
+            }
+        }
+        assert_eq!(titles(&doc).len(), 45);
     }
 }

@@ -389,7 +389,9 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
     let is_apart = !text.ends_with(',') && rest.starts_with(char::is_uppercase);
     let is_closed = is_apart || text.len() < phrase.len() || rest.starts_with(['—', '–', ':']);
     let is_title = text.chars().any(char::is_lowercase);
-    (is_closed && is_title && titles::word_count(rest) >= 3).then_some(RunIn {
+    // A long phrase leaves room for the first words of its sentence only.
+    let is_sentence = titles::word_count(rest) >= 3 || rest.starts_with(char::is_uppercase);
+    (is_closed && is_title && is_sentence).then_some(RunIn {
         text,
         bold: first.bold,
         italic: first.italic,
