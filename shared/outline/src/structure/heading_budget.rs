@@ -66,6 +66,8 @@ pub(super) fn within_budget(
     let mut accepted: BTreeMap<(u32, HeadingStyle), bool> = BTreeMap::new();
     for ((rank, style), (count, dense, over_text)) in counts {
         let fits = dense == 0 && used + count <= if over_text == count { roomy } else { budget };
+        // Bold lines are headings by any account. Without their level, weaker ones would stand in for it.
+        let fits = fits || dense == 0 && style.is_bold_line() && used < budget;
         // While less than half of the budget is used and no contents say how deep to go, one dense style may be the
         // level of sections that this document has. Numbers that go on counting mark sections however many there are:
         // without this exception, papers in two columns lost all of theirs.

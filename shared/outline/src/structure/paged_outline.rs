@@ -546,12 +546,12 @@ mod tests {
     #[test]
     fn second_report_is_a_section() {
         let mut doc = Doc::new(4);
-        for page in 0..4 {
+        for (page, section) in SECTIONS.iter().enumerate().take(4) {
             let report = (1..3).contains(&page);
             let title = if report {
                 "Report of Independent Auditors"
             } else {
-                SECTIONS[page]
+                section
             };
             doc.section(page, title);
         }
@@ -628,6 +628,24 @@ mod tests {
             .filter(|entry| entry.2.ends_with("Topic"))
             .count();
         assert_eq!(topics, 40);
+    }
+
+    #[test]
+    fn bold_level_may_exceed_the_budget() {
+        let mut doc = Doc::new(100);
+        for page in 0..60 {
+            doc.section(page, &format!("{} Segment", name_of(page)));
+        }
+        for at in 0..80 {
+            doc.add(60 + at / 2, line(&format!("{} Topic", name_of(at))).bold());
+            doc.add(60 + at / 2, line("A list"));
+            doc.prose(60 + at / 2, 10.0, 8);
+        }
+        let topics = titles(&doc)
+            .iter()
+            .filter(|entry| entry.2.ends_with("Topic"))
+            .count();
+        assert_eq!(topics, 80);
     }
 
     #[test]
