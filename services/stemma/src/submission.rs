@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use stemma_document::{Digest, Origin};
 use stemma_engine::flow::{JobOptions, MaxFailed};
-use stemma_pipeline::{OnModelFailure, RunSettings, Submission};
+use stemma_pipeline::{CorrectionChange, OnModelFailure, RunSettings, Submission};
 
 use crate::config::Config;
 use crate::context::Context;
@@ -71,6 +71,7 @@ pub fn content_submission(
         size_bytes,
         stated: BTreeMap::new(),
         retry_failed: false,
+        correction: CorrectionChange::Keep,
     }
 }
 

@@ -22,6 +22,7 @@ pub fn entry(path: &str) -> CatalogEntry {
         size_bytes: 0,
         settings: String::new(),
         sidecar_facts: Default::default(),
+        correction: None,
     };
     CatalogEntry {
         version,

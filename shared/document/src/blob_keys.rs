@@ -54,6 +54,16 @@ pub fn versions_prefix(collection: &Collection, doc: DocId) -> String {
     format!("{}/versions/", document_scope(collection, doc))
 }
 
+/// Prefix of the structures that persons gave a document, below its [`document_scope`].
+pub fn corrections_prefix(scope: &str) -> String {
+    format!("{scope}/corrections/")
+}
+
+/// Key of the headings of a correction.
+pub fn correction_key(scope: &str, headings: Digest) -> String {
+    format!("{}{headings}.json", corrections_prefix(scope))
+}
+
 /// Key of the claim of version `seq` (1-based).
 pub fn version_key(collection: &Collection, doc: DocId, seq: u64) -> String {
     format!("{}{seq:012}.json", versions_prefix(collection, doc))

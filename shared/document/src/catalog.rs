@@ -27,6 +27,26 @@ pub struct DocumentVersion {
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     #[serde(rename = "stated")]
     pub sidecar_facts: BTreeMap<String, String>,
+    /// The structure that a person gave the document. It is kept by later versions, also where it no longer applies.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub correction: Option<CorrectionRef>,
+}
+
+impl DocumentVersion {
+    /// The digest of the correction that makes the tree of this version: one for the same bytes.
+    pub fn applied_correction(&self) -> Option<Digest> {
+        let correction = self.correction.as_ref()?;
+        (correction.source == self.source).then_some(correction.headings)
+    }
+}
+
+/// A structure by a person: the headings, and the bytes in which they were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorrectionRef {
+    /// Digest of the object that lists the headings ([`correction_key`](crate::blob_keys::correction_key)).
+    pub headings: Digest,
+    /// [`DocumentVersion::source`] of the corrected version.
+    pub source: Digest,
 }
 
 /// How the bytes of a version are identified.

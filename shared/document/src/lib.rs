@@ -38,7 +38,8 @@ pub mod time_format;
 mod tree;
 
 pub use catalog::{
-    CatalogEntry, Change, ChangeKind, DocumentVersion, Origin, PublishedTree, TreeObject,
+    CatalogEntry, Change, ChangeKind, CorrectionRef, DocumentVersion, Origin, PublishedTree,
+    TreeObject,
 };
 pub use doubt::{Doubt, DoubtCode, DoubtReason};
 pub use facts::{CoRegistrant, Fact, FactSource, FilingFacts, ShareCount, Ticker};

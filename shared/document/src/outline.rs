@@ -18,6 +18,8 @@ pub enum EvidenceSource {
     Markup,
     /// Proposed by a model; the title was found on the page.
     Model,
+    /// Stated by a person; the title was found on the page, or marked as not printed there.
+    Person,
     /// No evidence: a fixed window of pages.
     Window,
 }

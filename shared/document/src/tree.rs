@@ -109,6 +109,8 @@ pub enum Method {
     Layout,
     Markup,
     Model,
+    /// A person corrected the outline of the rules or of a model.
+    Person,
     /// Page windows, since no headings were found.
     Windows,
     Imported,

@@ -3,10 +3,12 @@
 //! - [`structure`]: finds the sections of a `Source` and nests them.
 //! - [`enrich`]: adds tokens, summaries, facts, a description and references.
 //! - [`items`]: matches the Items of a form to sections.
+//! - [`correction`]: outlines that a person corrected, as text and in the document.
 //! - [`doubt`]: assesses how far the finished tree should be doubted.
 //!
 //! Nothing here is asynchronous, reads a file or calls a model: the same source gives the same tree.
 
+pub mod correction;
 pub mod doubt;
 pub mod enrich;
 pub mod items;

@@ -10,7 +10,9 @@ use stemma_engine::{FailureRecord, PortResult, Ports, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;
-use crate::stages::{MODEL_REVISIONS, Outline, Paginate, Publish, REVISIONS, Withdraw};
+use crate::stages::{
+    CORRECTION_REVISIONS, Correct, MODEL_REVISIONS, Outline, Paginate, Publish, REVISIONS, Withdraw,
+};
 use crate::{llm_flow, versions};
 
 /// Raise it when the flow itself changes. Never lower it or the revision of a stage.
@@ -19,7 +21,10 @@ pub(crate) const FLOW_REVISION: u32 = 1;
 #[async_trait]
 impl Flow for FilingFlow {
     /// Rises with the flow and each stage, so that the next ingest rebuilds what older revisions published.
-    const REVISION: u32 = FLOW_REVISION + sum(&REVISIONS) + sum_increments(&MODEL_REVISIONS);
+    const REVISION: u32 = FLOW_REVISION
+        + sum(&REVISIONS)
+        + sum_increments(&MODEL_REVISIONS)
+        + sum_increments(&CORRECTION_REVISIONS);
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let version = versions::document_version(run)
@@ -36,11 +41,13 @@ impl Flow for FilingFlow {
         let text = replay.outcome(&paginate)?;
 
         let source = paginate.key(replay.settings());
-        let (tree, outline) = match (replay.settings().structure, &replay.settings().model) {
-            (StructureMode::Layout, _) | (StructureMode::Auto, None) => {
+        let mode = (replay.settings().structure, &replay.settings().model);
+        let (tree, outline) = match (version.applied_correction(), mode) {
+            (Some(headings), _) => tree_by_person(replay, text.digest, source, headings)?,
+            (None, (StructureMode::Layout, _) | (StructureMode::Auto, None)) => {
                 tree_by_rules(replay, text.digest, source)?
             }
-            (StructureMode::Llm, _) | (StructureMode::Auto, Some(_)) => {
+            (None, (StructureMode::Llm, _) | (StructureMode::Auto, Some(_))) => {
                 llm_flow::tree_by_llm(replay, text.digest, source)?
             }
         };
@@ -79,6 +86,22 @@ fn tree_by_rules(
     };
     let tree = replay.outcome(&outline)?;
     Ok((tree.digest, outline.key(replay.settings())))
+}
+
+// Builds the tree of a text from the headings of a person.
+fn tree_by_person(
+    replay: &mut Replay<'_, FilingFlow>,
+    text: Digest,
+    source: TaskKey,
+    headings: Digest,
+) -> Result<(Digest, TaskKey), FlowStop> {
+    let correct = Correct {
+        text,
+        artifact: source,
+        headings,
+    };
+    let tree = replay.outcome(&correct)?;
+    Ok((tree.digest, correct.key(replay.settings())))
 }
 
 const fn sum(stages: &[(&str, u32)]) -> u32 {

@@ -1,6 +1,6 @@
 //! Garbage collection: finds objects that neither a readable tree nor an open run needs.
 //!
-//! It retains the last two trees of each document with their text, every claim, all objects of a document
+//! It retains the last two trees of each document with their text and correction, every claim, all objects of a document
 //! whose newest claim has no tree yet, and everything that became superfluous less than seven days ago. That
 //! moment comes from change records and job reports, because stores do not tell the age of an object. Model
 //! answers stay as long as their document: trees do not record which answers they used, and answers cost
@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_document::{Change, ChangeKind, Collection, DocId, TreeObject, blob_keys};
+use stemma_document::{
+    Change, ChangeKind, Collection, DocId, PublishedTree, TreeObject, blob_keys,
+};
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
 use stemma_engine::{JobId, PortResult, jobs};
@@ -24,7 +26,7 @@ const MAX_CONCURRENT_READS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GarbageObject {
     pub key: String,
-    /// One of `superseded tree`, `superseded text`, `removed document`, `ended job`.
+    /// One of `superseded tree`, `superseded text`, `superseded correction`, `removed document`, `ended job`.
     pub reason: &'static str,
 }
 
@@ -127,42 +129,54 @@ async fn document_garbage(
     }
     // A tree became superfluous when the second newer tree was published.
     let seqs: Vec<u64> = history.keys().copied().collect();
-    let mut retained_texts = Vec::new();
+    let scope = blob_keys::document_scope(collection, doc);
+    // The objects that a tree refers to: its text and its correction.
+    let mut retained = BTreeSet::new();
     let mut superseded_trees = Vec::new();
     for (n, seq) in seqs.iter().enumerate() {
         let key = blob_keys::tree_key(collection, doc, *seq);
         let Some(json) = blobs.get(&key).await? else {
             continue;
         };
-        let text = match serde_json::from_slice::<TreeObject>(&json) {
-            Ok(TreeObject::Published(tree)) => Some(tree.text_artifact),
-            Ok(TreeObject::Removed) => None,
+        let objects = match serde_json::from_slice::<TreeObject>(&json) {
+            Ok(TreeObject::Published(tree)) => referred_objects(&scope, &tree),
+            Ok(TreeObject::Removed) => Vec::new(),
             Err(_) => return Ok(Vec::new()), // an unreadable tree: delete nothing
         };
         let is_superseded = seqs
             .get(n + RETAINED_TREES)
             .is_some_and(|newer| is_past_grace(history[newer].0, now_ms));
         if is_superseded {
-            superseded_trees.push((key, text));
+            superseded_trees.push((key, objects));
         } else {
-            retained_texts.extend(text);
+            retained.extend(objects.into_iter().map(|object| object.key));
         }
     }
     let mut garbage = BTreeSet::new();
-    for (key, text) in superseded_trees {
+    for (key, objects) in superseded_trees {
         garbage.insert(GarbageObject {
             key,
             reason: "superseded tree",
         });
-        let text = text.filter(|text| !text.is_empty() && !retained_texts.contains(text));
-        let text =
-            text.map(|text| format!("{}/a/{text}", blob_keys::document_scope(collection, doc)));
-        garbage.extend(text.map(|key| GarbageObject {
-            key,
-            reason: "superseded text",
-        }));
+        let superseded = objects.into_iter();
+        garbage.extend(superseded.filter(|object| !retained.contains(&object.key)));
     }
     Ok(garbage.into_iter().collect())
+}
+
+// The objects that become superfluous with the last tree that refers to them.
+fn referred_objects(scope: &str, published: &PublishedTree) -> Vec<GarbageObject> {
+    let text = &published.text_artifact;
+    let text = (!text.is_empty()).then(|| GarbageObject {
+        key: format!("{scope}/a/{text}"),
+        reason: "superseded text",
+    });
+    let correction = published.version.correction;
+    let correction = correction.map(|correction| GarbageObject {
+        key: blob_keys::correction_key(scope, correction.headings),
+        reason: "superseded correction",
+    });
+    text.into_iter().chain(correction).collect()
 }
 
 // All objects of a removed document except its claims and the tombstone: they show that it existed, and where
@@ -173,17 +187,16 @@ async fn removed_document_garbage(
     doc: DocId,
     tombstone: u64,
 ) -> PortResult<Vec<GarbageObject>> {
-    let artifacts = list_all(
-        blobs,
-        &format!("{}/a/", blob_keys::document_scope(collection, doc)),
-    )
-    .await?;
+    let scope = blob_keys::document_scope(collection, doc);
+    let artifacts = list_all(blobs, &format!("{scope}/a/")).await?;
+    let corrections = list_all(blobs, &blob_keys::corrections_prefix(&scope)).await?;
     let trees = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
     let trees = trees
         .into_iter()
         .filter(|key| blob_keys::parse_seq(key).is_some_and(|seq| seq < tombstone));
     Ok(artifacts
         .into_iter()
+        .chain(corrections)
         .chain(trees)
         .map(|key| GarbageObject {
             key,
@@ -229,7 +242,7 @@ async fn job_garbage(
 #[cfg(test)]
 mod tests {
     use stemma_document::{
-        CatalogEntry, Digest, DocumentVersion, Extent, Method, Origin, PublishedTree, SectionTree,
+        CatalogEntry, CorrectionRef, Digest, DocumentVersion, Extent, Method, Origin, SectionTree,
         VerifiedOutline,
     };
     use stemma_engine::blobs::MemoryBlobs;
@@ -281,18 +294,34 @@ mod tests {
 
         // Writes a version with its tree, its text under `text`, and its change record.
         async fn publish(&self, seq: u64, text: &str, days_ago: u64) {
+            self.publish_corrected(seq, text, None, days_ago).await;
+        }
+
+        async fn publish_corrected(
+            &self,
+            seq: u64,
+            text: &str,
+            correction: Option<&str>,
+            days_ago: u64,
+        ) {
             self.claim(seq).await;
+            let source = Digest::from_content(&seq.to_le_bytes());
+            let correction = correction.map(|text| CorrectionRef {
+                headings: Digest::from_content(text.as_bytes()),
+                source,
+            });
             let version = DocumentVersion {
                 doc: self.doc,
                 seq,
                 uri: "file:///a.md".into(),
                 name: "a.md".into(),
                 path: "a.md".into(),
-                source: Digest::from_content(&seq.to_le_bytes()),
+                source,
                 origin: Origin::Content,
                 size_bytes: 1,
                 settings: "s".into(),
                 sidecar_facts: BTreeMap::new(),
+                correction,
             };
             let tree = tree();
             let published = PublishedTree {
@@ -350,6 +379,31 @@ mod tests {
         assert_eq!(
             fixture.garbage().await,
             ["/a/t1".into(), tree_suffix(1), tree_suffix(3)]
+        );
+    }
+
+    #[tokio::test]
+    async fn corrections_stay_with_the_trees_that_they_made() {
+        let fixture = GcFixture::new();
+        let corrections = [
+            Some("first"),
+            Some("second"),
+            Some("second"),
+            Some("second"),
+        ];
+        for (seq, correction) in (1..).zip(corrections) {
+            fixture
+                .publish_corrected(seq, "t", correction, 60 - seq)
+                .await;
+        }
+        let first = Digest::from_content(b"first");
+        assert_eq!(
+            fixture.garbage().await,
+            [
+                format!("/corrections/{first}.json"),
+                tree_suffix(1),
+                tree_suffix(2)
+            ]
         );
     }
 

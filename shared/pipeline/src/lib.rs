@@ -9,6 +9,7 @@
 //! Not possible here: publishing a tree that was not verified (this does not compile), using a name as a store
 //! path, and side effects of a stage except through its task.
 
+pub mod corrections;
 pub mod external_metadata;
 mod filing_flow;
 pub mod gc;
@@ -29,7 +30,7 @@ pub use settings::{
     ModelSettings, OnModelFailure, Purpose, PurposeModel, RunSettings, StructureMode,
 };
 pub use stemma_llm::client::ModelClient;
-pub use versions::{Submission, has_open_run, header_key, run_id};
+pub use versions::{CorrectionChange, Submission, has_open_run, header_key, run_id};
 pub(crate) use work::FilingTask;
 pub use work::{FilingFlow, Password, ReadProgress, WorkerDeps};
 
@@ -38,6 +39,7 @@ pub fn worker_registry() -> StageRegistry<FilingFlow> {
     StageRegistry::default()
         .with_stage::<stages::Paginate>()
         .with_stage::<stages::Outline>()
+        .with_stage::<stages::Correct>()
         .with_stage::<stages::DetectToc>()
         .with_stage::<stages::DraftOutline>()
         .with_stage::<stages::LoadPlanPage>()

@@ -4,15 +4,17 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
+use stemma_document::{
+    Collection, CorrectionRef, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys,
+};
 use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::key::run_failure_key;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::s3::ObjectMeta;
 use stemma_engine::{
-    Failure, PortError, PortResult, Ports, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder,
-    artifact,
+    Failure, FailureRecord, PortError, PortResult, Ports, RunHeader, RunId, RunRef, TaskKey,
+    TaskKeyBuilder, artifact,
 };
 
 use crate::FilingFlow;
@@ -49,6 +51,30 @@ pub struct Submission {
     pub stated: BTreeMap<String, String>,
     /// Tries a version again, as a new version, if it failed before or if a model left questions unanswered.
     pub retry_failed: bool,
+    #[serde(skip_serializing_if = "CorrectionChange::is_keep", default)]
+    pub correction: CorrectionChange,
+}
+
+/// What a submission does to the structure that a person gave the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CorrectionChange {
+    /// Keeps it: every submission of a file.
+    #[default]
+    Keep,
+    Set {
+        correction: CorrectionRef,
+        /// The correction that the person saw. If the document has another one by now, the submission is refused.
+        replaces: Option<CorrectionRef>,
+    },
+    /// Removes it, so that rules or a model decide again.
+    Reset,
+}
+
+impl CorrectionChange {
+    fn is_keep(&self) -> bool {
+        *self == Self::Keep
+    }
 }
 
 fn is_content(origin: &Origin) -> bool {
@@ -67,6 +93,7 @@ impl Submission {
             size_bytes: 0,
             stated: BTreeMap::new(),
             retry_failed: false,
+            correction: CorrectionChange::Keep,
         }
     }
 
@@ -94,13 +121,19 @@ impl Submission {
             size_bytes: entry.size_bytes,
             stated: BTreeMap::new(),
             retry_failed: false,
+            correction: CorrectionChange::Keep,
         }
     }
 
     /// The submission that repeats the document of a run; `None` if the run has no document.
     pub fn resubmit(run: &RunHeader) -> Option<Self> {
         let version: DocumentVersion = serde_json::from_value(run.input.clone()).ok()?;
-        Some(Self {
+        Some(Self::for_version(version))
+    }
+
+    /// The submission that repeats a version.
+    pub(crate) fn for_version(version: DocumentVersion) -> Self {
+        Self {
             uri: version.uri,
             name: version.name,
             path: version.path,
@@ -109,7 +142,8 @@ impl Submission {
             size_bytes: version.size_bytes,
             stated: version.sidecar_facts,
             retry_failed: true,
-        })
+            correction: CorrectionChange::Keep,
+        }
     }
 }
 
@@ -129,6 +163,8 @@ pub fn header_key(collection: &str, run: &RunId) -> Option<String> {
 
 struct VersionState {
     newest: Option<RunHeader>,
+    // What the newest readable claim says, unless the document was removed.
+    correction: Option<CorrectionRef>,
     // Greater than all claims and tombstones.
     next: u64,
     // Whether the document was removed after the newest claim.
@@ -153,9 +189,16 @@ pub(crate) async fn claim_version(
     let doc = DocId::new(&collection, &submission.uri);
     loop {
         let versions = load_versions(ports, &collection, doc).await?;
-        if let Some(newest) = versions
-            .newest
-            .filter(|newest| !versions.removed && is_same_version(newest, &submission, job))
+        let correction = match submission.correction {
+            CorrectionChange::Keep if submission.origin != Origin::Removed => versions.correction,
+            CorrectionChange::Set { correction, .. } => Some(correction),
+            CorrectionChange::Keep | CorrectionChange::Reset => None,
+        };
+        let newest = versions.newest.filter(|_| !versions.removed);
+        if let Some(newest) = newest
+            .as_ref()
+            .filter(|newest| is_same_version(newest, &submission, correction, job))
+            .cloned()
         {
             // A failed run is repeated only by another job: a job that repeated its own failures would never end.
             match run_outcome(ports, &newest).await? {
@@ -178,7 +221,17 @@ pub(crate) async fn claim_version(
         if submission.origin == Origin::Removed && (versions.next == 1 || versions.removed) {
             return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)); // nothing to remove
         }
-        let header = run_header(job, &collection, doc, versions.next, submission.clone())?;
+        if is_outdated(ports, &submission, versions.correction, newest.as_ref()).await? {
+            return Ok(ClaimOutcome::Ended(outdated_correction()));
+        }
+        let header = run_header(
+            job,
+            &collection,
+            doc,
+            versions.next,
+            submission.clone(),
+            correction,
+        )?;
         let json = serde_json::to_vec(&header)
             .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
         if ports.blobs.put(&header.at.header, json.into()).await? == PutOutcome::Created {
@@ -186,6 +239,40 @@ pub(crate) async fn claim_version(
         }
         // Someone else claimed this number. Read the versions again: it may be the same one.
     }
+}
+
+// Whether someone else corrected the document, or its bytes changed, since the person of this submission saw it. A version
+// that failed changed nothing that a person could see.
+async fn is_outdated(
+    ports: &Ports,
+    submission: &Submission,
+    current: Option<CorrectionRef>,
+    newest: Option<&RunHeader>,
+) -> PortResult<bool> {
+    let CorrectionChange::Set { replaces, .. } = submission.correction else {
+        return Ok(false);
+    };
+    let Some(newest) = newest else {
+        return Ok(true); // the document was removed
+    };
+    let source = document_version(newest).map(|version| version.source);
+    if current == replaces && source.is_ok_and(|source| source == submission.source) {
+        return Ok(false);
+    }
+    let outcome = run_outcome(ports, newest).await?;
+    Ok(!matches!(
+        outcome,
+        Some(RunOutcome::Failed(_) | RunOutcome::Cancelled)
+    ))
+}
+
+fn outdated_correction() -> RunOutcome {
+    let failure = Failure::permanent(
+        "outline.outdated",
+        "the document was changed after its outline was exported",
+    )
+    .with_next("export the outline again and repeat the changes");
+    RunOutcome::Failed(FailureRecord::new(failure, "submit", 1, 0))
 }
 
 // Whether the code of a gap says that a model did not answer. `model.method_failed` does not: the model
@@ -305,17 +392,33 @@ async fn load_versions(
     let finished = highest_seq(&trees);
     let newest = match claims.last() {
         // A claim torn by a power loss is skipped: the next number is claimed instead.
-        Some(key) => blobs
-            .get(key)
-            .await?
-            .and_then(|json| serde_json::from_slice(&json).ok()),
+        Some(key) => read_claim(ports, key).await?,
         None => None,
     };
+    let removed = finished > claimed;
+    // A torn claim must not lose the work of a person, so the one before it is read.
+    let mut readable = newest.clone();
+    for key in claims.iter().rev().skip(1) {
+        if removed || readable.is_some() {
+            break;
+        }
+        readable = read_claim(ports, key).await?;
+    }
+    let correction = readable
+        .filter(|_| !removed)
+        .and_then(|claim| document_version(&claim).ok()?.correction);
     Ok(VersionState {
         newest,
+        correction,
         next: claimed.max(finished) + 1,
-        removed: finished > claimed,
+        removed,
     })
+}
+
+// `None` if the claim was torn.
+async fn read_claim(ports: &Ports, key: &str) -> PortResult<Option<RunHeader>> {
+    let json = ports.blobs.get(key).await?;
+    Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
 }
 
 // Keys are sorted by version number; 0 if there are none.
@@ -325,14 +428,20 @@ fn highest_seq(keys: &[String]) -> u64 {
         .unwrap_or(0)
 }
 
-// Same bytes, same sidecar facts, same settings and the same flow revision.
-fn is_same_version(newest: &RunHeader, submission: &Submission, job: &JobManifest) -> bool {
+// Same bytes, same sidecar facts, same correction, same settings and the same flow revision.
+fn is_same_version(
+    newest: &RunHeader,
+    submission: &Submission,
+    correction: Option<CorrectionRef>,
+    job: &JobManifest,
+) -> bool {
     let Ok(version) = serde_json::from_value::<DocumentVersion>(newest.input.clone()) else {
         return false;
     };
     version.source == submission.source
         && (version.origin == Origin::Removed) == (submission.origin == Origin::Removed)
         && version.sidecar_facts == submission.stated
+        && version.correction == correction
         && newest.settings == job.settings
         && newest.flow_revision == FilingFlow::REVISION
 }
@@ -343,6 +452,7 @@ fn run_header(
     doc: DocId,
     seq: u64,
     submission: Submission,
+    correction: Option<CorrectionRef>,
 ) -> PortResult<RunHeader> {
     let version = DocumentVersion {
         doc,
@@ -355,6 +465,7 @@ fn run_header(
         size_bytes: submission.size_bytes,
         settings: job.settings.clone(),
         sidecar_facts: submission.stated,
+        correction,
     };
     Ok(RunHeader {
         at: RunRef {
@@ -381,6 +492,10 @@ mod tests {
     use super::*;
 
     fn entry(text: &str) -> JobEntry {
+        entry_with(text, CorrectionChange::Keep)
+    }
+
+    fn entry_with(text: &str, correction: CorrectionChange) -> JobEntry {
         let submission = Submission {
             uri: "file:///a.md".into(),
             name: "a.md".into(),
@@ -390,6 +505,7 @@ mod tests {
             size_bytes: text.len() as u64,
             stated: BTreeMap::new(),
             retry_failed: false,
+            correction,
         };
         JobEntry {
             weight: 1,
@@ -446,6 +562,106 @@ mod tests {
         assert_eq!(claim_run(&ports, "text").await, anew);
     }
 
+    fn set(text: &str, headings: &str, replaces: Option<CorrectionRef>) -> CorrectionChange {
+        let correction = CorrectionRef {
+            headings: Digest::from_content(headings.as_bytes()),
+            source: Digest::from_content(text.as_bytes()),
+        };
+        CorrectionChange::Set {
+            correction,
+            replaces,
+        }
+    }
+
+    async fn claim_entry(ports: &Ports, entry: &JobEntry) -> ClaimOutcome {
+        claim_version(ports, &job(), entry).await.unwrap()
+    }
+
+    async fn claim_change(ports: &Ports, text: &str, change: CorrectionChange) -> DocumentVersion {
+        match claim_entry(ports, &entry_with(text, change)).await {
+            ClaimOutcome::Run(header) => document_version(&header).unwrap(),
+            ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_correction_is_kept_until_it_is_reset() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        claim_run(&ports, "text").await;
+        let corrected = claim_change(&ports, "text", set("text", "a", None)).await;
+        assert_eq!(
+            (corrected.seq, corrected.applied_correction().is_some()),
+            (2, true)
+        );
+        let keep = CorrectionChange::Keep;
+        assert_eq!(
+            claim_change(&ports, "text", keep).await,
+            corrected,
+            "the same version"
+        );
+
+        let changed = claim_change(&ports, "other text", keep).await;
+        assert_eq!(changed.correction, corrected.correction);
+        assert_eq!(changed.applied_correction(), None, "made for other bytes");
+        let back = claim_change(&ports, "text", keep).await;
+        assert_eq!(back.applied_correction(), corrected.applied_correction());
+
+        let reset = claim_change(&ports, "text", CorrectionChange::Reset).await;
+        assert_eq!((reset.seq, reset.correction), (5, None));
+        assert_eq!(claim_change(&ports, "text", keep).await, reset);
+    }
+
+    #[tokio::test]
+    async fn newer_rules_and_torn_claims_keep_the_correction() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let first = claim_run(&ports, "text").await;
+        let corrected = claim_change(&ports, "text", set("text", "a", None)).await;
+        let mut older = first;
+        older.flow_revision -= 1;
+        older.at.header = older.at.header.replace("1.json", "3.json");
+        older.input = serde_json::to_value(DocumentVersion {
+            seq: 3,
+            ..corrected.clone()
+        })
+        .unwrap();
+        let json = serde_json::to_vec(&older).unwrap();
+        ports
+            .blobs
+            .put(&older.at.header, json.into())
+            .await
+            .unwrap();
+        let torn = older.at.header.replace("3.json", "4.json");
+        ports.blobs.put(&torn, "{".into()).await.unwrap();
+        let anew = claim_change(&ports, "text", CorrectionChange::Keep).await;
+        assert_eq!((anew.seq, anew.correction), (5, corrected.correction));
+    }
+
+    #[tokio::test]
+    async fn the_second_of_two_corrections_of_one_version_is_refused() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        claim_run(&ports, "text").await;
+        let first = claim_change(&ports, "text", set("text", "a", None)).await;
+        for late in [
+            set("text", "b", None),
+            set("other text", "b", first.correction),
+        ] {
+            let text = match late {
+                CorrectionChange::Set { replaces: None, .. } => "text",
+                _ => "other text",
+            };
+            let outcome = claim_entry(&ports, &entry_with(text, late)).await;
+            let ClaimOutcome::Ended(RunOutcome::Failed(record)) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!(record.code, "outline.outdated");
+        }
+        let second = claim_change(&ports, "text", set("text", "b", first.correction)).await;
+        assert_eq!(second.seq, 3);
+    }
+
     #[tokio::test]
     async fn object_version_depends_on_etag_and_size() {
         let env = Env::simulated(1);
@@ -493,6 +709,7 @@ mod tests {
             .sum();
         let asking: u32 = crate::stages::MODEL_REVISIONS
             .iter()
+            .chain(&crate::stages::CORRECTION_REVISIONS)
             .map(|(_, revision)| revision - 1)
             .sum();
         assert_eq!(

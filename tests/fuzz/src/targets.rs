@@ -241,6 +241,7 @@ pub fn published(tree: SectionTree) -> PublishedTree {
         size_bytes: 1,
         settings: "s".into(),
         sidecar_facts: std::collections::BTreeMap::new(),
+        correction: None,
     };
     PublishedTree {
         version,

@@ -29,7 +29,7 @@ use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Failure, JobId, Ports};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_pipeline::sources::SourceStore;
-use stemma_pipeline::{Submission, WorkerDeps};
+use stemma_pipeline::{CorrectionChange, Submission, WorkerDeps};
 use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -132,6 +132,7 @@ pub fn submission(name: &str, content: &[u8]) -> Submission {
         size_bytes: content.len() as u64,
         stated: BTreeMap::new(),
         retry_failed: false,
+        correction: CorrectionChange::Keep,
     }
 }
 

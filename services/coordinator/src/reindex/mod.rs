@@ -16,7 +16,7 @@ use stemma_engine::queue::{Message, RetryDelay};
 use stemma_engine::s3::{BucketReader, ObjectMeta};
 use stemma_engine::{Env, PortError, PortResult, Ports};
 use stemma_pipeline::sources::{is_document, object_uri};
-use stemma_pipeline::{RunSettings, Submission};
+use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
 
 use crate::{SubmitRequest, submit};
 use message::ReindexRequest;
@@ -145,6 +145,7 @@ impl Reindex {
         };
         let submission = Submission {
             retry_failed: request.retry_failed,
+            correction: CorrectionChange::Keep,
             ..submission
         };
         let name = self.job_name(&submission, object.as_ref());

@@ -29,6 +29,8 @@ const MIN_TOC_LINES: usize = 3;
 const MIN_PREFIX_LETTERS: usize = 8;
 // Entries are copies of the titles, up to hyphenation and reading errors, so the limit is higher than for headings.
 const TOC_SIMILARITY: f32 = 0.85;
+// Less similar lines help nobody to find a misspelled title.
+const MIN_NEAREST: f32 = 0.5;
 
 /// Layout features, page labels and token sums of all pages of a document.
 pub struct PageAnalysis<'a> {
@@ -40,6 +42,8 @@ pub struct PageAnalysis<'a> {
     /// Maximum tokens of the pages in one prompt.
     window_tokens: u32,
     source: &'a Source,
+    /// Excludes no row from a search.
+    no_rows: Vec<bool>,
 }
 
 /// A section proposed by a model or by other evidence, not verified yet.
@@ -89,6 +93,7 @@ impl<'a> PageAnalysis<'a> {
         let labels = PageLabels::read(&sheet, pages);
         let tokens = RowTokens::new(&sheet, pages);
         let window_tokens = settings.window_tokens.min(most_tokens);
+        let no_rows = vec![false; sheet.rows.len()];
         Self {
             pages,
             sheet,
@@ -97,6 +102,7 @@ impl<'a> PageAnalysis<'a> {
             settings,
             window_tokens,
             source,
+            no_rows,
         }
     }
 
@@ -288,42 +294,73 @@ impl<'a> PageAnalysis<'a> {
         proposed: &[&ProposedSection],
         page: PageNo,
     ) -> Vec<Option<HeadingRows>> {
+        self.locate_in(proposed, self.sheet.rows_on(page.index()))
+    }
+
+    /// Locates a section at a line (from 0) of a page.
+    pub fn locate_at_line(
+        &self,
+        proposed: &ProposedSection,
+        page: PageNo,
+        line: u32,
+    ) -> Option<HeadingRows> {
+        let row = self.row_at(page, line)?;
+        self.locate_in(&[proposed], row..row + 1).pop()?
+    }
+
+    fn locate_in(
+        &self,
+        proposed: &[&ProposedSection],
+        rows: Range<usize>,
+    ) -> Vec<Option<HeadingRows>> {
         let candidates: Vec<SectionCandidate> = proposed
             .iter()
             .map(|proposed| to_candidate(proposed))
             .collect();
-        let excluded = vec![false; self.sheet.rows.len()];
-        let hits = locate::locate_titles(
-            &self.sheet,
-            self.sheet.rows_on(page.index()),
-            &excluded,
-            &candidates,
-        );
+        let hits = locate::locate_titles(&self.sheet, rows.clone(), &self.no_rows, &candidates);
         hits.iter()
             .zip(&candidates)
             .map(
                 |(hit, candidate): (&Option<LocatedTitle>, &SectionCandidate)| {
                     hit.as_ref()
                         .map(heading_rows)
-                        .or_else(|| self.locate_prefix(candidate, page))
+                        .or_else(|| self.locate_prefix(candidate, rows.clone()))
                 },
             )
             .collect()
     }
 
-    /// The first line of a page that begins with the title.
+    /// The first of `rows` that begins with the title.
     // Last resort on a page that is known to hold the section: the title may share its line with column heads or with
     // the first words of its paragraph, which the search for whole headings rejects.
-    fn locate_prefix(&self, candidate: &SectionCandidate, page: PageNo) -> Option<HeadingRows> {
+    fn locate_prefix(
+        &self,
+        candidate: &SectionCandidate,
+        mut rows: Range<usize>,
+    ) -> Option<HeadingRows> {
         let TitleKeys { full, core } = &candidate.prepared;
-        self.sheet
-            .rows_on(page.index())
-            .find(|at: &usize| {
-                let first = titles::normalize_key(self.sheet.rows[*at].first_cell);
-                !first.is_empty() && (first == *full || first == *core)
-                    || full.len() >= MIN_PREFIX_LETTERS && self.key(*at).starts_with(full.as_str())
-            })
-            .map(|at| HeadingRows { rows: (at, at) })
+        rows.find(|at: &usize| {
+            let first = titles::normalize_key(self.sheet.rows[*at].first_cell);
+            !first.is_empty() && (first == *full || first == *core)
+                || full.len() >= MIN_PREFIX_LETTERS && self.key(*at).starts_with(full.as_str())
+        })
+        .map(|at| HeadingRows { rows: (at, at) })
+    }
+
+    /// The line of a page that is most similar to a title, if any is.
+    pub fn nearest_line(&self, title: &str, page: PageNo) -> Option<&str> {
+        let title = TitleKeys::new(title);
+        let similar = self.sheet.rows_on(page.index()).map(|at| {
+            let row = &self.sheet.rows[at];
+            (
+                titles::title_similarity(&TitleKeys::new(row.text), &title),
+                row.text,
+            )
+        });
+        similar
+            .filter(|(like, _)| *like >= MIN_NEAREST)
+            .max_by(|(one, _), (other, _)| one.total_cmp(other))
+            .map(|(_, text)| text)
     }
 
     /// The first line of a page below its running heads, if any.
@@ -339,10 +376,14 @@ impl<'a> PageAnalysis<'a> {
         let SectionStart::Page(position) = place else {
             return None;
         };
-        self.sheet
-            .rows_on(position.page.index())
-            .find(|at: &usize| self.sheet.rows[*at].line == position.line)
+        self.row_at(position.page, position.line)
             .map(|at| HeadingRows { rows: (at, at) })
+    }
+
+    fn row_at(&self, page: PageNo, line: u32) -> Option<usize> {
+        self.sheet
+            .rows_on(page.index())
+            .find(|at: &usize| self.sheet.rows[*at].line == line)
     }
 
     pub fn page(&self, spot: HeadingRows) -> PageNo {
@@ -365,6 +406,11 @@ impl<'a> PageAnalysis<'a> {
 
     fn row(&self, spot: HeadingRows) -> &LineFeatures<'a> {
         &self.sheet.rows[spot.rows.0]
+    }
+
+    /// The text of the first line of a heading.
+    pub fn first_row_text(&self, spot: HeadingRows) -> &str {
+        self.row(spot).text
     }
 
     /// The title as printed if the page prints nothing else beside it; otherwise `title`.

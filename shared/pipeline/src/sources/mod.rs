@@ -158,6 +158,7 @@ mod tests {
             size_bytes: bytes.len() as u64,
             settings: "s".into(),
             sidecar_facts: Default::default(),
+            correction: None,
         }
     }
 

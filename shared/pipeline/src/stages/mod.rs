@@ -2,6 +2,7 @@
 
 mod assemble;
 mod codec;
+mod correct;
 mod describe;
 mod detect_toc;
 mod draft_outline;
@@ -24,6 +25,7 @@ use stemma_engine::stage::Stage;
 use crate::llm::LlmQuestion;
 
 pub(crate) use assemble::Assemble;
+pub(crate) use correct::Correct;
 pub(crate) use describe::{Describe, DescriptionBlob};
 pub(crate) use detect_toc::{DetectToc, DetectTocQuestion};
 pub(crate) use draft_outline::{DraftOutcome, DraftOutline};
@@ -64,6 +66,9 @@ pub(crate) const MODEL_REVISIONS: [(&str, u32); 11] = [
     (Describe::NAME, Describe::REVISION),
     (Assemble::NAME, Assemble::REVISION),
 ];
+
+/// The stage that replaces [`Outline`] if a person corrected the document.
+pub(crate) const CORRECTION_REVISIONS: [(&str, u32); 1] = [(Correct::NAME, Correct::REVISION)];
 
 /// All questions to a model, in the order of the flow.
 pub(crate) static QUESTIONS: [&LlmQuestion; 8] = [

@@ -13,7 +13,7 @@ use stemma_engine::{Env, Failure, PortResult, Ports, TaskKey, TaskKeyBuilder};
 
 use crate::settings::RunSettings;
 use crate::versions::{PUBLISH, PublishOutcome, identify_version};
-use crate::{FilingFlow, FilingTask, external_metadata, notify, versions};
+use crate::{FilingFlow, FilingTask, corrections, external_metadata, notify, versions};
 
 /// Key: the document and its version. They determine the tree, so a claim alone tells whether its version was
 /// published.
@@ -50,6 +50,7 @@ impl Stage for Publish {
             .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
         let version = versions::document_version(&task.header().await?)?;
         external_metadata::apply(&mut tree.facts, &version);
+        tree.gaps.extend(corrections::dropped_gap(&version));
         let published = PublishedTree {
             version,
             text_artifact: self.text.to_string(),

@@ -231,6 +231,7 @@ fn method_name(method: Method) -> &'static str {
         Method::Layout => "layout",
         Method::Markup => "markup",
         Method::Model => "model",
+        Method::Person => "person",
         Method::Windows => "windows",
         Method::Imported => "imported",
     }

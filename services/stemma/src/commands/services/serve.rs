@@ -13,7 +13,7 @@ use stemma_engine::{Env, Ports, Priority};
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
 use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
 use stemma_pipeline::sources::{is_document, store_source};
-use stemma_pipeline::{RunSettings, Submission};
+use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
 
 use super::query::QueryServer;
 use crate::commands::jobs::runner::JobRunner;
@@ -113,6 +113,7 @@ impl UploadPort for UploadIntake {
         let submission = Submission {
             stated,
             retry_failed: true,
+            correction: CorrectionChange::Keep,
             ..content_submission(uri, path, source, size_bytes)
         };
         let order = SubmitRequest {

@@ -1,0 +1,399 @@
+//! Finds the headings of a correction in the document, and makes the draft of a tree from them.
+
+use stemma_document::{
+    DraftEntry, EntryVerdict, EvidenceSource, Gap, LocatedEntry, Method, OutlineError, PageNo,
+    PageSpan, Position, Pt, SectionKind, SectionStart, SectionTree, Source, SourceBody, TextLines,
+    VerifiedOutline,
+};
+
+use super::outline_text::LineError;
+use super::{CorrectedHeading, Correction, HeadingClaim, unit};
+use crate::structure::verify_titles::{
+    HeadingRows, PageAnalysis, ProposedSection, leading_number, title_similarity,
+};
+use crate::structure::{Draft, StructureSettings};
+
+/// Code of the gap for headings that newer rules of extraction no longer find.
+const NOT_FOUND: &str = "outline.correction_not_found";
+/// Lines of a text that one heading may take.
+const MAX_HEADING_LINES: usize = 4;
+/// A line that is less similar is another title; the same limit as on pages.
+const MIN_SIMILARITY: f32 = 0.74;
+const MAX_ERRORS: usize = 20;
+
+/// The place of a heading.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FoundHeading {
+    /// Line of the page, from 0; 0 in texts.
+    pub(super) line: u32,
+    start: SectionStart,
+    starts_page: bool,
+}
+
+/// Searches the titles of a correction in a document.
+pub(super) struct PlaceFinder<'a> {
+    source: &'a Source,
+    // `None` for texts without pages.
+    analysis: Option<PageAnalysis<'a>>,
+}
+
+static SETTINGS: std::sync::LazyLock<StructureSettings> =
+    std::sync::LazyLock::new(StructureSettings::default);
+
+impl<'a> PlaceFinder<'a> {
+    pub(super) fn new(source: &'a Source) -> Self {
+        let analysis = match &source.body {
+            // Settings do not change where a title is found.
+            SourceBody::Pages(pages) => Some(PageAnalysis::new(source, pages, &SETTINGS, u32::MAX)),
+            SourceBody::Lines(_) => None,
+        };
+        Self { source, analysis }
+    }
+
+    /// The place of each heading; `None` where its title is not found. Headings whose titles are not claimed to be printed
+    /// are always placed, at their line or at the top of their page.
+    pub(super) fn find_all(&self, headings: &[CorrectedHeading]) -> Vec<Option<FoundHeading>> {
+        match (&self.analysis, &self.source.body) {
+            (Some(analysis), _) => headings
+                .chunk_by(|one, other| one.at == other.at)
+                .flat_map(|same_page| find_on_page(analysis, same_page))
+                .collect(),
+            (None, SourceBody::Lines(text)) => headings
+                .iter()
+                .map(|heading| find_in_text(text, heading))
+                .collect(),
+            (None, SourceBody::Pages(_)) => vec![None; headings.len()],
+        }
+    }
+
+    // Why a title was not found, and where it may be.
+    fn explain(&self, heading: &CorrectedHeading) -> String {
+        let title = &heading.title;
+        let at = heading.at;
+        let unit = unit(self.source.extent());
+        let place = match heading.line {
+            Some(line) => format!("on line {line} of page {at}"),
+            None => format!("on {unit} {at}"),
+        };
+        let hint = match (&self.analysis, &self.source.body) {
+            (Some(analysis), _) => nearest_on_pages(analysis, heading),
+            (None, SourceBody::Lines(text)) => nearest_in_text(text, heading),
+            (None, SourceBody::Pages(_)) => None,
+        };
+        let hint = hint.unwrap_or_else(|| "write (?) before a title that is not printed".into());
+        format!("`{title}` is not {place}; {hint}")
+    }
+}
+
+fn find_on_page(
+    analysis: &PageAnalysis<'_>,
+    headings: &[CorrectedHeading],
+) -> Vec<Option<FoundHeading>> {
+    let Some(page) = headings.first().and_then(|first| PageNo::new(first.at)) else {
+        return vec![None; headings.len()];
+    };
+    let proposed: Vec<ProposedSection> = headings.iter().map(proposed_section).collect();
+    // Titles without a line are searched together, because they must follow each other on the page.
+    let together: Vec<usize> = (0..headings.len())
+        .filter(|at| headings[*at].line.is_none() && has_title(&headings[*at]))
+        .collect();
+    let titles: Vec<&ProposedSection> = together.iter().map(|at| &proposed[*at]).collect();
+    let mut spots: Vec<Option<HeadingRows>> = vec![None; headings.len()];
+    for (at, spot) in together
+        .into_iter()
+        .zip(analysis.locate_on_page(&titles, page))
+    {
+        spots[at] = spot;
+    }
+    let mut found = Vec::with_capacity(headings.len());
+    for ((heading, proposed), spot) in headings.iter().zip(&proposed).zip(spots) {
+        let spot = match heading.line {
+            Some(line) if heading.claim == HeadingClaim::Printed => {
+                analysis.locate_at_line(proposed, page, line - 1)
+            }
+            Some(line) => analysis.heading_at(position(page, line - 1)),
+            None => spot,
+        };
+        let spot = match heading.claim {
+            HeadingClaim::Unverified if heading.line.is_none() => {
+                spot.or_else(|| analysis.first_line(page))
+            }
+            _ => spot,
+        };
+        found.push(match spot {
+            Some(spot) => Some(found_at(analysis, spot)),
+            None if heading.claim == HeadingClaim::Printed => None,
+            // The top of the page, also if it is blank.
+            None => Some(FoundHeading {
+                line: 0,
+                start: position(page, 0),
+                starts_page: true,
+            }),
+        });
+    }
+    found
+}
+
+fn has_title(heading: &CorrectedHeading) -> bool {
+    matches!(
+        heading.claim,
+        HeadingClaim::Printed | HeadingClaim::Unverified
+    )
+}
+
+fn position(page: PageNo, line: u32) -> SectionStart {
+    SectionStart::Page(Position {
+        page,
+        line,
+        y: Pt::new(0.0),
+    })
+}
+
+fn found_at(analysis: &PageAnalysis<'_>, spot: HeadingRows) -> FoundHeading {
+    let start = analysis.place(spot);
+    FoundHeading {
+        line: start.reading_order().1,
+        start,
+        starts_page: analysis.starts_page(spot),
+    }
+}
+
+fn proposed_section(heading: &CorrectedHeading) -> ProposedSection {
+    ProposedSection {
+        title: heading.title.clone(),
+        label: None,
+        level: heading.level,
+        page: PageNo::new(heading.at),
+        evidence: EvidenceSource::Person,
+    }
+}
+
+fn nearest_on_pages(analysis: &PageAnalysis<'_>, heading: &CorrectedHeading) -> Option<String> {
+    let mut proposed = proposed_section(heading);
+    let page = PageNo::new(heading.at)?;
+    let spots = analysis.locate_on_page(&[&proposed], page);
+    if let Some(spot) = spots.into_iter().next().flatten() {
+        let line = analysis.place(spot).reading_order().1 + 1;
+        return Some(match heading.line {
+            Some(_) => format!("line {line} has it"),
+            None => format!("line {line} has it, but above the heading before it"),
+        });
+    }
+    if let Some(nearest) = analysis.nearest_line(&heading.title, page) {
+        return Some(format!("the nearest line there is `{}`", clipped(nearest)));
+    }
+    proposed.page = None;
+    let anywhere = analysis.locate(&[proposed], None, false);
+    let spot = anywhere.first()?.0?;
+    let line = clipped(analysis.first_row_text(spot));
+    Some(format!("page {} has `{line}`", analysis.page(spot)))
+}
+
+fn clipped(text: &str) -> String {
+    let spaced = text.replace(char::is_control, " ");
+    spaced.chars().take(120).collect()
+}
+
+// Texts.
+
+fn find_in_text(text: &TextLines, heading: &CorrectedHeading) -> Option<FoundHeading> {
+    let found = FoundHeading {
+        line: 0,
+        start: SectionStart::Line(heading.at),
+        starts_page: true,
+    };
+    let is_found = heading.claim != HeadingClaim::Printed || is_on_line(text, heading, heading.at);
+    is_found.then_some(found)
+}
+
+// Whether the title is on the line, or begins on it.
+fn is_on_line(text: &TextLines, heading: &CorrectedHeading, line: u32) -> bool {
+    let is_parsed = text
+        .headings
+        .binary_search_by_key(&line, |parsed| parsed.line)
+        .is_ok_and(|at| text.headings[at].title.trim() == heading.title);
+    if is_parsed {
+        return true;
+    }
+    let from = (line as usize).saturating_sub(1);
+    let mut lines = text.lines.iter().skip(from).take(MAX_HEADING_LINES);
+    let Some(first) = lines.next().map(|line| line.trim()) else {
+        return false;
+    };
+    if title_similarity(first, &heading.title) >= MIN_SIMILARITY {
+        return true;
+    }
+    // The title may share its line with other words, and go on below it.
+    let joined = lines.fold(first.to_owned(), |joined, line| joined + " " + line.trim());
+    joined
+        .find(&heading.title)
+        .is_some_and(|start| start < first.len())
+}
+
+fn nearest_in_text(text: &TextLines, heading: &CorrectedHeading) -> Option<String> {
+    let lines = 1..=u32::try_from(text.lines.len()).unwrap_or(u32::MAX);
+    let line = lines
+        .filter(|line| is_on_line(text, heading, *line))
+        .min_by_key(|line| line.abs_diff(heading.at))?;
+    Some(format!("line {line} has it"))
+}
+
+/// Checks a correction against the document. `lines` has the line of each heading in the file of the person.
+///
+/// # Errors
+/// The mistakes, at most twenty, in the order of their lines.
+pub fn check(
+    source: &Source,
+    correction: &Correction,
+    lines: &[usize],
+) -> Result<(), Vec<LineError>> {
+    let finder = PlaceFinder::new(source);
+    let headings = &correction.headings;
+    let found = finder.find_all(headings);
+    let mut errors = Vec::new();
+    for (at, (heading, line)) in headings.iter().zip(lines).enumerate() {
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
+        let Some(place) = found[at] else {
+            errors.push(LineError::new(*line, finder.explain(heading)));
+            continue;
+        };
+        let Some((before, above)) = (0..at).rev().find_map(|n| Some((n, found[n]?))) else {
+            continue;
+        };
+        let order = place.start.reading_order();
+        let order_above = above.start.reading_order();
+        let same_line = order == order_above && matches!(place.start, SectionStart::Line(_));
+        if order < order_above || same_line {
+            let what = if same_line { "on" } else { "above" };
+            let title = &heading.title;
+            let other = lines[before];
+            errors.push(LineError::new(
+                *line,
+                format!("`{title}` stands {what} the heading of line {other}; headings follow the order of the document"),
+            ));
+        }
+    }
+    if errors.is_empty() {
+        check_kept(source, correction, lines, &mut errors);
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
+}
+
+// A tree merges headings that repeat the one above them. That must not happen in silence.
+fn check_kept(
+    source: &Source,
+    correction: &Correction,
+    lines: &[usize],
+    errors: &mut Vec<LineError>,
+) {
+    let outline = match verified_outline(source, correction) {
+        Ok((outline, _)) => outline,
+        Err(error) => {
+            errors.push(LineError::new(1, error.to_string()));
+            return;
+        }
+    };
+    let tree = SectionTree::build(&outline, Method::Person, Vec::new());
+    let mut sections = tree.walk().peekable();
+    let first = correction.headings.first();
+    let has_own_preface = first.is_some_and(|first| first.claim == HeadingClaim::Preface);
+    if !has_own_preface {
+        sections.next_if(|(_, section)| section.kind == SectionKind::Preface);
+    }
+    for (heading, line) in correction.headings.iter().zip(lines) {
+        let is_kept = sections.next_if(|(depth, section)| {
+            *depth == usize::from(heading.level) && section.title == heading.title.trim()
+        });
+        if is_kept.is_none() {
+            let title = &heading.title;
+            errors.push(LineError::new(
+                *line,
+                format!("`{title}` repeats the heading above it; remove one of them"),
+            ));
+            return;
+        }
+    }
+}
+
+/// The draft of a tree from a correction. `rules` is the draft of the rules; labels of pages come from it.
+///
+/// # Errors
+/// [`OutlineError`] never: headings outside the document are dropped and recorded.
+pub fn draft(
+    source: &Source,
+    rules: Draft,
+    correction: &Correction,
+) -> Result<Draft, OutlineError> {
+    let (outline, gaps) = verified_outline(source, correction)?;
+    Ok(Draft {
+        outline,
+        method: Method::Person,
+        gaps,
+        ..rules
+    })
+}
+
+fn verified_outline(
+    source: &Source,
+    correction: &Correction,
+) -> Result<(VerifiedOutline, Vec<Gap>), OutlineError> {
+    let extent = source.extent();
+    let found = PlaceFinder::new(source).find_all(&correction.headings);
+    let mut gaps = Vec::new();
+    let mut judged = Vec::with_capacity(found.len());
+    for (heading, found) in correction.headings.iter().zip(found) {
+        let nowhere = match extent {
+            stemma_document::Extent::Pages(_) => {
+                position(PageNo::new(heading.at).unwrap_or(PageNo::FIRST), 0)
+            }
+            stemma_document::Extent::Lines(_) => SectionStart::Line(heading.at),
+        };
+        let starts_page = found.is_some_and(|found| found.starts_page);
+        let verdict = match (heading.claim, found) {
+            _ if heading.at > extent.size() => EntryVerdict::Rejected,
+            (HeadingClaim::Printed, Some(_)) => EntryVerdict::Confirmed { starts_page },
+            (HeadingClaim::Printed, None) => {
+                gaps.push(not_found_gap(heading, nowhere));
+                EntryVerdict::Unconfirmed { starts_page }
+            }
+            (HeadingClaim::Unverified, _) => EntryVerdict::Unconfirmed { starts_page },
+            (HeadingClaim::Preface | HeadingClaim::Window, _) => EntryVerdict::Declared,
+        };
+        let evidence = match heading.claim {
+            HeadingClaim::Window => EvidenceSource::Window,
+            _ => EvidenceSource::Person,
+        };
+        let entry = DraftEntry {
+            number: leading_number(&heading.title),
+            title: heading.title.clone(),
+            label: None,
+            target: None,
+            level: heading.level,
+            evidence,
+        };
+        let place = found.map_or(nowhere, |found| found.start);
+        judged.push((LocatedEntry { entry, place }, verdict));
+    }
+    Ok((VerifiedOutline::new(extent, judged)?, gaps))
+}
+
+fn not_found_gap(heading: &CorrectedHeading, place: SectionStart) -> Gap {
+    let pages = match place {
+        SectionStart::Page(position) => Some(PageSpan::between(position.page, position.page)),
+        SectionStart::Line(_) => None,
+    };
+    Gap {
+        code: NOT_FOUND.into(),
+        pages,
+        detail: format!(
+            "`{}` of the corrected outline is no longer found there",
+            clipped(&heading.title)
+        ),
+    }
+}

@@ -1,0 +1,67 @@
+//! Corrections by persons: they are stored beside the document, and submissions name them.
+
+use stemma_document::{Collection, CorrectionRef, Digest, DocumentVersion, Gap, blob_keys};
+use stemma_engine::blobs::{Blobs, put_json};
+use stemma_engine::{PortResult, Ports};
+pub use stemma_outline::correction::{
+    CorrectedHeading, Correction, HeadingClaim, LineError, OutlineText, check, parse, print,
+};
+
+use crate::{CorrectionChange, Submission};
+
+/// Code of the gap of a document whose bytes changed after a person corrected its outline.
+pub const DROPPED: &str = "outline.correction_dropped";
+
+/// Stores a checked correction of `version`, and returns the submission that applies it.
+///
+/// # Errors
+/// [`PortError`](stemma_engine::PortError) if the store cannot be written.
+pub async fn store_correction(
+    ports: &Ports,
+    collection: &Collection,
+    version: &DocumentVersion,
+    correction: &Correction,
+) -> PortResult<Submission> {
+    let json = serde_json::to_vec(correction).unwrap_or_default();
+    let headings = Digest::from_content(&json);
+    let scope = blob_keys::document_scope(collection, version.doc);
+    let key = blob_keys::correction_key(&scope, headings);
+    put_json(&ports.blobs, &key, correction).await?;
+    // The submission refers to it, so it must survive a power loss first.
+    ports.blobs.barrier().await?;
+    let correction = CorrectionRef {
+        headings,
+        source: version.source,
+    };
+    let replaces = version.correction;
+    Ok(Submission {
+        correction: CorrectionChange::Set {
+            correction,
+            replaces,
+        },
+        retry_failed: false,
+        ..Submission::for_version(version.clone())
+    })
+}
+
+/// The submission that removes the correction of a document.
+pub fn reset_correction(version: &DocumentVersion) -> Submission {
+    Submission {
+        correction: CorrectionChange::Reset,
+        retry_failed: false,
+        ..Submission::for_version(version.clone())
+    }
+}
+
+// The gap of a version whose correction was made for other bytes.
+pub(crate) fn dropped_gap(version: &DocumentVersion) -> Option<Gap> {
+    let is_dropped = version.correction.is_some() && version.applied_correction().is_none();
+    is_dropped.then(|| Gap {
+        code: DROPPED.into(),
+        pages: None,
+        detail:
+            "a person corrected the outline, but the file changed since: correct it again with \
+                 `stemma outline edit`, or accept this outline with `stemma outline reset`"
+                .into(),
+    })
+}

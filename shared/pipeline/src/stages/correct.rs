@@ -1,0 +1,90 @@
+//! `correct`: builds the section tree from the outline of a person.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use stemma_document::{Digest, SectionTree, blob_keys};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
+use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
+use stemma_outline::correction::{self, Correction};
+use stemma_outline::{finish_tree, structure};
+
+use super::codec::{decode_source, parse_json, source_error, to_json};
+use super::outline::{TreeOutcome, defect_gaps};
+use super::{CORRECTION_REVISIONS, Outline, REVISIONS};
+use crate::settings::RunSettings;
+use crate::{FilingFlow, FilingTask};
+
+/// Replaces the outline of the rules or of a model. Key: the text, the headings of the person, and the settings and rules that
+/// complete a tree.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Correct {
+    pub(crate) text: Digest,
+    /// The artifact whose blob `source` holds the text.
+    pub(crate) artifact: TaskKey,
+    /// Digest of the [`Correction`].
+    pub(crate) headings: Digest,
+}
+
+#[async_trait]
+impl Stage for Correct {
+    type Work = FilingFlow;
+    type Outcome = TreeOutcome;
+
+    const NAME: &'static str = "correct";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Cpu;
+
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        // The rules find page labels, facts, Items and references, so their revision counts too.
+        identity
+            .bytes(self.text.as_bytes())
+            .bytes(self.headings.as_bytes())
+            .number(u64::from(Outline::REVISION))
+            .text(
+                &serde_json::to_string(&(&settings.outline, &settings.sections))
+                    .unwrap_or_default(),
+            );
+    }
+
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<TreeOutcome> {
+        let key = blob_keys::correction_key(&task.run.scope, self.headings);
+        let headings = task.ports.blobs.get(&key).await?.ok_or_else(|| {
+            Failure::permanent("correct.missing", format!("{key} is not in the store"))
+                .with_next("remove the correction with `stemma outline reset`")
+        })?;
+        let correction: Correction = parse_json(&headings)?;
+        let packed = task.blob(&self.artifact, "source").await?;
+        let settings = task.settings.clone();
+        let tree = task
+            .env
+            .compute(move || corrected_tree(packed, &correction, &settings))
+            .await;
+        let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
+        let json = to_json(&tree)?;
+        Ok(StageOutput::new(
+            TreeOutcome::new(&tree, &json),
+            vec![("tree", json)],
+        ))
+    }
+}
+
+// Pure (I-12).
+fn corrected_tree(
+    packed: Bytes,
+    correction: &Correction,
+    settings: &RunSettings,
+) -> Result<SectionTree, Failure> {
+    let source = decode_source(packed)?;
+    let rules = structure::outline(&source, &settings.outline).map_err(source_error)?;
+    let draft = correction::draft(&source, rules, correction).map_err(source_error)?;
+    let mut tree = finish_tree(&draft, &source, defect_gaps(&source), &settings.sections);
+    tree.provenance.revisions = REVISIONS
+        .into_iter()
+        .chain(CORRECTION_REVISIONS)
+        .map(|(name, revision)| (name.to_string(), revision))
+        .collect();
+    Ok(tree)
+}
