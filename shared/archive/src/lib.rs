@@ -42,8 +42,9 @@ pub use ask::AnswerRequest;
 pub use browse::{BrowseHit, BrowseRequest, BrowseResponse};
 pub use collection_cache::CollectionCache;
 pub use compare::{
-    ChangedSentence, CompareRequest, ComparedSide, Comparison, ItemTextChurn, MAX_SENTENCES,
-    OutcomeCounts, PairedSection, RewordedSentence, SectionPair, TextChurn,
+    ChangedSentence, CompareRequest, ComparedSide, Comparison, DocumentTrees, ItemTextChurn,
+    MAX_SENTENCES, OutcomeCounts, PairedSection, RewordedSentence, SectionChange, SectionPair,
+    TextChurn, TreeChangeCounts, TreeComparison, TreePlace, TreeVersion,
 };
 pub use documents::{DocumentInfo, FailureInfo, PageContent, SectionInfo};
 pub use error::{ApiError, is_store_error};

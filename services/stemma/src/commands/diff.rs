@@ -8,6 +8,7 @@ use stemma_archive::{
 };
 use stemma_diff::DiffStatus;
 
+use crate::commands::diff_trees;
 use crate::commands::format::{identity, page_or_line_range};
 use crate::commands::open::open;
 use crate::context::Context;
@@ -28,10 +29,16 @@ Examples:
   stemma diff 3M_2022_10K#item-7               one Item with that of the previous year
   stemma diff A_2022_10K#0115 A_2022_10K#0158  two sections with their subsections
   stemma diff 3M_2021_10K 3M_2022_10K --jsonl --fields outcome,left,right
+  stemma diff --trees /data/old/.stemma .stemma  the trees of all documents in two stores
+  stemma diff --trees 3M_2022_10K@3 3M_2022_10K@4
 
 ~ modified, + added, - removed, = unchanged (with --all), ? text missing in the store.
 Compares words and numbers; ignores line breaks, case and punctuation. Give the older document
-first. Uses no model.")]
+first. Uses no model.
+
+With --trees: sections added, removed, retitled, moved to another page and re-levelled, as other
+rules or a person left them. Two stores (folders or s3://…), two versions of a document, or one
+document with its previous version; the last two trees of a document are kept.")]
 pub struct DiffArgs {
     /// The older document; if it is the only one, it is compared with the previous filing.
     #[arg(value_name = "BEFORE")]
@@ -48,9 +55,15 @@ pub struct DiffArgs {
     /// Added and removed sentences to show per section [default: 3 for a part or JSON, 0 for whole documents].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=20))]
     sentences: Option<u8>,
+    /// Compare trees instead of texts: of two stores, or of two versions of a document.
+    #[arg(long, conflicts_with_all = ["item", "all", "sentences"])]
+    trees: bool,
 }
 
 pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError> {
+    if args.trees {
+        return diff_trees::run(&args.one, args.other.as_deref(), context).await;
+    }
     let reader = open(context).await?;
     let output = &context.output;
     let part = args.item.is_some()

@@ -18,6 +18,7 @@ mod incremental;
 mod items;
 mod jobs;
 mod model;
+mod outline;
 mod pipeline;
 mod prompts;
 mod serve;

@@ -2,6 +2,7 @@
 
 pub(crate) mod aligned;
 mod comparison;
+mod trees;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +29,9 @@ use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
 pub use comparison::{
     ChangedSentence, ComparedSide, Comparison, ItemTextChurn, OutcomeCounts, PairedSection,
     RewordedSentence, SectionPair, TextChurn,
+};
+pub use trees::{
+    DocumentTrees, SectionChange, TreeChangeCounts, TreeComparison, TreePlace, TreeVersion,
 };
 
 /// Largest number of quoted sentences per kind and pair.

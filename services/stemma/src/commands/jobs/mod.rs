@@ -14,4 +14,5 @@ pub mod submit;
 pub mod watch;
 pub mod why;
 
+pub use follow::{exit, print_end};
 pub use job_context::JobContext;

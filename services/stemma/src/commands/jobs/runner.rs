@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::JobContext;
 use super::follow::{FollowDisplay, exit, follow, print_end};
+use super::job_status::JobView;
 use crate::config::Config;
 use crate::context::Context;
 use crate::embedded::EmbeddedServices;
@@ -76,11 +77,8 @@ impl JobRunner {
     ) -> Result<Exit, CommandError> {
         let wait = wait || self.local.is_some();
         if wait {
-            let display = FollowDisplay::new(context, manifest.entries, false);
-            let view = follow(&self.job_context, manifest, display, &self.stop).await;
             let elsewhere = self.local.is_none();
-            self.close().await;
-            let view = view?;
+            let view = self.wait(context, manifest).await?;
             print_end(context, &view, elsewhere);
             return Ok(exit(&view));
         }
@@ -99,6 +97,18 @@ impl JobRunner {
         }
         self.close().await;
         Ok(Exit::Done)
+    }
+
+    /// Follows a job until it ends.
+    pub async fn wait(
+        self,
+        context: &Context,
+        manifest: &JobManifest,
+    ) -> Result<JobView, CommandError> {
+        let display = FollowDisplay::new(context, manifest.entries, false);
+        let view = follow(&self.job_context, manifest, display, &self.stop).await;
+        self.close().await;
+        view
     }
 
     pub async fn close(self) {
