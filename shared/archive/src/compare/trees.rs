@@ -1,6 +1,6 @@
 //! Comparison of two trees of the same document: what other rules, or a person, changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
@@ -122,7 +122,7 @@ impl Archive {
             .collect();
         let mut comparison = TreeComparison::default();
         let mut pairs = Vec::new();
-        let mut matched = std::collections::HashSet::new();
+        let mut matched = HashSet::new();
         for old in self.catalog.documents() {
             let same = by_id
                 .get(&old.doc())
@@ -236,11 +236,31 @@ fn compare_versions(
         Ok(alignment) => {
             let old_places = places(&old.tree);
             let new_places = places(&new.tree);
+            // Two sections that begin on one line are one, also if title and text have nothing in common.
+            let removed = alignment.pairs.iter().filter(|pair| pair.right.is_none());
+            let mut removed: HashMap<_, &TreePlace> = removed
+                .filter_map(|pair| old_places.get(pair.left?.0 as usize))
+                .map(|old| ((old.page, old.line), old))
+                .collect();
+            let mut renamed = HashSet::new();
+            let mut changes = Vec::new();
             for pair in &alignment.pairs {
-                let old = pair.left.and_then(|id| old_places.get(id.0 as usize));
                 let new = pair.right.and_then(|id| new_places.get(id.0 as usize));
-                let change = SectionChange::new(old.cloned(), new.cloned());
-                if change.count(&mut counts) {
+                let old = match (pair.left, new) {
+                    (Some(id), _) => old_places.get(id.0 as usize),
+                    (None, Some(new)) => {
+                        let old = removed.remove(&(new.page, new.line));
+                        renamed.extend(old.map(|old| old.section_id));
+                        old
+                    }
+                    (None, None) => None,
+                };
+                changes.push((pair, SectionChange::new(old.cloned(), new.cloned())));
+            }
+            for (pair, change) in changes {
+                let is_renamed =
+                    pair.right.is_none() && pair.left.is_some_and(|old| renamed.contains(&old));
+                if !is_renamed && change.count(&mut counts) {
                     sections.push(change);
                 }
             }
@@ -371,12 +391,14 @@ mod tests {
             (2, 2, "Products and services"),
             (1, 4, "Legal proceedings"),
             (1, 8, "Exhibit index"),
+            (1, 10, "Signatures"),
         ];
         let new = [
             (1, 1, "Business overview"),
             (1, 2, "Products and services"),
             (1, 5, "Legal proceedings"),
             (1, 9, "Quarterly dividends"),
+            (1, 10, "Closing remarks"),
         ];
         let old = published(&old, Method::Markup);
         let new = published(&new, Method::Person);
@@ -388,12 +410,12 @@ mod tests {
             relevelled: 1,
             unchanged: 1,
             documents_changed: 1,
-            retitled: 0,
+            retitled: 1,
         };
         assert_eq!(compared.counts, expected);
         assert_eq!(compared.new.method, Method::Person);
         let same = compare_versions("a".into(), &old, &old, &(None, None));
-        assert_eq!((same.counts.unchanged, same.sections.len()), (4, 0));
+        assert_eq!((same.counts.unchanged, same.sections.len()), (5, 0));
         assert_eq!(same.counts.documents_changed, 0);
     }
 }
