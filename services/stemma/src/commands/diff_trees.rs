@@ -72,13 +72,11 @@ async fn open_store(text: &str, context: &Context) -> Result<Archive, CommandErr
 }
 
 fn show(comparison: &TreeComparison, output: &Output) {
-    let changed = |document: &&DocumentTrees| {
-        document.counts.documents_changed > 0
-            || document.error.is_some()
-            || document.old.doubt != document.new.doubt
-            || document.old.method != document.new.method
-    };
-    for document in comparison.documents.iter().filter(changed) {
+    for document in comparison
+        .documents
+        .iter()
+        .filter(|document| has_changed(document))
+    {
         show_document(document, output);
         output.line("");
     }
@@ -95,6 +93,13 @@ fn show(comparison: &TreeComparison, output: &Output) {
     parts.extend(change_counts(counts));
     parts.extend(mean_doubt(&comparison.documents));
     output.line(&parts.join(" · "));
+}
+
+fn has_changed(document: &DocumentTrees) -> bool {
+    document.counts.documents_changed > 0
+        || document.error.is_some()
+        || document.old.doubt != document.new.doubt
+        || document.old.method != document.new.method
 }
 
 fn show_document(document: &DocumentTrees, output: &Output) {

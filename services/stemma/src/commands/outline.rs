@@ -231,7 +231,7 @@ async fn export(
 async fn edit(locator: &str, context: &Context) -> Result<Exit, CommandError> {
     let outline = OpenOutline::load(locator, context).await?;
     let text = outline.text();
-    let path = write_temporary(&text, outline.published.version.doc.short())?;
+    let path = write_temporary(&text, &outline.published.version.doc.short())?;
     let result = async {
         run_editor(&path)?;
         let edited = read_outline(&path)?;
@@ -255,18 +255,18 @@ async fn edit(locator: &str, context: &Context) -> Result<Exit, CommandError> {
             Ok(exit)
         }
         Err(error) => {
-            let kept = path.display();
+            let file = path.display();
             let next = error.next.clone().map(|next| format!("{next}; "));
             let next = next.unwrap_or_default();
             Err(error.with_next(format!(
-                "{next}your edit is kept in {kept}: correct it and run `stemma outline import '{locator}' {kept}`"
+                "{next}your edit is kept in {file}: correct it and run `stemma outline import '{locator}' {file}`"
             )))
         }
     }
 }
 
 // A file that only this user can read, with a name that no other process can foresee.
-fn write_temporary(text: &str, name: String) -> Result<PathBuf, CommandError> {
+fn write_temporary(text: &str, name: &str) -> Result<PathBuf, CommandError> {
     let random = Env::system().random();
     let path = std::env::temp_dir().join(format!("stemma-outline-{name}-{random:016x}.txt"));
     let file = OpenOptions::new()
@@ -319,12 +319,16 @@ async fn reset(locator: &str, context: &Context) -> Result<Exit, CommandError> {
         return Ok(Exit::Nothing);
     }
     let action = format!("remove the correction of {label}");
-    if !context.confirm("outline.not_confirmed", &action)? {
+    let confirmed = context
+        .confirm("outline.not_confirmed", &action)
+        .map_err(|error| error.with_next("confirm with --yes"))?;
+    if !confirmed {
         return Ok(Exit::Nothing);
     }
     publish(&label, &published.version, OutlineChange::Reset, context).await
 }
 
+#[derive(Clone, Copy)]
 enum OutlineChange<'a> {
     Import(&'a Correction),
     Reset,

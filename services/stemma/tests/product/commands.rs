@@ -89,7 +89,7 @@ fn json_answers_have_these_shapes() {
     for (name, truth) in TRUTHS {
         std::fs::write(lab.path(name), truth).unwrap();
     }
-    let questions: [&[&str]; 29] = [
+    let questions: [&[&str]; 32] = [
         &["status"],
         &["ls"],
         &["ls", "-R"],
@@ -107,6 +107,9 @@ fn json_answers_have_these_shapes() {
         &["browse", "/10-K", "risk factors"],
         &["search", "risk factors"],
         &["diff", "annual", "scanned", "--item", "1A"],
+        &["diff", "--trees", "annual@1", "annual@1"],
+        &["outline", "export", "guide"],
+        &["outline", "reset", "guide"],
         &["why", "scanned"],
         &["why", "locked"],
         &["failures"],

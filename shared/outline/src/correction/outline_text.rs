@@ -246,8 +246,6 @@ fn parse_heading(line: &str, above: u16, extent: Extent) -> Result<CorrectedHead
 
 /// A title on one line, in a form that is read back unchanged.
 pub(super) fn clean_title(title: &str) -> String {
-    // Characters that reorder text would show a title in an editor as something else.
-    let reorders = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}');
     let spaced = title.replace(char::is_control, " ").replace(reorders, "");
     let mut end = spaced.len().min(MAX_TITLE_BYTES);
     while !spaced.is_char_boundary(end) {
@@ -255,4 +253,9 @@ pub(super) fn clean_title(title: &str) -> String {
     }
     let cleaned = spaced[..end].trim();
     if cleaned.is_empty() { "-" } else { cleaned }.into()
+}
+
+// Characters that reorder text show a title in an editor as something else.
+fn reorders(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
 }
