@@ -184,7 +184,7 @@ fn parse_heading(line: &str, above: u16, extent: Extent) -> Result<CorrectedHead
     }
     let text = line.trim_start_matches(' ');
     let spaces = line.len() - text.len();
-    if spaces % INDENT != 0 {
+    if !spaces.is_multiple_of(INDENT) {
         return Err(format!(
             "indented by {spaces} spaces; indent with two spaces per level"
         ));
