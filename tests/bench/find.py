@@ -31,6 +31,7 @@ HALVES = json.loads((TRUTH / "halves.json").read_text())
 COMPANIES = json.loads((TRUTH / "names.json").read_text())["companies"]
 INGREDIENTS = ["cleaning", "fields", "labels", "vocabulary", "statements", "sections", "years", "numbers", "contents",
                "references", "routing", "dates", "doc_score"]
+FEWEST_ABSENT = 60
 PAGE_METRICS = [("A", "hit@1", "document known: hit@1"), ("A", "hit@5", "document known: hit@5"),
                 ("B", "doc_hit@1", "all documents: document@1"), ("B", "hit@10", "all documents: page in ten")]
 missed = []
@@ -203,6 +204,9 @@ def list_misses_of_names(questions, answers):
 def measure_absent(corpus):
     material = json.loads((TRUTH / "absent.json").read_text())
     questions = find_questions.made_up(corpus.pages, COMPANIES, material, HALVES)
+    count = sum(question["absent"] for question in questions)
+    if count < FEWEST_ABSENT and not PRESENT:
+        raise SystemExit(f"only {count} questions about what is not there could be made, {FEWEST_ABSENT} are needed")
     answers = {answer["id"]: answer for answer in corpus.search(questions)}
     for absent, label, mark in ((True, "not there", (">=", .95)), (False, "there", ("<=", .02))):
         verb, everything = "said so" if absent else "falsely said", []

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from find_bm25 import words_of
 from halves import half_of
 
+# Of each kind, half of them about half A.
 EACH = 20
 # Documents speak of years beyond their own, in notes and outlooks. Nearer years than these are left out.
 NEAR = 4
@@ -122,8 +123,8 @@ def column_years(line):
     return {int(year) for run in re.findall(r"(?:\b(?:19|20)\d\d\b[\s,]*){2,}", line) for year in re.findall(r"\d{4}", run)}
 
 
-def pick(candidates, rng):
-    return rng.sample(candidates, min(EACH, len(candidates)))
+def pick(candidates, rng, count):
+    return rng.sample(candidates, min(count, len(candidates)))
 
 
 def question(kind, absent, half, text, term):
@@ -163,12 +164,13 @@ def made_up(pages, companies, material, halves):
     missing = [word for word in material["words"] if not archive.has(word)]
     absent["word"] = [(half, word, {"word": word}) for word, half in alternate(missing).items()]
     counts = Counter(re.findall(r"\b[a-z]{7,}\b", "\n".join(issuer.text for issuer in issuers)))
-    rare = pick(sorted(word for word, count in counts.items() if count <= 2), rng)
+    rare = pick(sorted(word for word, count in counts.items() if count <= 2), rng, EACH)
     there["word"] = [(half, word, {"word": word}) for word, half in alternate(rare).items()]
     made = []
     for kind, texts in templates.items():
         for is_absent, candidates in ((True, absent[kind]), (False, there[kind])):
-            for at, (half, term, fields) in enumerate(pick(candidates, rng) if texts else ()):
+            chosen = [one for half in "AB" for one in pick([one for one in candidates if one[0] == half], rng, EACH // 2)]
+            for at, (half, term, fields) in enumerate(chosen if texts else ()):
                 made.append(question(kind, is_absent, half, texts[at % len(texts)].format(**fields), term))
     return list({one["id"]: one for one in made}.values())
 
