@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Doubt, EvidenceSource, Extent, FilingFacts, FilingItem, PageNo, PageSpan, Position, SectionId,
+    Doubt, EvidenceSource, Extent, FilingFacts, FilingItem, PageSpan, Position, SectionId,
 };
 
 /// The sections of one version of a document. Depends only on input and settings.
@@ -137,11 +137,15 @@ pub struct ModelAnswers {
     pub calls: u32,
     pub prompt_tokens: u64,
     pub output_tokens: u64,
-    /// Pages of the first printed table of contents.
-    pub contents_pages: Vec<PageNo>,
-    pub titles_asked: u32,
-    /// Titles that the model confirmed at their location.
-    pub titles_confirmed: u32,
+    /// Headings that the model named.
+    #[serde(default)]
+    pub titles_named: u32,
+    /// Those of them that are on their pages.
+    #[serde(default)]
+    pub titles_located: u32,
+    /// Those of them that became sections.
+    #[serde(default)]
+    pub titles_added: u32,
     #[serde(default)]
     pub described: bool,
     /// Names of proposed facts that were dropped, since the text does not contain them or rules found another value.

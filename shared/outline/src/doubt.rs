@@ -67,6 +67,18 @@ pub fn assess(tree: &SectionTree, source: &Source, titles_found: f32) -> Doubt {
     }
 }
 
+/// The pages where the tree itself shows that headings are missing: large sections without sub-sections, windows, and a
+/// heading that holds most of the document.
+pub fn places_without_headings(tree: &SectionTree) -> Vec<PageSpan> {
+    let total: u32 = tree.sections.iter().map(|section| section.tokens).sum();
+    let open = tree
+        .walk()
+        .map(|(_, section)| section)
+        .filter(|section| section.kind == SectionKind::Window || is_large_leaf(section))
+        .filter_map(|section| section.span.pages());
+    open.chain(dominant_section(tree, total).pages).collect()
+}
+
 fn rounded(share: f32) -> f32 {
     (share * 100.0).round() / 100.0
 }
@@ -121,9 +133,7 @@ fn large_leaves(tree: &SectionTree, total: u32) -> DoubtReason {
     let large = || {
         tree.walk()
             .map(|(_, section)| section)
-            .filter(|section: &&Section| {
-                section.kind != SectionKind::Window && section.own_tokens > LARGE_LEAF_TOKENS
-            })
+            .filter(|section| is_large_leaf(section))
     };
     let excess = large()
         .map(|section| section.own_tokens - LARGE_LEAF_TOKENS)
@@ -136,6 +146,10 @@ fn large_leaves(tree: &SectionTree, total: u32) -> DoubtReason {
         )
     });
     sign(DoubtCode::LargeLeaf, share_of(excess, total), worst, detail)
+}
+
+fn is_large_leaf(section: &Section) -> bool {
+    section.kind != SectionKind::Window && section.own_tokens > LARGE_LEAF_TOKENS
 }
 
 // A minor heading that swallows what follows. Headings that the document announces may be as large as they like, and so
@@ -405,6 +419,19 @@ mod tests {
         assert_eq!(
             codes(&tree),
             [DoubtCode::LargeLeaf, DoubtCode::TinySections]
+        );
+    }
+
+    #[test]
+    fn places_without_headings_are_the_large_sections() {
+        let tree = tree(&[
+            ("Overview", 1, 1, 300),
+            ("Results", 1, 2, 20_000),
+            ("Outlook", 1, 9, 300),
+        ]);
+        assert_eq!(
+            places_without_headings(&tree),
+            [PageSpan::new(2, 9).unwrap()]
         );
     }
 

@@ -25,7 +25,7 @@ mod work;
 
 use stemma_engine::stage::StageRegistry;
 
-pub use llm::{Batcher, TextCache};
+pub use llm::{Batcher, ModelUse, TextCache, estimate_model_use};
 pub use settings::{
     ModelSettings, OnModelFailure, Purpose, PurposeModel, RunSettings, StructureMode,
 };
@@ -40,14 +40,9 @@ pub fn worker_registry() -> StageRegistry<FilingFlow> {
         .with_stage::<stages::Paginate>()
         .with_stage::<stages::Outline>()
         .with_stage::<stages::Correct>()
-        .with_stage::<stages::DetectToc>()
         .with_stage::<stages::DraftOutline>()
         .with_stage::<stages::LoadPlanPage>()
-        .with_stage::<stages::ReadContents>()
         .with_stage::<stages::ReadWindow>()
-        .with_stage::<stages::Locate>()
-        .with_stage::<stages::VerifyTitle>()
-        .with_stage::<stages::Repair>()
         .with_stage::<stages::Summarize>()
         .with_stage::<stages::Describe>()
         .with_stage::<stages::Assemble>()

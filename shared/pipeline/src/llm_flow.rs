@@ -1,10 +1,8 @@
 //! The part of the flow that asks a model about structure and summaries.
 //!
-//! The outline comes first, in rounds. Each round runs the outline method (`llm::outline_round`) as far as
-//! the answers go, and leaves the questions at which it stopped. Then come the summaries, leaves first. The
-//! tree is assembled from the draft and all answers.
+//! Rules draft the outline and plan the windows that the model reads. Its replies add headings to the draft.
+//! Then come the summaries, leaves first. The tree is assembled from the draft and all answers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stemma_document::Digest;
@@ -14,18 +12,14 @@ use stemma_engine::{Failure, FailureRecord, TaskKey, TaskKeyBuilder};
 
 use crate::FilingFlow;
 use crate::llm::{
-    PlanPage, QuestionId, QuestionRef, ReplyResult, SectionAnswers, StructureReply, SummaryAnswer,
-    SummaryAnswers, SummaryPlan, SummaryTree, extend_digest,
+    PlanPage, SectionAnswers, SummaryAnswer, SummaryAnswers, SummaryPlan, SummaryTree, WindowRef,
+    WindowReplies, replies_digest,
 };
 use crate::settings::OnModelFailure;
 use crate::stages::{
-    Assemble, Describe, DetectTocQuestion, DraftOutcome, DraftOutline, LoadPlanPage,
-    LocateQuestion, Question, QuestionStage, ReadContentsQuestion, ReadWindowQuestion,
-    RepairQuestion, Summarize, VerifyTitleQuestion,
+    Assemble, Describe, DraftOutcome, DraftOutline, LoadPlanPage, ReadWindow, ReadWindows,
+    Summarize,
 };
-
-// A method that still asks after so many rounds has a bug.
-const MAX_ROUNDS: usize = 64;
 
 /// Builds the tree of a text with a model. Returns its digest and the artifact whose blob `tree` holds it.
 pub(crate) fn tree_by_llm(
@@ -64,88 +58,71 @@ pub(crate) fn tree_by_llm(
     Ok((tree.digest, assemble.key(settings)))
 }
 
-// The plan of the sections, and the digest of the answers that led to their outline.
+// The plan of the sections, and the digest of the replies that led to their outline.
 fn plan_sections(
     replay: &mut Replay<'_, FilingFlow>,
     text: Digest,
     source: TaskKey,
 ) -> Result<(Arc<SummaryPlan>, Digest), FlowStop> {
-    let mut draft = DraftOutline::first(text, source);
-    for _ in 0..MAX_ROUNDS {
-        match run_round(replay, &draft)? {
-            RoundResult::Done(plan) => return Ok((plan, draft.answers)),
-            RoundResult::Answered(before, answers) => {
-                draft = DraftOutline {
-                    before: Some(before),
-                    answers,
-                    ..draft
-                }
+    let planned = DraftOutline {
+        text,
+        source,
+        read: None,
+    };
+    match load_plan(replay, &planned)? {
+        LoadedPlan::Sections(plan) => Ok((plan, planned.replies_digest())),
+        LoadedPlan::Read(read) => {
+            let drafted = DraftOutline {
+                read: Some(read),
+                ..planned
+            };
+            match load_plan(replay, &drafted)? {
+                LoadedPlan::Sections(plan) => Ok((plan, drafted.replies_digest())),
+                LoadedPlan::Read(_) => Err(unfinished_error()),
             }
         }
     }
-    let failure = Failure::permanent(
-        "model.rounds",
-        format!("the outline still has open questions after {MAX_ROUNDS} rounds"),
-    );
-    Err(FlowStop::Failed(FailureRecord::new(
-        failure,
-        DraftOutline::NAME,
-        1,
-        0,
-    )))
 }
 
 #[derive(Clone)]
-enum RoundResult {
-    Done(Arc<SummaryPlan>),
-    /// All questions of the round are answered: the key of the round, and the digest of all answers so far.
-    Answered(TaskKey, Digest),
+enum LoadedPlan {
+    Sections(Arc<SummaryPlan>),
+    /// All windows of the plan have replies.
+    Read(ReadWindows),
 }
 
-fn run_round(
+fn load_plan(
     replay: &mut Replay<'_, FilingFlow>,
     draft: &DraftOutline,
-) -> Result<RoundResult, FlowStop> {
+) -> Result<LoadedPlan, FlowStop> {
     let key = draft.key(replay.settings());
     replay.sub_flow(
-        "round",
+        "plan",
         |identity| {
             identity.text(&key.to_string());
         },
         |replay| {
-            let (done, parts) = draft_pages(replay, draft, key)?;
+            let (done, parts) = plan_pages(replay, draft, key)?;
             if done {
-                return Ok(RoundResult::Done(Arc::new(SummaryPlan::from_pages(
-                    key,
-                    draft.source,
-                    parts,
-                ))));
+                let plan = SummaryPlan::from_pages(key, draft.source, parts);
+                return Ok(LoadedPlan::Sections(Arc::new(plan)));
             }
-            let questions: Vec<QuestionId> =
-                parts.into_iter().flat_map(|part| part.questions).collect();
-            let answers = ask_questions(replay, draft.source, key, &questions)?;
-            let on_failure = replay
-                .settings()
-                .model
-                .as_ref()
-                .map(|model| model.on_failure);
-            if on_failure == Some(OnModelFailure::Fail) {
-                fail_on_error(
-                    answers
-                        .iter()
-                        .filter_map(|(_, answer)| answer.as_ref().err()),
-                )?;
+            let windows: Vec<Digest> = parts.into_iter().flat_map(|part| part.windows).collect();
+            let replies = read_windows(replay, draft.source, key, &windows)?;
+            let model = replay.settings().model.as_ref();
+            if model.is_some_and(|model| model.on_failure == OnModelFailure::Fail) {
+                fail_on_error(replies.iter().filter_map(|(_, reply)| reply.as_ref().err()))?;
             }
-            Ok(RoundResult::Answered(
-                key,
-                extend_digest(draft.answers, &answers),
-            ))
+            Ok(LoadedPlan::Read(ReadWindows {
+                plan: key,
+                replies: replies_digest(&replies),
+            }))
         },
     )
 }
 
-// Whether the round is the last one, and all pages of its plan.
-fn draft_pages(
+// Whether the plan is that of the sections, and all its pages.
+fn plan_pages(
     replay: &mut Replay<'_, FilingFlow>,
     draft: &DraftOutline,
     key: TaskKey,
@@ -168,66 +145,23 @@ fn draft_pages(
     Ok((done, all))
 }
 
-fn ask_questions(
+fn read_windows(
     replay: &mut Replay<'_, FilingFlow>,
     source: TaskKey,
-    round: TaskKey,
-    questions: &[QuestionId],
-) -> Result<Vec<(QuestionId, ReplyResult<StructureReply>)>, FlowStop> {
-    let refs: Vec<QuestionRef> = questions
-        .iter()
-        .zip(0..)
-        .map(|(question, at)| QuestionRef {
-            reads: question.reads,
+    plan: TaskKey,
+    windows: &[Digest],
+) -> Result<WindowReplies, FlowStop> {
+    let stages = windows.iter().zip(0..).map(|(reads, at)| {
+        ReadWindow(WindowRef {
+            reads: *reads,
             source,
-            round,
+            plan,
             at,
         })
-        .collect();
-    // All kinds are asked before the first pending one stops the flow, so that one wave publishes all tasks of the round.
-    let waves = [
-        ask_kind::<DetectTocQuestion>(replay, questions, &refs),
-        ask_kind::<ReadContentsQuestion>(replay, questions, &refs),
-        ask_kind::<ReadWindowQuestion>(replay, questions, &refs),
-        ask_kind::<LocateQuestion>(replay, questions, &refs),
-        ask_kind::<VerifyTitleQuestion>(replay, questions, &refs),
-        ask_kind::<RepairQuestion>(replay, questions, &refs),
-    ];
-    let mut replies = BTreeMap::new();
-    let mut pending = None;
-    for wave in waves {
-        match wave {
-            Ok(answers) => replies.extend(answers),
-            Err(stop) => pending = Some(stop),
-        }
-    }
-    match pending {
-        Some(stop) => Err(stop),
-        None => Ok(questions
-            .iter()
-            .copied()
-            .zip(replies.into_values())
-            .collect()),
-    }
-}
-
-// Replies by their index in the round.
-fn ask_kind<Q: Question>(
-    replay: &mut Replay<'_, FilingFlow>,
-    questions: &[QuestionId],
-    refs: &[QuestionRef],
-) -> Result<Vec<(usize, ReplyResult<StructureReply>)>, FlowStop> {
-    let indices: Vec<usize> = (0..questions.len())
-        .filter(|at| questions[*at].kind == Q::KIND)
-        .collect();
-    let stages = indices
-        .iter()
-        .map(|at| QuestionStage::<Q>::new(refs[*at].clone()));
-    let answers = replay
-        .results(stages)?
-        .into_iter()
-        .map(|answer| answer.map_err(|record| record.code));
-    Ok(indices.iter().copied().zip(answers).collect())
+    });
+    let replies = replay.results(stages)?.into_iter();
+    let replies = replies.map(|reply| reply.map_err(|record| record.code));
+    Ok(windows.iter().copied().zip(replies).collect())
 }
 
 // Summaries need the summaries of their sub-sections, so they are asked in waves, leaves first.
@@ -296,6 +230,13 @@ fn fail_on_error<'a>(mut codes: impl Iterator<Item = &'a String>) -> Result<(), 
             Err(FlowStop::Failed(FailureRecord::new(failure, "model", 1, 0)))
         }
     }
+}
+
+// The replies leave no window open.
+fn unfinished_error() -> FlowStop {
+    let failure = Failure::permanent("model.unfinished", "the outline is open after all replies");
+    let stage = DraftOutline::NAME;
+    FlowStop::Failed(FailureRecord::new(failure, stage, 1, 0))
 }
 
 // Submission refuses these settings too.

@@ -35,12 +35,13 @@ pub struct RunSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StructureMode {
-    /// Rules decide where they are sure; a model, if configured, decides the rest.
+    /// Rules decide; a model, if configured, writes summaries and reads the places where the draft shows that headings
+    /// are missing.
     #[default]
     Auto,
     /// Rules decide everything.
     Layout,
-    /// A model is asked about every page and section.
+    /// As `auto`, and a model reads every page for headings that the rules missed.
     Llm,
 }
 
@@ -54,9 +55,7 @@ pub struct ModelSettings {
     pub max_prompt_tokens: u32,
     /// Longest summary in tokens.
     pub max_output_tokens: u32,
-    /// Longest verdict in tokens.
-    pub max_verdict_tokens: u32,
-    /// Longest list of sections in tokens.
+    /// Longest list of headings in tokens.
     pub max_outline_tokens: u32,
     pub on_failure: OnModelFailure,
     /// For questions about structure.
@@ -122,7 +121,6 @@ impl Default for ModelSettings {
             name: String::new(),
             max_prompt_tokens: 110_000,
             max_output_tokens: 400,
-            max_verdict_tokens: 64,
             max_outline_tokens: 8_000,
             on_failure: OnModelFailure::default(),
             structure: PurposeModel::default(),

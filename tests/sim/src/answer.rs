@@ -150,7 +150,7 @@ impl ProviderCall {
             }
         };
         let judged = oracle.judge(question, behavior.noise, behavior.seed);
-        let good = judged.unwrap_or_else(|| oracle.answer(question, behavior.reads));
+        let good = judged.unwrap_or_else(|| oracle.answer(question, behavior.reads, behavior.seed));
         let injected = behavior
             .gullible
             .then(|| injection::obey(question, &good))

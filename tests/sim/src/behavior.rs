@@ -21,8 +21,8 @@ pub struct Behavior {
     pub lies: f64,
     /// Whether it follows instructions in the text of documents.
     pub gullible: bool,
-    /// The accepted tables of contents, and the rows that are read.
-    pub reads: TocReading,
+    /// How windows of pages are read for headings.
+    pub reads: Reading,
     /// Largest error of section and document scores, 0–1.
     pub noise: f64,
 }
@@ -53,16 +53,16 @@ impl Behavior {
     }
 }
 
-/// The tables of contents that the oracle accepts.
+/// How windows of pages are read for headings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TocReading {
-    /// Only tables that list every known section; other rows are ignored. Every method can then find the
-    /// complete truth.
+pub enum Reading {
+    /// Every heading of the truth, with its level.
     #[default]
     Truth,
-    /// Every table on the page, with all its rows, like a careful reader who only knows the page.
-    Page,
+    /// What a capable reader would say: some headings missing or reworded, some heads of tables, and levels
+    /// that begin anew in each window.
+    Reader,
 }
 
 /// Latency of replies: the median and the spread.
@@ -292,10 +292,10 @@ mod tests {
     #[test]
     fn unknown_settings_are_rejected() {
         let behavior: Behavior =
-            serde_json::from_str(r#"{"latency":{"median_ms":5},"reads":"page"}"#).unwrap();
+            serde_json::from_str(r#"{"latency":{"median_ms":5},"reads":"reader"}"#).unwrap();
         assert_eq!(
             (behavior.latency.median_ms, behavior.reads),
-            (5, TocReading::Page)
+            (5, Reading::Reader)
         );
         assert!(serde_json::from_str::<Behavior>(r#"{"latncy":1}"#).is_err());
     }

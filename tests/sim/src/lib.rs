@@ -38,13 +38,12 @@ mod question;
 mod report;
 mod seeded;
 mod titles;
-mod toc;
 mod truth;
 mod wrong_answers;
 
 pub use behavior::{
-    Behavior, Latency, LimitHeaders, LimitMeter, Outage, ReplyFault, ReplyFaults, SimulatedLimits,
-    TocReading,
+    Behavior, Latency, LimitHeaders, LimitMeter, Outage, Reading, ReplyFault, ReplyFaults,
+    SimulatedLimits,
 };
 pub use oracle::{Gold, Oracle, is_whole};
 pub use provider::{Provider, Setup};

@@ -20,7 +20,7 @@ const USAGE: &str = "usage: sim serve [--port N] [--truth FOLDER]... [--texts FO
 `tokens` prints the o200k tokens of all \"text\" in files of JSON lines.
 A truth folder holds {\"doc\",\"pages\",\"nodes\":[{\"title\",\"level\",\"page\"}]}, a folder of texts what `pages` writes.
 Questions are lines of {\"question\",\"doc_name\",\"gold_pages\":[N]}: where each is answered.
-Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --noise F --gullible true --reads truth|page
+Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --noise F --gullible true --reads truth|reader
   --limits.requests_per_minute N --limits.tokens_per_minute N --limits.meter window|bucket --limits.told all|pause|nothing
   --faults.rate F --faults.always F --faults.kinds '[\"error\",\"hang\",\"reset\",\"empty\",\"truncated\",\"malformed\",\"schema\"]'
   --outage.after_s F --outage.lasts_s F --outage.status N";
@@ -98,13 +98,8 @@ async fn serve(flags: &[(String, String)]) -> Result<()> {
         .transpose()
         .context("--record")?;
     let library = Library::load(&paths(flags, "truth"), &paths(flags, "texts"))?;
-    for (doc, sections, contents, complete) in library.outline() {
-        let all = if complete {
-            ", which list all sections"
-        } else {
-            ""
-        };
-        eprintln!("{doc}: {sections} sections, contents on pages {contents:?}{all}");
+    for (doc, sections) in library.outline() {
+        eprintln!("{doc}: {sections} sections");
     }
     let mut ends = [
         signal(SignalKind::terminate())?,

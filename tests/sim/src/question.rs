@@ -23,7 +23,7 @@ pub struct PromptRequest {
 /// A delimited text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptBlock {
-    /// `Page`, `Title`, `Section` …
+    /// `Page`, `Section` …
     pub name: String,
     /// The number after the name; 1 if there is none.
     pub number: u64,
@@ -33,12 +33,7 @@ pub struct PromptBlock {
 /// Stages that ask, by the properties of their answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestStage {
-    DetectToc,
-    ReadContents,
     ReadWindow,
-    Locate,
-    VerifyTitle,
-    Repair,
     Summarize,
     Describe,
     Analyze,
@@ -60,13 +55,8 @@ pub enum RequestStage {
 
 impl RequestStage {
     // A stage is recognized by all properties of its row.
-    const PROPERTIES: [(&'static [&'static str], Self); 22] = [
-        (&["is_contents"], Self::DetectToc),
-        (&["entries"], Self::ReadContents),
+    const PROPERTIES: [(&'static [&'static str], Self); 17] = [
         (&["sections"], Self::ReadWindow),
-        (&["found"], Self::Locate),
-        (&["stands", "starts_page"], Self::VerifyTitle),
-        (&["page"], Self::Repair),
         (&["summaries"], Self::Summarize),
         (&["summary"], Self::Summarize),
         (&["description", "issuer", "form"], Self::Describe),
@@ -95,12 +85,7 @@ impl RequestStage {
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::DetectToc => "detect_toc",
-            Self::ReadContents => "read_contents",
             Self::ReadWindow => "read_window",
-            Self::Locate => "locate",
-            Self::VerifyTitle => "verify_title",
-            Self::Repair => "repair",
             Self::Summarize => "summarize",
             Self::Describe => "describe",
             Self::Analyze => "analyze",
@@ -327,18 +312,18 @@ mod tests {
         let openai = json!({
             "model": "m", "max_tokens": 9,
             "messages": [{"role": "system", "content": "Look."}, {"role": "user", "content": user}],
-            "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema(&["is_contents"])}},
+            "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema(&["sections"])}},
         });
         let anthropic = json!({
             "model": "m", "max_tokens": 9, "system": [{"type": "text", "text": "Look."}],
             "messages": [{"role": "user", "content": [{"type": "text", "text": user}]}],
-            "tools": [{"name": "answer", "input_schema": schema(&["is_contents"])}],
+            "tools": [{"name": "answer", "input_schema": schema(&["sections"])}],
         });
         let question = PromptRequest::parse(&openai).unwrap();
         assert_eq!(question, PromptRequest::parse(&anthropic).unwrap());
         assert_eq!(
             (question.stage, question.max_tokens),
-            (RequestStage::DetectToc, Some(9))
+            (RequestStage::ReadWindow, Some(9))
         );
         assert_eq!(
             question.blocks,
@@ -353,9 +338,7 @@ mod tests {
     #[test]
     fn stage_is_inferred_from_the_schema() {
         let stage = |names: &[&str]| RequestStage::from_schema(&schema(names)).name();
-        assert_eq!(stage(&["is_contents", "has_page_numbers"]), "detect_toc");
-        assert_eq!(stage(&["page"]), "repair");
-        assert_eq!(stage(&["found"]), "locate");
+        assert_eq!(stage(&["sections"]), "read_window");
         assert_eq!(
             stage(&["description", "issuer", "form", "language"]),
             "describe"
@@ -363,12 +346,12 @@ mod tests {
         assert_eq!(stage(&["answer"]), "other");
         let system = format!(
             "Answer {{with}} JSON like this: {}. Thanks",
-            schema(&["entries"])
+            schema(&["summaries"])
         );
         let body = json!({ "messages": [{"role": "system", "content": system}, {"role": "user", "content": "x"}] });
         assert_eq!(
             PromptRequest::parse(&body).unwrap().stage,
-            RequestStage::ReadContents
+            RequestStage::Summarize
         );
         assert!(PromptRequest::parse(&json!({ "messages": [] })).is_err());
     }

@@ -1,4 +1,4 @@
-//! Titles: a normalized form without white space, case and punctuation, and the similarity of two titles.
+//! Titles: a normalized form without white space, case and punctuation, and the line at which one stands.
 
 use std::sync::LazyLock;
 
@@ -61,43 +61,6 @@ impl NormalizedTitle {
         }
     }
 
-    /// Similarity of two titles, 0–1. Titles with different numbers are different.
-    pub(crate) fn likeness(&self, other: &Self) -> f64 {
-        if self.full.is_empty() || other.full.is_empty() {
-            return 0.0;
-        }
-        if self.full == other.full {
-            return 1.0;
-        }
-        let both_numbered = !self.number.is_empty() && !other.number.is_empty();
-        if both_numbered && !self.number.eq_ignore_ascii_case(&other.number) {
-            return 0.0;
-        }
-        if self.core == other.core {
-            return 0.97;
-        }
-        // `PART I` and the rest of its line.
-        if both_numbered && (self.is_number_of(other) || other.is_number_of(self)) {
-            return 0.9;
-        }
-        if is_prefix(&self.core, &other.core) || is_prefix(&other.core, &self.core) {
-            return 0.9;
-        }
-        // Texts of very different length share too few pairs, so they are not compared.
-        let short = self.core.len().min(other.core.len());
-        let long = self.core.len().max(other.core.len());
-        if short * 2 < long {
-            0.0
-        } else {
-            dice_coefficient(&self.core, &other.core)
-        }
-    }
-
-    // Whether this title is a number only, and `longer` begins with it.
-    fn is_number_of(&self, longer: &Self) -> bool {
-        self.core == self.full && longer.full.starts_with(&self.full)
-    }
-
     // How well the title matches at a line: whole lines score highest, then the start of a line.
     fn stands_at(&self, lines: &[String], at: usize) -> f64 {
         let mut joined = String::new();
@@ -122,11 +85,6 @@ impl NormalizedTitle {
         } else {
             0.0
         }
-    }
-
-    /// The first line (an index) at which it is on lines of its own.
-    pub(crate) fn own_line(&self, lines: &[String]) -> Option<usize> {
-        (0..lines.len()).find(|at| self.stands_at(lines, *at) >= 0.95)
     }
 
     /// The best matching line (an index) of a page of normalized lines; the first of equals.
@@ -172,92 +130,9 @@ fn is_prefix(title: &str, text: &str) -> bool {
     title.len() >= MIN_RUN_IN_CHARS && text.starts_with(title)
 }
 
-fn sorted_pairs(text: &str) -> Vec<[u8; 2]> {
-    let mut pairs: Vec<_> = text
-        .as_bytes()
-        .windows(2)
-        .map(|pair| [pair[0], pair[1]])
-        .collect();
-    pairs.sort_unstable();
-    pairs
-}
-
-// Dice coefficient of character pairs.
-fn dice_coefficient(a: &str, b: &str) -> f64 {
-    let a = sorted_pairs(a);
-    let b = sorted_pairs(b);
-    let mut i = 0;
-    let mut j = 0;
-    let mut common = 0;
-    while i < a.len() && j < b.len() {
-        match a[i].cmp(&b[j]) {
-            std::cmp::Ordering::Less => i += 1,
-            std::cmp::Ordering::Greater => j += 1,
-            std::cmp::Ordering::Equal => {
-                common += 1;
-                i += 1;
-                j += 1;
-            }
-        }
-    }
-    if a.len() + b.len() == 0 {
-        0.0
-    } else {
-        2.0 * f64::from(common) / (a.len() + b.len()) as f64
-    }
-}
-
-/// Titles of this similarity count as the same.
-pub(crate) const ALIKE: f64 = 0.8;
-
-/// Matches titles in order on both sides, each at most once, so that the sum of similarities (from [`ALIKE`]
-/// on) is largest.
-pub(crate) fn align(
-    given_count: usize,
-    expected_count: usize,
-    score: impl Fn(usize, usize) -> f64,
-) -> Vec<Option<usize>> {
-    let scores: Vec<f64> = (0..given_count)
-        .flat_map(|i| (0..expected_count).map(move |j| (i, j)))
-        .map(|(i, j)| score(i, j))
-        .collect();
-    let like = |i: usize, j: usize| scores[i * expected_count + j];
-    // Dynamic programming: the best sum for the titles from i and from j on.
-    let mut best = vec![0.0_f64; (given_count + 1) * (expected_count + 1)];
-    let at = |i: usize, j: usize| i * (expected_count + 1) + j;
-    for i in (0..given_count).rev() {
-        for j in (0..expected_count).rev() {
-            let pair = if like(i, j) >= ALIKE {
-                like(i, j) + best[at(i + 1, j + 1)]
-            } else {
-                0.0
-            };
-            best[at(i, j)] = pair.max(best[at(i + 1, j)]).max(best[at(i, j + 1)]);
-        }
-    }
-    let mut assigned = vec![None; given_count];
-    let mut i = 0;
-    let mut j = 0;
-    while i < given_count && j < expected_count {
-        if like(i, j) >= ALIKE && best[at(i, j)] == like(i, j) + best[at(i + 1, j + 1)] {
-            assigned[i] = Some(j);
-            (i, j) = (i + 1, j + 1);
-        } else if best[at(i, j)] == best[at(i + 1, j)] {
-            i += 1;
-        } else {
-            j += 1;
-        }
-    }
-    assigned
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn likeness(a: &str, b: &str) -> f64 {
-        NormalizedTitle::parse(a).likeness(&NormalizedTitle::parse(b))
-    }
 
     #[test]
     fn numbers_are_split_from_titles() {
@@ -309,16 +184,6 @@ mod tests {
     }
 
     #[test]
-    fn titles_match_despite_case_spacing_and_missing_numbers() {
-        assert_eq!(likeness("R I S K  FACTORS", "Risk factors"), 1.0);
-        assert_eq!(likeness("Of\u{fb01}cers", "OFFICERS"), 1.0);
-        assert!(likeness("Item 1A. Risk Factors", "Risk Factors") > 0.95);
-        assert_eq!(likeness("Item 1. Business", "Item 2. Business"), 0.0);
-        assert!(likeness("PART I", "Part I Page") > 0.8 && likeness("PART I", "PART II") < 0.5);
-        assert!(likeness("Revenue", "Risk Factors") < 0.5);
-    }
-
-    #[test]
     fn own_lines_outrank_run_in_titles() {
         let page = squashed_lines(
             "See Item 1A. Risk Factors below for more.\nItem 1A.\nRisk\nFactors\nOur business",
@@ -337,27 +202,5 @@ mod tests {
             NormalizedTitle::parse("Share repurchases").line(&run_in),
             Some(1)
         );
-    }
-
-    #[test]
-    fn titles_align_monotonically_and_once() {
-        let titles = |all: &[&str]| {
-            all.iter()
-                .map(|title| NormalizedTitle::parse(title))
-                .collect::<Vec<_>>()
-        };
-        let expected = titles(&["A. One", "General", "B. Two", "General", "C. Three"]);
-        let aligned_titles = |input: &[&str]| {
-            let input = titles(input);
-            align(input.len(), expected.len(), |i, j| {
-                input[i].likeness(&expected[j])
-            })
-        };
-        assert_eq!(
-            aligned_titles(&["One", "Two", "General", "x"]),
-            [Some(0), Some(2), Some(3), None]
-        );
-        assert_eq!(aligned_titles(&["General"]), [Some(1)]);
-        assert_eq!(aligned_titles(&[]), []);
     }
 }

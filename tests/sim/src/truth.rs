@@ -8,7 +8,6 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::titles::{NormalizedTitle, squash, squashed_lines};
-use crate::toc;
 
 // Words per shingle.
 const SHINGLE: usize = 6;
@@ -24,9 +23,6 @@ pub struct KnownOutline {
     pub pages: u32,
     /// Sections in reading order.
     pub nodes: Vec<KnownSection>,
-    /// Pages of its table of contents, if the truth states them.
-    #[serde(default)]
-    pub toc_pages: Vec<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,10 +50,6 @@ pub struct KnownDocument {
     pub(crate) titles: Vec<NormalizedTitle>,
     // Normalized lines of each page; empty if the text is not known.
     lines: Vec<Vec<String>>,
-    /// Pages of tables of contents, 1-based.
-    pub(crate) contents: Vec<u32>,
-    /// Whether they list every section.
-    pub(crate) complete: bool,
 }
 
 /// All known documents.
@@ -81,24 +73,11 @@ impl KnownDocument {
             .iter()
             .map(|node| NormalizedTitle::parse(&node.title))
             .collect();
-        let mut document = Self {
+        Self {
             titles,
             lines: pages.iter().map(|text| squashed_lines(text)).collect(),
-            contents: vec![],
-            complete: false,
             truth,
-        };
-        (document.contents, document.complete) = toc::find_toc(&document, pages);
-        document
-    }
-
-    fn outline(&self) -> (&str, usize, &[u32], bool) {
-        (
-            &self.truth.doc,
-            self.truth.nodes.len(),
-            &self.contents,
-            self.complete,
-        )
+        }
     }
 
     pub(crate) fn sections_starting(&self, page: u32) -> impl Iterator<Item = usize> {
@@ -162,9 +141,10 @@ impl Library {
         self.documents.push(KnownDocument::new(truth, pages));
     }
 
-    /// Name, number of sections, contents pages and completeness of each document.
-    pub fn outline(&self) -> impl Iterator<Item = (&str, usize, &[u32], bool)> {
-        self.documents.iter().map(KnownDocument::outline)
+    /// Name and number of sections of each document.
+    pub fn outline(&self) -> impl Iterator<Item = (&str, usize)> {
+        let documents = self.documents.iter();
+        documents.map(|document| (document.truth.doc.as_str(), document.truth.nodes.len()))
     }
 
     /// The page of each text of one question. All belong to one document; of equal pages, consecutive ones
@@ -319,7 +299,6 @@ mod tests {
                 level: 1,
                 page: 2,
             }],
-            toc_pages: vec![],
         };
         let texts = vec![
             texts("a", "the sales of the first company"),
@@ -367,7 +346,6 @@ mod tests {
                 level: 1,
                 page: 1,
             }],
-            toc_pages: vec![],
         };
         let library = Library::new(vec![truth("one"), truth("two")], vec![]);
         assert_eq!(library.documents.len(), 1);

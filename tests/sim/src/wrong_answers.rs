@@ -15,22 +15,8 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
         .collect();
     let mut lie = good.clone();
     match question.stage {
-        RequestStage::DetectToc | RequestStage::VerifyTitle => {
-            all(&mut lie, |value| *value = (*value != true).into());
-        }
-        RequestStage::Repair => {
-            lie["page"] = other_page(&pages, good["page"].as_u64(), &mut rng).into();
-        }
-        RequestStage::Locate => list(&mut lie, "found", |located| {
-            located.iter_mut().for_each(|one| {
-                one["page"] = other_page(&pages, one["page"].as_u64(), &mut rng).into();
-            });
-        }),
         RequestStage::ReadWindow => list(&mut lie, "sections", |sections| {
             misread(sections, &pages, &mut rng);
-        }),
-        RequestStage::ReadContents => list(&mut lie, "entries", |entries| {
-            misread(entries, &[], &mut rng);
         }),
         RequestStage::Summarize => {
             let another = |value: &mut Value| {
@@ -160,7 +146,7 @@ fn other_page(pages: &[u64], right: Option<u64>, rng: &mut SeededRng) -> u64 {
     others.get(rng.below(others.len())).copied().unwrap_or(0)
 }
 
-// One of: every other section missing, all on other pages or with other labels, one invented, or all titles
+// One of: every other section missing, all on other pages, one invented, or all titles
 // shifted by one.
 fn misread(sections: &mut Vec<Value>, pages: &[u64], rng: &mut SeededRng) {
     match rng.below(4) {
@@ -173,13 +159,8 @@ fn misread(sections: &mut Vec<Value>, pages: &[u64], rng: &mut SeededRng) {
         }
         1 => {
             for section in sections.iter_mut() {
-                if section["page"].is_u64() {
-                    section["page"] = other_page(pages, section["page"].as_u64(), rng)
-                        .max(1)
-                        .into();
-                } else {
-                    section["label"] = (rng.below(300) + 1).to_string().into();
-                }
+                let other = other_page(pages, section["page"].as_u64(), rng);
+                section["page"] = other.max(1).into();
             }
         }
         2 => {
@@ -191,9 +172,7 @@ fn misread(sections: &mut Vec<Value>, pages: &[u64], rng: &mut SeededRng) {
             for name in ["number", "title", "level"] {
                 section[name] = invented[name].clone();
             }
-            if !pages.is_empty() {
-                section["page"] = other_page(pages, None, rng).into();
-            }
+            section["page"] = other_page(pages, None, rng).into();
             sections.insert(rng.below(sections.len() + 1), section);
         }
         _ => {
@@ -228,19 +207,6 @@ mod tests {
         let window =
             |n: u64| json!({"number": "", "title": format!("T{n}"), "page": n, "level": 1});
         let cases = [
-            (
-                RequestStage::DetectToc,
-                json!({"is_contents": true, "has_page_numbers": true}),
-            ),
-            (
-                RequestStage::VerifyTitle,
-                json!({"stands": false, "starts_page": true}),
-            ),
-            (RequestStage::Repair, json!({"page": 2})),
-            (
-                RequestStage::Locate,
-                json!({"found": [{"entry": 1, "page": 2}]}),
-            ),
             (
                 RequestStage::ReadWindow,
                 json!({"sections": [window(1), window(2)]}),
@@ -287,11 +253,7 @@ mod tests {
                         .collect::<Vec<_>>()
                 };
                 assert_eq!(keys(&lie), keys(&good));
-                let sections = lie["sections"]
-                    .as_array()
-                    .into_iter()
-                    .chain(lie["found"].as_array())
-                    .flatten();
+                let sections = lie["sections"].as_array().into_iter().flatten();
                 assert!(
                     sections
                         .map(|one| one["page"].as_u64().unwrap())

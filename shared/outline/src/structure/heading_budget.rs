@@ -255,9 +255,14 @@ fn merge_levels(
 }
 
 /// The rank of a style by its place among `styles` (sorted), below all announced ranks.
-fn rank_of(styles: &[HeadingStyle], style: HeadingStyle) -> u32 {
+pub(super) fn rank_of(styles: &[HeadingStyle], style: HeadingStyle) -> u32 {
     let place = styles.binary_search(&style).unwrap_or_else(|at| at);
     LAYOUT_RANK + 10 * u32::try_from(place).unwrap_or(u32::MAX / 20)
+}
+
+/// A rank below those of all `styles`.
+pub(super) fn lowest_rank(styles: &[HeadingStyle]) -> u32 {
+    LAYOUT_RANK + 10 * u32::try_from(styles.len()).unwrap_or(u32::MAX / 20)
 }
 
 // The level must be clear: at least two announced headings, most of them on one level, and not few beside the unannounced

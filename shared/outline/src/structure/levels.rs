@@ -201,11 +201,11 @@ fn raise_to_floors(heads: &[OutlineHead], ranks: &mut [u32], mut floors: Vec<(us
     }
 }
 
-/// Whether layout alone shows the head, so that its rank is open.
+/// Whether nothing announces the head, so that its rank is open.
 fn is_from_layout(head: &OutlineHead) -> bool {
     matches!(
         head.evidence,
-        EvidenceSource::Layout | EvidenceSource::Window
+        EvidenceSource::Layout | EvidenceSource::Model | EvidenceSource::Window
     )
 }
 

@@ -18,6 +18,10 @@ const PREFIX_BYTES: usize = 6;
 // Numbered titles share a word (`SECTION`, `NOTE`), so the prefix must reach the number: this made the search ten times
 // as fast on agreements.
 const NUMBERED_PREFIX_BYTES: usize = 10;
+// A title over several lines begins with the same bytes as its first line.
+const OPENING_BYTES: usize = 4;
+// Run-in headings share a line with their paragraph, so the limit on words is generous.
+const MAX_WORDS: u16 = 90;
 // A title that recurs on every page must not fill memory. Exact matches are counted apart from similar lines, so that
 // thousands of similar lines cannot push the title itself out.
 const MAX_PLACEMENTS: usize = 400;
@@ -71,8 +75,7 @@ fn find_placements(
     let mut placements = Vec::new();
     for at in rows {
         let row = &sheet.rows[at];
-        // Run-in headings share a line with their paragraph, so the limit on words is generous.
-        if excluded[at] || row.key.is_empty() || row.words > 90 {
+        if excluded[at] || row.key.is_empty() || row.words > MAX_WORDS {
             continue;
         }
         let core = numbering::after_label(row.text)
@@ -127,6 +130,41 @@ fn find_placements(
         }
     }
     placements
+}
+
+/// The free line among `rows` that is most like a title which may be reworded, with the last row of the heading.
+// Every line is compared: the prefix index would miss a title whose first word differs.
+pub(super) fn most_similar_line(
+    sheet: &LineTable<'_>,
+    rows: Range<usize>,
+    candidate: &SectionCandidate,
+    is_free: impl Fn(usize) -> bool,
+) -> Option<(usize, usize)> {
+    let mut best: Option<(f32, usize, usize)> = None;
+    for at in rows.filter(|at| is_free(*at)) {
+        let row = &sheet.rows[at];
+        if row.running || row.key.is_empty() || row.words > MAX_WORDS {
+            continue;
+        }
+        let core = numbering::after_label(row.text)
+            .map(titles::normalize_key)
+            .unwrap_or_default();
+        let opens_title = [&candidate.prepared.full, &candidate.prepared.core]
+            .iter()
+            .any(|title| prefix(title, OPENING_BYTES) == prefix(&row.key, OPENING_BYTES));
+        let matcher = LineMatcher::new(sheet, at, core);
+        // Joining lines is expensive, and hardly any line opens the title.
+        let (like, last) = if opens_title {
+            matcher.best_match(candidate)
+        } else {
+            (matcher.line_similarity(&candidate.prepared), at)
+        };
+        let score = like + style_score(sheet, at) + penalty(row, like);
+        if like >= MIN_SIMILARITY && best.is_none_or(|(most, ..)| score > most) {
+            best = Some((score, at, last));
+        }
+    }
+    best.map(|(_, at, last)| (at, last))
 }
 
 /// Candidates by the prefix of their keys; each list is sorted by key.

@@ -9,6 +9,7 @@
 //! All rules are pure and run in `O(n log n)` of lines and candidates. Constants without a source were fitted on the
 //! development filings with `stemma eval`; limits named `MAX_*` bound the work on hostile files.
 
+mod added_headings;
 mod agreements;
 mod candidates;
 mod cross_index;
@@ -40,6 +41,7 @@ mod paged_outline;
 mod primary_outline;
 #[cfg(test)]
 mod property_tests;
+mod reading_windows;
 mod section_candidate;
 mod statements;
 mod text_outline;
@@ -48,7 +50,10 @@ mod toc;
 pub mod verify_titles;
 mod windows;
 
+pub use added_headings::{AddedHeadings, NamedHeading};
 pub use cross_index::{IndexNote, IndexRow};
+pub use paged_outline::Skeleton;
+pub use reading_windows::{KnownHeading, KnownLine, ReadingWindow};
 use serde::{Deserialize, Serialize};
 use stemma_document::{Gap, Method, OutlineError, PageLabel, Source, SourceBody, VerifiedOutline};
 

@@ -37,7 +37,7 @@ impl RowTokens {
         Self(std::iter::once(0).chain(sums).collect())
     }
 
-    fn total_in(&self, rows: &Range<usize>) -> u64 {
+    pub(super) fn total_in(&self, rows: &Range<usize>) -> u64 {
         self.0[rows.end] - self.0[rows.start]
     }
 }

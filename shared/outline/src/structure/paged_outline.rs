@@ -1,5 +1,7 @@
 //! Outlines of documents with pages: primary outline, layout headings within a budget, splits of large sections, levels.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use stemma_document::{
     DraftEntry, EntryVerdict, EvidenceSource, Extent, LocatedEntry, Method, OutlineError, Page,
     PageLabel, PageNo, Position, SectionStart, Source, VerifiedOutline,
@@ -11,7 +13,7 @@ use super::line_features::LineTable;
 use super::outline_head::OutlineHead;
 use super::oversized_sections::RowTokens;
 use super::page_labels::PageLabels;
-use super::primary_outline;
+use super::primary_outline::{self, PrimaryOutline};
 use super::section_candidate::SectionCandidate;
 use super::statements::names_report;
 use super::titles::{self, TitleKeys};
@@ -21,52 +23,110 @@ use super::{
 
 const MAX_GAPS: usize = 200;
 
-// The order of the steps matters. Layout headings need the primary outline, which tells which rows and styles are taken.
-// Splitting uses the headings that the budget left out. Windows come last: they stand in only where nothing else divides.
 pub(super) fn outline(
     source: &Source,
     pages: &[Page],
     settings: &StructureSettings,
 ) -> Result<Draft, OutlineError> {
-    let sheet = LineTable::new(pages);
-    let labels = PageLabels::read(&sheet, pages);
-    let mut primary = primary_outline::build_primary_outline(source, &sheet, &labels, settings);
-    let mut free = primary_outline::remaining_headings(&sheet, &primary);
-    let is_filing = is_filing(&primary.heads, &free);
-    if !is_filing {
-        display_type::drop_display_type(&sheet, &primary.heads, &mut free);
+    Skeleton::new(source, pages, settings).draft()
+}
+
+/// The sections that the rules find in a document with pages. A model may add headings to them before they become a draft
+/// (see [`reading_windows`](Self::reading_windows) and [`add_headings`](Self::add_headings)).
+pub struct Skeleton<'a> {
+    pub(super) pages: &'a [Page],
+    pub(super) settings: &'a StructureSettings,
+    pub(super) sheet: LineTable<'a>,
+    pub(super) tokens: RowTokens,
+    labels: PageLabels,
+    pub(super) primary: PrimaryOutline,
+    /// In reading order.
+    pub(super) heads: Vec<OutlineHead>,
+    /// What looks like a heading, used or not, with its rank; in reading order.
+    pub(super) seen: Vec<LayoutHeading>,
+    /// First rows of what looks like a heading and is none.
+    pub(super) false_headings: BTreeSet<usize>,
+}
+
+impl<'a> Skeleton<'a> {
+    // The order of the steps matters. Layout headings need the primary outline, which tells which rows and styles are
+    // taken. Splitting uses the headings that the budget left out.
+    pub fn new(source: &Source, pages: &'a [Page], settings: &'a StructureSettings) -> Self {
+        let sheet = LineTable::new(pages);
+        let labels = PageLabels::read(&sheet, pages);
+        let primary = primary_outline::build_primary_outline(source, &sheet, &labels, settings);
+        let mut free = primary_outline::remaining_headings(&sheet, &primary);
+        let is_filing = is_filing(&primary.heads, &free);
+        if !is_filing {
+            display_type::drop_display_type(&sheet, &primary.heads, &mut free);
+        }
+        let mut seen = free.clone();
+        let (mut heads, unused) = within_budget(&sheet, &primary, free, is_filing, settings);
+        let tokens = RowTokens::new(&sheet, pages);
+        oversized_sections::divide_leaves(&sheet, &tokens, &mut heads, &unused);
+        fold_repeats(&sheet, &mut heads);
+        if !is_filing {
+            display_type::lower_lone_titles(&sheet, &mut heads);
+            numbered_chapters::align_with_chapters(&sheet, &mut heads);
+            display_type::flatten_wrappers(&sheet, &mut heads);
+            numbered_chapters::drop_references(&sheet, &mut heads);
+        }
+        let of_heads = heads.iter().map(|head| (head.rows.0, head.rank));
+        let of_unused = unused.iter().map(|heading| (heading.rows.0, heading.rank));
+        let ranks: BTreeMap<usize, u32> = of_unused.chain(of_heads).collect();
+        let mut false_headings = BTreeSet::new();
+        seen.retain_mut(|heading| match ranks.get(&heading.rows.0) {
+            Some(rank) => {
+                heading.rank = *rank;
+                true
+            }
+            None => {
+                false_headings.insert(heading.rows.0);
+                false
+            }
+        });
+        Self {
+            pages,
+            settings,
+            sheet,
+            tokens,
+            labels,
+            primary,
+            heads,
+            seen,
+            false_headings,
+        }
     }
-    let (mut heads, unused) = within_budget(&sheet, &primary, free, is_filing, settings);
-    let tokens = RowTokens::new(&sheet, pages);
-    oversized_sections::divide_leaves(&sheet, &tokens, &mut heads, &unused);
-    fold_repeats(&sheet, &mut heads);
-    if !is_filing {
-        display_type::lower_lone_titles(&sheet, &mut heads);
-        numbered_chapters::align_with_chapters(&sheet, &mut heads);
-        display_type::flatten_wrappers(&sheet, &mut heads);
-        numbered_chapters::drop_references(&sheet, &mut heads);
+
+    /// Windows stand in where nothing divides the text.
+    ///
+    /// # Errors
+    /// [`OutlineError`] if a heading lies outside the document, which rows of its pages never do.
+    pub fn draft(&self) -> Result<Draft, OutlineError> {
+        let mut heads = self.heads.clone();
+        let mut gaps = self.primary.gaps.clone();
+        let pages = (self.pages, &self.tokens);
+        oversized_sections::add_windows(&self.sheet, pages, &mut heads, &mut gaps, self.settings);
+        gaps.truncate(MAX_GAPS);
+        let method = heads
+            .iter()
+            .map(|head| head.evidence)
+            .filter(|evidence| *evidence != EvidenceSource::Window)
+            .min()
+            .map_or(Method::Windows, |strongest| match strongest {
+                EvidenceSource::Model => Method::Model,
+                _ => self.primary.method,
+            });
+        let judged = entries_with_verdicts(&self.sheet, &heads, self.primary.rejected.clone());
+        let extent = Extent::Pages(u32::try_from(self.pages.len()).unwrap_or(u32::MAX));
+        Ok(Draft {
+            outline: VerifiedOutline::new(extent, judged)?,
+            method,
+            labels: self.labels.printed(),
+            gaps,
+            cross_index: self.primary.cross_index.clone(),
+        })
     }
-    let mut gaps = std::mem::take(&mut primary.gaps);
-    oversized_sections::add_windows(&sheet, (pages, &tokens), &mut heads, &mut gaps, settings);
-    gaps.truncate(MAX_GAPS);
-    let method = if heads
-        .iter()
-        .all(|head| head.evidence == EvidenceSource::Window)
-    {
-        Method::Windows
-    } else {
-        primary.method
-    };
-    let cross_index = primary.cross_index;
-    let judged = entries_with_verdicts(&sheet, &heads, primary.rejected);
-    let extent = Extent::Pages(u32::try_from(pages.len()).unwrap_or(u32::MAX));
-    Ok(Draft {
-        outline: VerifiedOutline::new(extent, judged)?,
-        method,
-        labels: labels.printed(),
-        gaps,
-        cross_index,
-    })
 }
 
 /// Whether the document is a filing, an agreement or a release with statements.

@@ -99,34 +99,6 @@ fn max_label(sheet: &LineTable<'_>) -> u32 {
     sheet.pages() as u32 + 60
 }
 
-/// For each of `pages` (from 0), whether it is (part of) a table of contents; `None` if the rules cannot tell.
-pub(super) fn classify_pages(
-    sheet: &LineTable<'_>,
-    pages: std::ops::Range<usize>,
-    links: &[Option<Destination>],
-) -> Vec<Option<bool>> {
-    let excluded = vec![false; sheet.rows.len()];
-    let reader = TocReader {
-        sheet,
-        links,
-        excluded: &excluded,
-        last_label: max_label(sheet),
-    };
-    let mut before = None;
-    pages
-        .map(|page| {
-            before = before
-                .and_then(|label| reader.last_label_on(page, Some(label)))
-                .or_else(|| reader.last_label_on(page, None));
-            if before.is_some() {
-                Some(true)
-            } else {
-                (!reader.might_be_toc(page)).then_some(false)
-            }
-        })
-        .collect()
-}
-
 /// Whether a line consists of two or more page labels.
 fn is_row_of_labels(text: &str) -> bool {
     let words = text.split_whitespace();
@@ -241,30 +213,6 @@ impl<'a> TocReader<'_, 'a> {
             }
         };
         yes.then_some(last.max(before.unwrap_or(0)))
-    }
-
-    /// Whether a page that was not recognized has signs of contents: a heading, or rows with page numbers.
-    fn might_be_toc(&self, page: usize) -> bool {
-        let pieces: Vec<TocLine<'_>> = self
-            .sheet
-            .rows_on(page)
-            .filter_map(|at| self.toc_line(at))
-            .collect();
-        let titled = pieces
-            .iter()
-            .take(12)
-            .any(|p| titles::is_toc_title(&self.sheet.rows[p.at].key));
-        let tabular = pieces
-            .iter()
-            .filter(|p| self.sheet.rows[p.at].cells >= 4)
-            .count()
-            * 5
-            > pieces.len();
-        let listed = pieces
-            .iter()
-            .filter(|p| p.leaders || p.label.is_some() && !self.sheet.rows[p.at].prose)
-            .count();
-        titled || (!tabular && listed >= 4 && listed * 3 >= pieces.len())
     }
 
     fn read_toc(&self, first: usize, last: usize) -> Option<TableOfContents> {

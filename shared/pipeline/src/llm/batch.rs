@@ -23,6 +23,7 @@ use super::call_log::TaskCallLog;
 use super::llm_question::LlmQuestion;
 use super::prompt_text::PROMPT_OVERHEAD_TOKENS;
 use crate::FilingTask;
+use crate::settings::{ModelSettings, Purpose};
 
 // Most sections in one call.
 const MAX_ITEMS: usize = 8;
@@ -159,11 +160,7 @@ impl Batcher {
     ) -> Result<Option<String>, Failure> {
         let (model, client) = question.model_client(task)?;
         let tokens = tokens::count(&block);
-        let token_limit = MAX_TOKENS.min(
-            model
-                .max_prompt_tokens_for(question.purpose)
-                .saturating_sub(PROMPT_OVERHEAD_TOKENS),
-        );
+        let token_limit = token_limit(model);
         if tokens > token_limit {
             return Ok(None);
         }
@@ -264,6 +261,32 @@ impl Batcher {
             call.env.spawn(call.clone().send(batch));
         }
     }
+}
+
+/// Most tokens of the blocks in one call.
+pub(super) fn token_limit(model: &ModelSettings) -> u32 {
+    let room = model.max_prompt_tokens_for(Purpose::Summaries);
+    MAX_TOKENS.min(room.saturating_sub(PROMPT_OVERHEAD_TOKENS))
+}
+
+/// The calls that blocks of these tokens share if all arrive in this order.
+pub(super) fn pack(blocks: &[u32], token_limit: u32) -> Vec<Vec<u32>> {
+    let mut batches: Vec<Vec<u32>> = Vec::new();
+    let total = |batch: &[u32]| {
+        batch
+            .iter()
+            .fold(0, |sum: u32, block| sum.saturating_add(*block))
+    };
+    for block in blocks {
+        let with_room = batches.iter_mut().filter(|batch| {
+            batch.len() < MAX_ITEMS && total(batch).saturating_add(*block) <= token_limit
+        });
+        match with_room.max_by_key(|batch| total(batch)) {
+            Some(batch) => batch.push(*block),
+            None => batches.push(vec![*block]),
+        }
+    }
+    batches
 }
 
 fn total_tokens(batch: &[BatchItem]) -> u32 {

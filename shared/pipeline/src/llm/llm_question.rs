@@ -15,7 +15,7 @@ use stemma_llm::structured::complete_structured;
 use stemma_llm::untrusted::DATA_ONLY;
 
 use super::call_log::TaskCallLog;
-use super::questions::StructureAnswer;
+use super::questions::WindowHeading;
 use super::usage::StageUsage;
 use crate::settings::{ModelSettings, Purpose, RunSettings};
 use crate::{FilingFlow, FilingTask};
@@ -143,9 +143,9 @@ impl LlmQuestion {
 }
 
 /// Rejects lists that do not fit in an outcome.
-pub(crate) fn check_size(answer: StructureAnswer) -> Result<StructureAnswer, String> {
-    match serde_json::to_vec(&answer).map(|json| json.len()) {
-        Ok(bytes) if bytes <= MAX_ANSWER_BYTES => Ok(answer),
+pub(crate) fn check_size(headings: Vec<WindowHeading>) -> Result<Vec<WindowHeading>, String> {
+    match serde_json::to_vec(&headings).map(|json| json.len()) {
+        Ok(bytes) if bytes <= MAX_ANSWER_BYTES => Ok(headings),
         Ok(bytes) => Err(format!("the list has {bytes} bytes")),
         Err(error) => Err(error.to_string()),
     }

@@ -1,38 +1,31 @@
 //! Everything about asking a model: questions, prompts, batches and the outline method.
 //!
-//! A model has no authority. Answers are typed and bounded, and choose only among what their question held.
+//! A model has no authority. Replies are typed and bounded, and count only where the text confirms them.
 
-mod answer_set;
 mod batch;
 mod call_log;
-mod entries;
+mod estimate;
 mod llm_question;
 mod outline_method;
 mod prompt_text;
 mod questions;
 mod section_answers;
-mod split;
-mod structure_queries;
 mod summaries;
 mod summary_plan;
-#[cfg(test)]
-mod tests;
 mod text_cache;
-mod toc;
 mod usage;
-mod verify;
 
-pub(crate) use answer_set::{AnswerSet, empty_digest, extend_digest};
 pub use batch::Batcher;
 pub(crate) use batch::{SummaryBatch, delimit_sections};
+pub use estimate::{ModelUse, estimate_model_use};
 pub(crate) use llm_question::{LlmQuestion, check_digest, check_size};
-pub(crate) use outline_method::{OutlineRound, outline_round};
+pub(crate) use outline_method::{outline_with_replies, plan_windows};
 pub(crate) use prompt_text::{
     InputDigest, first_sentence, load_summary, part_summaries, single_line, title_digest,
     with_title,
 };
 pub(crate) use questions::{
-    QuestionId, QuestionKind, QuestionRef, StructureAnswer, StructureReply, TocEntry, WindowSection,
+    WindowHeading, WindowRef, WindowReplies, WindowReply, replies_digest, window_prompt,
 };
 pub(crate) use section_answers::{ReplyResult, SectionAnswers, SummaryRef};
 pub(crate) use summaries::{

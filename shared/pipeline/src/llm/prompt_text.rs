@@ -17,9 +17,6 @@ const LONG_BYTES: usize = 60;
 const PROSE_WORDS: usize = 5;
 // A stretch may end early at a paragraph, within its last quarter.
 const SLACK: usize = 4;
-
-// In texts without pages: lines below a heading that are shown with it.
-const EXCERPT_LINES: u32 = 20;
 // Words with a full stop that do not end a sentence.
 const ABBREVIATIONS: [&str; 19] = [
     "no.", "nos.", "inc.", "corp.", "co.", "ltd.", "u.s.", "u.k.", "e.u.", "mr.", "mrs.", "ms.",
@@ -47,24 +44,18 @@ impl InputDigest {
 }
 
 /// The text of a page without running heads and feet, so that a page keeps its prompt when page numbers
-/// change. `keep_line` (an index) stays, because it may be a heading.
-pub(crate) fn page_text(page: &Page, keep_line: Option<u32>) -> String {
-    let keep_line = keep_line.map(|line| line as usize);
-    let lines = page
-        .lines
-        .iter()
-        .enumerate()
-        .filter(|(index, line)| !line.is_furniture() || Some(*index) == keep_line);
-    lines
-        .map(|(_, line)| line.text.as_str())
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-pub(crate) fn excerpt_lines(lines: &[String], line: u32) -> String {
-    let first = (line.saturating_sub(1) as usize).min(lines.len());
-    let last = (first + EXCERPT_LINES as usize).min(lines.len());
-    lines[first..last].join("\n")
+/// change. Known headings (line index and level) stay, and are marked with their levels.
+pub(crate) fn page_text(page: &Page, known: &[(u32, u16)]) -> String {
+    let mut lines = Vec::with_capacity(page.lines.len());
+    for (index, line) in page.lines.iter().enumerate() {
+        let level = known.iter().find(|(known, _)| *known as usize == index);
+        match level {
+            Some((_, level)) => lines.push(format!("[level {level}] {}", line.text)),
+            None if line.is_furniture() => {}
+            None => lines.push(line.text.clone()),
+        }
+    }
+    lines.join("\n")
 }
 
 pub(crate) fn title_digest(title: &str, text: &str) -> Digest {
@@ -249,31 +240,37 @@ pub(crate) fn stretches(text: &str, room: u32) -> Vec<&str> {
     let mut start = 0;
     let mut at = 0;
     let mut tokens = 0;
-    // End of the last complete paragraph, and the tokens after it.
-    let mut paragraph = 0;
-    let mut since = 0;
+    // Ends of the last complete paragraph and of the last line that may end a stretch, with the tokens after them.
+    let mut paragraph = (0, 0);
+    let mut clean = (0, 0);
     for line in text
         .split_inclusive('\n')
         .flat_map(|line| split_long_line(line, room))
     {
         let more = tokens::count(line);
         if tokens + more > room && at > start {
-            let near = paragraph > start + (at - start) / SLACK * (SLACK - 1);
-            let (end, remaining) = if near && since + more <= room {
-                (paragraph, since)
-            } else {
-                (at, 0)
-            };
+            let earliest = start + (at - start) / SLACK * (SLACK - 1);
+            let (end, remaining) = [paragraph, clean]
+                .into_iter()
+                .find(|(end, since)| *end > earliest && since + more <= room)
+                .unwrap_or((at, 0));
             stretches.push(&text[start..end]);
             (start, tokens) = (end, remaining);
         }
         at += line.len();
         tokens += more;
-        since += more;
-        if line.trim_end().is_empty()
-            || line.trim_end().ends_with(['.', '!', '?', '。', '！', '？'])
-        {
-            (paragraph, since) = (at, 0);
+        paragraph.1 += more;
+        clean.1 += more;
+        let ending = line.trim_end();
+        let last_word = ending.rsplit(' ').next().unwrap_or_default();
+        // The sentence goes on behind `U.S.`, and a figure at the end of a line has its unit on the next.
+        let is_cut =
+            is_abbreviation(last_word) || last_word.ends_with(|c: char| c.is_ascii_digit());
+        if !is_cut {
+            clean = (at, 0);
+        }
+        if ending.is_empty() || !is_cut && ending.ends_with(['.', '!', '?', '。', '！', '？']) {
+            paragraph = (at, 0);
         }
     }
     if start < text.len() {
@@ -372,6 +369,23 @@ mod tests {
             cut.len() > 3 && cut.iter().all(|stretch| stretch.ends_with("ends it.\n")),
             "{cut:?}"
         );
+    }
+
+    #[test]
+    fn stretches_end_neither_after_abbreviations_nor_before_units() {
+        let text = "Sales of the whole group rose in all of the U.S.\nmarkets by an amount of $12\nmillion in the year under review\n"
+            .repeat(30);
+        for room in 60..90 {
+            let cut = stretches(&text, room);
+            assert!(cut.len() > 5);
+            for stretch in cut {
+                let end = stretch.trim_end();
+                assert!(
+                    !end.ends_with("U.S.") && !end.ends_with("$12"),
+                    "{room}: {end}"
+                );
+            }
+        }
     }
 
     proptest::proptest! {

@@ -1,23 +1,22 @@
-//! The plan of a document: questions about structure first, then sections, each by the digest of its prompt.
+//! The plan of a document: windows to read first, then sections, each by the digest of its prompt.
 //! Holds no text, because the flow reads it.
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{ModelAnswers, SectionTree, Source};
+use stemma_document::{Digest, ModelAnswers, SectionTree, Source};
 use stemma_engine::TaskKey;
 
-use super::questions::QuestionId;
 use super::summaries::{SectionPlan, SummaryTree, plan_summaries};
 use crate::settings::RunSettings;
 use stemma_outline::structure::Draft;
 
-/// Most questions or sections on one page of a plan: an outcome holds at most 64 KiB.
+/// Most windows or sections on one page of a plan: an outcome holds at most 64 KiB.
 pub(crate) const ITEMS_PER_PAGE: usize = 300;
 
 /// The result of [`DraftOutline`](crate::stages::DraftOutline) for later stages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DraftBlob {
     pub(crate) draft: Draft,
-    /// Statistics of the answers about structure.
+    /// Statistics of the replies about structure.
     pub(crate) answers: ModelAnswers,
     /// The measured tree of the draft. Its sections have the indices of the plan.
     pub(crate) tree: SectionTree,
@@ -26,9 +25,9 @@ pub(crate) struct DraftBlob {
 /// A part of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlanPage {
-    /// Questions about structure, while the outline is open.
+    /// Digests of the prompts of windows, while the outline is open.
     #[serde(rename = "asked")]
-    pub questions: Vec<QuestionId>,
+    pub windows: Vec<Digest>,
     /// Sections, once the outline is final.
     pub sections: Vec<SectionPlan>,
 }

@@ -1,4 +1,4 @@
-//! Cache of text, questions and drafts for questions about the same document.
+//! Cache of text, windows and drafts for questions about the same document.
 //!
 //! A hundred questions about one document fetch its source once and decode each chunk once. The cache is
 //! bounded in bytes, and evicts the least recently used entry.
@@ -14,9 +14,9 @@ use stemma_document::{
 };
 use stemma_engine::{Failure, TaskKey};
 use stemma_extract::{CodecError, EncodedSource, PAGES_PER_CHUNK};
+use stemma_outline::structure::ReadingWindow;
 use tokio::sync::OnceCell;
 
-use super::questions::{QuestionText, StructureQuestion};
 use super::summary_plan::DraftBlob;
 use crate::FilingTask;
 
@@ -57,40 +57,21 @@ impl Default for TextCache {
 }
 
 impl TextCache {
-    /// The prompt of a question about structure.
-    pub(crate) async fn prompt(
+    /// The windows of a plan.
+    pub(crate) async fn windows(
         &self,
         task: &FilingTask<'_>,
-        source: &TaskKey,
-        question: &StructureQuestion,
-    ) -> Result<String, Failure> {
-        match question.pages() {
-            Some(span) => {
-                let pages = self.pages(task, source, span.start(), span.end()).await?;
-                Ok(question.prompt(&QuestionText::Pages(span.start(), &pages)))
-            }
-            None => Ok(question.prompt(&QuestionText::Lines(&self.lines(task, source).await?))),
-        }
-    }
-
-    /// The questions of a round.
-    pub(crate) async fn questions(
-        &self,
-        task: &FilingTask<'_>,
-        round: &TaskKey,
-    ) -> Result<Arc<Vec<StructureQuestion>>, Failure> {
+        plan: &TaskKey,
+    ) -> Result<Arc<Vec<ReadingWindow>>, Failure> {
         let make = async {
-            let json = task.blob(round, "asks").await?;
-            let questions: Vec<StructureQuestion> =
-                serde_json::from_slice(&json).map_err(|error| {
-                    Failure::permanent(
-                        "model.asks",
-                        format!("the questions cannot be read: {error}"),
-                    )
-                })?;
-            Ok((questions, 2 * json.len()))
+            let json = task.blob(plan, "asks").await?;
+            let windows: Vec<ReadingWindow> = serde_json::from_slice(&json).map_err(|error| {
+                let message = format!("the windows cannot be read: {error}");
+                Failure::permanent("model.asks", message)
+            })?;
+            Ok((windows, 2 * json.len()))
         };
-        self.get_or_load(cache_key(task, round, "asks"), make).await
+        self.get_or_load(cache_key(task, plan, "asks"), make).await
     }
 
     /// The own text of a section, or with `full` that of its descendants too.
@@ -120,7 +101,8 @@ impl TextCache {
                     Some(end) => end.page,
                     None => last_page(self.packed(task, source).await?.extent()),
                 };
-                let pages = self.pages(task, source, from.page, end).await?;
+                let span = PageSpan::between(from.page, end);
+                let pages = self.pages(task, source, span).await?;
                 Ok(text::text_in_excerpt(
                     section,
                     &SourceBody::Pages(pages),
@@ -151,14 +133,14 @@ impl TextCache {
             .await
     }
 
-    // Pages `first..=last`, without words and runs, which only the structure rules need.
-    async fn pages(
+    /// Pages without words and runs, which only the structure rules need.
+    pub(crate) async fn pages(
         &self,
         task: &FilingTask<'_>,
         source: &TaskKey,
-        first: PageNo,
-        last: PageNo,
+        span: PageSpan,
     ) -> Result<Vec<Page>, Failure> {
+        let (first, last) = (span.start(), span.end());
         let mut pages = Vec::new();
         for index in first.index() / PAGES_PER_CHUNK..=last.index() / PAGES_PER_CHUNK {
             let chunk = self.chunk(task, source, index).await?;

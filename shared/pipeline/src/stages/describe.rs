@@ -37,7 +37,7 @@ pub(crate) struct DescriptionBlob {
     pub(crate) dropped: Vec<String>,
 }
 
-pub(super) static QUESTION: LlmQuestion = LlmQuestion {
+pub(crate) static QUESTION: LlmQuestion = LlmQuestion {
     stage: Describe::NAME,
     purpose: Purpose::Summaries,
     instructions: "You are shown how a document begins, then its sections with what they say. Describe it in one sentence of at \

@@ -1,7 +1,4 @@
-//! `draft_outline`: one round of the outline method (see [`crate::llm::outline_round`]).
-//!
-//! Each round starts from the beginning with all answers so far. It ends with further questions or with the
-//! outline.
+//! `draft_outline`: plans the windows that a model reads, and drafts the outline from its replies.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,31 +11,37 @@ use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 use super::codec::{decode_source, parse_json, source_error, to_json, tree_settings};
 use super::replies::read_replies;
 use crate::llm::{
-    AnswerSet, DraftBlob, ITEMS_PER_PAGE, OutlineRound, PlanPage, QuestionId, empty_digest,
-    outline_round, plan_pages,
+    DraftBlob, ITEMS_PER_PAGE, PlanPage, WindowReplies, outline_with_replies, plan_pages,
+    plan_windows, replies_digest,
 };
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
 use stemma_outline::enrich;
 
-/// Drafts the outline of a text as far as the answers go. Key: the text, the settings of structure, sections
-/// and model, and all answers so far.
+/// Drafts the outline of a text. Key: the text, the settings of structure, sections and model, and the replies.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DraftOutline {
     pub(crate) text: Digest,
     /// The artifact whose blob `source` holds the text.
     pub(crate) source: TaskKey,
-    /// The previous round; `None` in the first.
-    pub(crate) before: Option<TaskKey>,
-    /// Digest of all answers so far.
-    pub(crate) answers: Digest,
+    /// `None` while the windows are planned.
+    pub(crate) read: Option<ReadWindows>,
 }
 
-/// A round with open questions leaves the blobs `asks` and `known`, the last round the blob `draft`. The blob
-/// `plan` holds all pages of the plan.
+/// Windows with their replies.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ReadWindows {
+    /// The artifact of the [`DraftOutline`] that planned them.
+    pub(crate) plan: TaskKey,
+    /// Digest of the replies.
+    pub(crate) replies: Digest,
+}
+
+/// A plan of windows leaves the blob `asks`, the outline the blob `draft`. The blob `plan` holds all pages of
+/// the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DraftOutcome {
-    /// Whether the structure is final: the pages then plan sections, else questions.
+    /// Whether the structure is final: the pages then plan sections, else windows.
     pub(crate) done: bool,
     /// Digest of the blob `plan`.
     pub(crate) plan: Digest,
@@ -54,88 +57,89 @@ impl Stage for DraftOutline {
     type Outcome = DraftOutcome;
 
     const NAME: &'static str = "draft_outline";
-    const REVISION: u32 = 2;
+    // The sum over all stages never falls: this includes the stages that are gone.
+    const REVISION: u32 = 5;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        let replies = self.replies_digest();
         identity
             .bytes(self.text.as_bytes())
-            .bytes(self.answers.as_bytes());
+            .bytes(replies.as_bytes());
         identity.text(&tree_settings(settings));
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<DraftOutcome> {
-        let answers = self.load_answers(task).await?;
+        let replies = self.load_replies(task).await?;
         let packed = task.blob(&self.source, "source").await?;
         let settings = task.settings.clone();
         let outcome = task
             .env
-            .compute(move || draft_round(packed, &answers, &settings))
+            .compute(move || draft_outline(packed, replies, &settings))
             .await;
         outcome.map_err(|panic| Failure::transient("structure.crashed", panic))?
     }
 }
 
 impl DraftOutline {
-    pub(crate) fn first(text: Digest, source: TaskKey) -> Self {
-        Self {
-            text,
-            source,
-            before: None,
-            answers: empty_digest(),
+    /// Digest of the replies; that of nothing while the windows are planned.
+    pub(crate) fn replies_digest(&self) -> Digest {
+        match &self.read {
+            Some(read) => read.replies,
+            None => Digest::from_content(&[]),
         }
     }
 
-    // All answers of previous rounds, as the flow has them.
-    async fn load_answers(&self, task: &FilingTask<'_>) -> Result<AnswerSet, Failure> {
-        let Some(before) = self.before else {
-            return Ok(AnswerSet::default());
+    // The replies, as the flow has them; `None` while the windows are planned.
+    async fn load_replies(&self, task: &FilingTask<'_>) -> Result<Option<WindowReplies>, Failure> {
+        let Some(read) = &self.read else {
+            return Ok(None);
         };
-        let mut answers: AnswerSet = parse_json(&task.blob(&before, "known").await?)?;
-        let parts: Vec<PlanPage> = parse_json(&task.blob(&before, "plan").await?)?;
-        let questions: Vec<QuestionId> =
-            parts.into_iter().flat_map(|part| part.questions).collect();
-        answers.extend(read_replies(task, self.source, before, questions).await?);
-        if answers.digest() != self.answers {
+        let parts: Vec<PlanPage> = parse_json(&task.blob(&read.plan, "plan").await?)?;
+        let windows = parts.into_iter().flat_map(|part| part.windows).collect();
+        let replies = read_replies(task, self.source, read.plan, windows).await?;
+        if replies_digest(&replies) != read.replies {
             let message = "the answers differ from those that the flow read";
             return Err(Failure::transient("model.answers_changed", message));
         }
-        Ok(answers)
+        Ok(Some(replies))
     }
 }
 
 // Pure (I-12).
-fn draft_round(
+fn draft_outline(
     packed: Bytes,
-    answers: &AnswerSet,
+    replies: Option<WindowReplies>,
     settings: &RunSettings,
 ) -> StageResult<DraftOutcome> {
     let source = decode_source(packed)?;
-    match outline_round(&source, settings, answers).map_err(source_error)? {
-        OutlineRound::Pending(pending) => {
-            let (ids, questions): (Vec<_>, Vec<_>) = pending.into_iter().unzip();
-            let parts = ids.chunks(ITEMS_PER_PAGE).map(|some| PlanPage {
-                questions: some.to_vec(),
-                ..PlanPage::default()
-            });
-            draft_output(
-                false,
-                parts.collect(),
-                vec![("asks", to_json(&questions)?), ("known", to_json(answers)?)],
-            )
+    let replies = match replies {
+        Some(replies) => replies,
+        None => {
+            let planned = plan_windows(&source, settings).map_err(source_error)?;
+            if !planned.is_empty() {
+                let (digests, windows): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
+                let parts = digests.chunks(ITEMS_PER_PAGE).map(|some| PlanPage {
+                    windows: some.to_vec(),
+                    ..PlanPage::default()
+                });
+                let asks = ("asks", to_json(&windows)?);
+                return draft_output(false, parts.collect(), vec![asks]);
+            }
+            WindowReplies::new()
         }
-        OutlineRound::Done(draft, answers) => {
-            let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
-            let tree = enrich::measure_tree(tree, &source);
-            let parts = plan_pages(&source, &tree, settings);
-            let blob = DraftBlob {
-                tree,
-                draft: *draft,
-                answers,
-            };
-            draft_output(true, parts, vec![("draft", to_json(&blob)?)])
-        }
-    }
+    };
+    let (draft, answers) =
+        outline_with_replies(&source, settings, &replies).map_err(source_error)?;
+    let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
+    let tree = enrich::measure_tree(tree, &source);
+    let parts = plan_pages(&source, &tree, settings);
+    let blob = DraftBlob {
+        tree,
+        draft,
+        answers,
+    };
+    draft_output(true, parts, vec![("draft", to_json(&blob)?)])
 }
 
 fn draft_output(

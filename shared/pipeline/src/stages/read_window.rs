@@ -1,32 +1,38 @@
-//! `read_window`: lists the sections that begin on consecutive pages.
+//! `read_window`: asks for headings that the rules missed on some pages.
 
-use serde::Deserialize;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use stemma_document::Digest;
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
+use stemma_engine::{Failure, TaskKeyBuilder};
 
-use super::question_stage::{Question, QuestionStage};
-use crate::llm::{LlmQuestion, QuestionKind, StructureAnswer, WindowSection, check_size};
-use crate::settings::Purpose;
+use crate::llm::{
+    LlmQuestion, WindowHeading, WindowRef, WindowReply, check_digest, check_size, window_prompt,
+};
+use crate::settings::{Purpose, RunSettings};
+use crate::{FilingFlow, FilingTask};
 
-/// Asks for the sections on consecutive pages, and shows the page before them. Key: the texts of all these pages.
-pub(crate) type ReadWindow = QuestionStage<ReadWindowQuestion>;
+/// Asks about one window. Key: its prompt, which shows the texts of the pages and the known headings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ReadWindow(pub(crate) WindowRef);
 
-#[derive(Debug, Clone)]
-pub(crate) struct ReadWindowQuestion;
-
-pub(super) static QUESTION: LlmQuestion = LlmQuestion {
-    stage: "read_window",
+pub(crate) static QUESTION: LlmQuestion = LlmQuestion {
+    stage: ReadWindow::NAME,
     purpose: Purpose::Structure,
-    instructions: "You are shown consecutive pages of a document, and perhaps the page before them. List the sections whose headings \
-         stand on the numbered pages, in their order.\n\
-         number: the number of the section as printed, with the word before it (`Item 1A`, `2.3`, `Chapter IV`); empty \
-         where it has none.\n\
-         title: the heading as printed, without its number. Join a heading that is printed on several lines.\n\
-         page: the number of the block in which the heading stands.\n\
-         level: how deep the section lies, counted from 1 for the highest sections of the document. Go by the numbers of \
-         the sections, then by what holds what.\n\
-         The page `Before` is only there to show what the first page goes on with: list nothing from it. Running heads, \
-         entries of a table of contents, titles of tables and mentions in running text are no headings. Where no section \
-         begins, answer with an empty list.",
+    instructions: "You are shown pages of a document. Some of its headings are known: they begin with a mark such as `[level 2]`, and \
+         those under which the first page begins come first. List the headings on the pages that have no mark, in their \
+         order; an empty list where none is missing.\n\
+         Headings are also bold or italic words at the beginning of a paragraph that name its subject. Running heads, \
+         captions and column heads of tables, table rows, footnotes, addresses, signatures, entries of a table of contents \
+         and mentions in the text are no headings.\n\
+         number: as printed, with the word before it (`Item 1A`, `2.3`, `Note 4`); empty where it has none.\n\
+         title: as printed, without its number. Join a heading printed on several lines.\n\
+         page: the number of the page block.\n\
+         level: relative to the marks: one more than that of the heading under which it stands, and equal for headings \
+         that look alike. Without marks, 1 is the highest.",
     properties,
     max_tokens: |model| model.max_outline_tokens,
     urgency: 2,
@@ -45,22 +51,70 @@ fn properties() -> Value {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct WindowReply {
-    sections: Vec<WindowSection>,
+struct ReadHeadings {
+    sections: Vec<ReadHeading>,
 }
 
-impl Question for ReadWindowQuestion {
-    type Reply = WindowReply;
+// Any number parses: an absurd level or page is judged later, and must not cost the other headings.
+#[derive(Deserialize)]
+struct ReadHeading {
+    number: String,
+    title: String,
+    page: i64,
+    level: i64,
+}
+
+impl From<ReadHeading> for WindowHeading {
+    fn from(heading: ReadHeading) -> Self {
+        Self {
+            number: heading.number,
+            title: heading.title,
+            page: u32::try_from(heading.page).unwrap_or(0),
+            level: u16::try_from(heading.level.max(1)).unwrap_or(u16::MAX),
+        }
+    }
+}
+
+#[async_trait]
+impl Stage for ReadWindow {
+    type Work = FilingFlow;
+    type Outcome = WindowReply;
 
     const NAME: &'static str = "read_window";
-    const REVISION: u32 = 1;
-    const KIND: QuestionKind = QuestionKind::ReadWindow;
+    const REVISION: u32 = 2;
+    const LANE: Lane = Lane::Llm;
 
-    fn question() -> &'static LlmQuestion {
-        &QUESTION
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        QUESTION.identify(settings, identity);
+        identity.bytes(self.0.reads.as_bytes());
     }
 
-    fn parse(reply: WindowReply) -> Result<StructureAnswer, String> {
-        check_size(StructureAnswer::Sections(reply.sections))
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<WindowReply> {
+        let texts = &task.tools.text_cache;
+        let windows = texts.windows(task, &self.0.plan).await?;
+        let window = windows.get(self.0.at as usize).ok_or_else(|| {
+            let message = format!("the plan has no window {}", self.0.at);
+            Failure::permanent("model.no_window", message)
+        })?;
+        let pages = texts.pages(task, &self.0.source, window.span()).await?;
+        let prompt = window_prompt(window, window.span().start(), &pages);
+        let read = Digest::from_content(prompt.as_bytes());
+        check_digest(Self::NAME, read, self.0.reads)?;
+        let completed = QUESTION
+            .complete(task, prompt, |reply: ReadHeadings| {
+                check_size(
+                    reply
+                        .sections
+                        .into_iter()
+                        .map(WindowHeading::from)
+                        .collect(),
+                )
+            })
+            .await?;
+        let reply = WindowReply {
+            headings: completed.value,
+            usage: completed.usage,
+        };
+        Ok(StageOutput::from(reply).with_records(completed.records))
     }
 }

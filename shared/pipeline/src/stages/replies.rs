@@ -6,51 +6,37 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
+use stemma_document::Digest;
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::key::failures_prefix;
 use stemma_engine::stage::Stage;
 use stemma_engine::{Failure, FailureRecord, TaskKey, artifact};
 
-use super::{
-    Describe, DetectToc, Locate, ReadContents, ReadWindow, Repair, Summarize, VerifyTitle,
-};
+use super::{Describe, ReadWindow, Summarize};
 use crate::llm::{
-    QuestionId, QuestionKind, QuestionRef, ReplyResult, SectionAnswers, StageUsage, StructureReply,
-    SummaryPlan, SummaryRef,
+    ReplyResult, SectionAnswers, StageUsage, SummaryPlan, SummaryRef, WindowRef, WindowReplies,
 };
 use crate::{FilingFlow, FilingTask};
 
 const MAX_CONCURRENT_READS: usize = 32;
 
-/// The replies to the questions of one round, in their order.
+/// The replies to planned windows, in their order.
 pub(super) async fn read_replies(
     task: &FilingTask<'_>,
     source: TaskKey,
-    round: TaskKey,
-    questions: Vec<QuestionId>,
-) -> Result<Vec<(QuestionId, ReplyResult<StructureReply>)>, Failure> {
+    plan: TaskKey,
+    windows: Vec<Digest>,
+) -> Result<WindowReplies, Failure> {
     let failed = &failed_tasks(task).await?;
-    stream::iter(questions.into_iter().enumerate())
-        .map(|(index, question): (usize, QuestionId)| async move {
-            let at = QuestionRef {
-                reads: question.reads,
+    stream::iter(windows.into_iter().zip(0..))
+        .map(|(reads, at): (Digest, u32)| async move {
+            let window = ReadWindow(WindowRef {
+                reads,
                 source,
-                round,
-                at: u32::try_from(index).unwrap_or(u32::MAX),
-            };
-            let reply = match question.kind {
-                QuestionKind::DetectToc => read_reply(task, failed, &DetectToc::new(at)).await?,
-                QuestionKind::ReadContents => {
-                    read_reply(task, failed, &ReadContents::new(at)).await?
-                }
-                QuestionKind::ReadWindow => read_reply(task, failed, &ReadWindow::new(at)).await?,
-                QuestionKind::Locate => read_reply(task, failed, &Locate::new(at)).await?,
-                QuestionKind::VerifyTitle => {
-                    read_reply(task, failed, &VerifyTitle::new(at)).await?
-                }
-                QuestionKind::Repair => read_reply(task, failed, &Repair::new(at)).await?,
-            };
-            Ok::<_, Failure>((question, reply.1))
+                plan,
+                at,
+            });
+            Ok::<_, Failure>((reads, read_reply(task, failed, &window).await?.1))
         })
         .buffered(MAX_CONCURRENT_READS)
         .try_collect()

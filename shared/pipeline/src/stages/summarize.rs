@@ -25,7 +25,7 @@ const MAX_CHARS: usize = 2_000;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Summarize(pub(crate) SummaryTask);
 
-pub(super) static QUESTION: LlmQuestion = LlmQuestion {
+pub(crate) static QUESTION: LlmQuestion = LlmQuestion {
     stage: Summarize::NAME,
     purpose: Purpose::Summaries,
     instructions: "Summarize each section in at most fifty words, in its own language: its subject, and the periods, amounts and \

@@ -14,7 +14,7 @@ use stemma_llm::tokens;
 const MAX_PROMPT_TOKENS: u32 = 8_600;
 
 /// A model whose replies are a pure function of the request: `true`, an empty list, zero, or a sentence with the digest of
-/// the request. The summary of a section depends on its block alone. It lists no sections, so rules decide the structure.
+/// the request. The summary of a section depends on its block alone. It names no headings, so rules decide the structure.
 #[derive(Default)]
 pub struct DeterministicEcho {
     /// Stage and digest of each request, or of each section's block in a batch.

@@ -9,6 +9,7 @@
 
 mod batches;
 mod echo;
+mod estimate;
 mod repeated_questions;
 mod results;
 mod run;

@@ -184,7 +184,7 @@ fn own_pages(sections: &[&Section], at: usize, pages: u32) -> std::ops::RangeInc
 
 /// The number of sections whose summaries read a page: those with own text on it, their ancestors, and the
 /// parents of short sections on it.
-pub fn summaries_that_read(ran: &VersionRun, page: u32, pages: u32) -> (usize, usize) {
+pub fn summaries_that_read(ran: &VersionRun, page: u32, pages: u32) -> usize {
     let sections = ran.sections();
     let on_page: Vec<usize> = (0..sections.len())
         .filter(|at| own_pages(&sections, *at, pages).contains(&page))
@@ -199,16 +199,11 @@ pub fn summaries_that_read(ran: &VersionRun, page: u32, pages: u32) -> (usize, u
                 .map(|section| section.id)
         })
         .collect();
-    let readers = sections
+    sections
         .iter()
         .filter(|section| readers.contains(&section.id))
         .filter(|section: &&&Section| section.tokens >= 200)
-        .count();
-    let titles = on_page
-        .iter()
-        .filter(|at| own_pages(&sections, **at, pages).start() == &page)
-        .count();
-    (readers, titles)
+        .count()
 }
 
 pub fn spec() -> Spec {

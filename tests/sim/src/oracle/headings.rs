@@ -1,4 +1,8 @@
-//! Answers about headings: windows, positions, verdicts.
+//! Answers about headings in windows of pages.
+//!
+//! The oracle names all headings of the truth that have no mark. The simulated reader sees what a real one
+//! sees: it skips some, rewords some, takes some heads of tables for headings, and judges levels by what its
+//! window shows, so that they begin anew in each.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -7,14 +11,18 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::{PageBlock, QuestionContext};
-use crate::titles::{NormalizedTitle, align, split_number, squash};
-use crate::toc;
+use crate::seeded::SeededRng;
+use crate::titles::split_number;
 use crate::truth::KnownDocument;
 
-// A section on a shown page wins over an equal one elsewhere.
-const SHOWN_PAGE_BONUS: f64 = 0.01;
 // Longest heading in words, in unknown documents.
 const HEADING_WORDS: usize = 14;
+// What the simulated reader does to headings, as shares.
+const SKIPPED: f64 = 0.1;
+const REWORDED: f64 = 0.15;
+const TABLE_HEADS: f64 = 0.15;
+// Rows of a contents page that end with a number, at least, and as a share of its lines.
+const MIN_ROWS: usize = 5;
 
 #[expect(clippy::unwrap_used, reason = "constant pattern, covered by a test")]
 static HEADING: LazyLock<Regex> = LazyLock::new(|| {
@@ -25,204 +33,174 @@ static HEADING: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-impl QuestionContext<'_> {
-    fn blocks(&self) -> impl Iterator<Item = &PageBlock<'_>> {
-        self.pages.iter().filter(|page| page.block.name == "Page")
-    }
+// A heading as an answer names it.
+struct NamedHeading {
+    title: String,
+    page: u64,
+    level: u32,
+}
 
-    // Known sections that start in a block of text.
-    fn sections_starting(&self, document: &KnownDocument, page: &PageBlock<'_>) -> Vec<usize> {
+impl QuestionContext<'_> {
+    // Known sections without a mark that start in a block of text.
+    fn unmarked_sections(&self, document: &KnownDocument, page: &PageBlock<'_>) -> Vec<usize> {
+        let is_unmarked = |node: &usize| {
+            let line = document.titles[*node].line(&page.lines);
+            line.is_none_or(|line| !page.marked.contains(&line))
+        };
         match page.page {
             Some(number) => document
                 .sections_starting(number)
                 .filter(|node| document.shows(*node, &page.lines))
+                .filter(is_unmarked)
                 .collect(),
-            None if toc::looks_like_toc(&page.block.text) => Vec::new(),
+            None if looks_like_contents(&page.text) => Vec::new(),
             None => (0..document.titles.len())
                 .filter(|node| document.titles[*node].line(&page.lines).is_some())
+                .filter(is_unmarked)
                 .collect(),
         }
     }
 
-    /// All sections that start on the shown pages, with the number of the page.
-    pub(super) fn read_window(&self) -> Value {
-        let mut sections = Vec::new();
-        for page in self.blocks() {
+    fn true_headings(&self) -> Vec<NamedHeading> {
+        let mut headings = Vec::new();
+        for page in &self.pages {
             let number = page.block.number;
+            let mut add = |title: &str, level: u32| {
+                headings.push(NamedHeading {
+                    title: title.into(),
+                    page: number,
+                    level,
+                });
+            };
             if let Some(document) = self.document {
-                let nodes = self
-                    .sections_starting(document, page)
-                    .into_iter()
-                    .map(|node| &document.truth.nodes[node]);
-                sections.extend(nodes.map(|node| section(&node.title, number, node.level)));
-            } else if !toc::looks_like_toc(&page.block.text) {
-                sections.extend(
-                    by_shape(&page.block.text).map(|(title, level)| section(title, number, level)),
-                );
+                for node in self.unmarked_sections(document, page) {
+                    let node = &document.truth.nodes[node];
+                    add(&node.title, node.level);
+                }
+            } else if !looks_like_contents(&page.text) {
+                let lines = page.text.lines().enumerate();
+                let unmarked = lines.filter(|(at, _)| !page.marked.contains(at));
+                unmarked
+                    .filter_map(|(_, line)| by_shape(line))
+                    .for_each(|(title, level)| add(title, level));
             }
         }
-        json!({ "sections": sections })
+        headings
     }
 
-    pub(super) fn locate(&self) -> Value {
-        let titles: Vec<_> = self.question.blocks_named("Title").collect();
-        let prepared: Vec<_> = titles
-            .iter()
-            .map(|block| NormalizedTitle::parse(&one_line(&block.text)))
-            .collect();
-        let places = self.find(&prepared);
-        let located = titles
-            .iter()
-            .zip(places)
-            .filter_map(|(block, page)| Some((block.number, page?)));
-        let located: Vec<_> = located
-            .map(|(entry, page)| json!({ "entry": entry, "page": page }))
-            .collect();
-        json!({ "found": located })
+    /// All headings of the truth.
+    pub(super) fn read_window(&self) -> Value {
+        answer(self.true_headings())
     }
 
-    pub(super) fn repair(&self) -> Value {
-        let title = self
-            .question
-            .blocks_named("Title")
-            .next()
-            .map(|block| NormalizedTitle::parse(&one_line(&block.text)));
-        let page = self
-            .find(&title.into_iter().collect::<Vec<_>>())
-            .into_iter()
-            .next()
-            .flatten();
-        json!({ "page": page.unwrap_or(0) })
-    }
-
-    // The page number of each title. Titles are in document order.
-    fn find(&self, titles: &[NormalizedTitle]) -> Vec<Option<u64>> {
-        let shown_pages: BTreeSet<u32> = self.blocks().filter_map(|page| page.page).collect();
-        let nodes = self.document.map_or(Vec::new(), |document| {
-            let more = |node: usize| {
-                if shown_pages.contains(&document.truth.nodes[node].page) {
-                    SHOWN_PAGE_BONUS
-                } else {
-                    0.0
-                }
-            };
-            align(titles.len(), document.titles.len(), |i, node| {
-                let likeness = titles[i].likeness(&document.titles[node]);
-                if likeness > 0.0 {
-                    likeness + more(node)
-                } else {
-                    0.0
-                }
-            })
-        });
-        let of = |at: usize| match (self.document, nodes.get(at).copied().flatten()) {
-            (Some(document), Some(node)) => self
-                .blocks()
-                .find(|page| self.sections_starting(document, page).contains(&node)),
-            _ => self
-                .blocks()
-                .find(|page| self.reads_as_heading(&titles[at], page)),
+    /// What a real reader would say.
+    pub(super) fn read_window_as_reader(&self, seed: u64) -> Value {
+        let mut headings = self.true_headings();
+        let chance = |what: &str, heading: &str, share: f64| {
+            SeededRng::new(seed, what, heading.as_bytes()).chance(share)
         };
-        (0..titles.len())
-            .map(|at| of(at).map(|page| page.block.number))
-            .collect()
-    }
-
-    // Whether a title unknown to the truth is on lines of its own here, and not in a contents row.
-    fn reads_as_heading(&self, title: &NormalizedTitle, page: &PageBlock<'_>) -> bool {
-        let contents = match (self.document, page.page) {
-            (Some(document), Some(number)) => document.contents.contains(&number),
-            _ => toc::looks_like_toc(&page.block.text),
-        };
-        !contents && title.own_line(&page.lines).is_some()
-    }
-
-    pub(super) fn verify_title(&self) -> Value {
-        let title = self
-            .question
-            .blocks_named("Title")
-            .next()
-            .map(|block| NormalizedTitle::parse(&one_line(&block.text)))
-            .unwrap_or_default();
-        let verdict = |stands: bool, starts_page: bool| json!({ "stands": stands, "starts_page": stands && starts_page });
-        let Some(page) = self.blocks().next() else {
-            return verdict(false, false);
-        };
-        let here = self
-            .document
-            .map(|document| self.sections_starting(document, page))
-            .unwrap_or_default();
-        let alike = |document: &KnownDocument, node: usize| document.titles[node].likeness(&title);
-        let best = self.document.and_then(|document| {
-            let scored = here
-                .iter()
-                .map(|node| (alike(document, *node), *node))
-                .filter(|(score, _)| *score >= crate::titles::ALIKE);
-            scored
-                .reduce(|a, b| if b.0 > a.0 { b } else { a })
-                .map(|(_, node)| &document.titles[node])
-        });
-        if let Some(matched) = best {
-            let line = matched
-                .line(&page.lines)
-                .or_else(|| title.line(&page.lines));
-            return verdict(
-                true,
-                line.is_some_and(|line| self.starts_page(page, &here, line)),
-            );
+        headings.retain(|heading| !chance("skip", &heading.title, SKIPPED));
+        let levels: BTreeSet<u32> = headings.iter().map(|heading| heading.level).collect();
+        for heading in &mut headings {
+            let above = levels.iter().filter(|level| **level < heading.level);
+            heading.level = 1 + above.count() as u32;
+            if chance("reword", &heading.title, REWORDED) {
+                heading.title = reworded(&heading.title);
+            }
         }
-        let elsewhere = self.document.is_some_and(|document| {
-            (0..document.titles.len()).any(|node| alike(document, node) > 0.95)
-        });
-        let stands = !elsewhere && self.reads_as_heading(&title, page);
-        let line = title.own_line(&page.lines);
-        verdict(
-            stands,
-            line.is_some_and(|line| self.starts_page(page, &here, line)),
-        )
-    }
-
-    // Whether only other headings precede a line on the page where these sections start.
-    fn starts_page(&self, page: &PageBlock<'_>, here: &[usize], line: usize) -> bool {
-        let headings: Vec<String> = self
-            .document
-            .map(|document| {
-                here.iter()
-                    .map(|node| squash(&document.truth.nodes[*node].title))
-                    .collect()
-            })
-            .unwrap_or_default();
-        page.lines[..line].iter().all(|above: &String| {
-            above.is_empty() || headings.iter().any(|heading| heading.contains(above))
-        })
+        let deepest = levels.len() as u32 + 1;
+        for page in &self.pages {
+            let heads = table_heads(page).into_iter();
+            let taken = heads.filter(|head| chance("table", head, TABLE_HEADS));
+            headings.extend(taken.map(|head| NamedHeading {
+                title: head.into(),
+                page: page.block.number,
+                level: deepest,
+            }));
+        }
+        headings.sort_by_key(|heading| heading.page);
+        answer(headings)
     }
 }
 
-fn section(title: &str, page: u64, level: u32) -> Value {
-    let (number, title) = split_number(title);
-    json!({ "number": number, "title": title, "page": page, "level": level })
+fn answer(headings: Vec<NamedHeading>) -> Value {
+    let sections = headings.into_iter().map(|heading| {
+        let (number, title) = split_number(&heading.title);
+        json!({ "number": number, "title": title, "page": heading.page, "level": heading.level })
+    });
+    json!({ "sections": sections.collect::<Vec<_>>() })
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+// Another form of a title: without its last words, or with a word written in another way.
+fn reworded(title: &str) -> String {
+    if title.contains(" and ") {
+        return title.replacen(" and ", " & ", 1);
+    }
+    let words: Vec<&str> = title.split_whitespace().collect();
+    match words.len() {
+        0..=4 => title.to_uppercase(),
+        count => words[..count - 1].join(" "),
+    }
 }
 
-// Lines that look like headings, with a level: markup, numbers or capitals.
-fn by_shape(text: &str) -> impl Iterator<Item = (&str, u32)> {
-    text.lines().filter_map(|line| {
-        let line = line.trim();
-        let words = line.split_whitespace().count();
-        let letters = || line.chars().filter(|c| c.is_alphabetic());
-        let capitals = letters().count() > 3
-            && letters().all(char::is_uppercase)
-            && !line.contains(|c: char| c.is_ascii_digit());
-        let fits = (1..=HEADING_WORDS).contains(&words) && !line.ends_with(|c| ",;:".contains(c));
-        let marks = HEADING
-            .captures(line)
-            .map(|captures| captures.get(1).map_or(2, |marks| marks.len() as u32));
-        let level = marks.or(capitals.then_some(1)).filter(|_| fits)?;
-        Some((line.trim_start_matches('#').trim(), level))
-    })
+// Short lines without figures above lines with several: captions and column heads of tables.
+fn table_heads<'p>(page: &'p PageBlock<'_>) -> Vec<&'p str> {
+    let lines: Vec<&str> = page.text.lines().map(str::trim).collect();
+    let pairs = lines.windows(2).enumerate();
+    let heads = pairs.filter(|(at, pair)| {
+        let words = pair[0].split_whitespace().count();
+        (2..=8).contains(&words)
+            && pair[0].starts_with(char::is_uppercase)
+            && !pair[0].ends_with(['.', ',', ';'])
+            && pair[1]
+                .split_whitespace()
+                .filter(|word| is_figure(word))
+                .count()
+                >= 2
+            && !page.marked.contains(at)
+    });
+    heads.map(|(_, pair)| pair[0]).collect()
+}
+
+// `1,234`, `(5.6)%`, `$7`.
+fn is_figure(word: &str) -> bool {
+    let digits = word.trim_matches(|c| "($)%".contains(c));
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b".,".contains(&byte))
+}
+
+// Whether many lines end with a page number.
+fn looks_like_contents(text: &str) -> bool {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let is_row = |line: &str| {
+        let (title, label) = line.trim().rsplit_once([' ', '.']).unwrap_or_default();
+        title.chars().filter(|c| c.is_alphabetic()).count() > 2
+            && (1..=4).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let rows = lines.iter().filter(|line| is_row(line)).count();
+    rows >= MIN_ROWS && 2 * rows >= lines.len()
+}
+
+// A line that looks like a heading, and its level: markup, numbers or capitals.
+fn by_shape(line: &str) -> Option<(&str, u32)> {
+    let line = line.trim();
+    let words = line.split_whitespace().count();
+    let letters = || line.chars().filter(|c| c.is_alphabetic());
+    let capitals = letters().count() > 3
+        && letters().all(char::is_uppercase)
+        && !line.contains(|c: char| c.is_ascii_digit());
+    let fits = (1..=HEADING_WORDS).contains(&words) && !line.ends_with(|c| ",;:".contains(c));
+    let marks = HEADING
+        .captures(line)
+        .map(|captures| captures.get(1).map_or(2, |marks| marks.len() as u32));
+    let level = marks.or(capitals.then_some(1)).filter(|_| fits)?;
+    Some((line.trim_start_matches('#').trim(), level))
 }
 
 #[cfg(test)]
@@ -233,7 +211,7 @@ mod tests {
     fn headings_of_unknown_documents_are_found_by_shape() {
         let text = "# Overview\nThe company sells, as Item 1 says, things.\nRISK FACTORS\nItem 2. Properties\n1,234 5,678\n\
                     3.1 Method\nItem 3 is a matter that we have spoken about at great length in the section that is before this one,";
-        let actual: Vec<_> = by_shape(text).collect();
+        let actual: Vec<_> = text.lines().filter_map(by_shape).collect();
         assert_eq!(
             actual,
             [
@@ -242,6 +220,26 @@ mod tests {
                 ("Item 2. Properties", 2),
                 ("3.1 Method", 2)
             ]
+        );
+    }
+
+    #[test]
+    fn contents_are_recognized_by_their_page_numbers() {
+        let contents = "CONTENTS\nBusiness 3\nRisk Factors ... 9\nProperties.11\nLegal Proceedings 12\nSignatures 40";
+        assert!(looks_like_contents(contents));
+        assert!(!looks_like_contents(
+            "Net sales were\n5,321\nand rose by 5 %\nin all of\n2023\nand more"
+        ));
+    }
+
+    #[test]
+    fn rewording_keeps_most_of_a_title() {
+        assert!(["1,234", "(5.6)%", "$7"].into_iter().all(is_figure) && !is_figure("2nd"));
+        assert_eq!(reworded("Sales and Marketing"), "Sales & Marketing");
+        assert_eq!(reworded("Overview"), "OVERVIEW");
+        assert_eq!(
+            reworded("Results of Operations by Segment"),
+            "Results of Operations by"
         );
     }
 }

@@ -8,13 +8,14 @@ mod headings;
 mod search;
 mod summaries;
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
-use crate::behavior::TocReading;
+use serde_json::Value;
+
+use crate::behavior::Reading;
 use crate::echo;
 use crate::question::{PromptBlock, PromptRequest, RequestStage};
-use crate::titles::{split_number, squashed_lines};
-use crate::toc::{self, PrintedRow};
+use crate::titles::squashed_lines;
 use crate::truth::{KnownDocument, Library};
 
 pub use search::Gold;
@@ -30,10 +31,8 @@ pub struct Oracle {
 
 // A question, and what is known of its pages.
 struct QuestionContext<'a> {
-    question: &'a PromptRequest,
     document: Option<&'a KnownDocument>,
     pages: Vec<PageBlock<'a>>,
-    reads: TocReading,
 }
 
 // A page in a question.
@@ -41,7 +40,11 @@ struct PageBlock<'a> {
     block: &'a PromptBlock,
     // The physical page, if known.
     page: Option<u32>,
+    // Without the marks of known headings.
+    text: String,
     lines: Vec<String>,
+    // Lines (indices) with a mark.
+    marked: BTreeSet<usize>,
 }
 
 impl Oracle {
@@ -68,16 +71,16 @@ impl Oracle {
             .then(|| search::answer(&self.golds, question, noise, seed))
     }
 
-    /// The correct answer, matching the schema.
-    pub fn answer(&self, question: &PromptRequest, reads: TocReading) -> Value {
-        let reading = self.question_context(question, reads);
+    /// The correct answer, matching the schema; of windows, what `reading` makes of them.
+    pub fn answer(&self, question: &PromptRequest, reading: Reading, seed: u64) -> Value {
         match question.stage {
-            RequestStage::DetectToc => reading.detect_toc(),
-            RequestStage::ReadContents => reading.read_contents(),
-            RequestStage::ReadWindow => reading.read_window(),
-            RequestStage::Locate => reading.locate(),
-            RequestStage::VerifyTitle => reading.verify_title(),
-            RequestStage::Repair => reading.repair(),
+            RequestStage::ReadWindow => {
+                let context = self.question_context(question);
+                match reading {
+                    Reading::Truth => context.read_window(),
+                    Reading::Reader => context.read_window_as_reader(seed),
+                }
+            }
             RequestStage::Summarize => summaries::summarize(question),
             RequestStage::Describe => summaries::describe(question),
             RequestStage::Answer => answering::answer(&self.golds, question),
@@ -88,25 +91,24 @@ impl Oracle {
         }
     }
 
-    fn question_context<'a>(
-        &'a self,
-        question: &'a PromptRequest,
-        reads: TocReading,
-    ) -> QuestionContext<'a> {
-        let blocks: Vec<_> = question
-            .blocks
+    fn question_context<'a>(&'a self, question: &'a PromptRequest) -> QuestionContext<'a> {
+        let blocks: Vec<_> = question.blocks_named("Page").collect();
+        let texts: Vec<(String, BTreeSet<usize>)> = blocks
             .iter()
-            .filter(|block: &&PromptBlock| ["Page", "Contents"].contains(&block.name.as_str()))
+            .map(|block| without_marks(&block.text))
             .collect();
-        let texts: Vec<_> = blocks.iter().map(|block| block.text.as_str()).collect();
-        let places = self.library.match_pages(&texts);
+        let shown: Vec<&str> = texts.iter().map(|(text, _)| text.as_str()).collect();
+        let places = self.library.match_pages(&shown);
         let pages: Vec<_> = blocks
             .into_iter()
             .zip(&places)
-            .map(|(block, place)| PageBlock {
+            .zip(texts)
+            .map(|((block, place), (text, marked))| PageBlock {
                 block,
                 page: place.map(|place| place.page),
-                lines: squashed_lines(&block.text),
+                lines: squashed_lines(&text),
+                text,
+                marked,
             })
             .collect();
         let doc = places
@@ -119,67 +121,29 @@ impl Oracle {
                 self.library.by_titles(&lines)
             });
         QuestionContext {
-            question,
             document: doc.map(|doc| &self.library.documents[doc]),
             pages,
-            reads,
         }
     }
 }
 
-impl QuestionContext<'_> {
-    fn detect_toc(&self) -> Value {
-        let Some(page) = self.pages.first() else {
-            return json!({ "is_contents": false, "has_page_numbers": false });
-        };
-        let document = self
-            .document
-            .filter(|document| self.reads == TocReading::Page || document.complete);
-        let is_contents = match (self.document, page.page) {
-            (Some(_), Some(number)) => {
-                document.is_some_and(|document| document.contents.contains(&number))
-            }
-            _ => toc::looks_like_toc(&page.block.text),
-        };
-        let rows = toc::rows(&page.block.text, self.document);
-        let labeled = rows.iter().filter(|row| !row.label.is_empty()).count();
-        json!({ "is_contents": is_contents, "has_page_numbers": is_contents && 2 * labeled >= rows.len().max(1) })
-    }
-
-    fn read_contents(&self) -> Value {
-        let text = self
-            .pages
-            .iter()
-            .map(|page| page.block.text.as_str())
-            .collect::<Vec<_>>()
-            .join("\n");
-        let mut level = 1;
-        let mut entry = |row: PrintedRow| {
-            let of = row
-                .node
-                .zip(self.document)
-                .map(|(node, document)| document.truth.nodes[node].level);
-            level = of.unwrap_or(level);
-            let deeper = if of.is_none() && self.document.is_some() {
-                level + 1
-            } else {
-                level
-            };
-            let (number, title) = split_number(&row.title);
-            json!({ "number": number, "title": title, "label": row.label, "level": deeper })
-        };
-        let mut rows = toc::rows(&text, self.document);
-        if self.reads == TocReading::Truth
-            && self.document.is_some_and(|document| !document.complete)
-        {
-            // A page that is not accepted as a table of contents has no entries.
-            rows.clear();
-        }
-        let listed = rows.into_iter().filter(|row| {
-            row.node.is_some() || self.document.is_none() || self.reads == TocReading::Page
+// A text without the marks of known headings, and the lines that had one.
+fn without_marks(text: &str) -> (String, BTreeSet<usize>) {
+    let mut marked = BTreeSet::new();
+    let lines = text.lines().enumerate().map(|(at, line)| {
+        let after = line.strip_prefix("[level ").and_then(|rest| {
+            let (level, title) = rest.split_once("] ")?;
+            level
+                .bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then_some(title)
         });
-        json!({ "entries": listed.map(&mut entry).collect::<Vec<_>>() })
-    }
+        if after.is_some() {
+            marked.insert(at);
+        }
+        after.unwrap_or(line)
+    });
+    (lines.collect::<Vec<_>>().join("\n"), marked)
 }
 
 #[cfg(test)]

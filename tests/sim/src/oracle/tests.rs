@@ -59,7 +59,6 @@ fn oracle() -> Oracle {
         doc: "acme".into(),
         pages: 7,
         nodes,
-        toc_pages: vec![],
     };
     Oracle::new(Library::new(
         vec![truth],
@@ -71,10 +70,10 @@ fn oracle() -> Oracle {
 }
 
 fn ask(names: &[&str], blocks: &[(&str, &str)]) -> Value {
-    ask_reading(TocReading::Truth, names, blocks)
+    ask_reading(Reading::Truth, names, blocks)
 }
 
-fn ask_reading(reads: TocReading, names: &[&str], blocks: &[(&str, &str)]) -> Value {
+fn ask_reading(reading: Reading, names: &[&str], blocks: &[(&str, &str)]) -> Value {
     let user = blocks
         .iter()
         .map(|(name, text): &(&str, &str)| {
@@ -91,51 +90,9 @@ fn ask_reading(reads: TocReading, names: &[&str], blocks: &[(&str, &str)]) -> Va
     oracle().answer(
         &PromptRequest::parse(&json!({ "messages": [message], "response_format": schema }))
             .unwrap(),
-        reads,
+        reading,
+        1,
     )
-}
-
-#[test]
-fn toc_is_detected_and_read() {
-    let names = ["is_contents", "has_page_numbers"];
-    assert_eq!(
-        ask(&names, &[("Page", CONTENTS)]),
-        json!({ "is_contents": true, "has_page_numbers": true })
-    );
-    for page in [&pages()[0], &pages()[2]] {
-        assert_eq!(ask(&names, &[("Page", page)])["is_contents"], false);
-    }
-    let read = ask(&["entries"], &[("Contents 1", CONTENTS)]);
-    let entries: Vec<_> = read["entries"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| (&e["number"], &e["label"], &e["level"]))
-        .collect();
-    assert_eq!(entries.len(), 7);
-    assert_eq!(entries[2], (&json!("Item 1A"), &json!("2"), &json!(2)));
-    assert_eq!(
-        read["entries"][5]["title"],
-        "Market for Registrant's Common Equity"
-    );
-    assert_eq!(entries[4].1, &json!(""));
-}
-
-#[test]
-fn incomplete_toc_only_counts_when_reading_the_page() {
-    let page = CONTENTS.replace("Item 2. Properties 4\n", "");
-    let mut texts = pages();
-    texts[1] = page;
-    let truth = oracle().library.documents[0].truth.clone();
-    let oracle = Oracle::new(Library::new(
-        vec![truth],
-        vec![PageTexts {
-            doc: "acme".into(),
-            pages: texts,
-        }],
-    ));
-    assert_eq!(oracle.library.documents[0].contents, [2]);
-    assert!(!oracle.library.documents[0].complete);
 }
 
 #[test]
@@ -185,71 +142,55 @@ fn windows_list_starting_sections_by_page_number() {
 }
 
 #[test]
-fn titles_are_located_only_on_their_pages() {
-    let pages = pages();
-    let pages_shown = [
-        ("Page 1", pages[1].as_str()),
-        ("Page 2", &pages[4]),
-        ("Page 3", &pages[5]),
-        ("Page 4", &pages[3]),
-    ];
-    let titles = [
-        ("Title 1", "Risk Factors"),
-        ("Title 2", "Item 2. Properties"),
-        ("Title 3", "Item 6. Selected Data"),
-    ];
-    let located = ask(&["found"], &[&titles[..], &pages_shown].concat());
-    assert_eq!(
-        located["found"],
-        json!([{ "entry": 1, "page": 4 }, { "entry": 2, "page": 3 }])
-    );
-    let repaired =
-        |title| ask(&["page"], &[&[("Title", title)][..], &pages_shown].concat())["page"].clone();
-    assert_eq!(
-        [
-            repaired("PART II"),
-            repaired("Item 6. Selected Data"),
-            repaired("Nothing")
-        ],
-        [3, 0, 0]
-    );
+fn marked_headings_are_not_named() {
+    let marked = pages()[5].replacen("Item 2. Properties\n", "[level 2] Item 2. Properties\n", 1);
+    let read = ask(&["sections"], &[("Page 1", &marked)]);
+    let titles: Vec<&Value> = read["sections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|section| &section["title"])
+        .collect();
+    assert_eq!(titles, ["PART II", "Market for Registrant's Common Equity"]);
 }
 
 #[test]
-fn titles_are_verified_only_as_headings() {
-    let pages = pages();
-    let verdict = |title: &str, page: &str| {
-        let verdict = ask(
-            &["stands", "starts_page"],
-            &[("Title", title), ("Page", page)],
-        );
-        (verdict["stands"] == true, verdict["starts_page"] == true)
-    };
+fn reader_sees_levels_within_its_window_and_takes_table_heads() {
+    let shown: Vec<String> = (1..41)
+        .map(|n| {
+            format!(
+                "Amounts by Kind {}\n2023 2022\nSales 1,200 1,100",
+                "I".repeat(n)
+            )
+        })
+        .collect();
+    let blocks: Vec<(String, &str)> = shown
+        .iter()
+        .zip(1..)
+        .map(|(text, n)| (format!("Page {n}"), text.as_str()))
+        .collect();
+    let all = pages();
+    let blocks: Vec<(&str, &str)> = blocks
+        .iter()
+        .map(|(name, text)| (name.as_str(), *text))
+        .chain([("Page 41", all[3].as_str()), ("Page 42", all[6].as_str())])
+        .collect();
+    let read = ask_reading(Reading::Reader, &["sections"], &blocks);
     assert_eq!(
-        verdict("Item 1. Business", &pages[2]),
-        (true, true),
-        "only its part stands above it"
+        read,
+        ask_reading(Reading::Reader, &["sections"], &blocks),
+        "equal questions have equal answers"
     );
-    assert_eq!(verdict("Item 1A. Risk Factors", &pages[3]), (true, false));
-    assert_eq!(
-        verdict("Item 2. Properties", &pages[4]),
-        (false, false),
-        "only mentioned"
-    );
-    assert_eq!(
-        verdict("Item 2. Properties", CONTENTS),
-        (false, false),
-        "only listed"
-    );
-    assert_eq!(verdict("R i s k  factors", &pages[3]), (true, false));
-    assert_eq!(
-        verdict("Overview", "# Overview\n\nText of a page that nobody knows"),
-        (true, true)
-    );
-    assert_eq!(
-        verdict("Overview", "An overview of a page that nobody knows"),
-        (false, false)
-    );
+    let sections = read["sections"].as_array().unwrap();
+    let is_table = |section: &&Value| section["page"].as_u64().unwrap() <= 40;
+    let heads = sections.iter().filter(is_table).count();
+    assert!((1..20).contains(&heads), "{heads} of 40 heads of tables");
+    let levels: Vec<u64> = sections
+        .iter()
+        .filter(|section| !is_table(section))
+        .map(|section| section["level"].as_u64().unwrap())
+        .collect();
+    assert!(levels.iter().all(|level| *level == 1), "{levels:?}");
 }
 
 #[test]
@@ -281,11 +222,7 @@ fn unknown_documents_are_read_by_shape() {
     );
     let contents = "1. Method 3\n2. Results 5\n3. Discussion 7\n4. Notes 9\n5. Index 12";
     assert_eq!(
-        ask(&["is_contents"], &[("Page", contents)])["is_contents"],
-        true
-    );
-    assert_eq!(
-        ask(&["entries"], &[("Contents 1", contents)])["entries"][4]["label"],
-        "12"
+        ask(&["sections"], &[("Page 1", contents)])["sections"],
+        json!([])
     );
 }

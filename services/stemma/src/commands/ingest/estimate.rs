@@ -1,15 +1,14 @@
 //! Estimates the cost of an ingest from the texts, without calling a model.
 //!
-//! How many calls are made and how often a page is sent again depends on how much the rules find. An estimate is
-//! therefore a range, from the lowest to the highest measured rate.
+//! The prompts are those that a run plans. What the model replies is not known, so an estimate is a range.
 
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
 use stemma_document::{Extent, SourceBody};
-use stemma_extract::{EncodedSource, ExtractJob, Extractor, Limits};
+use stemma_extract::{EncodedSource, ExtractJob, Extractor};
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::sources::file_path;
-use stemma_pipeline::{Purpose, RunSettings, StructureMode, Submission};
+use stemma_pipeline::{ModelUse, Purpose, RunSettings, Submission, estimate_model_use};
 
 use crate::config::Config;
 use crate::cost::{PriceList, money};
@@ -20,28 +19,8 @@ use crate::table::thousands;
 // Lines of a text without pages that count as one page.
 const LINES_PER_PAGE: u64 = 50;
 
-// The lowest and the highest measured rate of each kind of usage.
-struct UsageRates {
-    // Per page.
-    calls: (f64, f64),
-    // Prompt tokens per token of text.
-    prompt: (f64, f64),
-    // Reply tokens per page.
-    output: (f64, f64),
-}
-
-// With `auto`, rules find most of the structure; the model writes summaries and resolves doubtful cases.
-const AUTO: UsageRates = UsageRates {
-    calls: (0.08, 0.25),
-    prompt: (0.85, 1.15),
-    output: (25.0, 80.0),
-};
-// With `llm`, the model reads every page and judges every section.
-const LLM: UsageRates = UsageRates {
-    calls: (0.5, 1.8),
-    prompt: (1.6, 3.6),
-    output: (40.0, 140.0),
-};
+// Measured runs differ from their estimates by less than this share.
+const ERROR: f64 = 0.15;
 
 /// A value with its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -52,12 +31,12 @@ pub struct EstimateRange {
 }
 
 impl EstimateRange {
-    fn scaled((low, high): (f64, f64), number: f64) -> Self {
-        // The geometric mean, because errors are factors: half and double are equally likely.
+    fn around(about: u64) -> Self {
+        let about = about as f64;
         Self {
-            low: low * number,
-            about: (low * high).sqrt() * number,
-            high: high * number,
+            low: about * (1.0 - ERROR),
+            about,
+            high: about * (1.0 + ERROR),
         }
     }
 }
@@ -86,36 +65,29 @@ impl IngestEstimate {
         let pool = embedded::extraction_pool(&config.local)
             .map_err(|error| CommandError::new("extract.no_child", error.to_string()))?;
         let at_once = usize::from(config.local.concurrency());
-        let limits = &config.settings.limits;
         let sizes = stream::iter(documents)
-            .map(|document| size(&pool, document, limits))
+            .map(|document| measure(&pool, document, settings))
             .buffer_unordered(at_once);
         let mut estimate = Self::default();
+        let mut model_use = ModelUse::default();
         for size in sizes.collect::<Vec<_>>().await {
             match size {
-                Some((pages, tokens)) => {
-                    estimate.pages += pages;
-                    estimate.text_tokens += tokens;
+                Some(size) => {
+                    estimate.pages += size.pages;
+                    estimate.text_tokens += size.text_tokens;
+                    model_use += size.model_use;
                 }
                 None => estimate.unreadable += 1,
             }
         }
-        estimate.add_model_calls(config, settings);
+        estimate.add_model_use(config, settings, model_use);
         Ok(estimate)
     }
 
-    // Adds the usage of models.
-    fn add_model_calls(&mut self, config: &Config, settings: &RunSettings) {
+    fn add_model_use(&mut self, config: &Config, settings: &RunSettings, model_use: ModelUse) {
         let Some(model) = &settings.model else { return };
-        let needs = if settings.structure == StructureMode::Llm {
-            &LLM
-        } else {
-            &AUTO
-        };
-        let pages = self.pages as f64;
-        let tokens = self.text_tokens as f64;
-        let prompt = EstimateRange::scaled(needs.prompt, tokens);
-        let output = EstimateRange::scaled(needs.output, pages);
+        let prompt = EstimateRange::around(model_use.prompt_tokens);
+        let output = EstimateRange::around(model_use.output_tokens);
         let prices = PriceList::from_config(config);
         let names = [Purpose::Structure, Purpose::Summaries].map(|purpose| model.name_for(purpose));
         let dollars = (
@@ -127,7 +99,7 @@ impl IngestEstimate {
             (Some(low), Some(about), Some(high)) => Some(EstimateRange { low, about, high }),
             _ => None,
         };
-        self.calls = Some(EstimateRange::scaled(needs.calls, pages));
+        self.calls = Some(EstimateRange::around(model_use.calls));
         (self.prompt_tokens, self.output_tokens) = (Some(prompt), Some(output));
     }
 
@@ -183,21 +155,35 @@ fn highest_cost(prices: &PriceList, names: [&str; 2], prompt: f64, output: f64) 
     Some(highest)
 }
 
-// Pages and tokens of a document; `None` where it cannot be read.
-async fn size(pool: &impl Extractor, document: &Submission, limits: &Limits) -> Option<(u64, u64)> {
+// What is known of a document before it is ingested.
+struct DocumentEstimate {
+    pages: u64,
+    text_tokens: u64,
+    model_use: ModelUse,
+}
+
+// `None` where the document cannot be read.
+async fn measure(
+    pool: &impl Extractor,
+    document: &Submission,
+    settings: &RunSettings,
+) -> Option<DocumentEstimate> {
     let bytes = tokio::fs::read(file_path(&document.uri)?).await.ok()?;
-    let packed = pool
-        .extract(ExtractJob::new(
-            document.name.clone(),
-            bytes,
-            None,
-            limits.clone(),
-        ))
-        .await
-        .ok()?;
-    let packed = EncodedSource::open(packed).ok()?;
-    let extent = packed.extent();
-    let tokens = match packed.decode().ok()?.body {
+    let limits = settings.limits.clone();
+    let job = ExtractJob::new(document.name.clone(), bytes, None, limits);
+    let packed = EncodedSource::open(pool.extract(job).await.ok()?).ok()?;
+    let settings = settings.clone();
+    let measured = tokio::task::spawn_blocking(move || measure_source(packed, &settings));
+    measured.await.ok()?
+}
+
+fn measure_source(packed: EncodedSource, settings: &RunSettings) -> Option<DocumentEstimate> {
+    let pages = match packed.extent() {
+        Extent::Pages(pages) => u64::from(pages),
+        Extent::Lines(lines) => u64::from(lines).div_ceil(LINES_PER_PAGE),
+    };
+    let source = packed.decode().ok()?;
+    let text_tokens = match &source.body {
         SourceBody::Pages(pages) => pages
             .iter()
             .flat_map(|page| &page.lines)
@@ -205,11 +191,11 @@ async fn size(pool: &impl Extractor, document: &Submission, limits: &Limits) -> 
             .sum(),
         SourceBody::Lines(text) => text.tokens.iter().map(|tokens| u64::from(*tokens)).sum(),
     };
-    let pages = match extent {
-        Extent::Pages(pages) => u64::from(pages),
-        Extent::Lines(lines) => u64::from(lines).div_ceil(LINES_PER_PAGE),
-    };
-    Some((pages, tokens))
+    Some(DocumentEstimate {
+        pages,
+        text_tokens,
+        model_use: estimate_model_use(&source, settings).ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -218,8 +204,8 @@ mod tests {
 
     #[test]
     fn an_estimate_has_a_range_around_it() {
-        let range = EstimateRange::scaled((0.5, 2.0), 100.0);
-        assert_eq!((range.low, range.about, range.high), (50.0, 100.0, 200.0));
+        let range = EstimateRange::around(100);
+        assert_eq!((range.low, range.about, range.high), (85.0, 100.0, 115.0));
         let none = IngestEstimate {
             pages: 12,
             text_tokens: 480,

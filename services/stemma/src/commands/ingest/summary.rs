@@ -25,7 +25,7 @@ const MAX_FAILURES_SHOWN: usize = 20;
 const UNANSWERED: [(&str, &str); 3] = [
     ("model.summary_failed", "summaries"),
     ("model.describe_failed", "description"),
-    ("model.structure_by_rules", "structure"),
+    ("model.window_failed", "structure"),
 ];
 
 // Code of gaps left because the provider was unreachable for longer than `patience_seconds`.
