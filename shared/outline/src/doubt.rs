@@ -431,7 +431,7 @@ mod tests {
         ]);
         assert_eq!(
             places_without_headings(&tree),
-            [PageSpan::new(2, 9).unwrap()]
+            [PageSpan::new(2, 8).unwrap()]
         );
     }
 

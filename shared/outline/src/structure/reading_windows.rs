@@ -175,11 +175,11 @@ mod tests {
             doc.add(0, line(&format!("{part} .................... {page}")));
         }
         for page in (1..11).chain(12..23) {
-            match page {
-                1 => doc.add(page, line("1. Scope").size(16.0).bold()),
-                12 => doc.add(page, line("2. Terms").size(16.0).bold()),
-                22 => doc.add(page, line("3. Notes").size(16.0).bold()),
-                _ => {}
+            let title = [(1, "1. Scope"), (12, "2. Terms"), (22, "3. Notes")]
+                .into_iter()
+                .find(|title| title.0 == page);
+            if let Some((_, title)) = title {
+                doc.add(page, line(title).size(16.0).bold());
             }
             doc.prose(page, 10.0, 60);
         }
