@@ -143,7 +143,7 @@ fn reworded(title: &str) -> String {
     }
 }
 
-// Short lines without figures above lines with several: captions and column heads of tables.
+// Short lines above rows of figures: captions and column heads of tables.
 fn table_heads<'p>(page: &'p PageBlock<'_>) -> Vec<&'p str> {
     let lines: Vec<&str> = page.text.lines().map(str::trim).collect();
     let pairs = lines.windows(2).enumerate();
@@ -152,14 +152,20 @@ fn table_heads<'p>(page: &'p PageBlock<'_>) -> Vec<&'p str> {
         (2..=8).contains(&words)
             && pair[0].starts_with(char::is_uppercase)
             && !pair[0].ends_with(['.', ',', ';'])
-            && pair[1]
-                .split_whitespace()
-                .filter(|word| is_figure(word))
-                .count()
-                >= 2
+            && is_table_row(pair[1])
             && !page.marked.contains(at)
     });
     heads.map(|(_, pair)| pair[0]).collect()
+}
+
+// Whether a third of the words are figures, and at least two.
+fn is_table_row(line: &str) -> bool {
+    let words = line.split_whitespace().count();
+    let figures = line
+        .split_whitespace()
+        .filter(|word| is_figure(word))
+        .count();
+    figures >= 2 && 3 * figures >= words
 }
 
 // `1,234`, `(5.6)%`, `$7`.
