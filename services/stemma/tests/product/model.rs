@@ -343,8 +343,7 @@ fn rerun_failed_repeats_unanswered_model_calls() {
     );
     let gaps = &trees(&lab.path("store"))["a.pdf"].tree.gaps;
     assert!(
-        gaps.iter()
-            .all(|gap| !gap.code.ends_with("_failed")),
+        gaps.iter().all(|gap| !gap.code.ends_with("_failed")),
         "{gaps:?}"
     );
 }

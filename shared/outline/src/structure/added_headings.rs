@@ -16,8 +16,8 @@ use super::line_features::{LineFeatures, LineTable};
 use super::locate;
 use super::numbering;
 use super::outline_head::{LAYOUT_RANK, OutlineHead, enclosing_heads};
-use super::paged_outline::Skeleton;
 use super::section_candidate::SectionCandidate;
+use super::skeleton::Skeleton;
 use super::titles::{self, TitleKeys};
 
 // More headings on one page are entries of a list.
@@ -33,6 +33,8 @@ const SAME_TITLE: f32 = 0.85;
 const WHOLE_LINE_SHARE: f32 = 0.7;
 // Rows between the caption of a table and its first figures: units, and the heads of columns.
 const ROWS_BELOW: usize = 4;
+// Pages on either side in which headings that have a look speak against a title that has none.
+const PAGES_NEAR: u32 = 3;
 // Deepest level that a model may state.
 const MAX_LEVEL: u16 = 32;
 
@@ -160,7 +162,7 @@ impl Skeleton<'_> {
             if stands_above_table(sheet, seen.rows.1)
                 && !self
                     .looks_around(seen.rows.0)
-                    .any(|style| style == seen.style)
+                    .any(|look| look.1 == seen.style)
             {
                 return None;
             }
@@ -187,9 +189,10 @@ impl Skeleton<'_> {
             ),
             None => return None,
         };
-        // Where headings have a look, a line set like the text is none.
+        // Beside headings that have a look, a line set like the text is none.
         let is_plain = run_in.is_none() && is_set_like_text(sheet, row);
-        if is_plain && self.looks_around(rows.0).next().is_some() {
+        let is_near = |look: &(u32, HeadingStyle)| look.0.abs_diff(row.page) <= PAGES_NEAR;
+        if is_plain && self.looks_around(rows.0).any(|look| is_near(&look)) {
             return None;
         }
         Some(LocatedHeading {
@@ -215,8 +218,8 @@ impl Skeleton<'_> {
             })
     }
 
-    // The looks of the sections where a row stands, between two announced ones.
-    fn looks_around(&self, row: usize) -> impl Iterator<Item = HeadingStyle> {
+    // The looks of the sections where a row stands, between two announced ones, with their pages.
+    fn looks_around(&self, row: usize) -> impl Iterator<Item = (u32, HeadingStyle)> {
         let announced = |head: &&OutlineHead| head.rank < LAYOUT_RANK;
         let next = self.heads.partition_point(|head| head.rows.0 < row);
         let (before, behind) = self.heads.split_at(next);
@@ -226,7 +229,8 @@ impl Skeleton<'_> {
             let at = self
                 .seen
                 .binary_search_by_key(&head.rows.0, |seen| seen.rows.0);
-            Some(self.seen[at.ok()?].style)
+            let page = self.sheet.rows[head.rows.0].page;
+            Some((page, self.seen[at.ok()?].style))
         })
     }
 

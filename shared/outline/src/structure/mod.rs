@@ -43,6 +43,7 @@ mod primary_outline;
 mod property_tests;
 mod reading_windows;
 mod section_candidate;
+mod skeleton;
 mod statements;
 mod text_outline;
 mod titles;
@@ -52,9 +53,9 @@ mod windows;
 
 pub use added_headings::{AddedHeadings, NamedHeading};
 pub use cross_index::{IndexNote, IndexRow};
-pub use paged_outline::Skeleton;
 pub use reading_windows::{KnownHeading, KnownLine, ReadingWindow};
 use serde::{Deserialize, Serialize};
+pub use skeleton::Skeleton;
 use stemma_document::{Gap, Method, OutlineError, PageLabel, Source, SourceBody, VerifiedOutline};
 
 /// Code of the gap that says where windows stand in for sections.

@@ -13,8 +13,9 @@ use super::line_features::LineTable;
 use super::outline_head::OutlineHead;
 use super::oversized_sections::RowTokens;
 use super::page_labels::PageLabels;
-use super::primary_outline::{self, PrimaryOutline};
+use super::primary_outline;
 use super::section_candidate::SectionCandidate;
+use super::skeleton::Skeleton;
 use super::statements::names_report;
 use super::titles::{self, TitleKeys};
 use super::{
@@ -29,23 +30,6 @@ pub(super) fn outline(
     settings: &StructureSettings,
 ) -> Result<Draft, OutlineError> {
     Skeleton::new(source, pages, settings).draft()
-}
-
-/// The sections that the rules find in a document with pages. A model may add headings to them before they become a draft
-/// (see [`reading_windows`](Self::reading_windows) and [`add_headings`](Self::add_headings)).
-pub struct Skeleton<'a> {
-    pub(super) pages: &'a [Page],
-    pub(super) settings: &'a StructureSettings,
-    pub(super) sheet: LineTable<'a>,
-    pub(super) tokens: RowTokens,
-    labels: PageLabels,
-    pub(super) primary: PrimaryOutline,
-    /// In reading order.
-    pub(super) heads: Vec<OutlineHead>,
-    /// What looks like a heading, used or not, with its rank; in reading order.
-    pub(super) seen: Vec<LayoutHeading>,
-    /// First rows of what looks like a heading and is none.
-    pub(super) false_headings: BTreeSet<usize>,
 }
 
 impl<'a> Skeleton<'a> {

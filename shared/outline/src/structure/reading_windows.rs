@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use stemma_document::{PageNo, PageSpan};
 
-use super::paged_outline::Skeleton;
+use super::skeleton::Skeleton;
 use super::{levels, titles, windows};
 
 // A smaller window is not cut off at a top section: each call repeats the instructions.

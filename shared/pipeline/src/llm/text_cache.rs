@@ -140,7 +140,8 @@ impl TextCache {
         source: &TaskKey,
         span: PageSpan,
     ) -> Result<Vec<Page>, Failure> {
-        let (first, last) = (span.start(), span.end());
+        let first = span.start();
+        let last = span.end();
         let mut pages = Vec::new();
         for index in first.index() / PAGES_PER_CHUNK..=last.index() / PAGES_PER_CHUNK {
             let chunk = self.chunk(task, source, index).await?;

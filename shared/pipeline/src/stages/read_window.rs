@@ -22,17 +22,17 @@ pub(crate) struct ReadWindow(pub(crate) WindowRef);
 pub(crate) static QUESTION: LlmQuestion = LlmQuestion {
     stage: ReadWindow::NAME,
     purpose: Purpose::Structure,
-    instructions: "You are shown pages of a document. Some of its headings are known: they begin with a mark such as `[level 2]`, and \
-         those under which the first page begins come first. List the headings on the pages that have no mark, in their \
-         order; an empty list where none is missing.\n\
+    instructions: "You are shown pages of a document. Known headings have a mark such as `[level 2]`; those under which the first page \
+         begins come first. List the headings on the pages that have no mark, in their order; an empty list if none is \
+         missing.\n\
          Headings are also bold or italic words at the beginning of a paragraph that name its subject. Running heads, \
-         captions and column heads of tables, table rows, footnotes, addresses, signatures, entries of a table of contents \
-         and mentions in the text are no headings.\n\
+         captions, column heads and rows of tables, footnotes, addresses, signatures, lists of contents and mentions in the \
+         text are no headings.\n\
          number: as printed, with the word before it (`Item 1A`, `2.3`, `Note 4`); empty where it has none.\n\
          title: as printed, without its number. Join a heading printed on several lines.\n\
          page: the number of the page block.\n\
-         level: relative to the marks: one more than that of the heading under which it stands, and equal for headings \
-         that look alike. Without marks, 1 is the highest.",
+         level: relative to the marks: one more than the heading above it in rank, equal for headings that look alike. \
+         Without marks, 1 is the highest.",
     properties,
     max_tokens: |model| model.max_outline_tokens,
     urgency: 2,
