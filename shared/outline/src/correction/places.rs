@@ -8,10 +8,10 @@ use stemma_document::{
 
 use super::outline_text::LineError;
 use super::{CorrectedHeading, Correction, HeadingClaim, unit};
+use crate::structure::Draft;
 use crate::structure::verify_titles::{
     HeadingRows, PageAnalysis, ProposedSection, leading_number, title_similarity,
 };
-use crate::structure::{Draft, StructureSettings};
 
 /// Code of the gap for headings that newer rules of extraction no longer find.
 const NOT_FOUND: &str = "outline.correction_not_found";
@@ -37,14 +37,10 @@ pub(super) struct PlaceFinder<'a> {
     analysis: Option<PageAnalysis<'a>>,
 }
 
-static SETTINGS: std::sync::LazyLock<StructureSettings> =
-    std::sync::LazyLock::new(StructureSettings::default);
-
 impl<'a> PlaceFinder<'a> {
     pub(super) fn new(source: &'a Source) -> Self {
         let analysis = match &source.body {
-            // Settings do not change where a title is found.
-            SourceBody::Pages(pages) => Some(PageAnalysis::new(source, pages, &SETTINGS, u32::MAX)),
+            SourceBody::Pages(pages) => Some(PageAnalysis::new(pages)),
             SourceBody::Lines(_) => None,
         };
         Self { source, analysis }
@@ -183,8 +179,7 @@ fn nearest_on_pages(analysis: &PageAnalysis<'_>, heading: &CorrectedHeading) -> 
         return Some(format!("the nearest line there is `{}`", clipped(nearest)));
     }
     proposed.page = None;
-    let anywhere = analysis.locate(&[proposed], None, false);
-    let spot = anywhere.first()?.0?;
+    let spot = analysis.locate(&proposed)?;
     let line = clipped(analysis.first_row_text(spot));
     Some(format!("page {} has `{line}`", analysis.page(spot)))
 }
