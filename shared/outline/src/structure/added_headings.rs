@@ -191,8 +191,8 @@ impl Skeleton<'_> {
         };
         // Beside headings that have a look, a line set like the text is none.
         let is_plain = run_in.is_none() && is_set_like_text(sheet, row);
-        let is_near = |look: &(u32, HeadingStyle)| look.0.abs_diff(row.page) <= PAGES_NEAR;
-        if is_plain && self.looks_around(rows.0).any(|look| is_near(&look)) {
+        let mut looks = self.looks_around(rows.0);
+        if is_plain && looks.any(|(page, _)| page.abs_diff(row.page) <= PAGES_NEAR) {
             return None;
         }
         Some(LocatedHeading {
