@@ -96,8 +96,11 @@ fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
     } else {
         format!("{} {}", row.text, phrase.text)
     };
+    let is_caption = numbering::parse_numbers(&title)
+        .first()
+        .is_some_and(|number| number.class == NumberClass::Figure);
     let is_text = is_boilerplate(row) || is_dateline(phrase.text);
-    (opens && fits && !is_text).then(|| LayoutHeading {
+    (opens && fits && !is_caption && !is_text).then(|| LayoutHeading {
         rows: (at, last),
         title: titles::fold_whitespace(&title),
         style: style_of_run_in(sheet, row, &phrase),
@@ -466,6 +469,12 @@ mod tests {
         paragraph(&mut doc, 1, "Leases");
         paragraph(&mut doc, 1, "Income taxes:");
         assert_eq!(titles_of(&doc), ["Policies"], "two phrases only emphasize");
+        let mut doc = Doc::new(2);
+        doc.section(0, "Policies");
+        for phrase in ["Algorithm 1", "Algorithm 2.", "Algorithm 3:"] {
+            paragraph(&mut doc, 1, phrase);
+        }
+        assert_eq!(titles_of(&doc), ["Policies"], "captions are no headings");
     }
 
     #[test]
