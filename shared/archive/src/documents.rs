@@ -35,7 +35,7 @@ pub struct DocumentInfo {
     /// Method that built the tree.
     #[schema(value_type = Option<String>)]
     pub method: Option<Method>,
-    /// Doubt about its tree (0–1): 0.4 and more means that it may mislead.
+    /// Doubt about its tree (0–1): 0.5 and more means that it may mislead.
     pub doubt: Option<f64>,
     /// Codes of gaps in its tree.
     pub gaps: Vec<String>,

@@ -19,7 +19,7 @@ const MAX_KEYS_SHOWN: usize = 10;
 
 /// Remove objects that are no longer needed.
 ///
-/// Keeps the last two trees of each document with their text, all data of open or failed documents, all model replies
+/// Keeps the last two trees of each document with their text and correction, all data of open or failed documents, all model replies
 /// of existing documents, and anything that was superseded less than seven days ago. Also keeps the last two index
 /// snapshots and those of the last day, and replies to questions of this and the previous month, unless a document was
 /// removed since. Answers are kept while all documents that they quote exist in the quoted versions.
