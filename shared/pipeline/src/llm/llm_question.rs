@@ -22,7 +22,7 @@ use crate::{FilingFlow, FilingTask};
 
 // How long a task is postponed if this worker does not have its model.
 const REDELIVERY_DELAY: Duration = Duration::from_secs(5);
-// Outcomes travel through the ledger, so longer lists are asked for in parts.
+// Outcomes travel through the ledger, so a longer list is no valid reply.
 const MAX_ANSWER_BYTES: usize = 56 * 1024;
 
 /// A kind of question.
