@@ -82,7 +82,7 @@ pub(crate) struct ItemRow {
 #[derive(Serialize)]
 struct Quality {
     method: Method,
-    // From 0 to 1; 0.4 and more means that sections may be missing or nested wrongly.
+    // From 0 to 1; 0.5 and more means that sections may be missing or nested wrongly.
     doubt: Option<f64>,
     sections: u32,
     tokens: u32,
