@@ -17,6 +17,7 @@ mod sidecar;
 mod submission;
 mod table;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -165,10 +166,15 @@ impl Global {
         } = self;
         let Some(store) = store else {
             let project = project_above();
+            let beside = project.as_deref().and_then(config_beside);
             if let Some(folder) = &project {
-                output.note(&output.dim(&format!("store: {}", folder.join(STORE_NAME).display())));
+                let store = folder.join(STORE_NAME);
+                output.note(&output.dim(&format!("store: {}", store.display())));
             }
-            let config = config.or_else(|| config_beside(project.as_deref()?));
+            if let (None, Some(file)) = (&config, &beside) {
+                output.note(&output.dim(&format!("configuration: {}", file.display())));
+            }
+            let config = config.or(beside);
             let store = project.unwrap_or_default().join(STORE_NAME);
             return Context::new(Location::Folder(store), collection, config, output, yes);
         };
@@ -189,10 +195,13 @@ fn project_above() -> Option<PathBuf> {
     project.map(Path::to_path_buf)
 }
 
-// The configuration file of the folder that has the store. One in the working directory comes first.
+// The configuration file of the folder that has the store. One in the working directory comes first. A file of somebody else
+// could send documents and keys to another server, so in a shared folder above it is not read.
 fn config_beside(project: &Path) -> Option<PathBuf> {
     let file = project.join(DEFAULT_FILE);
-    (file.exists() && !Path::new(DEFAULT_FILE).exists()).then_some(file)
+    let is_own = std::fs::metadata(&file)
+        .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw());
+    (is_own && !Path::new(DEFAULT_FILE).exists()).then_some(file)
 }
 
 fn main() -> ExitCode {

@@ -75,8 +75,17 @@ pub fn places_without_headings(tree: &SectionTree) -> Vec<PageSpan> {
         .walk()
         .map(|(_, section)| section)
         .filter(|section| section.kind == SectionKind::Window || is_large_leaf(section))
-        .filter_map(|section| section.span.pages());
+        .filter_map(own_pages);
     open.chain(dominant_section(tree, total).pages).collect()
+}
+
+// The pages of its text above the first sub-section.
+fn own_pages(section: &Section) -> Option<PageSpan> {
+    let pages = section.span.pages()?;
+    let below = section.children.first();
+    let end = below.and_then(|child| child.span.pages());
+    let end = end.map_or(pages.end(), PageSpan::start);
+    Some(PageSpan::between(pages.start(), end))
 }
 
 fn rounded(share: f32) -> f32 {
@@ -432,6 +441,19 @@ mod tests {
         assert_eq!(
             places_without_headings(&tree),
             [PageSpan::new(2, 8).unwrap()]
+        );
+    }
+
+    #[test]
+    fn sub_sections_of_a_large_text_are_not_places_without_headings() {
+        let tree = tree(&[
+            ("Results", 1, 1, 20_000),
+            ("Sales", 2, 4, 300),
+            ("Costs", 2, 8, 300),
+        ]);
+        assert_eq!(
+            places_without_headings(&tree),
+            [PageSpan::new(1, 4).unwrap()]
         );
     }
 

@@ -12,7 +12,8 @@ use crate::{CorrectionChange, Submission};
 /// Code of the gap of a document whose bytes changed after a person corrected its outline.
 pub const DROPPED: &str = "outline.correction_dropped";
 
-/// Stores a checked correction of `version`, and returns the submission that applies it.
+/// Stores a checked correction of `version`, and returns the submission that applies it. If its run failed before, it runs
+/// again.
 ///
 /// # Errors
 /// [`PortError`](stemma_engine::PortError) if the store cannot be written.
@@ -39,7 +40,6 @@ pub async fn store_correction(
             correction,
             replaces,
         },
-        retry_failed: false,
         ..Submission::for_version(version.clone())
     })
 }
@@ -48,7 +48,6 @@ pub async fn store_correction(
 pub fn reset_correction(version: &DocumentVersion) -> Submission {
     Submission {
         correction: CorrectionChange::Reset,
-        retry_failed: false,
         ..Submission::for_version(version.clone())
     }
 }

@@ -663,6 +663,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_correction_that_failed_is_tried_again() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let first = document_version(&claim_run(&ports, "text").await).unwrap();
+        let correction = stemma_outline::correction::Correction {
+            headings: Vec::new(),
+        };
+        for seq in [2, 3] {
+            let collection = Collection::default();
+            let submission =
+                crate::corrections::store_correction(&ports, &collection, &first, &correction)
+                    .await
+                    .unwrap();
+            let entry = JobEntry {
+                weight: 1,
+                input: serde_json::to_value(submission).unwrap(),
+            };
+            let other = JobManifest {
+                job: JobId(format!("job{seq}")),
+                ..job()
+            };
+            let claimed = claim_version(&ports, &other, &entry).await.unwrap();
+            let ClaimOutcome::Run(header) = claimed else {
+                panic!("{claimed:?}");
+            };
+            assert_eq!(document_version(&header).unwrap().seq, seq);
+            let failure = Failure::permanent("correct.missing", "x");
+            let record = FailureRecord::new(failure, "correct", 1, 0);
+            let key = run_failure_key(&header.at.run);
+            let json = serde_json::to_vec(&record).unwrap();
+            ports.blobs.put(&key, json.into()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
     async fn object_version_depends_on_etag_and_size() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);

@@ -76,12 +76,13 @@ for copy in TRUTHS:
             continue
         for name in FIGURES:
             check(figures[name] >= alone[name] - EQUAL, f"{copy}, {label}: {name} {figures[name]:.3f}, by rules {alone[name]:.3f}")
+            if copy == "pdf_blind" and name in ("level", "parent"):
+                check(figures[name] >= 0.9, f"{copy}, {label}: {name} {figures[name]:.3f}, wanted .90")
         check(spent <= 1.5 * total, f"{copy}, {label}: {spent / total:.2f} x the tokens of the text, at most 1.5")
         everything = report["all"]
+        whole = everything["prompt_tokens"] + everything["output_tokens"]
+        print(f"  with summaries {whole} tokens, {whole / total:.2f} x the text")
         for name, real in (("calls", everything["calls"]), ("prompt_tokens", everything["prompt_tokens"])):
             about = estimate[name]["about"]
             check(abs(about - real) <= 0.15 * real, f"{copy}, {label}: {name} {real}, estimated {about:.0f}")
-    if copy == "pdf_blind":
-        for name in ("level", "parent"):
-            check(figures[name] >= 0.9, f"{copy}: {name} {figures[name]:.3f}, wanted .90")
 finish()

@@ -278,3 +278,20 @@ fn trees_of_versions_and_stores_are_compared() {
         assert_eq!(refused.json()["error"]["code"], code, "{arguments}");
     }
 }
+
+#[test]
+fn a_document_that_fails_in_the_new_store_is_listed() {
+    let lab = report();
+    let spec = Spec {
+        pages: 3,
+        ..Spec::new(FilingKind::ALL[0], 7)
+    };
+    lab.put("lost.pdf", generate(&spec).pdf);
+    lab.ingest("store", &[]);
+    lab.put("lost.pdf", "no document");
+    lab.stemma("other", ["ingest", "filings"]).run();
+    let compared = run(&lab, "diff --trees store other --json").json();
+    assert_eq!(compared["only_old"], serde_json::json!(["lost"]));
+    let compared = run(&lab, "diff --trees other store --json").json();
+    assert_eq!(compared["only_new"], serde_json::json!(["lost"]));
+}

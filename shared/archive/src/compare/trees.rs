@@ -24,9 +24,9 @@ const MAX_VERSIONS_BACK: usize = 100;
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct TreeComparison {
     pub documents: Vec<DocumentTrees>,
-    /// Documents that only the old store has.
+    /// Documents that have a tree in the old store only.
     pub only_old: Vec<String>,
-    /// Documents that only the new store has.
+    /// Documents that have a tree in the new store only.
     pub only_new: Vec<String>,
     pub summary: TreeChangeCounts,
 }
@@ -136,27 +136,40 @@ impl Archive {
             .iter()
             .filter(|listed| !matched.contains(&listed.doc()));
         comparison.only_new = only_new.map(|listed| listed.label.clone()).collect();
-        let compared: Vec<Option<DocumentTrees>> = stream::iter(pairs)
+        let compared: Vec<ComparedDocument> = stream::iter(pairs)
             .map(
                 |(old, new): (&CatalogDocument, &CatalogDocument)| async move {
-                    let (Some(one), Some(other)) =
-                        (self.load_tree(old).await?, newer.load_tree(new).await?)
-                    else {
-                        return Ok::<_, ApiError>(None);
+                    let trees = (self.load_tree(old).await?, newer.load_tree(new).await?);
+                    let (one, other) = match trees {
+                        (Some(one), Some(other)) => (one, other),
+                        (Some(_), None) => {
+                            return Ok(ComparedDocument::OnlyOld(old.label.clone()));
+                        }
+                        (None, Some(_)) => {
+                            return Ok(ComparedDocument::OnlyNew(new.label.clone()));
+                        }
+                        (None, None) => return Ok(ComparedDocument::NoTree),
                     };
                     let bodies = (self.load_body(&one).await?, newer.load_body(&other).await?);
                     let label = new.label.clone();
                     let compared =
                         spawn_cpu(move || compare_versions(label, &one, &other, &bodies)).await?;
-                    Ok(Some(compared))
+                    Ok::<_, ApiError>(ComparedDocument::Both(compared))
                 },
             )
             .buffered(CONCURRENCY)
             .try_collect()
             .await?;
-        comparison.documents = compared.into_iter().flatten().collect();
-        for document in &comparison.documents {
-            comparison.summary.add(&document.counts);
+        for document in compared {
+            match document {
+                ComparedDocument::Both(document) => {
+                    comparison.summary.add(&document.counts);
+                    comparison.documents.push(document);
+                }
+                ComparedDocument::OnlyOld(label) => comparison.only_old.push(label),
+                ComparedDocument::OnlyNew(label) => comparison.only_new.push(label),
+                ComparedDocument::NoTree => {}
+            }
         }
         Ok(comparison)
     }
@@ -214,6 +227,15 @@ impl Archive {
         let message = format!("`{}` has no tree before version {seq}", listed.label);
         Err(no_version(listed, message))
     }
+}
+
+// A document of both stores.
+enum ComparedDocument {
+    Both(DocumentTrees),
+    /// It failed in the new store, or has no tree there yet.
+    OnlyOld(String),
+    OnlyNew(String),
+    NoTree,
 }
 
 fn no_version(listed: &CatalogDocument, message: String) -> ApiError {

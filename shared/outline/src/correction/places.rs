@@ -9,7 +9,7 @@ use stemma_document::{
 use super::outline_text::LineError;
 use super::{CorrectedHeading, Correction, HeadingClaim, unit};
 use crate::structure::Draft;
-use crate::structure::verify_titles::{
+use crate::structure::page_analysis::{
     HeadingRows, PageAnalysis, ProposedSection, leading_number, title_similarity,
 };
 
@@ -66,6 +66,9 @@ impl<'a> PlaceFinder<'a> {
     fn explain(&self, heading: &CorrectedHeading) -> String {
         let title = &heading.title;
         let at = heading.at;
+        if let (Some(line), true) = (heading.line, heading.claim != HeadingClaim::Printed) {
+            return format!("page {at} has no text on line {line}");
+        }
         let unit = unit(self.source.extent());
         let place = match heading.line {
             Some(line) => format!("on line {line} of page {at}"),
@@ -119,6 +122,8 @@ fn find_on_page(
         found.push(match spot {
             Some(spot) => Some(found_at(analysis, spot)),
             None if heading.claim == HeadingClaim::Printed => None,
+            // The page has no such line. The first one is the top of the page, also if it is blank.
+            None if heading.line.is_some_and(|line| line > 1) => None,
             // The top of the page, also if it is blank.
             None => Some(FoundHeading {
                 line: 0,
@@ -157,7 +162,6 @@ fn found_at(analysis: &PageAnalysis<'_>, spot: HeadingRows) -> FoundHeading {
 fn proposed_section(heading: &CorrectedHeading) -> ProposedSection {
     ProposedSection {
         title: heading.title.clone(),
-        label: None,
         level: heading.level,
         page: PageNo::new(heading.at),
         evidence: EvidenceSource::Person,
@@ -221,8 +225,19 @@ fn is_on_line(text: &TextLines, heading: &CorrectedHeading, line: u32) -> bool {
     // The title may share its line with other words, and go on below it.
     let joined = lines.fold(first.to_owned(), |joined, line| joined + " " + line.trim());
     joined
-        .find(&heading.title)
-        .is_some_and(|start| start < first.len())
+        .match_indices(&heading.title)
+        .take_while(|(start, _)| *start < first.len())
+        .any(|(start, title)| is_whole(&joined, start, start + title.len()))
+}
+
+// Whether neither end of a part of `text` cuts a word.
+fn is_whole(text: &str, start: usize, end: usize) -> bool {
+    let before = text[..start].chars().next_back();
+    let behind = text[end..].chars().next();
+    [before, behind]
+        .into_iter()
+        .flatten()
+        .all(|c| !c.is_alphanumeric())
 }
 
 fn nearest_in_text(text: &TextLines, heading: &CorrectedHeading) -> Option<String> {
@@ -264,9 +279,18 @@ pub fn check(
             let what = if same_line { "on" } else { "above" };
             let title = &heading.title;
             let other = lines[before];
+            // Without a line, a title that is not printed begins its page.
+            let begins_page = heading.claim != HeadingClaim::Printed
+                && heading.line.is_none()
+                && matches!(place.start, SectionStart::Page(_));
+            let hint = if begins_page {
+                format!("; give its line, as in `p. {}:34`", heading.at)
+            } else {
+                String::new()
+            };
             errors.push(LineError::new(
                 *line,
-                format!("`{title}` stands {what} the heading of line {other}; headings follow the order of the document"),
+                format!("`{title}` stands {what} the heading of line {other}; headings follow the order of the document{hint}"),
             ));
         }
     }
@@ -342,6 +366,7 @@ fn verified_outline(
     let found = PlaceFinder::new(source).find_all(&correction.headings);
     let mut gaps = Vec::new();
     let mut judged = Vec::with_capacity(found.len());
+    let mut above: Option<SectionStart> = None;
     for (heading, found) in correction.headings.iter().zip(found) {
         let nowhere = match extent {
             stemma_document::Extent::Pages(_) => {
@@ -349,6 +374,10 @@ fn verified_outline(
             }
             stemma_document::Extent::Lines(_) => SectionStart::Line(heading.at),
         };
+        // A title that is no longer found must not change places with the headings above it.
+        let nowhere = above
+            .filter(|above| above.reading_order() > nowhere.reading_order())
+            .unwrap_or(nowhere);
         let starts_page = found.is_some_and(|found| found.starts_page);
         let verdict = match (heading.claim, found) {
             _ if heading.at > extent.size() => EntryVerdict::Rejected,
@@ -373,6 +402,9 @@ fn verified_outline(
             evidence,
         };
         let place = found.map_or(nowhere, |found| found.start);
+        if verdict != EntryVerdict::Rejected {
+            above = Some(place);
+        }
         judged.push((LocatedEntry { entry, place }, verdict));
     }
     Ok((VerifiedOutline::new(extent, judged)?, gaps))

@@ -163,6 +163,22 @@ fn titles_that_are_not_there_name_line_page_and_place() {
 }
 
 #[test]
+fn titles_that_are_not_printed_need_a_line_that_exists() {
+    let source = annual_report();
+    assert_eq!(
+        errors("p. 4:900 (?) Cash\n", &source),
+        ["1: page 4 has no text on line 900"]
+    );
+    assert_eq!(
+        errors("p. 2 Segments\np. 2 (?) Cash\n", &source),
+        [
+            "2: `Cash` stands above the heading of line 3; headings follow the order of the document; give its line, \
+             as in `p. 2:34`"
+        ]
+    );
+}
+
+#[test]
 fn malformed_lines_are_reported_with_their_numbers() {
     let source = annual_report();
     let reported = errors(
@@ -258,6 +274,14 @@ fn lines_of_a_text_are_checked() {
 }
 
 #[test]
+fn a_part_of_a_word_is_no_title() {
+    let source = text(&["Our costs fell by a third."], &[]);
+    assert_eq!(errors("line 1 costs fell\n", &source), [""; 0]);
+    assert_eq!(errors("line 1 cost\n", &source).len(), 1);
+    assert_eq!(errors("line 1 ell\n", &source).len(), 1);
+}
+
+#[test]
 fn a_title_like_a_mark_is_escaped() {
     let source = text(
         &["# (?) What", "", "# \\ Backslash"],
@@ -291,5 +315,38 @@ fn a_heading_that_is_no_longer_found_stays_and_is_recorded() {
     assert!(
         tree.walk()
             .any(|(_, section)| section.title == "Vanished words" && !section.verified)
+    );
+}
+
+#[test]
+fn a_heading_that_is_no_longer_found_stays_below_the_one_above_it() {
+    let source = annual_report();
+    let heading = |level, title: &str| CorrectedHeading {
+        level,
+        at: 2,
+        line: None,
+        claim: HeadingClaim::Printed,
+        title: title.into(),
+    };
+    let correction = Correction {
+        headings: vec![
+            heading(1, "Results of Operations"),
+            heading(2, "Segments"),
+            heading(3, "Vanished words"),
+        ],
+    };
+    let tree = corrected_tree(&source, &correction);
+    let sections: Vec<_> = tree
+        .walk()
+        .map(|(depth, section)| (depth, section.title.as_str()))
+        .filter(|(_, title)| *title != "Preface")
+        .collect();
+    assert_eq!(
+        sections,
+        [
+            (1, "Results of Operations"),
+            (2, "Segments"),
+            (3, "Vanished words")
+        ]
     );
 }

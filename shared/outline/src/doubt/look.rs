@@ -93,7 +93,7 @@ impl<'t> HeadingLooks<'t> {
         let worst = most.and_then(|(id, _)| tree.section(*id));
         let share = share_of(passed, passed + u32::try_from(headings).unwrap_or(u32::MAX));
         let detail = self.first.as_ref().map_or_else(String::new, |first| {
-            format!("{passed} lines such as `{first}` look like headings and are none")
+            format!("lines that look like headings and are none: {passed}, such as `{first}`")
         });
         sign(DoubtCode::PassedOver, share, worst, detail)
     }

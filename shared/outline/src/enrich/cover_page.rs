@@ -671,6 +671,8 @@ mod tests {
              Common Stock, par value $0.10 per share ACM New York Stock Exchange\n0.450% Notes due 2025 ACM 25A New York Stock Exchange\n\
              Depositary Shares, Series GG ACM PR J The New York Stock Exchange\nACM Chicago Stock Exchange, Inc.\n\
              Class B ACB New York Stock Exchange , Inc. / Chicago Stock Exchange, Inc.\nThe NASDAQ Stock Exchange\n\
+             American Depositary Shares New York Stock Exchange\n\
+             New York Stock Exchange under the symbol and also, since the last year, on the Chicago Stock Exchange\n\
              Securities registered pursuant to Section 12(g) of the Act: None\n\
              Shares held by non-affiliates on November 30, 2022: 250,000,000 shares, outstanding and priced at $ 1,000,000,000\n\
              As of July 1, 2023, 251,487,122 shares of Common Stock were outstanding"

@@ -101,11 +101,16 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
         year.is_none_or(|year| date.year <= year || (date.year == year + 1 && date.month <= 2))
     };
     let quarter = headline_period(headline).is_some_and(|period| period.starts_with('Q'));
-    // Further down, the dates of an outlook follow.
-    let ended = front
+    let ends: Vec<_> = front
         .iter()
-        .find_map(|page| Some((period_end(page, quarter, &possible)?, page)))
-        .map(|((date, words), page)| page.fact(date.to_iso()).with_evidence(&words));
+        .filter_map(|page| Some((period_end(page, quarter, &possible)?, page)))
+        .collect();
+    // Further down, the dates of an outlook follow. A release about a quarter may first name its annual report.
+    let ended = ends
+        .iter()
+        .find(|((certain, ..), _)| *certain)
+        .or(ends.first())
+        .map(|((_, date, words), page)| page.fact(date.to_iso()).with_evidence(words));
     let issuer = front
         .iter()
         .find_map(|page| Some(page.fact(before_ticker(page)?)));
@@ -121,12 +126,12 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
 }
 
 /// The latest possible date on which a quarter, year or number of months or weeks `ended`. Earlier dates are comparisons. For
-/// a `quarter`, that of a year counts only if there is no other.
+/// a `quarter`, that of a year counts only if there is no other, and is not certain (`false`).
 fn period_end(
     page: &FrontPage<'_>,
     quarter: bool,
     possible: &dyn Fn(Date) -> bool,
-) -> Option<(Date, String)> {
+) -> Option<(bool, Date, String)> {
     let units = ["quarter", "year", "half", "period", "months", "weeks"];
     let words = page.words();
     let ended = words
@@ -144,7 +149,7 @@ fn period_end(
         let words = words[at.saturating_sub(3)..=at + end].join(" ");
         Some((!(quarter && unit == "year"), date, words))
     });
-    ends.max().map(|(_, date, words)| (date, words))
+    ends.max()
 }
 
 /// The name before `(NYSE: …)` or another ticker.
@@ -406,9 +411,12 @@ mod tests {
             first quarter fiscal 2024 ended April 30, 2023.";
         let outlook = "Guidance\nFiscal Year Ended January 31, 2024 is better.";
         let table = "Guidance for the fiscal year ended January 31, 2024\nThree months ended April 30, 2023";
+        let annual = "Acme Announces First Quarter Fiscal 2024 Results\nRisks are described in its annual report for the year ended \
+            January 31, 2023.";
         for pages in [
             [first, outlook],
             ["Acme Announces First Quarter Fiscal 2024 Results", table],
+            [annual, "Three months ended April 30, 2023"],
         ] {
             let facts = render(&pages);
             assert!(facts.contains("period_end=2023-04-30\n"), "{facts}");

@@ -8,6 +8,8 @@ use super::front_page::FrontPage;
 const TABLE_LINES: usize = 60;
 const MAX_TICKERS: usize = 64;
 const MAX_CLASSES: usize = 6;
+// `New York Stock Exchange, Inc. / Chicago Stock Exchange, Inc.` has ten.
+const MAX_EXCHANGE_WORDS: usize = 10;
 
 /// Normalized prefixes of the names of exchanges.
 const EXCHANGES: [&str; 16] = [
@@ -98,6 +100,14 @@ fn parse_row(line: &str) -> Option<(String, Vec<String>)> {
 
 /// Whether a line is nothing but the name of an exchange.
 fn is_exchange(line: &str) -> bool {
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .take(MAX_EXCHANGE_WORDS + 1)
+        .collect();
+    // `New York Stock Exchange under the symbol ACM and on the Chicago Stock Exchange` is a sentence.
+    if words.len() > MAX_EXCHANGE_WORDS || is_caption(&words) {
+        return false;
+    }
     let key = normalize_key(line);
     let name = key.strip_prefix("the").unwrap_or(&key);
     EXCHANGES.iter().any(|exchange| name.starts_with(exchange))

@@ -5,6 +5,9 @@ use stemma_document::{Section, Source, text};
 
 // Lines split into sentences; words are counted in all lines.
 const MAX_LINES: usize = 400;
+// Lines of a page have about 15 words, a line of a text may have millions. Names are searched in each sentence, so that long
+// ones would take quadratic time.
+const MAX_WORDS: usize = 10_000;
 // Length of titles and quotations in the Item map.
 const MAX_TEXT_CHARS: usize = 120;
 
@@ -52,7 +55,7 @@ impl ItemText {
                 }
                 if let Some(behind) = text_after_heading(line.text, &heading) {
                     heading.clear();
-                    words.extend(behind.split_whitespace());
+                    words.extend(behind.split_whitespace().take(MAX_WORDS));
                     own_words = words.len();
                     continue;
                 }
@@ -65,7 +68,8 @@ impl ItemText {
             count += in_line;
             own_words += if at < own { in_line } else { 0 };
             if at < MAX_LINES {
-                words.extend(line.text.split_whitespace());
+                let free = MAX_WORDS.saturating_sub(words.len());
+                words.extend(line.text.split_whitespace().take(free));
             }
         }
         let words_read = words.len();

@@ -178,8 +178,7 @@ impl ItemMap<'_> {
             content.extend(finder.exhibit_index(&body.sentences, section));
         }
         if status == ItemStatus::ByReference {
-            let front = body.sentences.iter();
-            content.extend(front.filter_map(|text| finder.front_page(text, &entry.number)));
+            content.extend(finder.front_page(&body.sentences, &entry.number));
             if self.form.has_statements(entry) {
                 content.extend(finder.statements_index());
             }

@@ -4,7 +4,7 @@
 //! and only then another Item. An Item that only contains the named place is marked as approximate. Names that belong to
 //! another document, such as a proxy statement, are left out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use stemma_document::text::{all_lines, normalize_key};
 use stemma_document::{
@@ -331,10 +331,12 @@ impl<'a> TargetFinder<'a> {
     }
 
     /// The page before the first PART or Item that names an Item whose answer is `at the beginning of this document`.
-    pub(super) fn front_page(&self, sentence: &str, number: &str) -> Option<ItemLink> {
+    pub(super) fn front_page(&self, sentences: &[String], number: &str) -> Option<ItemLink> {
         const FRONT: [&str; 2] = ["at the beginning of this", "at the front of this"];
-        let lower = sentence.to_lowercase();
-        let printed = FRONT.into_iter().find(|words| lower.contains(words))?;
+        let printed = sentences.iter().find_map(|sentence| {
+            let lower = sentence.to_lowercase();
+            FRONT.into_iter().find(|words| lower.contains(words))
+        })?;
         let first = self
             .places
             .values()
@@ -448,6 +450,7 @@ impl<'a> TargetFinder<'a> {
         elsewhere: &dyn Fn(SectionId) -> bool,
     ) -> Vec<ItemLink> {
         let mut targets = Vec::new();
+        let mut seen = BTreeSet::new();
         for (at, word) in words.iter().enumerate() {
             let opened = word.trim_start_matches(['“', '"', '(']);
             if !opened.eq_ignore_ascii_case("item") {
@@ -470,6 +473,8 @@ impl<'a> TargetFinder<'a> {
                 .form
                 .keys_of(&name, part)
                 .and_then(|(key, _)| self.places.get(&key))
+                // A name that recurs leads to the same place.
+                .filter(|place| seen.insert((name.clone(), place.section.id)))
                 .filter(|place| self.is_local(sentence, &name) && elsewhere(place.section.id));
             if let Some(place) = place {
                 targets.push(self.place_inside(place.section, &name, sentence, words));

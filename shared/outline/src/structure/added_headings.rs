@@ -5,7 +5,7 @@
 //! level that the model states decides only where the look says nothing. Announced sections keep their places, because
 //! their ranks are higher than those of any look.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{EvidenceSource, PageNo};
 
@@ -43,7 +43,8 @@ const MAX_LEVEL: u16 = 32;
 pub struct NamedHeading {
     pub number: String,
     pub title: String,
-    pub page: PageNo,
+    /// `None` if the model named a page that it was not shown.
+    pub page: Option<PageNo>,
     /// 1 is the highest.
     pub level: u16,
 }
@@ -87,24 +88,30 @@ impl Skeleton<'_> {
         let mut compared = 0;
         let mut found = Vec::new();
         for heading in named {
-            let count = per_page.entry(heading.page).or_default();
+            let Some(page) = heading.page else {
+                counts.named += 1;
+                continue;
+            };
+            let count = per_page.entry(page).or_default();
             *count += 1;
             if *count > MAX_PER_PAGE {
                 continue;
             }
-            compared += self.rows_near(heading.page);
+            compared += self.rows_near(page);
             if compared > MAX_COMPARED {
                 break;
             }
             counts.named += 1;
-            let Some(rows) = self.locate(heading, &taken) else {
+            let Some(rows) = self.locate(heading, page, &taken) else {
                 continue;
             };
             counts.located += 1;
+            // A heading that the rules saw may have more rows than the title that was named.
             if !taken[rows.0..=rows.1].contains(&true)
                 && let Some(located) = self.accept(heading, rows)
+                && !taken[located.rows.0..=located.rows.1].contains(&true)
             {
-                taken[rows.0..=rows.1].fill(true);
+                taken[located.rows.0..=located.rows.1].fill(true);
                 found.push(located);
             }
         }
@@ -125,10 +132,15 @@ impl Skeleton<'_> {
     }
 
     // The rows of a title on its page or a page beside it. Of equal lines, one that is no known heading wins.
-    fn locate(&self, heading: &NamedHeading, taken: &[bool]) -> Option<(usize, usize)> {
+    fn locate(
+        &self,
+        heading: &NamedHeading,
+        page: PageNo,
+        taken: &[bool],
+    ) -> Option<(usize, usize)> {
         let title = clean_title(&heading.number, &heading.title)?;
         let candidate = SectionCandidate::new(&title, EvidenceSource::Model);
-        let page = heading.page.index();
+        let page = page.index();
         let near = [Some(page), Some(page + 1), page.checked_sub(1)];
         near.into_iter().flatten().find_map(|page| {
             let line = |is_taken: bool| {
@@ -242,9 +254,17 @@ impl Skeleton<'_> {
             .filter(|head| head.rank < LAYOUT_RANK)
             .cloned()
             .collect();
+        // Titles of statements and display type have ranks of their own, which say nothing about their look.
+        let leaves: BTreeSet<usize> = self
+            .heads
+            .iter()
+            .filter(|head| head.leaf)
+            .map(|head| head.rows.0)
+            .collect();
         let looks: Vec<(usize, HeadingStyle, u32)> = self
             .seen
             .iter()
+            .filter(|seen| !leaves.contains(&seen.rows.0))
             .map(|seen| (seen.rows.0, seen.style, seen.rank))
             .collect();
         let above = |rows: Vec<usize>| {
@@ -284,8 +304,11 @@ impl Skeleton<'_> {
                 } else {
                     nearest(&|other| *other == style)
                         .or_else(|| nearest(&|other| other.unplaced() == style.unplaced()))
-                        .unwrap_or_else(|| heading_budget::rank_of(&styles, style))
+                        .unwrap_or_else(|| rank_of_new_look(&looks, &styles, style))
                 };
+                // A look may have the rank of announced sections. The next of them keeps its parent.
+                let next = announced.partition_point(|head| head.rows.0 < heading.rows.0);
+                let rank = announced.get(next).map_or(rank, |next| rank.max(next.rank));
                 OutlineHead {
                     rows: heading.rows,
                     number: numbering::leading_number(&heading.title),
@@ -300,6 +323,24 @@ impl Skeleton<'_> {
             })
             .collect()
     }
+}
+
+// The rank of a look that no known heading has, just below that of the next stronger look. `styles` are all looks, sorted.
+fn rank_of_new_look(
+    looks: &[(usize, HeadingStyle, u32)],
+    styles: &[HeadingStyle],
+    style: HeadingStyle,
+) -> u32 {
+    let stronger = looks.iter().filter(|look| look.1 < style);
+    let Some(last) = stronger.max_by_key(|look| look.1) else {
+        return LAYOUT_RANK;
+    };
+    let between = styles
+        .iter()
+        .filter(|other| last.1 < **other && **other <= style)
+        .count();
+    // The ranks of looks are ten apart.
+    last.2.max(LAYOUT_RANK) + u32::try_from(between.min(9)).unwrap_or(9)
 }
 
 // Whether the line may be a heading although it has no look of one: neither part of a table or above one, nor a label, nor
@@ -387,7 +428,7 @@ mod tests {
         NamedHeading {
             number: String::new(),
             title: title.into(),
-            page: PageNo::new(page).unwrap(),
+            page: PageNo::new(page),
             level,
         }
     }

@@ -255,7 +255,7 @@ fn merge_levels(
 }
 
 /// The rank of a style by its place among `styles` (sorted), below all announced ranks.
-pub(super) fn rank_of(styles: &[HeadingStyle], style: HeadingStyle) -> u32 {
+fn rank_of(styles: &[HeadingStyle], style: HeadingStyle) -> u32 {
     let place = styles.binary_search(&style).unwrap_or_else(|at| at);
     LAYOUT_RANK + 10 * u32::try_from(place).unwrap_or(u32::MAX / 20)
 }

@@ -108,8 +108,15 @@ fn sequence_ranks(heads: &[OutlineHead], numbers: &[Vec<(NumberClass, u32, u32)>
 /// The rank that most heads of a sequence have, below the heading of the notes.
 // `Notes to … Statements` is often set smaller than the notes below it.
 fn rank_of_sequence(heads: &[OutlineHead], sequence: &Sequence) -> u32 {
+    // Members that a model added do not move those that the rules found.
+    let is_added = |at: &usize| heads[*at].evidence == EvidenceSource::Model;
+    let all_added = sequence.heads.iter().all(is_added);
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-    for at in &sequence.heads {
+    for at in sequence
+        .heads
+        .iter()
+        .filter(|at| all_added || !is_added(*at))
+    {
         *counts.entry(heads[*at].rank).or_default() += 1;
     }
     let usual = counts
@@ -353,6 +360,22 @@ mod tests {
             ("Market Risk", l),
         ];
         assert_eq!(levels(&heads), [1; 4]);
+    }
+
+    #[test]
+    fn added_members_do_not_move_a_sequence() {
+        let l = LAYOUT_RANK;
+        let mut heads: Vec<OutlineHead> = [
+            ("Overview", l + 20),
+            ("Note 1 Basis", l + 10),
+            ("Note 2 Sales", l + 10),
+        ]
+        .map(|(title, rank)| head(title, rank, EvidenceSource::Layout))
+        .into();
+        for title in ["Note 3 Taxes", "Note 4 Leases", "Note 5 Debt"] {
+            heads.push(head(title, l + 30, EvidenceSource::Model));
+        }
+        assert_eq!(assign_levels(&heads), [1; 6]);
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod numbered_chapters;
 pub(crate) mod numbering;
 mod outline_head;
 mod oversized_sections;
+pub mod page_analysis;
 mod page_labels;
 mod page_references;
 mod paged_outline;
@@ -48,7 +49,6 @@ mod statements;
 mod text_outline;
 mod titles;
 mod toc;
-pub mod verify_titles;
 mod windows;
 
 pub use added_headings::{AddedHeadings, NamedHeading};

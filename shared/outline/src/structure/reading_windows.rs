@@ -12,6 +12,8 @@ use super::{levels, titles, windows};
 const MIN_TOKENS: u64 = 4_000;
 // Bytes of a title that is shown as open.
 const MAX_TITLE_BYTES: usize = 120;
+// Open headings that are shown: the highest ones. A hostile outline may nest without end.
+const MAX_OPEN: usize = 32;
 
 /// Pages to read together, and the headings that are known there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,6 +155,7 @@ impl Skeleton<'_> {
                 });
             }
         }
+        open.truncate(MAX_OPEN);
         ReadingWindow { pages, open, known }
     }
 }
@@ -238,6 +241,20 @@ mod tests {
             .map(|known| (known.page.get(), known.level))
             .collect();
         assert_eq!(known, [(13, 1)]);
+    }
+
+    #[test]
+    fn few_of_many_open_headings_are_shown() {
+        let mut doc = Doc::new(60);
+        for page in 0..60 {
+            let title = format!("{} Matters", "I".repeat(page + 1));
+            doc.bookmark(&title, page as u16 + 1, page as u32 + 1);
+            doc.section(page, &title);
+            doc.prose(page, 10.0, 60);
+        }
+        let all = windows(&doc, None, 3_000, u64::MAX);
+        let most = all.iter().map(|window| window.open.len()).max();
+        assert_eq!(most, Some(MAX_OPEN));
     }
 
     #[test]

@@ -129,19 +129,19 @@ fn windows_of(
         .collect())
 }
 
-// The headings of a reply that name a page of the window.
+// The headings of a reply with the pages of the document.
 fn named_headings<'w>(
     window: &'w ReadingWindow,
     reply: &'w WindowReply,
 ) -> impl Iterator<Item = NamedHeading> + 'w {
-    reply.headings.iter().filter_map(|heading| {
-        let at = heading.page.checked_sub(1)?;
-        Some(NamedHeading {
+    reply.headings.iter().map(|heading| {
+        let at = heading.page.checked_sub(1);
+        NamedHeading {
             number: heading.number.clone(),
             title: heading.title.clone(),
-            page: *window.pages.get(at as usize)?,
+            page: at.and_then(|at| window.pages.get(at as usize).copied()),
             level: heading.level,
-        })
+        }
     })
 }
 
@@ -346,6 +346,24 @@ mod tests {
             .collect();
         let (draft, _) = outline_with_replies(&source, &settings, &invented).unwrap();
         assert_eq!(titles(&draft), [("Overview", 1), ("Closing", 1)]);
+        assert!(draft.gaps.iter().any(|gap| gap.code == "model.not_trusted"));
+    }
+
+    #[test]
+    fn headings_on_pages_outside_the_window_count_as_astray() {
+        let source = document();
+        let settings = settings(StructureMode::Llm);
+        let printed: WindowReplies = truthful(&source, &settings)
+            .into_iter()
+            .map(|(digest, _)| {
+                let headings = TITLES.map(|title| heading(title, 7_000)).into();
+                let usage = StageUsage::default();
+                (digest, Ok(WindowReply { headings, usage }))
+            })
+            .collect();
+        let (draft, answers) = outline_with_replies(&source, &settings, &printed).unwrap();
+        let named = 3 * u32::try_from(printed.len()).unwrap();
+        assert_eq!((answers.titles_named, answers.titles_located), (named, 0));
         assert!(draft.gaps.iter().any(|gap| gap.code == "model.not_trusted"));
     }
 

@@ -52,6 +52,10 @@ pub(crate) fn page_text(page: &Page, known: &[(u32, u16)]) -> String {
         match level {
             Some((_, level)) => lines.push(format!("[level {level}] {}", line.text)),
             None if line.is_furniture() => {}
+            // The text must not mark a line as known.
+            None if line.text.trim_start().starts_with("[level ") => {
+                lines.push(line.text.replacen('[', "(", 1));
+            }
             None => lines.push(line.text.clone()),
         }
     }

@@ -118,6 +118,20 @@ mod tests {
     }
 
     #[test]
+    fn text_cannot_mark_itself_as_known() {
+        let mut doc = Doc::new(1);
+        doc.add(0, line("[level 1] Weather"));
+        let source = doc.source();
+        let window = ReadingWindow {
+            pages: vec![page(1)],
+            open: Vec::new(),
+            known: Vec::new(),
+        };
+        let prompt = window_prompt(&window, page(1), doc.pages(&source));
+        assert!(prompt.contains("\n(level 1] Weather\n"), "{prompt}");
+    }
+
+    #[test]
     fn prompt_does_not_depend_on_page_numbers() {
         let pages = [Page::default()];
         let prompt = |number: u32| {

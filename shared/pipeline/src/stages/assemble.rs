@@ -46,14 +46,16 @@ impl Stage for Assemble {
     type Outcome = TreeOutcome;
 
     const NAME: &'static str = "assemble";
-    const REVISION: u32 = 3;
+    const REVISION: u32 = 4;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        // The rules draft, and find facts, Items and references, so their revision counts too.
         identity
             .bytes(self.text.as_bytes())
             .bytes(self.drafted.as_bytes())
-            .bytes(self.answers.as_bytes());
+            .bytes(self.answers.as_bytes())
+            .number(u64::from(Outline::REVISION));
         identity.text(&tree_settings(settings));
     }
 

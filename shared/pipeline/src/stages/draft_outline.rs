@@ -8,6 +8,7 @@ use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 
+use super::Outline;
 use super::codec::{decode_source, parse_json, source_error, to_json, tree_settings};
 use super::replies::read_replies;
 use crate::llm::{
@@ -62,10 +63,12 @@ impl Stage for DraftOutline {
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        // The rules draft, so their revision counts too.
         let replies = self.replies_digest();
         identity
             .bytes(self.text.as_bytes())
-            .bytes(replies.as_bytes());
+            .bytes(replies.as_bytes())
+            .number(u64::from(Outline::REVISION));
         identity.text(&tree_settings(settings));
     }
 

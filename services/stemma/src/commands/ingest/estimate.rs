@@ -34,9 +34,9 @@ impl EstimateRange {
     fn around(about: u64) -> Self {
         let about = about as f64;
         Self {
-            low: about * (1.0 - ERROR),
+            low: about - about * ERROR,
             about,
-            high: about * (1.0 + ERROR),
+            high: about + about * ERROR,
         }
     }
 }

@@ -27,8 +27,6 @@ pub struct PageAnalysis<'a> {
 pub struct ProposedSection {
     /// Includes the number.
     pub title: String,
-    /// The page number printed beside it.
-    pub label: Option<String>,
     /// 1 is the highest.
     pub level: u16,
     /// The page it supposedly begins on.
@@ -203,7 +201,6 @@ pub fn title_similarity(one: &str, other: &str) -> f32 {
 fn to_candidate(proposed: &ProposedSection) -> SectionCandidate {
     let mut candidate = SectionCandidate::new(&proposed.title, proposed.evidence);
     candidate.level = proposed.level.max(1);
-    candidate.printed = proposed.label.clone();
     candidate.predicted = proposed.page.map(|page| page.get() - 1);
     candidate
 }
