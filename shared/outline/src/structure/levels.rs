@@ -115,7 +115,7 @@ fn rank_of_sequence(heads: &[OutlineHead], sequence: &Sequence) -> u32 {
     for at in sequence
         .heads
         .iter()
-        .filter(|at| all_added || !is_added(*at))
+        .filter(|at| all_added || !is_added(at))
     {
         *counts.entry(heads[*at].rank).or_default() += 1;
     }
