@@ -94,7 +94,7 @@ fn long_scenario() -> Scenario {
     };
     Scenario {
         seed: 1,
-        documents: 60,
+        documents: 400,
         pages: 28,
         fault_interval: 1.0,
         requirements: demand,
@@ -112,7 +112,7 @@ fn short_scenario() -> Scenario {
         max_repeated: 24,
     };
     Scenario {
-        documents: 12,
+        documents: 40,
         pages: 16,
         fault_interval: 0.5,
         requirements: demand,
