@@ -15,7 +15,7 @@ use super::doc_mapper::DocMapper;
 use crate::synonyms::Synonyms;
 
 // Increase this when entries or tokens change; a changed vocabulary changes the index revision by itself.
-const REVISION: u32 = 4;
+const REVISION: u32 = 5;
 
 /// The kind of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,7 @@ fields! {
     /// 1 for a table of contents.
     contents: number;
     /// Text without running heads.
-    body: counted;
+    body: positioned;
     /// First lines of the page.
     head: counted;
     /// Titles of sections that start here, and lines that look like headings.
@@ -197,6 +197,12 @@ fn stored_term(builder: &mut SchemaBuilder, name: &str) -> Field {
 // With frequencies and lengths, for BM25. Entries arrive tokenized.
 fn counted(builder: &mut SchemaBuilder, name: &str) -> Field {
     builder.add_text_field(name, text_options(IndexRecordOption::WithFreqs, true))
+}
+
+// With positions as well, for pairs of neighboring words and quoted phrases.
+fn positioned(builder: &mut SchemaBuilder, name: &str) -> Field {
+    let options = text_options(IndexRecordOption::WithFreqsAndPositions, true);
+    builder.add_text_field(name, options)
 }
 
 // Without lengths: a phrase is worth as much on a long page as on a short one.
