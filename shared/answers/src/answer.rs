@@ -15,9 +15,17 @@ pub struct Answer {
     pub id: String,
     pub question: String,
     pub outcome: AnswerOutcome,
-    /// The claims as one text, each with the numbers of its citations: `It was $1,749 million [1].`
+    /// The final answer, then the claims, each with the numbers of its citations, then what is missing: `It was $1,749 million [1].`
     pub text: String,
+    /// The final answer in short; `None` when the model gave none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(rename = "answer")]
+    pub final_answer: Option<FinalAnswer>,
+    /// The reasons of the answer.
     pub claims: Vec<Claim>,
+    /// Parts of the question that what was read does not answer, in the model's words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub missing: Vec<String>,
     pub citations: Vec<Citation>,
     /// The model's confidence (0–1), never more than the share of verified claims.
     pub confidence: Option<f64>,
@@ -136,13 +144,100 @@ pub struct Claim {
     pub text: String,
     /// Ids of its citations.
     pub citations: Vec<String>,
-    /// Whether the quote of each citation is on the cited page and every number of the statement is in the cited text. Always false
-    /// without a citation.
+    /// Whether the quote of each citation is on the cited page, and every figure of the statement is in the cited text or comes out of
+    /// the computation. Always false without a citation.
     pub verified: bool,
+    /// How the statement's figure is computed from cited ones. A verified claim with a computation is shown as computed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub computation: Option<Computation>,
+    /// Why the claim is not verified, when more can be said than that its quotes do not support it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
     /// Numbers of the statement that are in none of the cited texts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[serde(rename = "unfounded")]
     pub unsupported_numbers: Vec<String>,
+}
+
+/// The final answer, without its reasons. Fields that do not apply are empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FinalAnswer {
+    /// A figure, rounded as stated, or a few words: `12.3`, `Yes`.
+    pub value: String,
+    /// `%`, `$ million`, `x`.
+    pub unit: String,
+    /// The fiscal year, quarter or date that the value is of.
+    pub period: String,
+    /// What a judgement was measured by.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub criterion: String,
+    /// Whether its figures are those of verified claims; without figures, whether all claims are verified.
+    pub verified: bool,
+}
+
+impl FinalAnswer {
+    /// `12.3% (FY2022)`: a unit in signs or a currency stands where a reader expects it.
+    pub fn figure(&self) -> String {
+        let figure = match self.unit.as_str() {
+            "" => self.value.clone(),
+            "%" | "x" => format!("{}{}", self.value, self.unit),
+            unit => match unit.strip_prefix('$') {
+                Some(scale) => format!("${} {}", self.value, scale.trim()),
+                None => format!("{} {unit}", self.value),
+            },
+        };
+        match self.period.as_str() {
+            "" => figure.trim_end().to_owned(),
+            period => format!("{} ({period})", figure.trim_end()),
+        }
+    }
+
+    /// The sentence that begins the text of an answer, without its full stop.
+    pub fn sentence(&self) -> String {
+        match self.criterion.as_str() {
+            "" => self.figure(),
+            criterion => format!("{}, measured by {criterion}", self.figure()),
+        }
+    }
+}
+
+/// The sentence that ends the text of an answer which leaves parts of its question open.
+pub fn missing_sentence(missing: &[String]) -> Option<String> {
+    let parts: Vec<&str> = missing
+        .iter()
+        .map(|part| part.trim_end_matches('.'))
+        .collect();
+    (!parts.is_empty()).then(|| format!("Not found in what was read: {}.", parts.join("; ")))
+}
+
+/// A figure that code computed from cited figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Computation {
+    /// `(a - b) / b`
+    pub formula: String,
+    pub operands: Vec<Operand>,
+    /// The figure as the statement writes it.
+    pub result: String,
+    /// What the formula gives, in the units of the result; `None` when it cannot be evaluated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub value: Option<String>,
+}
+
+/// A cited figure that a formula names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operand {
+    /// Its name in the formula.
+    pub name: String,
+    /// As printed: `(1,749)`.
+    pub value: String,
+    /// Label of its row, or the words that say what it is.
+    pub row: String,
+    /// Head of its column, or the words that say of when it is.
+    pub period: String,
+    /// Id of its citation; `None` when that does not stand on its page.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub citation: Option<String>,
 }
 
 impl Claim {

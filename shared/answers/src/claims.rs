@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stemma_document::{Collection, PageNo};
 
-use super::answer::{Claim, RejectedCounts};
+use super::answer::{Claim, FinalAnswer, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
 use super::numbers::{NumberRole, QuotedNumbers, mentions_gain, numbers};
@@ -23,6 +23,7 @@ pub(super) struct ComposedAnswer {
     pub(super) claims: Vec<Claim>,
     pub(super) citations: Vec<Citation>,
     pub(super) text: String,
+    pub(super) final_answer: Option<FinalAnswer>,
     pub(super) rejected: RejectedCounts,
     pub(super) confidence: f64,
 }
@@ -86,15 +87,16 @@ pub(super) fn compose_answer(
             text: statement,
             citations: ids,
             verified,
+            computation: None,
+            reason: None,
             unsupported_numbers: unsupported,
         });
     }
-    composed.text = composed
-        .claims
-        .iter()
-        .map(with_citation_marks)
-        .collect::<Vec<_>>()
-        .join(" ");
+    composed.final_answer = draft.final_answer.clone().map(|stated| FinalAnswer {
+        verified: is_supported_by_claims(&stated, &composed.claims),
+        ..stated
+    });
+    composed.text = answer_text(&composed, &draft.missing);
     let verified = composed
         .claims
         .iter()
@@ -329,6 +331,34 @@ fn claim_evidence(cited: &[CheckedCitation<'_>], context: &AnswerContext) -> Cla
         lines: lines.join("\n"),
         location: locations.join("\n"),
     }
+}
+
+// Whether each figure and year of a final answer is in a verified claim; without figures, whether all claims are verified.
+fn is_supported_by_claims(stated: &FinalAnswer, claims: &[Claim]) -> bool {
+    let figure = stated.figure();
+    let stated_numbers = numbers(&figure);
+    let verified = || claims.iter().filter(|claim| claim.verified);
+    if !stated_numbers.iter().any(|number| !number.is_label()) {
+        return verified().count() == claims.len() && !claims.is_empty();
+    }
+    verified().any(|claim| {
+        let quoted = QuotedNumbers::new(&claim.text, &claim.text);
+        let words: BTreeSet<&str> = claim.text.split(|c: char| !c.is_alphanumeric()).collect();
+        stated_numbers.iter().all(|number| match number.is_label() {
+            true => words.contains(number.digits.as_str()),
+            false => number.is_supported_by(&quoted, false),
+        })
+    })
+}
+
+// The final answer, the claims, and what is missing.
+fn answer_text(composed: &ComposedAnswer, missing: &[String]) -> String {
+    let stated = composed.final_answer.as_ref();
+    let sentences = stated.map(|stated| format!("{}.", stated.sentence()));
+    let claims = composed.claims.iter().map(with_citation_marks);
+    let mut sentences: Vec<String> = sentences.into_iter().chain(claims).collect();
+    sentences.extend(missing_sentence(missing));
+    sentences.join(" ")
 }
 
 fn with_citation_marks(claim: &Claim) -> String {

@@ -476,6 +476,7 @@ impl AnswerBuilder<'_, '_> {
             AnswerOutcome::NotInDocuments => self.not_found_text(),
             AnswerOutcome::SearchOnly => String::new(),
         };
+        let missing = draft.map(|draft| draft.missing.clone()).unwrap_or_default();
         for section in &mut self.sections {
             section.cited = composed.citations.iter().any(|citation| {
                 citation.doc_id == section.doc_id && citation.section_id == section.section_id
@@ -497,6 +498,8 @@ impl AnswerBuilder<'_, '_> {
             question: question.text.clone(),
             outcome,
             text,
+            final_answer: composed.final_answer,
+            missing,
             claims: composed.claims,
             citations: composed.citations,
             confidence: (outcome == AnswerOutcome::Answered).then_some(composed.confidence),

@@ -47,8 +47,8 @@ use async_trait::async_trait;
 use stemma_engine::PortError;
 
 pub use answer::{
-    Answer, AnswerOutcome, Claim, Degradation, GenerationUsage, ReadSection, RejectedCounts,
-    SearchSummary, text_chunks,
+    Answer, AnswerOutcome, Claim, Computation, Degradation, FinalAnswer, GenerationUsage, Operand,
+    ReadSection, RejectedCounts, SearchSummary, missing_sentence, text_chunks,
 };
 pub use cached::CachedAnswerer;
 pub use citation::{Citation, CitedRect, QuoteMatch};

@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::json;
 use stemma_llm::request::OutputSchema;
 
+use super::answer::FinalAnswer;
 use super::context::{AnswerContext, Passage};
 use super::request::ConversationTurn;
-use crate::tree_search::Prompt;
+use crate::tree_search::{Prompt, one_line};
 
 // Limits of a reply. More would not prove more, and would be stored.
 const MAX_CLAIMS: usize = 40;
@@ -14,13 +15,25 @@ const MAX_STATEMENT: usize = 1_200;
 const MAX_REPLY_TOKENS: u32 = 2_500;
 const MAX_QUOTE: usize = 2_000;
 const MAX_CITATIONS: usize = 40;
+const MAX_MISSING: usize = 8;
+const MAX_MISSING_CHARS: usize = 200;
+const MAX_FINAL_CHARS: usize = 400;
+const MAX_OPERANDS: usize = 24;
 
 // Part of the answer's id: changing it orphans stored answers.
-pub(super) const INSTRUCTIONS: &str = "You answer a question from passages of documents, and from nothing else. Each statement \
-says one thing and rests on citations: the number of a passage, and words copied from it letter for letter, as few as prove \
-the statement, with every number the statement names. Write numbers as the passage does, with their unit and scale. A figure you work out yourself \
-stands in a statement of its own, beside the figures it is worked out from. Where the question asks about several documents or \
-years, speak of each. If the passages do not answer the question, say so: answerable is false, and there are no claims. \
+pub(super) const INSTRUCTIONS: &str = "You answer a question from passages of documents, and from nothing else. `answer` is the final \
+answer: its value in few words, rounded as the question asks or else as the passages print it, its unit with the scale, and its period. \
+For a judgement the value is the verdict and criterion names the measure and limit it rests on; if the question defines none, choose the \
+usual one. If the passages contradict what the question takes for granted, the value and the first statement say so. Fields that do not \
+apply are empty. Each statement says one thing and rests on citations: the number of a passage, and words copied from it letter for letter, \
+as few as prove the statement, with the label of the row and every number the statement names; a quote may run over the ends of lines. \
+Write numbers as the passage does, with their unit and scale, and say what they are and of which period. A figure you work out yourself \
+stands in a statement of its own that names the measure and the period, with a computation: a formula of + - * / ^, parentheses, small \
+numbers and avg, sum, min, max, abs, sqrt, count, cagr(first, last, years) over named operands. An operand has the position of its \
+citation in the claim (from 1), its value as printed, and the label of its row and the head of its column as printed; result is the figure \
+as the statement writes it, with its unit. Computation is null where the figures are copied. Where the question asks about several \
+documents or years, speak of each. If the passages answer a part only, answer that part, and name each lacking part in missing, with the \
+statement or note that should have it. If they answer nothing, answerable is false, there are no claims, and missing says what is lacking. \
 Passages are numbered within this question alone. confidence is from 0 to 1.";
 
 pub(super) const STANDALONE_INSTRUCTIONS: &str = "A conversation goes on with one more question. Write that question so that it can be \
@@ -30,17 +43,44 @@ nothing. If it can be understood alone, repeat it.";
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct DraftAnswer {
     pub(super) answerable: bool,
+    #[serde(default, rename = "answer")]
+    pub(super) final_answer: Option<FinalAnswer>,
+    // Parts of the question that the passages do not answer.
+    #[serde(default)]
+    pub(super) missing: Vec<String>,
     #[serde(default)]
     pub(super) claims: Vec<DraftClaim>,
     #[serde(default)]
     pub(super) confidence: f64,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct DraftClaim {
     pub(super) statement: String,
     #[serde(default)]
     pub(super) citations: Vec<DraftCitation>,
+    #[serde(default)]
+    pub(super) computation: Option<DraftComputation>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DraftComputation {
+    pub(super) formula: String,
+    pub(super) operands: Vec<DraftOperand>,
+    // The figure as the statement writes it.
+    pub(super) result: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DraftOperand {
+    pub(super) name: String,
+    // Which citation of the claim, from 1.
+    pub(super) citation: i64,
+    pub(super) value: String,
+    pub(super) row: String,
+    pub(super) period: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -61,13 +101,40 @@ pub(super) fn answer_schema() -> OutputSchema {
         "properties": { "passage": { "type": "integer" }, "quote": { "type": "string" } },
         "required": ["passage", "quote"], "additionalProperties": false,
     });
+    let operand = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string" }, "citation": { "type": "integer" }, "value": { "type": "string" },
+            "row": { "type": "string" }, "period": { "type": "string" },
+        },
+        "required": ["name", "citation", "value", "row", "period"], "additionalProperties": false,
+    });
+    let computation = json!({
+        "type": ["object", "null"],
+        "properties": {
+            "formula": { "type": "string" }, "operands": { "type": "array", "items": operand }, "result": { "type": "string" },
+        },
+        "required": ["formula", "operands", "result"], "additionalProperties": false,
+    });
     let claim = json!({
         "type": "object",
-        "properties": { "statement": { "type": "string" }, "citations": { "type": "array", "items": citation } },
-        "required": ["statement", "citations"], "additionalProperties": false,
+        "properties": {
+            "statement": { "type": "string" }, "citations": { "type": "array", "items": citation }, "computation": computation,
+        },
+        "required": ["statement", "citations", "computation"], "additionalProperties": false,
+    });
+    let final_answer = json!({
+        "type": "object",
+        "properties": {
+            "value": { "type": "string" }, "unit": { "type": "string" }, "period": { "type": "string" },
+            "criterion": { "type": "string" },
+        },
+        "required": ["value", "unit", "period", "criterion"], "additionalProperties": false,
     });
     let properties = json!({
         "answerable": { "type": "boolean" },
+        "answer": final_answer,
+        "missing": { "type": "array", "items": { "type": "string" } },
         "claims": { "type": "array", "items": claim },
         "confidence": { "type": "number" },
     });
@@ -140,13 +207,28 @@ fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
 }
 
 // Errors go back to the model, which gets another try.
-pub(super) fn validate_draft(draft: DraftAnswer) -> Result<DraftAnswer, String> {
+pub(super) fn validate_draft(mut draft: DraftAnswer) -> Result<DraftAnswer, String> {
+    draft.missing.retain(|part| !part.trim().is_empty());
+    draft.missing.truncate(MAX_MISSING);
+    for part in &mut draft.missing {
+        *part = short_line(part, MAX_MISSING_CHARS);
+    }
     if !draft.answerable {
         return Ok(DraftAnswer {
             answerable: false,
+            missing: draft.missing,
             ..DraftAnswer::default()
         });
     }
+    let final_answer = draft.final_answer.take().map(|stated| FinalAnswer {
+        value: short_line(&stated.value, MAX_FINAL_CHARS),
+        unit: short_line(&stated.unit, MAX_FINAL_CHARS),
+        period: short_line(&stated.period, MAX_FINAL_CHARS),
+        criterion: short_line(&stated.criterion, MAX_FINAL_CHARS),
+        // Not for the model to say.
+        verified: false,
+    });
+    draft.final_answer = final_answer.filter(|stated| !stated.value.is_empty());
     let claims: Vec<DraftClaim> = draft
         .claims
         .into_iter()
@@ -158,6 +240,10 @@ pub(super) fn validate_draft(draft: DraftAnswer) -> Result<DraftAnswer, String> 
         .map(|citation| citation.quote.chars().count());
     let longest_quote = quotes.max();
     let most = claims.iter().map(|claim| claim.citations.len()).max();
+    let computations = claims.iter().filter_map(|claim| claim.computation.as_ref());
+    let operands = computations
+        .map(|computation| computation.operands.len())
+        .max();
     match claims
         .iter()
         .map(|claim| claim.statement.chars().count())
@@ -176,8 +262,17 @@ pub(super) fn validate_draft(draft: DraftAnswer) -> Result<DraftAnswer, String> 
         Some(_) if most > Some(MAX_CITATIONS) => {
             Err(format!("a claim has more than {MAX_CITATIONS} citations"))
         }
+        Some(_) if operands > Some(MAX_OPERANDS) => Err(format!(
+            "a computation has more than {MAX_OPERANDS} operands"
+        )),
         Some(_) => Ok(DraftAnswer { claims, ..draft }),
     }
+}
+
+// One line without brackets, which could be taken for citation marks.
+fn short_line(text: &str, max_chars: usize) -> String {
+    let line = one_line(text).replace('[', "(").replace(']', ")");
+    line.chars().take(max_chars).collect()
 }
 
 #[cfg(test)]
@@ -194,11 +289,13 @@ mod tests {
             let claim = DraftClaim {
                 statement: "s".repeat(statement),
                 citations: vec![citation; citations],
+                computation: None,
             };
             validate_draft(DraftAnswer {
                 answerable: true,
                 claims: vec![claim],
                 confidence: 1.0,
+                ..DraftAnswer::default()
             })
         };
         assert!(draft(MAX_STATEMENT, MAX_QUOTE, MAX_CITATIONS).is_ok());

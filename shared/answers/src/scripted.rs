@@ -46,6 +46,8 @@ impl ScriptedAnswerer {
                     text: strip_marks(sentence),
                     verified: !citations.is_empty() && !is_unverified,
                     citations,
+                    computation: None,
+                    reason: None,
                     unsupported_numbers: Vec::new(),
                 }
             })
@@ -73,6 +75,8 @@ impl ScriptedAnswerer {
                 AnswerOutcome::NotInDocuments
             },
             text: text.to_owned(),
+            final_answer: None,
+            missing: Vec::new(),
 
             claims: reply.map(|_| self.claims(text)).unwrap_or_default(),
             citations: ids.iter().map(|id| citation(id)).collect(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_answers::{
     Answer, AnswerError, AnswerEvent, AnswerOutcome, Answerer, AskRequest, Citation, Claim,
-    ConversationTurn, Degradation, MAX_EARLIER,
+    ConversationTurn, Degradation, FinalAnswer, MAX_EARLIER,
 };
 use stemma_archive::{AnswerRequest, Archive};
 use stemma_engine::Env;
@@ -214,7 +214,13 @@ pub(crate) struct StemmaExtension {
     outcome: AnswerOutcome,
     /// Stated confidence of the model, 0–1, at most the share of verified claims.
     confidence: Option<f64>,
-    /// Claims: `text`, `citations`, `verified`, and `unfounded` with the numbers that are in no quote.
+    /// The final answer: `value`, `unit`, `period`, `criterion` of a judgement, and whether it is `verified`.
+    #[schema(value_type = Option<Object>)]
+    answer: Option<FinalAnswer>,
+    /// Parts of the question that what was read does not answer.
+    missing: Vec<String>,
+    /// Claims: `text`, `citations`, `verified`, the `computation` of a figure, `reason` if it is not verified, and `unfounded` with the
+    /// numbers that are in no quote.
     #[schema(value_type = Vec<Object>)]
     claims: Vec<Claim>,
     /// Citations. `verified` says whether the quote is on its page, not whether it supports the claim.
@@ -234,6 +240,8 @@ pub(crate) fn stemma_extension(answer: &Answer) -> StemmaExtension {
         answer_id: answer.id.clone(),
         outcome: answer.outcome,
         confidence: answer.confidence,
+        answer: answer.final_answer.clone(),
+        missing: answer.missing.clone(),
         claims: answer.claims.clone(),
         citations: answer.citations.clone(),
         degraded: answer.degradation.clone(),

@@ -3,7 +3,9 @@
 //! Chat clients show only the text, so it must carry the verification status: [`NOT_VERIFIED`] follows each unverified
 //! claim. Without a model the text says so and why, and lists the sections found. Messages and streams use the same text.
 
-use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, ReadSection, text_chunks};
+use stemma_answers::{
+    Answer, AnswerOutcome, Citation, Claim, FinalAnswer, ReadSection, missing_sentence, text_chunks,
+};
 
 // Inserted before the full stop of an unverified claim.
 pub(crate) const NOT_VERIFIED: &str = " (not verified)";
@@ -37,16 +39,33 @@ impl<'a> RenderedAnswer<'a> {
         match answer.outcome {
             AnswerOutcome::SearchOnly => rendered.text = search_only_text(answer),
             _ if answer.claims.is_empty() => rendered.text.clone_from(&answer.text),
-            _ => answer
-                .claims
-                .iter()
-                .for_each(|claim| rendered.push_claim(answer, claim, &mark)),
+            _ => {
+                if let Some(stated) = &answer.final_answer {
+                    rendered.push_final_answer(stated);
+                }
+                for claim in &answer.claims {
+                    rendered.push_claim(answer, claim, &mark);
+                }
+                if let Some(missing) = missing_sentence(&answer.missing) {
+                    rendered.text.push(' ');
+                    rendered.text.push_str(&missing.replace("<doc=", "(doc="));
+                }
+            }
         }
         rendered
     }
 
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &str> {
         text_chunks(&self.text)
+    }
+
+    fn push_final_answer(&mut self, stated: &FinalAnswer) {
+        self.text
+            .push_str(&stated.sentence().replace("<doc=", "(doc="));
+        if !stated.verified {
+            self.text.push_str(NOT_VERIFIED);
+        }
+        self.text.push('.');
     }
 
     fn push_claim(

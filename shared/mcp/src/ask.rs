@@ -10,7 +10,9 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use stemma_answers::{Answer, AnswerError, AnswerOutcome, Answerer, Citation, Claim, Degradation};
+use stemma_answers::{
+    Answer, AnswerError, AnswerOutcome, Answerer, Citation, Claim, Degradation, FinalAnswer,
+};
 use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{AnswerRequest, ApiError};
 
@@ -53,6 +55,13 @@ pub(crate) struct AskOutput {
 #[derive(Serialize, JsonSchema)]
 struct FinishedAnswer {
     answer: String,
+    /// value, unit, period, criterion of a judgement, verified
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    final_answer: Option<FinalAnswer>,
+    /// parts of the question that what was read does not answer
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
     #[schemars(with = "Vec<Map<String, Value>>")]
     citations: Vec<Value>,
     #[schemars(skip)]
@@ -200,6 +209,8 @@ fn finished_result(answer: &Answer) -> ToolResult<AskOutput> {
         status: json!(answer.outcome),
         finished: Some(FinishedAnswer {
             answer: answer.text.clone(),
+            final_answer: answer.final_answer.clone(),
+            missing: answer.missing.clone(),
             citations: answer.citations.iter().map(citation_json).collect(),
             claims: answer.claims.clone(),
             degraded: answer.degradation.clone(),
