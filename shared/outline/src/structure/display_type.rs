@@ -657,36 +657,30 @@ mod tests {
         format!("Model {}", ["Alder", "Birch", "Cedar"][page % 3]) + &"x".repeat(page / 3)
     }
 
-    #[test]
-    fn frequent_labels_without_text_are_not_sections() {
+    // Fifteen pages with two bold labels above these lines each.
+    fn labels_above(lines: &[&str]) -> Doc {
         let mut doc = Doc::new(15);
         for page in 0..15 {
             doc.section(page, &doc_title(page));
             for label in ["Brightness", "Contrast"] {
-                doc.add(
-                    page,
-                    line(&format!("{label} of {}", doc_title(page))).bold(),
-                );
-                doc.add(page, line("from low to high"));
+                let label = format!("{label} of {}", doc_title(page));
+                doc.add(page, line(&label).bold());
+                for text in lines {
+                    doc.add(page, line(text));
+                }
             }
         }
-        assert_eq!(titles(&doc).len(), 15);
+        doc
+    }
+
+    #[test]
+    fn frequent_labels_without_text_are_not_sections() {
+        assert_eq!(titles(&labels_above(&["from low to high"])).len(), 15);
     }
 
     #[test]
     fn frequent_bold_headings_in_a_narrow_column_are_sections() {
-        let mut doc = Doc::new(15);
-        for page in 0..15 {
-            doc.section(page, &doc_title(page));
-            for label in ["Brightness", "Contrast"] {
-                doc.add(
-                    page,
-                    line(&format!("{label} of {}", doc_title(page))).bold(),
-                );
-                doc.add(page, line("The screen is dark"));
-                doc.add(page, line("or bright as set"));
-            }
-        }
+        let doc = labels_above(&["The screen is dark", "or bright as set"]);
         assert_eq!(titles(&doc).len(), 45);
     }
 }

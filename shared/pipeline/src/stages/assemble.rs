@@ -10,11 +10,11 @@ use stemma_document::{
     Digest, Gap, ModelAnswers, PageSpan, Section, SectionId, SectionTree, Summary,
 };
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, StageResult};
+use stemma_engine::stage::{Stage, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 
-use super::codec::{decode_source, parse_json, source_error, to_json, tree_settings};
-use super::outline::{TreeOutcome, defect_gaps};
+use super::codec::{decode_source, parse_json, source_error, tree_settings};
+use super::outline::{TreeOutcome, compute_tree, defect_gaps};
 use super::replies::read_section_answers;
 use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS};
 use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan};
@@ -79,16 +79,10 @@ impl Stage for Assemble {
             unanswered,
             description,
         };
-        let tree = task
-            .env
-            .compute(move || assemble_tree(packed, &draft, collected, &usage, &settings))
-            .await;
-        let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
-        let json = to_json(&tree)?;
-        Ok(StageOutput::new(
-            TreeOutcome::new(&tree, &json),
-            vec![("tree", json)],
-        ))
+        compute_tree(task, move || {
+            assemble_tree(packed, &draft, collected, &usage, &settings)
+        })
+        .await
     }
 }
 

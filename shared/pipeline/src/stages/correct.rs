@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, SectionTree, blob_keys};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::queue::Lane;
-use stemma_engine::stage::{Stage, StageOutput, StageResult};
+use stemma_engine::stage::{Stage, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 use stemma_outline::correction::{self, Correction};
 use stemma_outline::{finish_tree, structure};
 
-use super::codec::{decode_source, parse_json, source_error, to_json};
-use super::outline::{TreeOutcome, defect_gaps};
+use super::codec::{decode_source, parse_json, source_error};
+use super::outline::{TreeOutcome, compute_tree, defect_gaps};
 use super::{CORRECTION_REVISIONS, Outline, REVISIONS};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
@@ -58,16 +58,7 @@ impl Stage for Correct {
         let correction: Correction = parse_json(&headings)?;
         let packed = task.blob(&self.artifact, "source").await?;
         let settings = task.settings.clone();
-        let tree = task
-            .env
-            .compute(move || corrected_tree(packed, &correction, &settings))
-            .await;
-        let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
-        let json = to_json(&tree)?;
-        Ok(StageOutput::new(
-            TreeOutcome::new(&tree, &json),
-            vec![("tree", json)],
-        ))
+        compute_tree(task, move || corrected_tree(packed, &correction, &settings)).await
     }
 }
 

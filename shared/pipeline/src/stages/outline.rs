@@ -33,7 +33,7 @@ pub(crate) struct TreeOutcome {
 }
 
 impl TreeOutcome {
-    pub(super) fn new(tree: &SectionTree, json: &[u8]) -> Self {
+    fn new(tree: &SectionTree, json: &[u8]) -> Self {
         Self {
             digest: Digest::from_content(json),
             sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
@@ -66,17 +66,22 @@ impl Stage for Outline {
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<TreeOutcome> {
         let packed = task.blob(&self.artifact, "source").await?;
         let settings = task.settings.clone();
-        let tree = task
-            .env
-            .compute(move || outline_tree(packed, &settings))
-            .await;
-        let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
-        let json = to_json(&tree)?;
-        Ok(StageOutput::new(
-            TreeOutcome::new(&tree, &json),
-            vec![("tree", json)],
-        ))
+        compute_tree(task, move || outline_tree(packed, &settings)).await
     }
+}
+
+/// Builds a tree off the async threads, and stores it as the blob `tree`.
+pub(super) async fn compute_tree(
+    task: &FilingTask<'_>,
+    build: impl FnOnce() -> Result<SectionTree, Failure> + Send + 'static,
+) -> StageResult<TreeOutcome> {
+    let tree = task.env.compute(build).await;
+    let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
+    let json = to_json(&tree)?;
+    Ok(StageOutput::new(
+        TreeOutcome::new(&tree, &json),
+        vec![("tree", json)],
+    ))
 }
 
 // Pure (I-12).
