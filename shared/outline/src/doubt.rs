@@ -1,8 +1,8 @@
 //! Assesses how far a finished tree should be doubted: signs in the tree itself that sections are missing or nested wrongly.
 //!
 //! A confirmed title says only that it stands on its page. The signs here say what a reader of the tree would notice:
-//! sections that hold far too much, numbers that do not go on, headings without text, lines that look like headings and are
-//! none. Each sign is the share that it concerns; a weight says how much of that share is wrong as a rule. Only the signs of
+//! sections that hold far too much, numbers that do not go on, headings without text, lines that look like headings but
+//! are not sections. Each sign is the share that it concerns; a weight says how much of that share is wrong as a rule. Only the signs of
 //! the look rank the labeled trees as their truths do (`look`), so they add up, and of the others the strongest counts.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Signs in the look of lines: lines that look like headings and are none, and headings of one level that look different.
+//! Signs in the look of lines: lines that look like headings but are not sections, and headings of one level that look different.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -93,7 +93,9 @@ impl<'t> HeadingLooks<'t> {
         let worst = most.and_then(|(id, _)| tree.section(*id));
         let share = share_of(passed, passed + u32::try_from(headings).unwrap_or(u32::MAX));
         let detail = self.first.as_ref().map_or_else(String::new, |first| {
-            format!("lines that look like headings and are none: {passed}, such as `{first}`")
+            format!(
+                "lines that look like headings but are not sections: {passed}, such as `{first}`"
+            )
         });
         sign(DoubtCode::PassedOver, share, worst, detail)
     }
