@@ -35,7 +35,7 @@ pub struct Limits {
     pub max_destinations: u32,
     /// Recorded defects; the last one counts the rest. Default 1,000.
     pub max_defects: u32,
-    /// Wall-clock seconds. Default 30.
+    /// Seconds of CPU time. Default 30.
     pub max_seconds: u32,
 }
 

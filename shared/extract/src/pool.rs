@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::ipc::{self, ExtractJob, Handshake};
 use crate::{ExtractError, sandbox};
@@ -19,6 +19,10 @@ use crate::{ExtractError, sandbox};
 const MAX_STDERR_BYTES: usize = 16 * 1024;
 // Time for a child that closed its pipe to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
+// A child may wait for a busy machine this many times longer than its limit of CPU time.
+const WALL_CLOCK_FACTOR: u32 = 10;
+// How often the CPU time of a child is read.
+const CPU_POLL: Duration = Duration::from_millis(250);
 
 /// Extracts documents.
 #[async_trait]
@@ -73,7 +77,8 @@ pub struct PoolSettings {
     pub recycle_above_bytes: u64,
     /// Address space of a child. Default 1 GiB.
     pub memory_limit_bytes: u64,
-    /// Wall-clock time per document, unless the document's own limit is shorter. Default 30.
+    /// CPU time per document, unless the document's own limit is shorter. Default 30. A child that blocks is killed after ten
+    /// times as long.
     pub max_seconds: u32,
     /// Maximum size of an encoded source. Default 256 MiB.
     pub max_reply_bytes: u64,
@@ -133,18 +138,17 @@ impl Pool {
                 .map_err(|e| ipc::crash_error(format!("no process could be started: {e}")))?,
         };
         let seconds = self.settings.max_seconds.min(job.limits.max_seconds).max(1);
-        let outcome = timeout(
-            Duration::from_secs(seconds.into()),
-            worker.request(&job, &self.settings),
-        )
-        .await;
+        let overdue = wait_until_overdue(worker.child.id(), Duration::from_secs(seconds.into()));
+        let outcome = tokio::select! {
+            outcome = worker.request(&job, &self.settings) => outcome,
+            () = overdue => Err(ChildFailure::TimedOut(seconds)),
+        };
         let failure = match outcome {
-            Ok(Ok(reply)) => {
+            Ok(reply) => {
                 self.release(worker);
                 return reply;
             }
-            Ok(Err(failure)) => failure,
-            Err(_) => ChildFailure::TimedOut(seconds),
+            Err(failure) => failure,
         };
         let (error, stderr) = worker.terminate(failure).await;
         tracing::warn!(document = ?job.name, code = error.code, error = ?error.message, ?stderr, "extraction child replaced");
@@ -180,6 +184,41 @@ impl Extractor for Pool {
     async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
         self.run(job).await
     }
+}
+
+// Returns once the process has used `limit` of CPU time from now on. On a machine busy with other work that takes longer
+// than on a quiet one, which is no fault of the document. A process that only waits is overdue after a multiple of it.
+async fn wait_until_overdue(process: Option<u32>, limit: Duration) {
+    let started = Instant::now();
+    let before = process.and_then(cpu_time);
+    loop {
+        sleep(CPU_POLL.min(limit)).await;
+        let used = match (before, process.and_then(cpu_time)) {
+            (Some(before), Some(now)) => now.saturating_sub(before),
+            _ => started.elapsed(),
+        };
+        if used >= limit || started.elapsed() >= limit * WALL_CLOCK_FACTOR {
+            return;
+        }
+    }
+}
+
+// The CPU time of all threads of a process; `None` where the system does not tell.
+#[cfg(target_os = "linux")]
+fn cpu_time(process: u32) -> Option<Duration> {
+    // USER_HZ, which the interface fixes whatever the kernel counts in.
+    const TICKS_PER_SECOND: u64 = 100;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may itself have spaces and parentheses. User and system time are fields 14 and 15.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+    let ticks = times.next()?.ok()? + times.next()?.ok()?;
+    Some(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cpu_time(_process: u32) -> Option<Duration> {
+    None
 }
 
 enum ChildFailure {
@@ -277,7 +316,7 @@ impl ChildProcess {
 
     async fn send(&mut self, job: &ExtractJob, settings: &PoolSettings) -> io::Result<()> {
         if self.documents == 0 {
-            // A backstop for the parent's wall-clock limit: the total time of all documents of a child.
+            // A backstop for the limit that the parent watches: the total time of all documents of a child.
             let cpu_seconds = u64::from(settings.max_seconds + 1)
                 * u64::from(settings.recycle_after_documents.max(1));
             let handshake = Handshake {
@@ -312,9 +351,9 @@ impl ChildProcess {
             .clone();
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
         let error = match failure {
-            ChildFailure::TimedOut(seconds) => {
-                timeout_error(format!("reading the document took longer than {seconds} s"))
-            }
+            ChildFailure::TimedOut(seconds) => timeout_error(format!(
+                "reading the document took more than {seconds} s of CPU time"
+            )),
             ChildFailure::OutputTooLarge(limit) => {
                 let message =
                     format!("the text read from the document is larger than {limit} bytes");

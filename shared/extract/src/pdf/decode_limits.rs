@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flate2::{Decompress, FlushDecompress, Status};
 use hayro_syntax::Filter;
@@ -21,6 +21,22 @@ const DEFLATE_RATIO: u64 = 1032;
 const LZW_RATIO: u64 = 3700;
 // A pair yields at most 128 bytes.
 const RUN_LENGTH_RATIO: u64 = 64;
+
+// The CPU time of this process: how long a document may take must not depend on what else the machine does.
+#[cfg(unix)]
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(not(unix))]
+fn cpu_time() -> Duration {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+
+    static STARTED: OnceLock<Instant> = OnceLock::new();
+    STARTED.get_or_init(Instant::now).elapsed()
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamError {
@@ -38,7 +54,8 @@ pub(super) struct DecodedStream {
 
 /// The remaining budget of a document, shared by all threads.
 pub(super) struct DecodeBudget {
-    deadline: Instant,
+    /// In CPU time of this process.
+    deadline: Duration,
     remaining_bytes: AtomicU64,
     per_stream_bytes: u64,
     charged: Mutex<HashSet<usize>>,
@@ -49,7 +66,7 @@ pub(super) struct DecodeBudget {
 impl DecodeBudget {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
-            deadline: Instant::now() + Duration::from_secs(limits.max_seconds.into()),
+            deadline: cpu_time() + Duration::from_secs(limits.max_seconds.into()),
             remaining_bytes: AtomicU64::new(limits.max_decompressed_bytes),
             per_stream_bytes: limits.max_content_bytes,
             charged: Mutex::default(),
@@ -58,10 +75,10 @@ impl DecodeBudget {
         }
     }
 
-    /// Whether the time limit has passed. The document then fails as a whole, since a result that depends on the clock
+    /// Whether the limit of CPU time has been reached. The document then fails as a whole, since a result that depends on the clock
     /// would not be reproducible.
     pub(super) fn is_expired(&self) -> bool {
-        if !self.is_expired.load(Relaxed) && Instant::now() >= self.deadline {
+        if !self.is_expired.load(Relaxed) && cpu_time() >= self.deadline {
             self.is_expired.store(true, Relaxed);
         }
         self.is_expired.load(Relaxed)

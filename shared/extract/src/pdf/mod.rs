@@ -54,7 +54,7 @@ const STACK_BYTES: usize = 64 << 20;
 /// # Errors
 ///
 /// `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.encryption_unsupported`, `pdf.damaged`,
-/// `pdf.no_pages`, `pdf.no_text`, and `limits.bytes`, `limits.decompressed_bytes`, `limits.pages`, `limits.seconds`.
+/// `pdf.no_pages`, `pdf.no_text`, and `limits.bytes`, `limits.decompressed_bytes`, `limits.pages`, `limits.time`.
 pub fn read(
     bytes: &[u8],
     password: Option<&str>,

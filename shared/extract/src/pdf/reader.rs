@@ -58,12 +58,12 @@ pub(super) fn read(
     reread_bad_pages(&mut pages, bytes, password, &budget, limits);
     if budget.is_expired() {
         return Err(ExtractError::new(
-            "limits.seconds",
+            "limits.time",
             format!(
-                "reading took longer than the limit of {} seconds",
+                "reading the document took more than {} s of CPU time",
                 limits.max_seconds
             ),
-            "raise the limit if the file is trusted",
+            "split the document, or raise limits.max_seconds",
         ));
     }
     let mut defects = collect_defects(&pages, limits);

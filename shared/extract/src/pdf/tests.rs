@@ -664,7 +664,7 @@ fn document_limits_have_their_own_errors() {
             max_seconds: 0,
             ..Limits::default()
         }),
-        "limits.seconds"
+        "limits.time"
     );
 }
 
