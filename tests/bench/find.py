@@ -1,6 +1,6 @@
 """Measures search without a model, by half A (rules are made on it) and half B (only measured).
 
-  find.py STEMMA FILINGS_STORE GENERAL_STORE DATA SCORER SCRATCH [--only=PART,…] [--present] [--misses]
+  find.py STEMMA FILINGS_STORE MORE_STORE GENERAL_STORE DATA SCORER SCRATCH [--only=PART,…] [--present] [--misses]
 
 Parts: pages, names, absent, context, ablation. --present leaves out questions whose document is not in the store, for
 trials; otherwise they count as missed. --misses lists the questions that are missed, of half A only: half B stays unread.
@@ -20,9 +20,9 @@ from find_bm25 import Bm25
 from find_reader import Reader, pages_shown
 from halves import half_of
 
-STEMMA, FILINGS, GENERAL, DATA, SCORER, SCRATCH = sys.argv[1:7]
+STEMMA, FILINGS, MORE, GENERAL, DATA, SCORER, SCRATCH = sys.argv[1:8]
 SCRATCH, DATA = pathlib.Path(SCRATCH), pathlib.Path(DATA)
-OPTIONS = sys.argv[7:]
+OPTIONS = sys.argv[8:]
 PARTS = next((option.removeprefix("--only=").split(",") for option in OPTIONS if option.startswith("--only=")),
              ["pages", "names", "absent", "context", "ablation"])
 PRESENT, MISSES = "--present" in OPTIONS, "--misses" in OPTIONS
@@ -229,7 +229,7 @@ def measure_absent(corpus):
 
 def measure_context(corpus):
     """What one call shows a model, the document named. The reader says "not here", so every context is complete."""
-    copy = SCRATCH / f"context-{corpus.name}"
+    copy = SCRATCH / f"context-{pathlib.Path(corpus.store).name}"
     shutil.copytree(corpus.store, copy)  # answers are stored: a question asked again would be answered without a call
     reader, rows = Reader(), []
     for question in corpus.questions:
@@ -238,7 +238,9 @@ def measure_context(corpus):
         prompts = reader.take()
         answer = json.loads(done.stdout) if done.stdout.strip() else {}
         shown = pages_shown(prompts[0]) if prompts else []
-        gold = [(question["doc_name"], page) in shown for page in question["gold_pages"]]
+        # Of several sets of pages that suffice, the one that is shown most.
+        sets = question.get("gold_sets") or [question["gold_pages"]]
+        gold = max(([(question["doc_name"], page) in shown for page in pages] for pages in sets), key=lambda pages: sum(pages) / len(pages))
         # Usage is that of all calls, the context that of the first.
         tokens = (answer.get("usage") or {}).get("prompt_tokens", 0) * len(prompts[0]) / sum(map(len, prompts)) if prompts else 0
         rows.append({"half": question["half"], "gold": sum(gold) / len(gold), "whole": all(gold), "tokens": tokens, "pages": len(shown)})
@@ -275,12 +277,20 @@ def questions_in(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
+def labeled_questions():
+    """The questions of tests/truth, in the form of those of the data."""
+    return [question | {"pdf_present": True, "gold_pages": sorted({page for pages in question["gold_sets"] for page in pages})}
+            for question in questions_in(TRUTH / "questions.jsonl")]
+
+
 def main():
     filings = Corpus("filings", FILINGS, questions_in(DATA / "dev/retrieval.jsonl"))
+    more = Corpus("more filings", MORE, labeled_questions())
     general = Corpus("general", GENERAL, questions_in(DATA / "dev/general/questions.jsonl"))
     print(f"{'':<44}{'n A':>5}{'n B':>5}{'Stemma A':>9}{'Stemma B':>9}{'BM25 A':>9}{'BM25 B':>9}  mark on B")
     if "pages" in PARTS:
         measure_pages(filings, marks_of_filings)
+        measure_pages(more, lambda *_: None)
         measure_pages(general, marks_of_general)
     if "names" in PARTS:
         measure_names(filings)
@@ -288,9 +298,10 @@ def main():
         measure_absent(filings)
     if "context" in PARTS:
         measure_context(filings)
+        measure_context(more)
         measure_context(general)
     if "ablation" in PARTS:
-        measure_ablation([filings, general])
+        measure_ablation([filings, more, general])
     for what in missed:
         print(f"missed: {what}")
     sys.exit(1 if missed else 0)
