@@ -234,7 +234,7 @@ def measure_context(corpus):
     reader, rows = Reader(), []
     for question in corpus.questions:
         reader.take()
-        done = stemma(str(copy), "--json", "ask", question["question"], "--in", question["doc_name"], check=False, env=reader.environment())
+        done = stemma(str(copy), "--json", "ask", question["question"], "--in", question["doc_name"], "--mode", "search", check=False, env=reader.environment())
         prompts = reader.take()
         answer = json.loads(done.stdout) if done.stdout.strip() else {}
         shown = pages_shown(prompts[0]) if prompts else []

@@ -1,4 +1,5 @@
-"""A provider for measuring what a model is shown: it keeps every request and replies that the passages hold no answer.
+"""Providers for measuring what a model is shown and what becomes of it: `Reader` keeps every request and replies that the
+passages hold no answer; `HonestReader` knows where questions are answered, and answers only where it is shown that.
 
 Prompts of `stemma ask` have blocks `Passage N`, whose first line begins with a document's name and ends with `· page N`.
 """
@@ -10,7 +11,13 @@ import threading
 
 # A passage is fenced by a random number; its first line names the document first and the page, or pages, last.
 PASSAGE = re.compile(r"^Passage \d+:\n\[\d+\]\n(?P<document>[^\n]+?) · [^\n]*?\bpages? (?P<first>\d+)(?:[-–](?P<last>\d+))?$", re.MULTILINE)
+BLOCK = re.compile(r"^(?P<name>[A-Z][a-z ]+?)(?: (?P<number>\d+))?:\n\[(?P<fence>[0-9a-f]+)\]\n(?P<text>.*?)\n\[/(?P=fence)\]", re.MULTILINE | re.DOTALL)
+# A line about what was read: `read 3M_2022_10K#0019 · …`.
+READ = re.compile(r"^read (?P<document>[^\n#]+)#", re.MULTILINE)
 REPLY = {"answerable": False, "claims": [], "confidence": 0.0}
+# Words that do not say what a question is about.
+COMMON = set("what which when where does have been from with that this they their there were will would about into than then "
+             "company companies fiscal year years much many based according document report page using give answer state".split())
 
 
 def pages_shown(prompt):
@@ -24,21 +31,24 @@ def pages_shown(prompt):
 
 
 class Reader:
-    """Serves the dialect of OpenAI on a free port. `prompts` has the user's part of each request since the last `take`."""
+    """Serves the dialect of OpenAI on a free port. `take` gives the user's part of each request since the last `take`."""
 
     def __init__(self):
         reader = self
-        self.prompts, self.lock = [], threading.Lock()
+        self.taken, self.lock = [], threading.Lock()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
                 request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                prompt = "\n".join(text_of(message) for message in request["messages"] if message["role"] == "user")
+                schema = (request.get("response_format") or {}).get("json_schema") or {}
+                reply = json.dumps(reader.reply(schema.get("name"), prompt))
                 with reader.lock:
-                    reader.prompts.append("\n".join(text_of(message) for message in request["messages"] if message["role"] == "user"))
+                    reader.taken.append(reader.keep(schema.get("name"), prompt, reply))
                 # No usage: Stemma then counts the tokens of the prompt itself.
-                message = {"role": "assistant", "content": json.dumps(REPLY)}
+                message = {"role": "assistant", "content": reply}
                 body = json.dumps({"id": "1", "object": "chat.completion", "created": 0, "model": "reader",
                                    "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
                 self.send_response(200)
@@ -56,11 +66,62 @@ class Reader:
     def environment(self):
         return {"STEMMA_MODEL__NAME": "reader", "STEMMA_MODEL__BASE_URL": f"http://127.0.0.1:{self.server.server_port}/v1"}
 
+    def reply(self, _stage, _prompt):
+        return REPLY
+
+    def keep(self, _stage, prompt, _reply):
+        return prompt
+
     def take(self):
-        """The prompts since the last call."""
+        """What was kept of the requests since the last call."""
         with self.lock:
-            prompts, self.prompts = self.prompts, []
-        return prompts
+            taken, self.taken = self.taken, []
+        return taken
+
+
+class HonestReader(Reader):
+    """Answers a question only if all its gold pages are in the prompt, with some of them in part, and picks tools by its words."""
+
+    def __init__(self, questions):
+        self.gold = {" ".join(question["question"].split()): question for question in questions}
+        super().__init__()
+
+    def keep(self, stage, prompt, reply):
+        return stage, prompt, reply
+
+    def reply(self, stage, prompt):
+        blocks = [(found["name"], found["text"]) for found in BLOCK.finditer(prompt)]
+        text = next((" ".join(text.split()) for name, text in blocks if name == "Question"), "")
+        question = self.gold[text]
+        return self.tool(question, blocks) if stage == "choose_tool" else self.draft(question, prompt)
+
+    def draft(self, question, prompt):
+        gold, claims = {(question["doc_name"], page) for page in question["gold_pages"]}, []
+        for found in BLOCK.finditer(prompt):
+            shown = set(pages_shown(found.group(0))) & gold
+            lines = [line for line in found["text"].splitlines()[1:] if sum(map(str.isalpha, line)) > 3]
+            if found["name"] == "Passage" and shown and lines:
+                claims.append({"statement": lines[0], "citations": [{"passage": int(found["number"]), "quote": lines[0]}]})
+        missing = [] if gold <= set(pages_shown(prompt)) else [question["question"][:200]]
+        return REPLY | {"answerable": bool(claims), "claims": claims, "missing": missing, "confidence": 0.9}
+
+    def tool(self, question, blocks):
+        """First a search for the words that say what is asked, then the lines of the document that have the longest of them."""
+        words = [word for word in re.findall(r"[A-Za-z][A-Za-z-]{3,}", question["question"]) if word.lower() not in COMMON]
+        steps = sum(name == "Step" for name, _ in blocks)
+        listed = READ.search("\n".join(text for name, text in blocks if name == "Found"))
+        call = dict.fromkeys(("query", "document", "pages", "section", "item", "pattern"), "")
+        call |= {"why": "it may stand there", "query": " ".join(words), "document": listed["document"] if listed else ""}
+        if steps % 2 == 1 or not listed:
+            return call | {"tool": "search", "last": steps > 1}
+        return call | {"tool": "grep_document", "pattern": max(words, key=len, default="total"), "last": True}
+
+
+def text_layer_questions(path):
+    """Questions of a file whose pages have text."""
+    with open(path, encoding="utf-8") as lines:
+        questions = [json.loads(line) for line in lines if line.strip()]
+    return [question for question in questions if question["pdf_present"] and question["gold_pages"] and question.get("text_layer", True)]
 
 
 def text_of(message):

@@ -381,7 +381,10 @@ async fn invalid_questions_are_refused_before_answering() {
         .json();
     assert_eq!(
         (&mode["detail"], &mode["errors"][0]["pointer"]),
-        (&json!("`mode` is one of search, agent"), &json!("/mode"))
+        (
+            &json!("`mode` is one of auto, search, agent"),
+            &json!("/mode")
+        )
     );
     assert_eq!(
         server.get("/v1/answers/a-0123456789abcdef").await.code(),

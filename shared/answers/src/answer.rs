@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::citation::Citation;
 use super::event::{AnswerEvent, AnswerStep, EventSink};
+use super::request::AnswerMode;
 use stemma_retrieval::search::{AppliedFilter, Snippet};
 
 // Approximate characters of one text delta.
@@ -29,6 +30,9 @@ pub struct Answer {
     pub citations: Vec<Citation>,
     /// The model's confidence (0–1), never more than the share of verified claims.
     pub confidence: Option<f64>,
+    /// How it was found: `search`, or `agent` if tools were called.
+    #[serde(default)]
+    pub mode: AnswerMode,
     /// The model that answered; `None` when none did.
     pub model: Option<String>,
     /// Why the answer is incomplete.

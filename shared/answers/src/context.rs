@@ -109,11 +109,31 @@ pub(super) struct AnswerContext {
     used_tokens: u32,
     // Where a text is too long, the part with most of these words is read.
     question_words: BTreeSet<String>,
+    // Indexes of passages that the next prompt leaves out. A passage keeps its number in all prompts of an answer.
+    hidden: BTreeSet<usize>,
 }
 
 impl AnswerContext {
     pub(super) fn set_question(&mut self, question: &str) {
         self.question_words = content_words(question).into_iter().collect();
+    }
+
+    // The passages of the next prompt, with their indexes.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (usize, &Passage)> {
+        let passages = self.passages.iter().enumerate();
+        passages.filter(|(at, _)| !self.hidden.contains(at))
+    }
+
+    // Shows the first of these passages that fit into `room` tokens, until others are read.
+    pub(super) fn show(&mut self, order: impl IntoIterator<Item = usize>, room: u32) {
+        self.hidden = (0..self.passages.len()).collect();
+        let mut left = room;
+        for at in order {
+            let fits = self.passages.get(at).is_some_and(|one| one.tokens <= left);
+            if fits && self.hidden.remove(&at) {
+                left -= self.passages[at].tokens;
+            }
+        }
     }
 
     /// Reads requests in order until `room` tokens are used; text that is in a passage already is not added again. Returns the
@@ -245,6 +265,13 @@ impl AnswerContext {
                 excerpt: request.excerpt.clone(),
             });
         }
+    }
+
+    // Tokens of the whole section that a part was read of.
+    pub(super) fn section_tokens(&self, read: &ReadSection) -> Option<u32> {
+        let open_doc = self.documents.get(&read.doc_id.parse().ok()?)?;
+        let section = open_doc.tree.section(read.section_id.parse().ok()?)?;
+        Some(section.tokens)
     }
 
     pub(super) fn document(&self, passage: &Passage) -> Option<&OpenDoc> {

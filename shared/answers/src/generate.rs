@@ -1,6 +1,7 @@
 //! Generates one answer: search, read, ask the model, check its citations.
 
 mod agent;
+mod further;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -45,6 +46,10 @@ pub(super) struct AnswerBuilder<'a, 'e> {
     sections: Vec<ReadSection>,
     degradation: Option<Degradation>,
     rejected_calls: u32,
+    // Whether tools were called.
+    mode: AnswerMode,
+    // Bounds of the calls after the first draft in [`AnswerMode::Auto`].
+    allowance: Option<further::Allowance>,
     // Documents an agent may open: those the question names, and those that searches and tools of this question found. A name
     // that occurs only in a title does not count: a document must not be able to send the agent elsewhere.
     reachable: BTreeSet<DocId>,
@@ -78,6 +83,8 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
             sections: Vec::new(),
             degradation: None,
             rejected_calls: 0,
+            mode: AnswerMode::Search,
+            allowance: None,
             reachable: BTreeSet::new(),
         }
     }
@@ -122,7 +129,10 @@ impl AnswerBuilder<'_, '_> {
             return Ok(None);
         }
         match (self.question.mode, self.answerer.tools) {
-            (AnswerMode::Agent, Some(tools)) => self.run_agent(&text, tools).await,
+            (AnswerMode::Agent, Some(tools)) => {
+                self.run_agent(&text, tools, DraftAnswer::default()).await
+            }
+            (AnswerMode::Auto, tools) => self.answer_in_steps(&text, tools).await,
             _ => Ok(self.ask_model(&text).await),
         }
     }
@@ -503,6 +513,7 @@ impl AnswerBuilder<'_, '_> {
             claims: composed.claims,
             citations: composed.citations,
             confidence: (outcome == AnswerOutcome::Answered).then_some(composed.confidence),
+            mode: self.mode,
             model: answerer
                 .tree_searcher
                 .as_ref()

@@ -55,8 +55,8 @@ pub use citation::{Citation, CitedRect, QuoteMatch};
 pub use context::SectionRequest;
 pub use event::{AnswerEvent, AnswerStep, EventSink, StepKind};
 pub use request::{
-    AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, MAX_EARLIER,
-    MAX_QUESTION_CHARS, RetrievalStrategy,
+    AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, FURTHER_CALLS,
+    FURTHER_TOKENS, MAX_EARLIER, MAX_QUESTION_CHARS, RetrievalStrategy,
 };
 pub use scripted::ScriptedAnswerer;
 pub use store::{AnswerStore, orphaned_answers};

@@ -12,7 +12,7 @@ use crate::tree_search::{Prompt, one_line};
 // Limits of a reply. More would not prove more, and would be stored.
 const MAX_CLAIMS: usize = 40;
 const MAX_STATEMENT: usize = 1_200;
-const MAX_REPLY_TOKENS: u32 = 2_500;
+pub(super) const MAX_REPLY_TOKENS: u32 = 2_500;
 const MAX_QUOTE: usize = 2_000;
 const MAX_CITATIONS: usize = 40;
 const MAX_MISSING: usize = 8;
@@ -95,6 +95,38 @@ pub(super) struct StandaloneQuestion {
     pub(super) standalone: String,
 }
 
+impl DraftAnswer {
+    // Whether nothing is left open.
+    pub(super) fn is_complete(&self) -> bool {
+        self.answerable && self.missing.is_empty()
+    }
+
+    // Indexes of the passages that it cites, each once.
+    pub(super) fn cited_passages(&self) -> Vec<usize> {
+        let mut cited = Vec::new();
+        let citations = self.claims.iter().flat_map(|claim| &claim.citations);
+        for at in citations.filter_map(|one| usize::try_from(one.passage - 1).ok()) {
+            if !cited.contains(&at) {
+                cited.push(at);
+            }
+        }
+        cited
+    }
+
+    // A later draft replaces this one unless it says less.
+    pub(super) fn improved_by(self, later: Self) -> Self {
+        let open = |draft: &Self| {
+            let claims = std::cmp::Reverse(draft.claims.len());
+            (!draft.answerable, draft.missing.len(), claims)
+        };
+        if self.answerable && open(&later) > open(&self) {
+            self
+        } else {
+            later
+        }
+    }
+}
+
 pub(super) fn answer_schema() -> OutputSchema {
     let citation = json!({
         "type": "object",
@@ -157,8 +189,7 @@ pub(super) fn answer_prompt(
         .with_max_output_tokens(MAX_REPLY_TOKENS)
         .with_block("Question", question);
     let prompt = with_earlier(prompt, earlier);
-    let passages = context.passages.iter().enumerate();
-    passages.fold(prompt, |prompt, (at, passage)| {
+    context.shown().fold(prompt, |prompt, (at, passage)| {
         prompt.with_block(
             format!("Passage {}", at + 1),
             format!("{}\n{}", passage_heading(context, passage), passage.text),

@@ -13,8 +13,12 @@ pub const MAX_EARLIER: usize = 8;
 pub(super) const EARLIER_CHARS: usize = 1_500;
 /// Characters of a question, in every interface. A longer one is refused, since truncating would change it.
 pub const MAX_QUESTION_CHARS: usize = MAX_QUERY_CHARS;
+/// LLM calls after the first draft in [`AnswerMode::Auto`]: a draft from further passages, two tools, a draft from what they read.
+pub const FURTHER_CALLS: u32 = 4;
+/// Prompt and output tokens of these calls: once more what a first draft takes, and half of it again.
+pub const FURTHER_TOKENS: u64 = 15_000;
 // With less text than this no question can be answered.
-const MIN_CONTEXT_TOKENS: u32 = 500;
+pub(super) const MIN_CONTEXT_TOKENS: u32 = 500;
 
 /// A question over a collection.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -142,18 +146,22 @@ impl ConversationTurn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerMode {
-    /// One search, then one answer from its results.
+    /// As [`AnswerMode::Search`]; what that leaves open is searched for once more and then left to the agent, within
+    /// [`FURTHER_CALLS`] and [`FURTHER_TOKENS`].
     #[default]
+    Auto,
+    /// One search, then one answer from its results.
     Search,
     /// The model calls tools until it knows enough: the tools of the MCP server, in the same scope.
     Agent,
 }
 
 impl AnswerMode {
-    pub const ALL: [AnswerMode; 2] = [AnswerMode::Search, AnswerMode::Agent];
+    pub const ALL: [AnswerMode; 3] = [AnswerMode::Auto, AnswerMode::Search, AnswerMode::Agent];
 
     pub fn as_str(self) -> &'static str {
         match self {
+            AnswerMode::Auto => "auto",
             AnswerMode::Search => "search",
             AnswerMode::Agent => "agent",
         }
@@ -178,7 +186,7 @@ pub struct AnswerLimits {
     pub context_tokens: u32,
     /// Sections to read.
     pub sections: usize,
-    /// Tool calls of the agent.
+    /// Turns of the agent: tool calls, and drafts that leave something open.
     pub turns: u32,
 }
 

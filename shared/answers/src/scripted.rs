@@ -7,7 +7,7 @@ use super::answer::{
 };
 use super::citation::{Citation, CitedRect, QuoteMatch};
 use super::event::{AnswerStep, EventSink, StepKind};
-use super::{AnswerError, Answerer, AskRequest};
+use super::{AnswerError, AnswerMode, Answerer, AskRequest};
 use stemma_document::Digest;
 
 /// Answers from a script in memory: no index, store or model. Any other question is not in the documents.
@@ -82,6 +82,7 @@ impl ScriptedAnswerer {
             citations: ids.iter().map(|id| citation(id)).collect(),
 
             confidence: reply.map(|_| 0.9),
+            mode: AnswerMode::Search,
             model: Some("scripted".into()),
             degradation: None,
             searched: SearchSummary {

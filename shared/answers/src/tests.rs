@@ -29,7 +29,7 @@ use stemma_retrieval::{SearchError, SearchService};
 
 const CAPEX: &str = "Consolidated Statement of Cash Flows\n(Millions)\nPurchases of property, plant and equipment (1,749) (1,603)";
 
-// Two filings of one company, with one section on each of two pages.
+// Two filings of one company, with a section on the first page and one on the two others.
 struct TestArchive {
     catalog: Catalog,
     blobs: Arc<MemoryBlobs>,
@@ -66,7 +66,8 @@ fn pages(name: &str) -> Vec<Page> {
             "2023"
         }
     );
-    vec![page(CAPEX), page(&risks)]
+    let zorbs = "We lease zorbs to others.\nZorbs are not insured.";
+    vec![page(CAPEX), page(&risks), page(zorbs)]
 }
 
 fn tree() -> SectionTree {
@@ -97,7 +98,7 @@ fn tree() -> SectionTree {
         entry("Risk Factors", 2),
     ];
     SectionTree::build(
-        &VerifiedOutline::new(Extent::Pages(2), entries).unwrap(),
+        &VerifiedOutline::new(Extent::Pages(3), entries).unwrap(),
         Method::Layout,
         Vec::new(),
     )
@@ -309,6 +310,7 @@ async fn answers_are_verified_stored_and_replayed_identically() {
     assert_eq!(model.requests().len(), 1);
     // Another scope is another question.
     let narrow = AskRequest {
+        mode: AnswerMode::Search,
         within: DocumentScope::Documents(vec![archive.doc("3M_2023_10K")]),
         ..capex_question()
     };
@@ -602,6 +604,110 @@ async fn agent_reads_until_answered_and_planner_sees_no_page_text() {
         .await;
     assert_eq!(answer.outcome, AnswerOutcome::NotInDocuments);
     assert_eq!(endless.requests().len(), 4);
+}
+
+// Answers only from a page with `words`, and reads page 3 when it is asked for a tool.
+fn reader_of(words: &'static str) -> (Arc<Model>, LlmClient) {
+    Model::new(move |request: &LlmRequest| {
+        if request.schema.name == "choose_tool" {
+            return Ok(json!({ "tool": "get_page_content", "pages": "3", "last": true }));
+        }
+        let numbers = (1..9).filter(|number| {
+            let passage = request.user.split(&format!("Passage {number}:")).nth(1);
+            passage.is_some_and(|text| {
+                text.split("Passage ")
+                    .next()
+                    .unwrap_or_default()
+                    .contains(words)
+            })
+        });
+        let claims: Vec<Value> = numbers
+            .map(|number| claim(words, &[(number, words)]))
+            .collect();
+        Ok(json!({ "answerable": !claims.is_empty(), "confidence": 1, "claims": claims }))
+    })
+}
+
+#[tokio::test]
+async fn open_questions_are_searched_once_more_and_then_left_to_the_agent() {
+    for (words, page, calls, mode) in [
+        ("We may fail to retain people", 2, 2, AnswerMode::Search),
+        ("We lease zorbs to others", 3, 4, AnswerMode::Agent),
+    ] {
+        let archive = TestArchive::new();
+        let (model, client) = reader_of(words);
+        let tools = StubTools {
+            docs: vec![archive.doc("3M_2022_10K")],
+            ..StubTools::default()
+        };
+        let answer = archive
+            .ask_with(
+                Some(client),
+                Some(&tools),
+                &capex_question(),
+                &mut Vec::new(),
+            )
+            .await;
+        assert_eq!(answer.outcome, AnswerOutcome::Answered, "{answer:?}");
+        assert_eq!(answer.mode, mode);
+        assert_eq!(answer.citations[0].page, Some(page));
+        assert!(answer.claims[0].verified, "{answer:?}");
+        assert_eq!(model.requests().len(), calls);
+        assert!(
+            answer
+                .steps
+                .iter()
+                .any(|step| step.what.contains("looked further"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn further_calls_are_bounded_and_a_refusal_is_stored() {
+    let archive = TestArchive::new();
+    let turn = Arc::new(AtomicU32::new(0));
+    let (model, client) = Model::new(move |request: &LlmRequest| {
+        let pages = turn.fetch_add(1, Ordering::SeqCst).to_string();
+        Ok(match request.schema.name {
+            "choose_tool" => json!({ "tool": "get_page_content", "pages": pages, "last": false }),
+            _ => json!({ "answerable": false, "claims": [], "confidence": 0 }),
+        })
+    });
+    let tools = StubTools {
+        docs: vec![archive.doc("3M_2022_10K")],
+        ..StubTools::default()
+    };
+    let refused = archive
+        .ask_with(
+            Some(client),
+            Some(&tools),
+            &capex_question(),
+            &mut Vec::new(),
+        )
+        .await;
+    assert_eq!(refused.outcome, AnswerOutcome::NotInDocuments);
+    assert_eq!(refused.degradation, None);
+    assert!(model.requests().len() <= 1 + FURTHER_CALLS as usize);
+    let (silent, client) = Model::with_replies(&[]);
+    let again = archive
+        .ask_with(
+            Some(client),
+            Some(&tools),
+            &capex_question(),
+            &mut Vec::new(),
+        )
+        .await;
+    assert!(again.is_replay && silent.requests().is_empty());
+    // Only one call where the mode says so.
+    let (model, client) = reader_of("nobody wrote this");
+    let question = AskRequest {
+        mode: AnswerMode::Search,
+        ..capex_question()
+    };
+    archive
+        .ask_with(Some(client), Some(&tools), &question, &mut Vec::new())
+        .await;
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[tokio::test]

@@ -213,7 +213,7 @@ impl SnapshotAnswerer {
         log: &EventLog,
     ) -> Result<Answer, AnswerError> {
         let mut sink = log;
-        if question.mode != AnswerMode::Agent {
+        if question.mode == AnswerMode::Search {
             return self
                 .cached_answerer(None)
                 .answer_as(id, question, &mut sink)

@@ -34,8 +34,9 @@ pub struct AnswerRequest {
     pub earlier: Vec<ConversationTurn>,
     /// Retrieval strategy: `auto`, `ranked`, `lexical`; with a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
     pub strategy: Option<String>,
-    /// `search` retrieves sections, then answers; `agent` lets the model call tools.
-    #[schema(pattern = "^(search|agent)$")]
+    /// `search` retrieves sections, then answers; `agent` lets the model call tools; `auto` (default) searches, and lets the
+    /// model call tools for what is left open.
+    #[schema(pattern = "^(auto|search|agent)$")]
     pub mode: Option<String>,
     /// `verified` omits citations whose quote is not on the cited page.
     #[schema(pattern = "^(all|verified)$")]

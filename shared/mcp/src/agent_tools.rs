@@ -3,6 +3,8 @@
 //! The archive of an agent contains only the documents in scope, so no call can reach others. Results hold names, titles,
 //! pages and counts; page text is read only for the answer itself.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,17 +17,25 @@ use stemma_catalog::locator::{Fragment, parse_pages};
 use stemma_document::{SectionId, SectionSpan};
 use stemma_engine::Env;
 use stemma_retrieval::search::ItemRef;
+use stemma_retrieval::tokenizer::content_words;
 
 use crate::arguments::parse;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::get_document_structure::Structure;
+use crate::grep_document::MatchRow;
 use crate::tool_context::{DocumentRef, ToolContext};
 use crate::tool_result::first_chars;
 
 const MAX_PAGES: usize = 8;
-const READ_RESULTS: usize = 3;
 const TITLE_CHARS: usize = 160;
-const OUTLINE_BYTES: usize = 12_000;
+// An outline stays in the prompts of all later turns.
+const OUTLINE_BYTES: usize = 6_000;
+// Matching lines that are counted, and pages that are listed and read.
+const GREP_LINES: usize = 200;
+const GREP_PAGES: usize = 30;
+const GREP_READ_PAGES: usize = 2;
+// A shorter section is a running head or a caption: its page is read instead.
+const STUB_TOKENS: u32 = 100;
 
 struct AgentTools {
     context: ToolContext,
@@ -46,7 +56,7 @@ impl ToolSet for AgentTools {
         vec![
             (
                 "search",
-                "query: sections that fit a question, over all documents in scope; the best are read",
+                "query, document (or nothing): sections that fit a question; the best that were not read yet are read",
             ),
             ("browse_documents", "query, or nothing: documents in scope"),
             (
@@ -63,7 +73,7 @@ impl ToolSet for AgentTools {
             ),
             (
                 "grep_document",
-                "document, pattern: which pages have lines that match; the first are read",
+                "document, pattern, query: pages with lines that match, those with most words of the query first; two are read",
             ),
         ]
     }
@@ -99,7 +109,7 @@ impl AgentTools {
     }
 
     async fn search(&self, call: &ToolCall) -> Result<ToolReply, ToolError> {
-        let arguments = parse(json!({ "query": call.query }))?;
+        let arguments = parse(json!({ "query": call.query, "scope": call.document }))?;
         let found = self.context.search(Parameters(arguments)).await?.data;
         let sections = found.hits.iter().zip(&found.results);
         let sections = sections.map(|(hit, row)| SectionRequest {
@@ -123,7 +133,7 @@ impl AgentTools {
             summary: format!("{} sections fit", found.results.len()),
             data: rows.collect::<Vec<_>>().join("\n"),
             documents: found.hits.iter().map(|hit| hit.doc_id).collect(),
-            sections: sections.take(READ_RESULTS).collect(),
+            sections: sections.collect(),
             is_rejected: false,
         })
     }
@@ -179,8 +189,15 @@ impl AgentTools {
             Structure::Outline(outline) => outline,
             Structure::Nodes(_) => String::new(),
         };
+        let shown = &outline[..outline.floor_char_boundary(OUTLINE_BYTES)];
+        let lines = shown.lines().count();
+        let summary = match outline.lines().count() {
+            all if all > lines => format!("{lines} of {all} lines; give a section to see its own"),
+            all => format!("{all} lines"),
+        };
         Ok(ToolReply {
-            data: outline[..outline.floor_char_boundary(OUTLINE_BYTES)].to_owned(),
+            summary,
+            data: shown.to_owned(),
             ..ToolReply::default()
         })
     }
@@ -219,7 +236,7 @@ impl AgentTools {
 
     async fn grep_document(&self, call: &ToolCall) -> Result<ToolReply, ToolError> {
         let arguments = parse(json!({
-            "doc_name": call.document, "pattern": call.pattern, "ignore_case": true
+            "doc_name": call.document, "pattern": call.pattern, "ignore_case": true, "limit": GREP_LINES
         }))?;
         let found = self
             .context
@@ -227,25 +244,14 @@ impl AgentTools {
             .await?
             .data;
         let document = self.context.resolve_document(&call.document, None)?;
-        let rows = found.matches.iter().map(|row| {
-            format!(
-                "page {} · {} {}",
-                or_null(row.page),
-                row.section_id,
-                row.title
-            )
-        });
-        let mut pages: Vec<u32> = Vec::new();
-        for page in found.matches.iter().filter_map(|row| row.page) {
-            if !pages.contains(&page) {
-                pages.push(page);
-            }
-        }
-        pages.truncate(READ_RESULTS);
+        let pages = MatchedPage::ranked(&found.matches, &call.query);
+        let rows = pages.iter().take(GREP_PAGES).map(MatchedPage::row);
+        let read = pages.iter().filter_map(|page| page.number);
+        let read = read.take(GREP_READ_PAGES).collect();
         Ok(ToolReply {
-            summary: format!("{} lines match", found.total),
+            summary: format!("{} lines match on {} pages", found.total, pages.len()),
             data: rows.collect::<Vec<_>>().join("\n"),
-            sections: vec![self.section_request(&document, None, pages).await?],
+            sections: vec![self.section_request(&document, None, read).await?],
             ..ToolReply::default()
         })
     }
@@ -257,6 +263,11 @@ impl AgentTools {
         mut section: Option<SectionId>,
         mut pages: Vec<u32>,
     ) -> Result<SectionRequest, ToolError> {
+        if let (Some(id), None) = (section, &self.context.item) {
+            let (_, published) = self.context.load_published(document).await?;
+            let found = published.tree.section(id);
+            section = section.filter(|_| found.is_none_or(|found| found.tokens >= STUB_TOKENS));
+        }
         if let Some(ItemRef { part, number }) = &self.context.item {
             let (listed, published) = self.context.load_published(document).await?;
             let tree = &published.tree;
@@ -291,6 +302,52 @@ impl AgentTools {
             why: "asked for".into(),
             excerpt: None,
         })
+    }
+}
+
+// A page with matching lines. In a text without pages, all lines are of one.
+struct MatchedPage<'a> {
+    number: Option<u32>,
+    // Distinct words of the query in the lines.
+    words: BTreeSet<String>,
+    lines: usize,
+    first: &'a MatchRow,
+}
+
+impl<'a> MatchedPage<'a> {
+    // Pages with most words of the query first, then with most lines, then in their order.
+    fn ranked(matches: &'a [MatchRow], query: &str) -> Vec<Self> {
+        let query: BTreeSet<String> = content_words(query).into_iter().collect();
+        let mut pages: Vec<Self> = Vec::new();
+        for row in matches {
+            let at = pages.iter().position(|page| page.number == row.page);
+            let at = at.unwrap_or_else(|| {
+                pages.push(MatchedPage {
+                    number: row.page,
+                    words: BTreeSet::new(),
+                    lines: 0,
+                    first: row,
+                });
+                pages.len() - 1
+            });
+            let words = content_words(&row.text).into_iter();
+            pages[at]
+                .words
+                .extend(words.filter(|word| query.contains(word)));
+            pages[at].lines += 1;
+        }
+        pages.sort_by_key(|page| Reverse((page.words.len(), page.lines)));
+        pages
+    }
+
+    fn row(&self) -> String {
+        format!(
+            "page {} · {} lines · {} {}",
+            or_null(self.number),
+            self.lines,
+            self.first.section_id,
+            self.first.title
+        )
     }
 }
 

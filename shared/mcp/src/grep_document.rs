@@ -66,7 +66,7 @@ pub(crate) struct MatchRow {
     line: u32,
     pub(crate) section_id: String,
     pub(crate) title: String,
-    text: String,
+    pub(crate) text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     before: Vec<String>,

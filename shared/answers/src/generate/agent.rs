@@ -1,5 +1,6 @@
 //! Agent mode: the model calls tools until it can answer.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_catalog::locator::Locator;
@@ -9,34 +10,46 @@ use stemma_retrieval::search::DocumentScope;
 use super::AnswerBuilder;
 use crate::AnswerError;
 use crate::answer::ReadSection;
+use crate::context::SectionRequest;
 use crate::event::{AnswerStep, StepKind};
 use crate::prompt::DraftAnswer;
+use crate::request::AnswerMode;
 use crate::tools::{self, AgentStep, DONE_TOOL, ToolSet};
 
+// Tokens read for one tool call: three or four pages, the best that were not read before.
+const TOOL_TOKENS: u32 = 3_000;
 // Characters of a tool's argument in a step.
 const MAX_ARGUMENT_CHARS: usize = 80;
 
 impl AnswerBuilder<'_, '_> {
     // The model calls tools until what was read answers the question. The prompt that chooses a tool never contains page text.
+    // `draft` is what an earlier call left open.
     pub(super) async fn run_agent(
         &mut self,
         text: &str,
         tools: &dyn ToolSet,
+        mut draft: DraftAnswer,
     ) -> Result<Option<DraftAnswer>, AnswerError> {
         let Some(session) = self.session.clone() else {
             return Ok(None);
         };
-        let limits = self.question.limits;
         let (summary, data) = self.describe_reading(0..self.context.passages.len());
         let mut steps = vec![AgentStep { summary, data }];
-        let mut tried = usize::MAX;
+        // Passages that no draft has seen, the latest call first.
+        let mut fresh: Vec<usize> = Vec::new();
+        // How many passages the last draft could see. In agent mode none was made before.
+        let mut tried = self.allowance.map(|_| self.context.passages.len());
         self.collect_reachable(text);
-        let mut last: Option<DraftAnswer> = None;
-        for turn in 0..limits.turns.max(1) {
+        let turns = self.question.limits.turns.max(1);
+        for turn in 0..turns {
             if self.is_budget_exhausted(&session) {
-                return Ok(None);
+                return Ok(self.complete_or_partial(draft));
             }
-            let prompt = tools::next_tool_prompt(text, tools, &steps, limits.turns - turn);
+            let left = (turns - turn).min(self.calls_left(&session));
+            let prompt = tools::next_tool_prompt(text, &draft.missing, tools, &steps, left);
+            if !self.can_call_tool(text, &session, session.tokens(&prompt)) {
+                break;
+            }
             let call = match session.complete(&prompt, tools::validate_call).await {
                 Ok(call) => call,
                 Err(error) => {
@@ -45,29 +58,44 @@ impl AnswerBuilder<'_, '_> {
                     break;
                 }
             };
-            if call.tool == DONE_TOOL {
-                if tried == self.context.passages.len() {
+            if call.tool != DONE_TOOL {
+                let read = self.context.passages.len();
+                steps.push(self.call_tool(&call, tools).await?);
+                fresh.splice(0..0, read..self.context.passages.len());
+                if !call.last {
+                    continue;
+                }
+            }
+            if tried == Some(self.context.passages.len()) {
+                if call.tool == DONE_TOOL {
                     break;
                 }
-                tried = self.context.passages.len();
-                match self.ask_model(text).await {
-                    Some(draft) if draft.answerable => return Ok(Some(draft)),
-                    Some(draft) => last = Some(draft),
-                    None => return Ok(None),
-                }
-                steps.push(AgentStep {
-                    summary: "answer: what was read so far does not answer the question".into(),
-                    ..AgentStep::default()
-                });
                 continue;
             }
-            steps.push(self.call_tool(&call, tools).await?);
+            let room = self.draft_room(text, &session);
+            self.show_for_draft(&draft, fresh.drain(..), room);
+            tried = Some(self.context.passages.len());
+            match self.ask_model(text).await {
+                Some(next) => draft = draft.improved_by(next),
+                None => return Ok(self.complete_or_partial(draft)),
+            }
+            if draft.is_complete() {
+                return Ok(Some(draft));
+            }
+            steps.push(AgentStep {
+                summary: "answer: what was read so far does not answer the question".into(),
+                ..AgentStep::default()
+            });
         }
-        if tried != self.context.passages.len() {
-            last = self.ask_model(text).await;
+        let room = self.draft_room(text, &session);
+        if tried != Some(self.context.passages.len()) && self.can_draft(&session, room) {
+            self.show_for_draft(&draft, fresh, room);
+            match self.ask_model(text).await {
+                Some(next) => draft = draft.improved_by(next),
+                None => return Ok(self.complete_or_partial(draft)),
+            }
         }
-        // A search that was cut short cannot claim that the documents do not say.
-        Ok(last.filter(|draft| draft.answerable || self.degradation.is_none()))
+        Ok(self.complete_or_partial(draft))
     }
 
     async fn call_tool(
@@ -111,6 +139,7 @@ impl AnswerBuilder<'_, '_> {
             StepKind::Tool
         };
         self.rejected_calls += u32::from(reply.is_rejected);
+        self.mode = AnswerMode::Agent;
         self.push_step(AnswerStep {
             kind,
             what: what.clone(),
@@ -128,18 +157,38 @@ impl AnswerBuilder<'_, '_> {
             .limits
             .context_tokens
             .saturating_mul(2)
-            .saturating_sub(used);
+            .saturating_sub(used)
+            .min(TOOL_TOKENS);
+        let known = self.count_read_pages(&reply.sections);
         let read = self.read_sections(&reply.sections, room).await?;
         self.reachable.extend(reply.documents);
         let (read, places) = self.describe_reading(read);
+        let known = match known {
+            0 => String::new(),
+            pages => format!("; {pages} pages were read before and are not repeated"),
+        };
         Ok(AgentStep {
             summary: format!(
-                "{}: {}; {read}",
+                "{}: {}; {read}{known}",
                 known_tool.unwrap_or("no tool"),
                 reply.summary
             ),
             data: format!("{what}\n{}\n{places}", reply.data),
         })
+    }
+
+    // Pages that tools ask for and that passages have already.
+    fn count_read_pages(&self, requests: &[SectionRequest]) -> usize {
+        let passages = &self.context.passages;
+        let asked: BTreeSet<(DocId, u32)> = requests
+            .iter()
+            .flat_map(|request| request.pages.iter().map(|page| (request.doc, *page)))
+            .collect();
+        let is_read = |(doc, page): &&(DocId, u32)| {
+            let mut paged = passages.iter().filter(|one| one.last_line.is_none());
+            paged.any(|one| one.doc == *doc && one.number == *page)
+        };
+        asked.iter().filter(is_read).count()
     }
 
     // The documents that the question names, and all of a scope that lists documents.
@@ -190,12 +239,16 @@ impl AnswerBuilder<'_, '_> {
                 .iter()
                 .map(|section: &ReadSection| {
                     let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
+                    let size = self.context.section_tokens(section);
+                    let part = match size.filter(|size| section.tokens * 10 < size * 9) {
+                        Some(size) => format!("{} of {size} tokens", section.tokens),
+                        None => format!("whole, {} tokens", section.tokens),
+                    };
                     format!(
-                        "read {} · {} · pages {} · {} tokens",
+                        "read {} · {} · pages {} · {part}",
                         section.locator,
                         section.path.join(" › "),
                         pages.join(","),
-                        section.tokens
                     )
                 })
                 .collect::<Vec<_>>()

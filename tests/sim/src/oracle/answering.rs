@@ -77,7 +77,7 @@ pub(super) fn choose_tool(question: &PromptRequest) -> Value {
     let empty = "";
     json!({
         "why": "it may stand there", "tool": tool, "query": query, "document": empty, "pages": empty, "section": empty,
-        "item": empty, "pattern": empty,
+        "item": empty, "pattern": empty, "last": false,
     })
 }
 

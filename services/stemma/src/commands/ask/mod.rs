@@ -69,8 +69,9 @@ pub struct AskOptions {
     /// Search strategy: auto, ranked, lexical; with the model: single, best_first, beam, mcts, auto-with-model.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
     strategy: RetrievalStrategy,
-    /// search: find sections, then answer; agent: the model calls tools until it can answer.
-    #[arg(long, value_name = "NAME", default_value = "search", value_parser = mode)]
+    /// search: find sections, then answer; agent: the model calls tools until it can answer; auto: search, then agent for
+    /// what is left open.
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = mode)]
     mode: AnswerMode,
     /// Omit citations that are not found on their page.
     #[arg(long)]
@@ -97,7 +98,12 @@ pub fn strategy(name: &str) -> Result<RetrievalStrategy, String> {
 
 /// Parses `--mode`.
 pub fn mode(name: &str) -> Result<AnswerMode, String> {
-    AnswerMode::from_name(name).ok_or_else(|| "one of search, agent".into())
+    AnswerMode::from_name(name).ok_or_else(|| {
+        format!(
+            "one of {}",
+            AnswerMode::ALL.map(AnswerMode::as_str).join(", ")
+        )
+    })
 }
 
 impl AskOptions {

@@ -1,6 +1,8 @@
 //! Prints answers as text.
 
-use stemma_answers::{Answer, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind};
+use stemma_answers::{
+    Answer, AnswerMode, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind,
+};
 use stemma_archive::{Archive, TextScope};
 
 use crate::commands::format::{excerpt_line, printed_label, section_path};
@@ -198,6 +200,9 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
         (false, 0) if answer.model.is_some() => parts.push("cached replies, 0 calls".into()),
         (false, 0) => parts.push("no model".into()),
         (false, calls) => parts.push(counted(calls, "call")),
+    }
+    if answer.mode == AnswerMode::Agent {
+        parts.push("by the agent".into());
     }
     if let Some(nanodollars) = answer
         .usage

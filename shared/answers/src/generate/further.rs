@@ -1,0 +1,420 @@
+//! What a draft leaves open: one more search without the user, then the agent, within [`FURTHER_CALLS`] and [`FURTHER_TOKENS`].
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use stemma_document::{DocId, Section, SectionTree};
+use stemma_retrieval::search::{DocumentScope, SearchError};
+use stemma_retrieval::tokenizer::content_words;
+
+use super::{AnswerBuilder, FIRST_HITS};
+use crate::AnswerError;
+use crate::context::{AnswerContext, Passage, SectionRequest};
+use crate::event::{AnswerStep, StepKind};
+use crate::prompt::{self, DraftAnswer};
+use crate::request::{FURTHER_CALLS, FURTHER_TOKENS, MIN_CONTEXT_TOKENS};
+use crate::tools::{MAX_CALL_TOKENS, ToolSet};
+use crate::tree_search::LlmSession;
+
+// Tokens of passages in a prompt after the first: FURTHER_TOKENS has room for two of these and two calls of tools.
+const FURTHER_CONTEXT_TOKENS: u32 = 4_500;
+// Of these for what was not read before; the rest is for passages that the first draft cites, or that ranked best.
+const NEW_TOKENS: u32 = 3_500;
+// Tokens of a reply with an answer; the longest replies of measured readers had 900.
+const REPLY_TOKENS: u64 = 1_000;
+// Passages whose neighbors and references are followed.
+const FOLLOWED_PASSAGES: usize = 4;
+// References that are followed: sentences of filings name two notes at most where one answers.
+const FOLLOWED_REFERENCES: usize = 2;
+// Pages read of a referenced section: it begins on the first, and a note's table is seldom farther than the second.
+const REFERENCED_PAGES: u32 = 2;
+
+/// Marks in the usage of a session up to which further calls may go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowance {
+    calls: u32,
+    tokens: u64,
+}
+
+// `Note 7` or `Item 15`, as a text names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Reference {
+    is_note: bool,
+    number: String,
+}
+
+impl AnswerBuilder<'_, '_> {
+    // The cheap way first; then what it leaves open.
+    pub(super) async fn answer_in_steps(
+        &mut self,
+        text: &str,
+        tools: Option<&dyn ToolSet>,
+    ) -> Result<Option<DraftAnswer>, AnswerError> {
+        let (Some(draft), Some(session)) = (self.ask_model(text).await, self.session.clone())
+        else {
+            return Ok(None);
+        };
+        if draft.is_complete() {
+            return Ok(Some(draft));
+        }
+        let usage = session.usage();
+        self.allowance = Some(Allowance {
+            calls: usage.calls + FURTHER_CALLS,
+            tokens: used_tokens(&session) + FURTHER_TOKENS,
+        });
+        let read = self.read_further(text, &draft).await?;
+        let room = self.draft_room(text, &session);
+        let draft = if !read.is_empty() && self.can_draft(&session, room) {
+            self.show_for_draft(&draft, read, room);
+            match self.ask_model(text).await {
+                Some(next) => draft.improved_by(next),
+                None => return Ok(self.complete_or_partial(draft)),
+            }
+        } else {
+            draft
+        };
+        match tools {
+            Some(tools) if !draft.is_complete() => self.run_agent(text, tools, draft).await,
+            _ => Ok(Some(draft)),
+        }
+    }
+
+    // A search that was cut short cannot claim that the documents do not say.
+    pub(super) fn complete_or_partial(&self, draft: DraftAnswer) -> Option<DraftAnswer> {
+        (draft.answerable || self.degradation.is_none()).then_some(draft)
+    }
+
+    // Calls that the question's limits and the allowance leave.
+    pub(super) fn calls_left(&self, session: &LlmSession) -> u32 {
+        let left = session.calls_left();
+        self.allowance.map_or(left, |most| {
+            left.min(most.calls.saturating_sub(session.usage().calls))
+        })
+    }
+
+    // A session makes a call only if the longest reply fits, too.
+    fn tokens_left(&self, session: &LlmSession) -> u64 {
+        let reserved = u64::from(prompt::MAX_REPLY_TOKENS) - REPLY_TOKENS;
+        let most = session.budget().tokens.saturating_sub(reserved);
+        let most = self.allowance.map_or(most, |one| most.min(one.tokens));
+        most.saturating_sub(used_tokens(session))
+    }
+
+    // Whether another draft is within the allowance and has something to read. Without an allowance the session decides.
+    pub(super) fn can_draft(&self, session: &LlmSession, room: u32) -> bool {
+        self.allowance.is_none() || self.calls_left(session) > 0 && room >= MIN_CONTEXT_TOKENS
+    }
+
+    // Tokens of passages that the next draft may show.
+    pub(super) fn draft_room(&self, text: &str, session: &LlmSession) -> u32 {
+        let most = self.question.limits.context_tokens;
+        if self.allowance.is_none() {
+            return most;
+        }
+        let left = self.tokens_left(session);
+        let left = left.saturating_sub(self.draft_overhead(text, session));
+        let most = most.min(FURTHER_CONTEXT_TOKENS);
+        u32::try_from(left).map_or(most, |left| left.min(most))
+    }
+
+    // Tokens of a draft without its passages.
+    fn draft_overhead(&self, text: &str, session: &LlmSession) -> u64 {
+        let empty = prompt::answer_prompt(text, &self.question.earlier, &AnswerContext::default());
+        u64::from(session.tokens(&empty)) + REPLY_TOKENS
+    }
+
+    // Whether the allowance has room for a tool and for a draft from what it reads. Without an allowance the session decides.
+    pub(super) fn can_call_tool(
+        &self,
+        text: &str,
+        session: &LlmSession,
+        prompt_tokens: u32,
+    ) -> bool {
+        let needed = u64::from(prompt_tokens)
+            + u64::from(MAX_CALL_TOKENS)
+            + self.draft_overhead(text, session)
+            + u64::from(MIN_CONTEXT_TOKENS);
+        self.allowance.is_none()
+            || self.calls_left(session) >= 2 && self.tokens_left(session) >= needed
+    }
+
+    // What a draft cites, then what was read since, then the rest as it was found: a reader had no use for it.
+    pub(super) fn show_for_draft(
+        &mut self,
+        draft: &DraftAnswer,
+        fresh: impl IntoIterator<Item = usize>,
+        room: u32,
+    ) {
+        let count = self.context.passages.len();
+        let order = draft
+            .cited_passages()
+            .into_iter()
+            .chain(fresh)
+            .chain(0..count);
+        self.context.show(order.collect::<Vec<_>>(), room);
+    }
+
+    // Reads what a draft misses, as far as code can tell where that stands.
+    async fn read_further(
+        &mut self,
+        text: &str,
+        draft: &DraftAnswer,
+    ) -> Result<Range<usize>, AnswerError> {
+        let wanted = draft.missing.as_slice();
+        self.push_step(AnswerStep {
+            kind: StepKind::Plan,
+            what: match wanted.len() {
+                0 => "left open: looked further".into(),
+                1 => "one part is missing: looked further".into(),
+                parts => format!("{parts} parts are missing: looked further"),
+            },
+            thinking: wanted.join("\n"),
+        });
+        let followed = self.followed_passages(draft);
+        let found = self.search_missing(text, wanted).await?;
+        let words = content_words(&format!("{text} {}", wanted.join(" ")));
+        let references = self
+            .find_references(&followed, &words.into_iter().collect())
+            .await?;
+        let neighbors = self.neighbors(&followed);
+        let requests = interleave([found, references, neighbors]);
+        let room = NEW_TOKENS.min(self.question.limits.context_tokens);
+        self.read_sections(&requests, room).await
+    }
+
+    // Passages that a draft cites, or else the best of the search.
+    fn followed_passages(&self, draft: &DraftAnswer) -> Vec<usize> {
+        let count = self.context.passages.len();
+        let cited = draft.cited_passages();
+        let mut followed = if cited.is_empty() {
+            (0..count).collect()
+        } else {
+            cited
+        };
+        followed.retain(|at| *at < count);
+        followed.truncate(FOLLOWED_PASSAGES);
+        followed
+    }
+
+    // Further hits of the question, or hits of its missing parts in the documents that were read. Only the best page of each.
+    async fn search_missing(
+        &mut self,
+        text: &str,
+        missing: &[String],
+    ) -> Result<Vec<SectionRequest>, AnswerError> {
+        let read: BTreeSet<DocId> = self.context.passages.iter().map(|one| one.doc).collect();
+        let within = match (missing.is_empty(), read.is_empty()) {
+            (false, false) => DocumentScope::Documents(read.into_iter().collect()),
+            _ => self.question.within.clone(),
+        };
+        let whole = [text.to_owned()];
+        let queries = if missing.is_empty() {
+            &whole[..]
+        } else {
+            missing
+        };
+        let mut lists = Vec::new();
+        for query in queries {
+            let query = self.search_query(query, &within, FIRST_HITS);
+            let hits = match self.search(&query).await {
+                Ok(results) => results.hits,
+                // A model may name a part by signs alone.
+                Err(SearchError::NoWords { .. }) => Vec::new(),
+                Err(error) => return Err(error.into()),
+            };
+            self.reachable.extend(hits.iter().map(|hit| hit.doc_id));
+            let requests = hits.iter().map(SectionRequest::from_hit);
+            lists.push(
+                requests
+                    .map(|mut request| {
+                        request.pages.truncate(1);
+                        request
+                    })
+                    .filter(|request| !self.has_read(request))
+                    .collect(),
+            );
+        }
+        self.search.queries.extend(missing.iter().cloned());
+        Ok(interleave(lists))
+    }
+
+    fn has_read(&self, request: &SectionRequest) -> bool {
+        let mut pages = request.pages.iter();
+        !request.pages.is_empty()
+            && pages.all(|page| {
+                let mut passages = self.context.passages.iter();
+                passages.any(|one| {
+                    one.doc == request.doc && one.last_line.is_none() && one.number == *page
+                })
+            })
+    }
+
+    // Notes and Items that the lines of passages name, those beside words of the question first.
+    async fn find_references(
+        &mut self,
+        followed: &[usize],
+        words: &BTreeSet<String>,
+    ) -> Result<Vec<SectionRequest>, AnswerError> {
+        let mut found: Vec<(usize, DocId, Reference)> = Vec::new();
+        for passage in followed.iter().map(|at| &self.context.passages[*at]) {
+            for line in passage.text.lines() {
+                let shared = content_words(line)
+                    .iter()
+                    .filter(|word| words.contains(*word))
+                    .count();
+                for reference in references_in(line) {
+                    match found
+                        .iter_mut()
+                        .find(|(_, doc, one)| *doc == passage.doc && *one == reference)
+                    {
+                        Some((most, ..)) => *most = shared.max(*most),
+                        None => found.push((shared, passage.doc, reference)),
+                    }
+                }
+            }
+        }
+        found.retain(|(shared, ..)| *shared > 0);
+        found.sort_by_key(|(shared, ..)| std::cmp::Reverse(*shared));
+        let sources = self.answerer.sources;
+        let mut requests = Vec::new();
+        for (_, doc, reference) in found {
+            let Some(document) = sources.catalog.get(doc) else {
+                continue;
+            };
+            let Some(tree) = sources.store.tree(document).await? else {
+                continue;
+            };
+            let request = reference
+                .section(&tree)
+                .map(|section| request_for(doc, section));
+            requests.extend(request.filter(|one| !self.has_read(one)));
+            if requests.len() == FOLLOWED_REFERENCES {
+                break;
+            }
+        }
+        Ok(requests)
+    }
+
+    // The page after and the page before each passage.
+    fn neighbors(&self, followed: &[usize]) -> Vec<SectionRequest> {
+        let pages = |passage: &Passage| [Some(passage.number + 1), passage.number.checked_sub(1)];
+        let passages = followed.iter().map(|at| &self.context.passages[*at]);
+        let mut requests: Vec<SectionRequest> = Vec::new();
+        for passage in passages.filter(|passage| passage.last_line.is_none()) {
+            for page in pages(passage)
+                .into_iter()
+                .flatten()
+                .filter(|page| *page > 0)
+            {
+                let request = request_page(passage.doc, page);
+                if !self.has_read(&request) && !requests.contains(&request) {
+                    requests.push(request);
+                }
+            }
+        }
+        requests
+    }
+}
+
+impl Reference {
+    // The section with this number: the last one, since Items and notes are named before they come.
+    fn section<'a>(&self, tree: &'a SectionTree) -> Option<&'a Section> {
+        let kind = if self.is_note { "note" } else { "item" };
+        let named = |section: &&Section| {
+            let mut words = title_words(&section.title);
+            words.next().as_deref() == Some(kind) && words.next().as_deref() == Some(&self.number)
+        };
+        let numbered = |section: &&Section| {
+            self.is_note && title_words(&section.title).next().as_deref() == Some(&self.number)
+        };
+        let sections = || tree.walk().map(|(_, section)| section);
+        sections()
+            .filter(named)
+            .last()
+            .or_else(|| sections().filter(numbered).last())
+    }
+}
+
+fn title_words(title: &str) -> impl Iterator<Item = String> {
+    title.split_whitespace().map(|word| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        word.to_lowercase()
+    })
+}
+
+fn references_in(line: &str) -> Vec<Reference> {
+    let words: Vec<String> = title_words(line).collect();
+    let named = words.windows(2).filter_map(|pair| {
+        let is_note = match pair[0].as_str() {
+            "note" | "notes" => true,
+            "item" | "items" => false,
+            _ => return None,
+        };
+        let number = pair[1].clone();
+        let digits = number.chars().take_while(char::is_ascii_digit).count();
+        (matches!(digits, 1 | 2) && number.len() <= digits + 1)
+            .then_some(Reference { is_note, number })
+    });
+    named.collect()
+}
+
+fn request_for(doc: DocId, section: &Section) -> SectionRequest {
+    let first = section.span.pages().map(|span| span.start().get());
+    SectionRequest {
+        section: Some(section.id),
+        pages: first.map_or_else(Vec::new, |first| {
+            (first..first + REFERENCED_PAGES).collect()
+        }),
+        why: "referred to".into(),
+        ..request_page(doc, 0)
+    }
+}
+
+fn request_page(doc: DocId, page: u32) -> SectionRequest {
+    SectionRequest {
+        doc,
+        section: None,
+        pages: vec![page],
+        score: 0.0,
+        why: "beside a passage".into(),
+        excerpt: None,
+    }
+}
+
+// The first of each list, then the second of each.
+fn interleave(lists: impl IntoIterator<Item = Vec<SectionRequest>>) -> Vec<SectionRequest> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut requests = Vec::new();
+    loop {
+        let row: Vec<_> = lists.iter_mut().filter_map(Iterator::next).collect();
+        if row.is_empty() {
+            return requests;
+        }
+        requests.extend(row);
+    }
+}
+
+fn used_tokens(session: &LlmSession) -> u64 {
+    let usage = session.usage();
+    usage.prompt_tokens + usage.output_tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_and_items_are_read_from_sentences() {
+        let named = |line: &str| -> Vec<String> {
+            let found = references_in(line);
+            found.into_iter().map(|one| one.number).collect()
+        };
+        assert_eq!(
+            named("as discussed in Note 7, “Leases”, and Item 1A."),
+            ["7", "1a"]
+        );
+        assert_eq!(named("see Notes 12 and 13"), ["12"]);
+        assert!(named("a note of 2022 and items such as 10-K").is_empty());
+        assert!(named("Note 2022 is a year").is_empty());
+    }
+}
