@@ -1,13 +1,14 @@
-//! Scores answers to questions with reference answers: by a judge model, by their numbers and by their citations.
+//! Scores answers to questions with reference answers: by a judge model, by their numbers and by their citations; and says why
+//! those that are not right are not.
 
 use serde::{Deserialize, Serialize};
-use stemma_answers::{Answer, AnswerOutcome, Citation};
+use stemma_answers::{Answer, AnswerMode, AnswerOutcome, Citation};
 use stemma_archive::Archive;
 
 use crate::SkippedEntry;
 use crate::match_documents::DocumentMatcher;
 use crate::means::{means_by_group, percentile, share};
-use crate::numbers::states_numbers;
+use crate::numbers::{ReferenceNumbers, count_numbers};
 use crate::question::GoldQuestion;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,18 +32,34 @@ pub struct AnswerRow {
     /// Id of the stored answer.
     pub answer_id: String,
     pub outcome: AnswerOutcome,
+    /// Whether tools were called for it.
+    #[serde(default)]
+    pub mode: AnswerMode,
     pub answer: String,
+    /// Whether the documents have the answer, according to the question.
+    #[serde(default = "answerable_by_default")]
+    pub answerable: bool,
     /// The reference answer.
     #[serde(rename = "truth")]
     pub reference: Option<String>,
     /// `None` without a reference answer or without a judge.
     pub judged: Option<Judgement>,
-    /// Whether the answer contains the numbers of the reference. `None` if the reference has none to compare.
+    /// Whether the final answer has the number of the reference, or the answer has all of them. `None` if the reference has
+    /// none to compare.
     pub numbers: Option<bool>,
+    /// Whether all gold pages were put before the model. `None` without gold pages.
+    #[serde(default)]
+    pub pages_read: Option<bool>,
     /// Whether a verified citation names a gold page. `None` without gold pages.
     pub cited: Option<bool>,
     /// All claims, and the verified ones.
     pub claims: (usize, usize),
+    /// Verified claims whose figure code computed from cited ones.
+    #[serde(default)]
+    pub computed: usize,
+    /// Why it is not right. `None` if it is, or if nothing tells.
+    #[serde(default)]
+    pub miss: Option<MissCause>,
     /// Code of the degradation, if any.
     #[serde(default)]
     pub degraded: Option<String>,
@@ -86,6 +103,29 @@ pub enum AnswerVerdict {
     Declined,
 }
 
+/// Why an answer is not right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MissCause {
+    /// A gold page was not put before the model.
+    PageNotRead,
+    /// The model had the pages, and its answer is wrong.
+    WrongAnswer,
+    /// The model had the pages, and said that the documents do not say.
+    Refused,
+    /// The documents do not say, and there is an answer.
+    Invented,
+}
+
+/// Answers that are not right, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct MissCounts {
+    pub page_not_read: usize,
+    pub wrong_answer: usize,
+    pub refused: usize,
+    pub invented: usize,
+}
+
 /// Means over questions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct AnswerMeans {
@@ -94,18 +134,35 @@ pub struct AnswerMeans {
     pub questions: usize,
     /// Share with an answer, rather than a decline or a search result.
     pub answered: f64,
+    /// Share that is right: by the judge, else by its numbers; a refusal if the documents do not say. `None` if nothing tells.
+    pub right: Option<f64>,
+    /// Answers of which that is known.
+    pub right_of: usize,
     /// Share of judged answers that are right. `None` if none was judged.
     pub judged: Option<f64>,
     /// Judged answers.
     pub judged_of: usize,
-    /// Share of answers that contain the numbers of the reference.
+    /// Share of answers that have the numbers of the reference.
     pub numbers: Option<f64>,
     /// Answers whose reference has numbers to compare.
     pub numbers_of: usize,
     /// Share of answers with a verified citation of a gold page.
     pub cited: Option<f64>,
+    /// Share of answers whose gold pages were all put before the model.
+    pub pages_read: Option<f64>,
     /// Share of verified claims.
     pub verified: Option<f64>,
+    /// Share of claims that are verified by a computation.
+    pub computed: Option<f64>,
+    /// Questions that the documents do not answer.
+    pub unanswerable: usize,
+    /// Share of these that are refused.
+    pub rightly_refused: Option<f64>,
+    /// Share of the others that are refused.
+    pub falsely_refused: Option<f64>,
+    pub misses: MissCounts,
+    /// Share for which tools were called.
+    pub agent: f64,
     /// Model calls per question.
     pub calls: f64,
     /// Prompt and output tokens per question.
@@ -163,13 +220,17 @@ impl AnswerRow {
             question: question.question.clone(),
             answer_id: answer.id.clone(),
             outcome: answer.outcome,
+            mode: answer.mode,
             answer: answer.text.clone(),
+            answerable: question.answerable,
             reference: question.answer.clone(),
             judged: None,
-            numbers: question
-                .answer
-                .as_deref()
-                .and_then(|reference| states_numbers(reference, &answer.text)),
+            numbers: states_reference(question, answer),
+            pages_read: (!gold_pages.is_empty()).then(|| {
+                gold_pages
+                    .iter()
+                    .all(|(doc, page)| has_read(answer, doc, *page))
+            }),
             cited: (!gold_pages.is_empty()).then(|| {
                 answer.citations.iter().any(|citation| {
                     citation.verified.is_verbatim() && cites_page(citation, gold_pages)
@@ -179,6 +240,10 @@ impl AnswerRow {
                 answer.claims.len(),
                 answer.claims.iter().filter(|claim| claim.verified).count(),
             ),
+            computed: (answer.claims.iter())
+                .filter(|claim| claim.verified && claim.computation.is_some())
+                .count(),
+            miss: None,
             degraded: answer
                 .degradation
                 .as_ref()
@@ -194,6 +259,31 @@ impl AnswerRow {
         }
     }
 
+    fn is_refusal(&self) -> bool {
+        self.outcome == AnswerOutcome::NotInDocuments
+    }
+
+    /// By the judge, else by its numbers. `None` if nothing tells.
+    pub fn is_right(&self) -> Option<bool> {
+        if self.is_refusal() || !self.answerable {
+            return Some(self.is_refusal() != self.answerable);
+        }
+        let judged = self.judged.as_ref();
+        judged
+            .map(|judgement| judgement.verdict == AnswerVerdict::Right)
+            .or(self.numbers)
+    }
+
+    fn miss_cause(&self) -> Option<MissCause> {
+        match self.is_right()? {
+            true => None,
+            false if !self.answerable => Some(MissCause::Invented),
+            false if self.pages_read == Some(false) => Some(MissCause::PageNotRead),
+            false if self.is_refusal() => Some(MissCause::Refused),
+            false => Some(MissCause::WrongAnswer),
+        }
+    }
+
     /// Prompt and output tokens, without the judge.
     pub fn tokens(&self) -> u64 {
         self.prompt_tokens + self.output_tokens
@@ -201,7 +291,10 @@ impl AnswerRow {
 }
 
 impl AnswersEval {
-    pub fn from_rows(questions: Vec<AnswerRow>, skipped: Vec<SkippedEntry>) -> Self {
+    pub fn from_rows(mut questions: Vec<AnswerRow>, skipped: Vec<SkippedEntry>) -> Self {
+        for row in &mut questions {
+            row.miss = row.miss_cause();
+        }
         Self {
             means: means_by_group(&questions, |row| &row.kind, AnswerMeans::new),
             questions,
@@ -222,7 +315,13 @@ impl AnswerMeans {
             .filter_map(|row| row.judged.as_ref())
             .map(|judgement| judgement.verdict == AnswerVerdict::Right)
             .collect();
+        let right: Vec<bool> = rows.iter().filter_map(|row| row.is_right()).collect();
         let numbers: Vec<bool> = rows.iter().filter_map(|row| row.numbers).collect();
+        let pages_read: Vec<bool> = rows.iter().filter_map(|row| row.pages_read).collect();
+        let refusals = |answerable: bool| -> Vec<bool> {
+            let asked = rows.iter().filter(|row| row.answerable == answerable);
+            asked.map(|row| row.is_refusal()).collect()
+        };
         let cited: Vec<bool> = rows.iter().filter_map(|row| row.cited).collect();
         let claims: usize = rows.iter().map(|row| row.claims.0).sum();
         let verified: usize = rows.iter().map(|row| row.claims.1).sum();
@@ -234,12 +333,26 @@ impl AnswerMeans {
             set: set.into(),
             questions: rows.len(),
             answered: answered as f64 / count,
+            right: share(&right),
+            right_of: right.len(),
             judged: share(&judged),
             judged_of: judged.len(),
             numbers: share(&numbers),
             numbers_of: numbers.len(),
             cited: share(&cited),
+            pages_read: share(&pages_read),
             verified: (claims > 0).then(|| verified as f64 / claims as f64),
+            computed: (claims > 0)
+                .then(|| rows.iter().map(|row| row.computed).sum::<usize>() as f64 / claims as f64),
+            unanswerable: refusals(false).len(),
+            rightly_refused: share(&refusals(false)),
+            falsely_refused: share(&refusals(true)),
+            misses: MissCounts::from_rows(rows),
+            agent: rows
+                .iter()
+                .filter(|row| row.mode == AnswerMode::Agent)
+                .count() as f64
+                / count,
             calls: rows.iter().map(|row| f64::from(row.calls)).sum::<f64>() / count,
             tokens: rows.iter().map(|row| row.tokens() as f64).sum::<f64>() / count,
             dollars: dollars.map(|dollars| dollars.iter().sum()),
@@ -247,6 +360,40 @@ impl AnswerMeans {
             p95_ms: percentile(&latencies, 0.95),
         }
     }
+}
+
+impl MissCounts {
+    fn from_rows(rows: &[&AnswerRow]) -> Self {
+        let count = |cause| rows.iter().filter(|row| row.miss == Some(cause)).count();
+        Self {
+            page_not_read: count(MissCause::PageNotRead),
+            wrong_answer: count(MissCause::WrongAnswer),
+            refused: count(MissCause::Refused),
+            invented: count(MissCause::Invented),
+        }
+    }
+}
+
+fn answerable_by_default() -> bool {
+    true
+}
+
+/// One number is looked for in the final answer alone: the reasons name others. Several are looked for in the whole answer.
+fn states_reference(question: &GoldQuestion, answer: &Answer) -> Option<bool> {
+    let reference = question.answer.as_deref().filter(|_| question.answerable)?;
+    let unit = question.unit.as_deref();
+    let numbers = ReferenceNumbers::new(reference, unit, &question.question, question.tolerance)?;
+    let stated = answer.final_answer.as_ref();
+    let stated = stated.filter(|stated| numbers.count() == 1 && count_numbers(&stated.value) > 0);
+    Some(match stated {
+        Some(stated) => numbers.are_stated(&stated.value, Some(&stated.unit)),
+        None => numbers.are_stated(&answer.text, None),
+    })
+}
+
+fn has_read(answer: &Answer, doc: &str, page: u32) -> bool {
+    let mut sections = answer.sections.iter();
+    sections.any(|section| section.doc_id == doc && section.pages.contains(&page))
 }
 
 fn cites_page(citation: &Citation, pages: &[(String, u32)]) -> bool {
@@ -284,16 +431,53 @@ mod tests {
             verdict: AnswerVerdict::Right,
             why: String::new(),
         });
+        // The documents do not say: one refusal, and one answer.
+        for text in ["weather?", "capex?"] {
+            let answer = scripted
+                .answer(&AskRequest::new(text), &mut ())
+                .await
+                .unwrap();
+            let absent = GoldQuestion {
+                answerable: false,
+                ..question(text)
+            };
+            rows.push(AnswerRow::new(&absent, &answer, &[], 8.0));
+        }
+        // The model had the page, or had another one.
+        for (gold_page, reply) in [(1, "weather?"), (9, "weather?"), (1, "capex?")] {
+            let answer = scripted
+                .answer(&AskRequest::new(reply), &mut ())
+                .await
+                .unwrap();
+            let gold = [("00000000000000000000000000000000".to_owned(), gold_page)];
+            let other = GoldQuestion {
+                answer: Some("$1,749".into()),
+                ..question(reply)
+            };
+            rows.push(AnswerRow::new(&other, &answer, &gold, 8.0));
+        }
         let eval = AnswersEval::from_rows(rows, Vec::new());
         let means = &eval.means[0];
         assert_eq!(
-            (means.answered, means.judged, means.judged_of),
-            (0.5, Some(1.0), 1)
+            (means.questions, means.judged, means.judged_of),
+            (7, Some(1.0), 1)
         );
+        assert_eq!((means.right, means.right_of), (Some(2.0 / 7.0), 7));
+        assert_eq!((means.numbers, means.numbers_of), (Some(0.2), 5));
+        assert_eq!((means.cited, means.verified), (Some(0.4), Some(1.0)));
+        assert_eq!(means.pages_read, Some(0.8));
+        assert_eq!(means.unanswerable, 2);
         assert_eq!(
-            (means.numbers, means.cited, means.verified),
-            (Some(0.5), Some(0.5), Some(1.0))
+            (means.rightly_refused, means.falsely_refused),
+            (Some(0.5), Some(0.6))
         );
+        let misses = MissCounts {
+            page_not_read: 1,
+            wrong_answer: 1,
+            refused: 2,
+            invented: 1,
+        };
+        assert_eq!(means.misses, misses);
         assert_eq!(
             (means.tokens, means.p95_ms, means.dollars),
             (110.0, 8.0, None)

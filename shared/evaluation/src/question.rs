@@ -16,6 +16,12 @@ pub struct GoldQuestion {
     pub gold_pages: Vec<GoldPage>,
     /// The reference answer.
     pub answer: Option<String>,
+    /// The unit of its numbers, where it does not say: `USD millions`, `%`.
+    pub unit: Option<String>,
+    /// How far a number may be off, as a share of it. `None`: half of the last digit of the reference.
+    pub tolerance: Option<f64>,
+    /// Whether the documents have the answer. If not, only a refusal is right.
+    pub answerable: bool,
     /// Kind of question. Means are also given per kind.
     pub kind: String,
 }
@@ -42,6 +48,12 @@ struct RawQuestion {
     evidence: Vec<RawEvidence>,
     #[serde(default)]
     answer: Option<Value>,
+    #[serde(default)]
+    unit: Option<String>,
+    #[serde(default)]
+    tolerance: Option<f64>,
+    #[serde(default)]
+    answerable: Option<bool>,
     #[serde(default, alias = "question_type")]
     kind: Option<String>,
 }
@@ -82,6 +94,16 @@ impl TryFrom<RawQuestion> for GoldQuestion {
         if gold_pages.iter().any(|gold| gold.page == 0) {
             return Err("pages count from 1 (`evidence_page_num` alone counts from 0)".into());
         }
+        if raw
+            .tolerance
+            .is_some_and(|share| !(0.0..1.0).contains(&share))
+        {
+            return Err("`tolerance` is a share of the number, from 0 to below 1".into());
+        }
+        let answerable = raw.answerable.unwrap_or(true);
+        if !answerable && !gold_pages.is_empty() {
+            return Err("a question that is not answerable has no `gold_pages`".into());
+        }
         Ok(Self {
             id: plain_text(raw.id),
             question: raw.question,
@@ -91,6 +113,9 @@ impl TryFrom<RawQuestion> for GoldQuestion {
                 .answer
                 .filter(|answer| !answer.is_null())
                 .map(plain_text),
+            unit: raw.unit,
+            tolerance: raw.tolerance,
+            answerable,
             kind: raw.kind.unwrap_or_default(),
         })
     }
@@ -154,6 +179,8 @@ mod tests {
             r#"{"id": 1, "question": " "}"#,
             r#"{"id": 1, "question": "x", "gold_pages": [0]}"#,
             r#"{"id": 1}"#,
+            r#"{"id": 1, "question": "x", "tolerance": 5}"#,
+            r#"{"id": 1, "question": "x", "answerable": false, "gold_pages": [3]}"#,
         ] {
             assert!(parse_gold::<GoldQuestion>(wrong).is_err(), "{wrong}");
         }

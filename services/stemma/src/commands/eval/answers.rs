@@ -38,8 +38,8 @@ pub struct AnswersArgs {
     /// Search strategy, as for `stemma ask`.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
     strategy: RetrievalStrategy,
-    /// search, or agent; as for `stemma ask`.
-    #[arg(long, value_name = "NAME", default_value = "search", value_parser = mode)]
+    /// auto, search, or agent; as for `stemma ask`.
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = mode)]
     mode: AnswerMode,
     /// Write a line for each answered question to this file; an existing file is resumed.
     #[arg(long, value_name = "FILE")]
@@ -396,10 +396,23 @@ impl Evaluation for AnswersEval {
         let all = self.means.first();
         [
             ("answered", all.map(|means| means.answered)),
+            ("right", all.and_then(|means| means.right)),
             ("judged", all.and_then(|means| means.judged)),
             ("numbers", all.and_then(|means| means.numbers)),
             ("cited", all.and_then(|means| means.cited)),
+            ("pages_read", all.and_then(|means| means.pages_read)),
             ("verified", all.and_then(|means| means.verified)),
+            ("computed", all.and_then(|means| means.computed)),
+            (
+                "rightly_refused",
+                all.and_then(|means| means.rightly_refused),
+            ),
+            // A figure of which less is better cannot have a floor, so it is given the other way round.
+            (
+                "not_falsely_refused",
+                all.and_then(|means| means.falsely_refused)
+                    .map(|share| 1.0 - share),
+            ),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
@@ -412,15 +425,68 @@ impl Evaluation for AnswersEval {
                 .for_each(|row| output.line(&line(row)));
         }
         if !self.means.is_empty() {
-            table(&self.means).print(output);
+            quality_table(&self.means).print(output);
+            output.line("");
+            miss_table(&self.means).print(output);
+            output.line("");
+            cost_table(&self.means).print(output);
         }
     }
 }
 
-fn table(means: &[AnswerMeans]) -> Table {
-    let mut table = table_of_numbers(14);
-    let head =
-        "questions n answered judged of numbers of cited verified calls tokens $ p50·s p95·s";
+fn quality_table(means: &[AnswerMeans]) -> Table {
+    let mut table = table_of_numbers(11);
+    table.row(
+        "questions n right of judged of numbers of cited verified computed"
+            .split(' ')
+            .map(str::to_owned),
+    );
+    for means in means {
+        table.row([
+            clean(&means.set),
+            means.questions.to_string(),
+            share(means.right),
+            means.right_of.to_string(),
+            share(means.judged),
+            means.judged_of.to_string(),
+            share(means.numbers),
+            means.numbers_of.to_string(),
+            share(means.cited),
+            share(means.verified),
+            share(means.computed),
+        ]);
+    }
+    table
+}
+
+// Refusals, and why answers are not right.
+fn miss_table(means: &[AnswerMeans]) -> Table {
+    let mut table = table_of_numbers(9);
+    let head = "questions answered pages·read unanswerable refused·rightly refused·falsely missed:·page·not·read wrong invented";
+    table.row(head.split(' ').map(|name| name.replace('·', " ")));
+    for means in means {
+        table.row([
+            clean(&means.set),
+            share(Some(means.answered)),
+            share(means.pages_read),
+            means.unanswerable.to_string(),
+            share(means.rightly_refused),
+            format!(
+                "{} ({})",
+                share(means.falsely_refused),
+                means.misses.refused
+            ),
+            means.misses.page_not_read.to_string(),
+            means.misses.wrong_answer.to_string(),
+            means.misses.invented.to_string(),
+        ]);
+    }
+    table
+}
+
+fn cost_table(means: &[AnswerMeans]) -> Table {
+    let mut table = table_of_numbers(7);
+    let head = "questions agent calls tokens $ p50·s p95·s";
     table.row(head.split(' ').map(|name| name.replace('·', " ")));
     for means in means {
         let dollars = means
@@ -428,14 +494,7 @@ fn table(means: &[AnswerMeans]) -> Table {
             .map_or_else(|| "–".into(), |dollars| format!("{dollars:.2}"));
         table.row([
             clean(&means.set),
-            means.questions.to_string(),
-            share(Some(means.answered)),
-            share(means.judged),
-            means.judged_of.to_string(),
-            share(means.numbers),
-            means.numbers_of.to_string(),
-            share(means.cited),
-            share(means.verified),
+            share(Some(means.agent)),
             format!("{:.1}", means.calls),
             format!("{:.0}", means.tokens),
             dollars,
@@ -446,7 +505,7 @@ fn table(means: &[AnswerMeans]) -> Table {
     table
 }
 
-// `fb_1  right · numbers ✓ · cited –  a-91c…  because …`.
+// `fb_1  right by judge · numbers yes · cited – · page not read  a-91c…  because …`.
 fn line(row: &AnswerRow) -> String {
     let verdict = row.judged.as_ref().map_or_else(
         || "–".into(),
@@ -459,8 +518,14 @@ fn line(row: &AnswerRow) -> String {
         .unwrap_or_default();
     let numbers = yes_no(row.numbers);
     let cited = yes_no(row.cited);
+    let miss = row.miss.map_or_else(String::new, |miss| {
+        format!(
+            " · {}",
+            crate::commands::format::word(&miss).replace('_', " ")
+        )
+    });
     format!(
-        "{}  judged {verdict} · numbers {numbers} · cited {cited}  {}  {why}",
+        "{}  judged {verdict} · numbers {numbers} · cited {cited}{miss}  {}  {why}",
         clean(&row.id),
         row.answer_id
     )

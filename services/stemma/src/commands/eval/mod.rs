@@ -69,7 +69,7 @@ enum EvalCommand {
     Items(GoldArgs),
     /// Search: ranks of the pages that answer questions. Uses no model.
     Retrieval(questions::RetrievalArgs),
-    /// Answers, as from `stemma ask`: judged by the model, by their numbers and by their citations.
+    /// Answers, as from `stemma ask`: judged by the model, by their numbers and by their citations; misses by cause.
     Answers(answers::AnswersArgs),
 }
 
