@@ -1,6 +1,9 @@
 //! Classifies pages as financial statements and kinds of sections, by titles, rows and headings.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
+
+use foldhash::fast::RandomState;
 
 use crate::tokenizer::content_words;
 
@@ -362,12 +365,18 @@ impl WordPattern {
         }
     }
 
-    fn matches(&self, line: &[String]) -> bool {
+    fn matches(&self, line: &[&str]) -> bool {
+        (0..line.len()).any(|at| self.matches_at(line, at))
+    }
+
+    fn matches_at(&self, line: &[&str], at: usize) -> bool {
         if self.is_whole_line {
-            line == self.words
+            at == 0 && line == self.words
         } else {
-            line.windows(self.words.len().max(1))
-                .any(|part| part == self.words)
+            !self.words.is_empty()
+                && line
+                    .get(at..at + self.words.len())
+                    .is_some_and(|part| part == self.words)
         }
     }
 }
@@ -379,7 +388,8 @@ type StatementPatterns = (PageClass, Vec<WordPattern>, Vec<WordPattern>);
 struct PatternTable {
     statements: Vec<StatementPatterns>,
     look_alikes: Vec<WordPattern>,
-    headings: Vec<(PageClass, Vec<WordPattern>)>,
+    // By first word; a page has many headings.
+    headings: HashMap<String, Vec<(PageClass, WordPattern)>, RandomState>,
 }
 
 fn patterns() -> &'static PatternTable {
@@ -390,37 +400,48 @@ fn patterns() -> &'static PatternTable {
             .map(|one| (one.class, compile(one.titles), compile(one.rows)))
             .collect(),
         look_alikes: compile(&LOOK_ALIKES),
-        headings: HEADINGS
-            .iter()
-            .map(|(class, texts)| (*class, compile(texts)))
-            .collect(),
+        headings: heading_patterns(),
     })
+}
+
+fn heading_patterns() -> HashMap<String, Vec<(PageClass, WordPattern)>, RandomState> {
+    let mut by_first: HashMap<String, Vec<(PageClass, WordPattern)>, RandomState> =
+        HashMap::default();
+    for (class, texts) in HEADINGS {
+        for pattern in compile(texts) {
+            if let Some(first) = pattern.words.first() {
+                by_first
+                    .entry(first.clone())
+                    .or_default()
+                    .push((class, pattern));
+            }
+        }
+    }
+    by_first
 }
 
 fn compile(texts: &[&str]) -> Vec<WordPattern> {
     texts.iter().map(WordPattern::new).collect()
 }
 
-/// Classifies a page by its lines without running heads and footers: a title among the first lines, enough rows by their
-/// `labels`, and enough `numbers`.
+/// The first lines of a page that [`classify_statements`] looks at.
+pub const STATEMENT_LINES: usize = TITLE_LINES + 4;
+
+/// Classifies a page by its first [`STATEMENT_LINES`] without running heads, the labels of its rows, and the count of its
+/// `numbers`: a title among the first lines, enough rows, and enough numbers. Lines and labels are content words.
 pub fn classify_statements(
-    lines: &[&str],
-    labels: &[Vec<String>],
+    lines: &[Vec<&str>],
+    labels: &[Vec<&str>],
     numbers: usize,
 ) -> Vec<(PageClass, Confidence)> {
     if numbers < MIN_NUMBERS {
         return Vec::new();
     }
-    let above: Vec<Vec<String>> = lines
-        .iter()
-        .take(TITLE_LINES + 4)
-        .map(|line| content_words(line))
-        .collect();
-    let head = title_candidates(&above[..above.len().min(TITLE_LINES)]);
+    let head = title_candidates(&lines[..lines.len().min(TITLE_LINES)]);
     let weak = patterns()
         .look_alikes
         .iter()
-        .any(|like| any_line(&above, like));
+        .any(|like| any_line(lines, like));
     let confidence = if weak {
         Confidence::Weak
     } else {
@@ -437,37 +458,41 @@ pub fn classify_statements(
         .collect()
 }
 
-fn any_line(lines: &[Vec<String>], pattern: &WordPattern) -> bool {
+fn any_line(lines: &[Vec<&str>], pattern: &WordPattern) -> bool {
     lines.iter().any(|line| pattern.matches(line))
 }
 
 // Short lines and pairs of neighbors, because a title may wrap. "Consolidated" and "condensed" appear in all titles.
-fn title_candidates(lines: &[Vec<String>]) -> Vec<Vec<String>> {
-    let short: Vec<Vec<String>> = lines
+fn title_candidates<'w>(lines: &[Vec<&'w str>]) -> Vec<Vec<&'w str>> {
+    let short: Vec<Vec<&str>> = lines
         .iter()
         .filter(|line| line.len() <= TITLE_WORDS)
-        .map(|line: &Vec<String>| {
+        .map(|line: &Vec<&str>| {
             line.iter()
-                .filter(|word| !matches!(word.as_str(), "consolid" | "condens"))
-                .cloned()
+                .copied()
+                .filter(|word| !matches!(*word, "consolid" | "condens"))
                 .collect::<Vec<_>>()
         })
         .collect();
-    let pairs: Vec<Vec<String>> = short.windows(2).map(|pair| pair.concat()).collect();
+    let pairs: Vec<Vec<&str>> = short.windows(2).map(|pair| pair.concat()).collect();
     [short, pairs].concat()
 }
 
-/// The classes that a heading or title announces.
-pub fn classes_of_heading(heading: &str) -> Vec<PageClass> {
-    let words = content_words(heading);
-    patterns()
-        .headings
+/// The classes that a heading or title announces, by its content words, in the order of [`PageClass`].
+pub fn classes_of_heading(words: &[&str]) -> Vec<PageClass> {
+    let mut classes: Vec<PageClass> = words
         .iter()
-        .filter(|(_, patterns): &&(PageClass, Vec<WordPattern>)| {
-            patterns.iter().any(|pattern| pattern.matches(&words))
+        .enumerate()
+        .flat_map(|(at, word)| {
+            let patterns = patterns().headings.get(*word).into_iter().flatten();
+            patterns
+                .filter(move |(_, pattern)| pattern.matches_at(words, at))
+                .map(|(class, _)| *class)
         })
-        .map(|(class, _)| *class)
-        .collect()
+        .collect();
+    classes.sort_unstable();
+    classes.dedup();
+    classes
 }
 
 /// Whether a page is the cover page of a form. `page` is 1-based.
@@ -505,6 +530,7 @@ pub fn is_toc(lines: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokenizer::TokenizedText;
 
     const SHEET: [&str; 12] = [
         "ACME Company and Subsidiaries",
@@ -521,22 +547,31 @@ mod tests {
         "Total equity 50 54",
     ];
 
-    fn labels(lines: &[&str]) -> Vec<Vec<String>> {
-        lines.iter().map(|line| content_words(line)).collect()
+    fn classify(lines: &[&str], numbers: usize) -> Vec<(PageClass, Confidence)> {
+        let tokens: Vec<_> = lines.iter().map(|line| TokenizedText::new(line)).collect();
+        let words: Vec<_> = tokens
+            .iter()
+            .map(|line| line.content_words(&(0..99)))
+            .collect();
+        classify_statements(&words, &words, numbers)
+    }
+
+    fn announced(heading: &str) -> Vec<PageClass> {
+        classes_of_heading(&TokenizedText::new(heading).content_words(&(0..heading.len())))
     }
 
     #[test]
     fn a_statement_has_a_title_rows_and_numbers() {
         assert_eq!(
-            classify_statements(&SHEET, &labels(&SHEET), 18),
+            classify(&SHEET, 18),
             [(PageClass::Balance, Confidence::Strong)]
         );
-        assert!(classify_statements(&SHEET, &labels(&SHEET), 3).is_empty());
-        assert!(classify_statements(&SHEET[2..], &labels(&SHEET), 18).is_empty());
+        assert!(classify(&SHEET, 3).is_empty());
+        assert!(classify(&SHEET[2..], 18).is_empty());
         let mut parent = SHEET.to_vec();
         parent[0] = "ACME Company (Parent Company Only)";
         assert_eq!(
-            classify_statements(&parent, &labels(&parent), 18),
+            classify(&parent, 18),
             [(PageClass::Balance, Confidence::Weak)]
         );
     }
@@ -544,14 +579,11 @@ mod tests {
     #[test]
     fn headings_name_section_classes() {
         assert_eq!(
-            classes_of_heading("Note 17. Business Segments"),
+            announced("Note 17. Business Segments"),
             [PageClass::Segments]
         );
-        assert_eq!(
-            classes_of_heading("NOTE 8 – Income Taxes"),
-            [PageClass::Taxes]
-        );
-        assert!(classes_of_heading("Signatures").is_empty());
+        assert_eq!(announced("NOTE 8 – Income Taxes"), [PageClass::Taxes]);
+        assert!(announced("Signatures").is_empty());
     }
 
     #[test]

@@ -1,11 +1,15 @@
-//! Extracts ranking features of a page: its head, headings, row labels, column years, numbers and page classes.
+//! The text of a page, tokenized once, and its ranking features: head, headings, row labels, column years, numbers and page
+//! classes.
+
+use std::ops::Range;
 
 use stemma_document::Line;
 
 use crate::page_class::{
-    Confidence, PageClass, classes_of_heading, classify_statements, is_cover, is_toc,
+    Confidence, PageClass, STATEMENT_LINES, classes_of_heading, classify_statements, is_cover,
+    is_toc,
 };
-use crate::tokenizer::content_words;
+use crate::tokenizer::TokenizedText;
 
 const HEAD_LINES: usize = 8;
 // Bounds for damaged pages; real pages have far fewer.
@@ -24,15 +28,41 @@ pub struct PageLine<'a> {
     pub layout: Option<&'a Line>,
 }
 
-/// The ranking features of a page.
+/// The text of a page without running heads and footers, and its words.
+#[derive(Debug, Default)]
+pub struct PageText {
+    /// The lines, joined by line breaks.
+    pub text: String,
+    pub words: TokenizedText,
+    // Of each line in `text`.
+    lines: Vec<Range<usize>>,
+}
+
+impl PageText {
+    pub fn new(lines: &[PageLine<'_>]) -> Self {
+        let mut page = Self::default();
+        for line in lines {
+            if !page.lines.is_empty() {
+                page.text.push('\n');
+            }
+            let start = page.text.len();
+            page.text.push_str(line.text);
+            page.lines.push(start..page.text.len());
+        }
+        page.words = TokenizedText::new(&page.text);
+        page
+    }
+}
+
+/// The ranking features of a page. Ranges are bytes of its [`PageText`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PageFeatures {
-    /// The first lines, joined by line breaks.
-    pub head: String,
+    /// The first lines.
+    pub head: Range<usize>,
     /// Lines that look like headings.
-    pub headings: Vec<String>,
+    pub headings: Vec<Range<usize>>,
     /// The text before the numbers of table rows.
-    pub labels: Vec<String>,
+    pub labels: Vec<Range<usize>>,
     /// Column years of tables, ascending.
     pub years: Vec<u16>,
     /// Count of numbers.
@@ -43,63 +73,65 @@ pub struct PageFeatures {
 }
 
 impl PageFeatures {
-    /// Extracts the features of a page without running heads and footers. `page` is 1-based, or 0 for a section of a
-    /// document without pages.
-    pub fn new(lines: &[PageLine<'_>], page: u32) -> Self {
-        let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
+    /// Extracts the features of a page from its `text` and the `lines` that this was made from. `page` is 1-based, or 0 for a
+    /// section of a document without pages.
+    pub fn new(text: &PageText, lines: &[PageLine<'_>], page: u32) -> Self {
+        let head_end = text.lines.iter().take(HEAD_LINES).next_back();
         let mut features = Self {
-            head: texts
-                .iter()
-                .take(HEAD_LINES)
-                .copied()
-                .collect::<Vec<_>>()
-                .join("\n"),
+            head: 0..head_end.map_or(0, |line| line.end),
             ..Self::default()
         };
         let usual = body_size(lines);
-        for line in lines {
-            features.add_row(line.text);
+        for (line, range) in lines.iter().zip(&text.lines) {
+            features.add_row(line.text, range.start);
             if features.headings.len() < MAX_HEADINGS && is_heading(line, usual) {
-                features.headings.push(line.text.to_owned());
+                features.headings.push(range.clone());
             }
         }
         features.years.sort_unstable();
         features.years.dedup();
-        let labels: Vec<Vec<String>> = features
-            .labels
-            .iter()
-            .map(|label| content_words(label))
-            .collect();
-        features.is_toc = page > 0 && is_toc(&texts);
-        features.page_classes = if features.is_toc {
-            Vec::new()
-        } else {
-            classify_statements(&texts, &labels, features.numbers)
-        };
-        if is_cover(&texts, page) {
-            features
-                .page_classes
-                .push((PageClass::Cover, Confidence::Strong));
-        }
+        features.classify_page(text, lines, page);
         features
     }
 
-    /// Adds the classes announced by headings on the page and by the titles in `path`. Call it after [`PageFeatures::new`],
-    /// once the section of the page is known.
-    pub fn classify(&mut self, path: &[&str]) {
+    fn classify_page(&mut self, text: &PageText, lines: &[PageLine<'_>], page: u32) {
+        let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
+        self.is_toc = page > 0 && is_toc(&texts);
+        if !self.is_toc {
+            let words = |parts: &[Range<usize>]| -> Vec<Vec<&str>> {
+                parts
+                    .iter()
+                    .map(|part| text.words.content_words(part))
+                    .collect()
+            };
+            let first = &text.lines[..text.lines.len().min(STATEMENT_LINES)];
+            self.page_classes =
+                classify_statements(&words(first), &words(&self.labels), self.numbers);
+        }
+        if is_cover(&texts, page) {
+            self.page_classes
+                .push((PageClass::Cover, Confidence::Strong));
+        }
+    }
+
+    /// Adds the classes announced by headings on the page, by the sections that start on it (`begun`), and by the titles
+    /// above (`above`).
+    pub fn add_classes(
+        &mut self,
+        text: &PageText,
+        begun: impl Iterator<Item = PageClass>,
+        above: impl Iterator<Item = PageClass>,
+    ) {
         if self.is_toc {
             return;
         }
-        let on_page = self
-            .headings
-            .iter()
-            .flat_map(|heading| classes_of_heading(heading))
-            .map(|class| (class, Confidence::Strong));
-        let announced = path
-            .iter()
-            .flat_map(|title| classes_of_heading(title))
-            .map(|class| (class, Confidence::Weak));
-        for (class, confidence) in on_page.chain(announced) {
+        let headings = self.headings.iter();
+        let on_page: Vec<PageClass> = headings
+            .flat_map(|heading| classes_of_heading(&text.words.content_words(heading)))
+            .chain(begun)
+            .collect();
+        let on_page = on_page.into_iter().map(|class| (class, Confidence::Strong));
+        for (class, confidence) in on_page.chain(above.map(|class| (class, Confidence::Weak))) {
             if !self
                 .page_classes
                 .iter()
@@ -110,36 +142,36 @@ impl PageFeatures {
         }
     }
 
-    fn add_row(&mut self, line: &str) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let first = words.iter().position(|word| is_number(word));
-        let numbers = words.iter().filter(|word| is_number(word)).count();
-        let years: Vec<u16> = words.iter().filter_map(|word| year(word)).collect();
-        let text_words = words
-            .iter()
-            .filter(|word| word.chars().any(char::is_alphabetic))
-            .count();
+    // `start` is where the line starts in the text.
+    fn add_row(&mut self, line: &str, start: usize) {
+        let (mut words, mut text_words, mut numbers) = (0, 0, 0);
+        let mut years: Vec<u16> = Vec::new();
+        let mut label_end = None;
+        for word in line.split_whitespace() {
+            words += 1;
+            text_words += usize::from(word.chars().any(char::is_alphabetic));
+            years.extend(year(word));
+            if is_number(word) {
+                numbers += 1;
+                label_end.get_or_insert(word.as_ptr() as usize - line.as_ptr() as usize);
+            }
+        }
         // `2022 2021 2020`, `December 31, 2022 2021`, `Fiscal 2023`: a column header has few words beside years and days.
         if !years.is_empty()
             && text_words <= 2 + 3 * years.len()
-            && words.len() <= 24
+            && words <= 24
             && numbers <= 3 * years.len() + 1
         {
             self.years.extend(years);
         }
         self.numbers += numbers;
-        let Some(first) = first.filter(|first| *first > 0) else {
-            return;
-        };
-        let label = words[..first].join(" ");
-        let label = label
-            .trim_end_matches([' ', '$', '€', '£', '¥', '(', '.', ':'])
-            .to_owned();
+        let label = &line[..label_end.unwrap_or(0)];
+        let label = label.trim_end_matches([' ', '$', '€', '£', '¥', '(', '.', ':']);
         if self.labels.len() < MAX_LABELS
             && label.chars().any(char::is_alphabetic)
             && label.len() <= LABEL_CHARS
         {
-            self.labels.push(label);
+            self.labels.push(start..start + label.len());
         }
     }
 }
@@ -207,30 +239,38 @@ fn year(word: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    fn features(text: &str) -> PageFeatures {
+    fn page(text: &str) -> (PageText, PageFeatures) {
         let lines: Vec<PageLine<'_>> = text
             .lines()
             .map(|text| PageLine { text, layout: None })
             .collect();
-        PageFeatures::new(&lines, 7)
+        let page = PageText::new(&lines);
+        let features = PageFeatures::new(&page, &lines, 7);
+        (page, features)
     }
 
     #[test]
     fn rows_have_labels_and_columns_have_years() {
-        let features = features(
+        let (page, features) = page(
             "Years ended December 31\n2022 2021 2020\nNet sales $ 34,229 35,355 32,184\nIn 2019 we sold a mill that had been ours since the year of its building\nTotal (1) 5",
         );
         assert_eq!(features.years, [2020, 2021, 2022]);
-        assert_eq!(features.labels[..2], ["Years ended December", "Net sales"]);
+        let labels: Vec<&str> = features
+            .labels
+            .iter()
+            .map(|label| &page.text[label.clone()])
+            .collect();
+        assert_eq!(labels[..2], ["Years ended December", "Net sales"]);
         assert_eq!(features.numbers, 1 + 3 + 3 + 1 + 2);
-        assert_eq!(features.head.lines().count(), 5);
+        assert_eq!(features.head, 0..page.text.len());
     }
 
     #[test]
     fn page_headings_outweigh_titles_above() {
-        let mut features = features("text");
-        features.headings.push("Note 7. Income Taxes".into());
-        features.classify(&["Legal Proceedings", "Income Taxes"]);
+        let (page, mut features) = page("Note 7. Income Taxes");
+        features.headings.push(0..page.text.len());
+        let above = [PageClass::Legal, PageClass::Taxes];
+        features.add_classes(&page, std::iter::empty(), above.into_iter());
         assert_eq!(
             features.page_classes,
             [

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use foldhash::fast::RandomState;
+
 use crate::page_class::PageClass;
 use crate::tokenizer::content_words;
 
@@ -16,7 +18,7 @@ const TEXT: &str = include_str!("vocabulary.txt");
 pub struct Synonyms {
     groups: Vec<SynonymGroup>,
     phrases: Vec<String>,
-    phrases_by_first: HashMap<String, Vec<(usize, Vec<String>)>>,
+    phrases_by_first: HashMap<String, Vec<(usize, Vec<String>)>, RandomState>,
     triggers_by_first: HashMap<String, Vec<(usize, Vec<String>)>>,
 }
 
@@ -59,7 +61,7 @@ impl Synonyms {
         let mut synonyms = Self {
             groups: Vec::new(),
             phrases: Vec::new(),
-            phrases_by_first: HashMap::new(),
+            phrases_by_first: HashMap::default(),
             triggers_by_first: HashMap::new(),
         };
         let mut phrase_ids: HashMap<String, usize> = HashMap::new();
@@ -114,10 +116,16 @@ impl Synonyms {
     }
 
     /// Calls `visit` with each phrase among content words, and its position. Phrases may overlap.
-    pub fn for_each_phrase<'v>(&'v self, words: &[String], mut visit: impl FnMut(&'v str, usize)) {
+    pub fn for_each_phrase<'v>(
+        &'v self,
+        words: &[impl AsRef<str>],
+        mut visit: impl FnMut(&'v str, usize),
+    ) {
         for (at, word) in words.iter().enumerate() {
-            for (number, phrase) in self.phrases_by_first.get(word).into_iter().flatten() {
-                if words[at..].starts_with(phrase) {
+            let phrases = self.phrases_by_first.get(word.as_ref());
+            for (number, phrase) in phrases.into_iter().flatten() {
+                let mut found = words[at..].iter().map(AsRef::as_ref);
+                if phrase.iter().all(|word| found.next() == Some(word)) {
                     visit(&self.phrases[*number], at);
                 }
             }

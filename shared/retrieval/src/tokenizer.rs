@@ -5,10 +5,17 @@
 //! `nongaap`, `non`, `gaap`); a fiscal year is its year (`FY22` is `2022`); a word hyphenated at a line end is rejoined.
 //! English words are stemmed. Chinese is segmented by a dictionary that is loaded on first use; kana and hangul become
 //! bigrams.
+//!
+//! Most words of a document repeat, so each thread caches the terms of words. [`TokenizedText`] has the words of a text with
+//! their places, for readers that need several parts of it.
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
+
+use foldhash::fast::RandomState;
 
 use jieba_rs::{Jieba, TokenizeMode};
 use rust_stemmers::{Algorithm, Stemmer};
@@ -37,33 +44,156 @@ const STOP_WORDS: [&str; 100] = [
     "were", "what", "when", "where", "which", "while", "who", "whom", "whi", "will", "with", "you",
 ];
 
+// Bounds of the cache of a thread: about 2 MB.
+const MAX_CACHED_WORDS: usize = 1 << 14;
+const MAX_CACHED_WORD_BYTES: usize = 24;
+
+/// Between the words of [`TokenizedText::joined`]. No word contains it.
+pub const SEPARATOR: char = '\u{1F}';
+
 /// Whether a normalized word is a stop word.
 pub fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.contains(&word)
+    static WORDS: LazyLock<HashSet<&str, RandomState>> =
+        LazyLock::new(|| STOP_WORDS.into_iter().collect());
+    WORDS.contains(word)
 }
 
 /// Calls `visit` with each normalized word of `text` and its byte range. All parts of a compound share one range.
 pub fn for_each_word(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
-    // Creating a stemmer allocates little, so it is not kept per thread.
-    let stemmer = Stemmer::create(Algorithm::English);
+    thread_local!(static CACHE: Cell<WordCache> = Cell::default());
+    // Taken rather than borrowed, because `visit` may tokenize, too.
+    let mut cache = CACHE.take();
     let mut fiscal_prefix: Option<Range<usize>> = None;
     for_each_run(text, &mut |run, range| match run {
         RunKind::Chinese => segment_chinese(&text[range.clone()], range.start, &mut visit),
         RunKind::Bigrams => bigrams(&text[range.clone()], range.start, &mut visit),
         RunKind::Word => {
-            let word = normalize_word(&text[range.clone()]);
+            let word = &text[range.clone()];
             let year = match fiscal_prefix.take() {
                 // In `FY 22`, `FY` is a word of its own.
-                Some(at) if text[at.end..range.start].trim().is_empty() => normalize_year(&word),
+                Some(at) if text[at.end..range.start].trim().is_empty() => {
+                    normalize_year(&normalize_word(word))
+                }
                 _ => None,
             };
             match year {
                 Some(year) => visit(&year, range.clone()),
-                None => word_terms(&stemmer, &word, &mut |term| visit(term, range.clone())),
+                None => cache.for_each_term(word, |term| visit(term, range.clone())),
             }
-            fiscal_prefix = (&*word == "fy").then_some(range);
+            fiscal_prefix = word.eq_ignore_ascii_case("fy").then_some(range);
         }
     });
+    CACHE.set(cache);
+}
+
+// The terms of words as written, joined by `SEPARATOR`.
+#[derive(Default)]
+struct WordCache(HashMap<Box<str>, Box<str>, RandomState>);
+
+impl WordCache {
+    fn for_each_term(&mut self, word: &str, mut visit: impl FnMut(&str)) {
+        // Numbers seldom repeat.
+        if word
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','))
+        {
+            return visit(&remove_char(word, ','));
+        }
+        if let Some(terms) = self.0.get(word) {
+            return terms.split(SEPARATOR).for_each(visit);
+        }
+        let mut terms = String::new();
+        word_terms(&normalize_word(word), &mut |term| {
+            if !terms.is_empty() {
+                terms.push(SEPARATOR);
+            }
+            terms.push_str(term);
+        });
+        terms.split(SEPARATOR).for_each(&mut visit);
+        if word.len() <= MAX_CACHED_WORD_BYTES && self.0.len() < MAX_CACHED_WORDS {
+            self.0.insert(word.into(), terms.into());
+        }
+    }
+}
+
+/// The normalized words of a text, with their places in it.
+#[derive(Debug, Clone, Default)]
+pub struct TokenizedText {
+    joined: String,
+    words: Vec<WordPlace>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct WordPlace {
+    // Of the word in `joined`.
+    start: u32,
+    end: u32,
+    // Where the word starts in the text.
+    from: u32,
+}
+
+impl TokenizedText {
+    /// Tokenizes `text`, of at most 4 GB.
+    pub fn new(text: &str) -> Self {
+        let mut tokens = Self::default();
+        for_each_word(text, |word, range| tokens.push(word, range.start));
+        tokens
+    }
+
+    fn push(&mut self, word: &str, from: usize) {
+        if !self.joined.is_empty() {
+            self.joined.push(SEPARATOR);
+        }
+        let start = self.joined.len() as u32;
+        self.joined.push_str(word);
+        self.words.push(WordPlace {
+            start,
+            end: self.joined.len() as u32,
+            from: from as u32,
+        });
+    }
+
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// All words, joined by [`SEPARATOR`].
+    pub fn joined(&self) -> &str {
+        &self.joined
+    }
+
+    /// The words that start in a byte range of the text, joined by [`SEPARATOR`].
+    pub fn joined_in(&self, range: &Range<usize>) -> &str {
+        let words = self.words_in(range);
+        match (words.first(), words.last()) {
+            (Some(first), Some(last)) => &self.joined[first.start as usize..last.end as usize],
+            _ => "",
+        }
+    }
+
+    /// The words that start in a byte range of the text, without stop words. Phrases are made of these.
+    pub fn content_words(&self, range: &Range<usize>) -> Vec<&str> {
+        self.words_in(range)
+            .iter()
+            .map(|word| &self.joined[word.start as usize..word.end as usize])
+            .filter(|word| !is_stop_word(word))
+            .collect()
+    }
+
+    // The parts of a segmented Chinese run may overlap. A range that begins or ends inside of a run is not exact.
+    fn words_in(&self, range: &Range<usize>) -> &[WordPlace] {
+        let at = |byte| {
+            self.words
+                .partition_point(|word| (word.from as usize) < byte)
+        };
+        let start = at(range.start);
+        &self.words[start..at(range.end).max(start)]
+    }
 }
 
 /// The normalized words of `text`, in order.
@@ -197,7 +327,7 @@ fn normalize_word(word: &str) -> Cow<'_, str> {
 }
 
 // Calls `visit` with each index term of a normalized word.
-fn word_terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
+fn word_terms(word: &str, visit: &mut impl FnMut(&str)) {
     let bare = word
         .strip_suffix("'s")
         .or_else(|| word.strip_suffix('\''))
@@ -209,24 +339,24 @@ fn word_terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
         return parts.iter().for_each(|part| visit(part));
     }
     if bare.contains('-') {
-        return compound_terms(stemmer, bare, visit);
+        return compound_terms(bare, visit);
     }
     if bare.starts_with(|c: char| c.is_ascii_digit()) {
         return visit(&remove_char(bare, ','));
     }
-    visit(&stem(stemmer, &remove_char(bare, '.')));
+    visit(&stem(&remove_char(bare, '.')));
 }
 
 // The joined compound, then its parts of at least two characters.
-fn compound_terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
+fn compound_terms(word: &str, visit: &mut impl FnMut(&str)) {
     let joined = remove_char(word, '-');
-    visit(&stem(stemmer, &joined));
+    visit(&stem(&joined));
     if joined.len() <= 4 && joined.bytes().any(|byte| byte.is_ascii_digit()) {
         // The parts of `10-K` or `8-K` carry no meaning.
         return;
     }
     for part in word.split('-').filter(|part| part.chars().count() > 1) {
-        word_terms(stemmer, part, visit);
+        word_terms(part, visit);
     }
 }
 
@@ -251,9 +381,9 @@ fn normalize_year(digits: &str) -> Option<String> {
     }
 }
 
-fn stem<'a>(stemmer: &Stemmer, word: &'a str) -> Cow<'a, str> {
+fn stem(word: &str) -> Cow<'_, str> {
     if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-        stemmer.stem(word)
+        Stemmer::create(Algorithm::English).stem(word)
     } else {
         word.into()
     }
@@ -339,6 +469,32 @@ mod tests {
                 "{word} in {there}"
             );
         });
+    }
+
+    #[test]
+    fn parts_of_a_tokenized_text_have_the_words_that_start_there() {
+        let text = "Net sales of R&D\nnon-GAAP 1,577 5";
+        let tokens = TokenizedText::new(text);
+        assert_eq!(
+            tokens.joined().split(SEPARATOR).collect::<Vec<_>>(),
+            tokenize(text)
+        );
+        assert_eq!(tokens.len(), 9);
+        let line = 17..text.len();
+        assert_eq!(
+            tokens.joined_in(&line).replace(SEPARATOR, " "),
+            "nongaap non gaap 1577 5"
+        );
+        assert_eq!(tokens.content_words(&(0..16)), ["net", "sale", "r&d"]);
+        assert_eq!(tokens.joined_in(&(4..4)), "");
+        assert_eq!(TokenizedText::default().joined_in(&(0..9)), "");
+    }
+
+    #[test]
+    fn tokenizing_inside_a_visit_is_possible() {
+        let mut words = Vec::new();
+        for_each_word("hedging risks", |word, _| words.extend(tokenize(word)));
+        assert_eq!(words, ["hedg", "risk"]);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use tantivy::{TantivyDocument, Term};
 use super::IndexError;
 use stemma_catalog::document_store::OpenDocument;
 
-/// Maps a document to its index entries. There must be at least one, or the document would be indexed again at each sync.
-pub type MapFn = fn(&CatalogEntry, &OpenDocument) -> Vec<TantivyDocument>;
+/// Passes the index entries of a document on, one by one, since those of a long document need much memory. There must be at
+/// least one, or the document would be indexed again at each sync.
+pub type MapFn = fn(&CatalogEntry, &OpenDocument, &mut dyn FnMut(TantivyDocument));
 
 /// How documents are indexed. Any change of the schema, the tokenizers or `map` must change the revision, because programs
 /// of different revisions never read each other's index files, neither on disk nor in the blob store.

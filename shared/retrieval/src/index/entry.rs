@@ -6,18 +6,17 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
     CatalogEntry, Digest, Extent, PageNo, Reference, ReferenceTarget, Section, SectionId,
-    SectionSpan, SourceBody, text,
+    SectionSpan, SectionTree, SourceBody, text,
 };
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
-use tantivy::tokenizer::{PreTokenizedString, Token};
 
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
-use crate::page_class::Confidence;
-use crate::page_features::{PageFeatures, PageLine};
+use crate::page_class::{Confidence, PageClass, classes_of_heading};
+use crate::page_features::{PageFeatures, PageLine, PageText};
 use crate::synonyms::Synonyms;
-use crate::tokenizer::{content_words, tokenize};
+use crate::tokenizer::{SEPARATOR, TokenizedText};
 use stemma_catalog::catalog::DocumentState;
 use stemma_catalog::document_store::OpenDocument;
 use stemma_catalog::facets::{FacetField, normalize_value};
@@ -39,7 +38,7 @@ pub struct StoredEntry {
     /// Printed page number, if it differs from the physical one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub label: Option<String>,
-    /// Sections with text in this entry, in reading order; for a section entry, the section itself.
+    /// Sections with text in this entry, in reading order; without pages, the section itself.
     pub sections: Vec<StoredSection>,
 }
 
@@ -59,24 +58,27 @@ pub struct StoredSection {
     pub lines: Option<(u32, u32)>,
 }
 
-/// The entries of one document: the document, then its sections, then its pages.
-pub fn map_document(entry: &CatalogEntry, opened: &OpenDocument) -> Vec<TantivyDocument> {
-    let writer = EntryMapper::new(entry, opened);
-    let mut entries = vec![writer.document()];
-    let pages = writer.add_sections(&mut entries);
-    if let Some(SourceBody::Pages(body)) = &opened.body {
-        for (index, page) in body.iter().enumerate() {
-            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            let lines = pages.get(&number).map(Vec::as_slice).unwrap_or_default();
-            let label = page
-                .label
-                .as_ref()
-                .map(|label| label.0.clone())
-                .filter(|label| *label != number.to_string());
-            entries.push(writer.page(number, label, lines));
+/// Passes the entries of one document to `add`: the document, then its passages.
+pub fn map_document(
+    entry: &CatalogEntry,
+    opened: &OpenDocument,
+    add: &mut dyn FnMut(TantivyDocument),
+) {
+    let mapper = EntryMapper::new(entry, opened);
+    add(mapper.document());
+    let Some(SourceBody::Pages(pages)) = &opened.body else {
+        for at in 0..mapper.sections.len() {
+            add(mapper.passage(&mapper.section_passage(at)));
         }
+        return;
+    };
+    let lines = mapper.lines_by_page();
+    for (index, page) in pages.iter().enumerate() {
+        let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        let lines = lines.get(&number).map(Vec::as_slice).unwrap_or_default();
+        let label = page.label.as_ref().map(|label| label.0.clone());
+        add(mapper.passage(&mapper.page_passage(number, label, lines)));
     }
-    entries
 }
 
 // A line of a page, and the index of its section in pre-order.
@@ -85,16 +87,72 @@ struct SectionLine<'a> {
     line: text::BodyLine<'a>,
 }
 
+// A section, and what its passages show of it. Many pages share a section, so its words are found once.
+struct SectionFacts<'a> {
+    section: &'a Section,
+    // Titles from the root to the section, and the indexes of those sections in pre-order.
+    path: Vec<String>,
+    chain: Vec<usize>,
+    title_words: TokenizedText,
+    title_classes: Vec<PageClass>,
+    // Of a summary in words of its own.
+    summary_words: TokenizedText,
+}
+
+impl<'a> SectionFacts<'a> {
+    fn new(section: &'a Section, path: &[String], chain: &[usize]) -> Self {
+        let title_words = TokenizedText::new(&section.title);
+        let title_classes =
+            classes_of_heading(&title_words.content_words(&(0..section.title.len())));
+        let summary = section.summary.as_ref();
+        let summary = summary.filter(|summary| summary.by != "verbatim");
+        Self {
+            section,
+            path: path.iter().take(MAX_PATH).cloned().collect(),
+            chain: chain.iter().take(MAX_PATH).copied().collect(),
+            title_words,
+            title_classes,
+            summary_words: summary
+                .map(|summary| TokenizedText::new(&summary.text))
+                .unwrap_or_default(),
+        }
+    }
+
+    fn of_tree(tree: &'a SectionTree) -> Vec<Self> {
+        let mut path: Vec<String> = Vec::new();
+        let mut chain: Vec<usize> = Vec::new();
+        let sections = tree.walk().enumerate().map(|(at, (depth, section))| {
+            path.truncate(depth - 1);
+            path.push(section.title.chars().take(MAX_TITLE_CHARS).collect());
+            chain.truncate(depth - 1);
+            chain.push(at);
+            Self::new(section, &path, &chain)
+        });
+        sections.collect()
+    }
+}
+
+// A page, or a section of a document without pages.
+struct Passage<'a> {
+    // 1-based; `None` for a section.
+    page: Option<u32>,
+    // Printed page number, if it differs from the physical one.
+    label: Option<String>,
+    lines: Vec<PageLine<'a>>,
+    // Indexes of its sections in pre-order, with the line (0-based) on which each starts.
+    sections: Vec<(usize, usize)>,
+    // Indexes of the sections that start here.
+    begun: Vec<usize>,
+}
+
 struct EntryMapper<'a> {
     fields: Fields,
     entry: &'a CatalogEntry,
     opened: &'a OpenDocument,
     // In pre-order.
-    sections: Vec<&'a Section>,
+    sections: Vec<SectionFacts<'a>>,
     // Facet fields, which every entry has.
     facets: TantivyDocument,
-    // Titles from the root to each section, in pre-order.
-    paths: Vec<Vec<String>>,
     // Items, with the ids of their sections.
     items: Vec<(items::SectionItem, Range<u32>)>,
     // Lines that refer to each section from elsewhere.
@@ -105,26 +163,17 @@ impl<'a> EntryMapper<'a> {
     fn new(entry: &'a CatalogEntry, opened: &'a OpenDocument) -> Self {
         let fields = Fields::get();
         let tree = &opened.tree;
-        let mut paths: Vec<Vec<String>> = Vec::new();
-        let mut above: Vec<String> = Vec::new();
-        for (depth, section) in tree.walk() {
-            above.truncate(depth - 1);
-            above.push(section.title.chars().take(MAX_TITLE_CHARS).collect());
-            paths.push(above.iter().take(MAX_PATH).cloned().collect());
-        }
         let items = items::section_items(tree);
         let items = items.into_iter().map(|item| {
             let range = tree.section(item.section).map_or(0..0, items::subtree_ids);
             (item, range)
         });
-        let sections = tree.walk().map(|(_, section)| section).collect();
         Self {
             fields,
             entry,
             opened,
-            sections,
+            sections: SectionFacts::of_tree(tree),
             facets: facets(&fields, entry),
-            paths,
             items: items.collect(),
             anchors: reference_lines(opened),
         }
@@ -133,6 +182,7 @@ impl<'a> EntryMapper<'a> {
     fn document(&self) -> TantivyDocument {
         let mut entry = self.facets.clone();
         entry.add_text(self.fields.kind, IndexEntryKind::Document.as_str());
+        entry.add_u64(self.fields.sections, self.sections.len() as u64);
         for alias in aliases(self.entry) {
             entry.add_text(
                 self.fields.aliases,
@@ -142,198 +192,143 @@ impl<'a> EntryMapper<'a> {
         for name in self.entry.facts.issuer_identity() {
             entry.add_text(self.fields.identity, name);
         }
-        let description = self.entry.description.as_deref().unwrap_or_default();
-        add_words(&mut entry, self.fields.about, tokenize(description));
-        self.set_stored(&mut entry, None, Vec::new());
         entry
     }
 
-    // Adds the section entries. Returns the lines of each page.
-    fn add_sections(
-        &self,
-        entries: &mut Vec<TantivyDocument>,
-    ) -> BTreeMap<u32, Vec<SectionLine<'a>>> {
+    fn own_lines(&self, at: usize) -> Vec<text::BodyLine<'a>> {
+        let body = self.opened.body.as_ref();
+        body.map(|body| text::own_lines(self.sections[at].section, body))
+            .unwrap_or_default()
+    }
+
+    fn lines_by_page(&self) -> BTreeMap<u32, Vec<SectionLine<'a>>> {
         let mut pages: BTreeMap<u32, Vec<SectionLine<'a>>> = BTreeMap::new();
-        for (at, section) in self.sections.iter().enumerate() {
-            let lines = self
-                .opened
-                .body
-                .as_ref()
-                .map(|body| text::own_lines(section, body))
-                .unwrap_or_default();
-            let is_text = !matches!(self.opened.body, Some(SourceBody::Pages(_)));
-            let mut entry = self.facets.clone();
-            entry.add_text(self.fields.kind, IndexEntryKind::Section.as_str());
-            entry.add_u64(self.fields.section, u64::from(section.id.0));
-            add_words(&mut entry, self.fields.title, tokenize(&section.title));
-            if let Some(summary) = &section.summary {
-                add_words(&mut entry, self.fields.about, tokenize(&summary.text));
-            }
-            let above = self.paths[at]
-                .split_last()
-                .map_or(&[][..], |(_, above)| above);
-            add_words(&mut entry, self.fields.above, tokenize(&above.join("\n")));
-            add_words(
-                &mut entry,
-                self.fields.own,
-                tokenize(&join(lines.iter().map(|line| line.text))),
-            );
-            self.add_items(&mut entry, &[section.id.0]);
-            if is_text {
-                self.add_passage(&mut entry, at, &lines);
-            }
-            self.set_stored(&mut entry, None, vec![self.stored_section(at, 0)]);
-            entries.push(entry);
-            for line in lines {
+        for section in 0..self.sections.len() {
+            for line in self.own_lines(section) {
                 if let Some(page) = line.page.map(PageNo::get) {
                     pages
                         .entry(page)
                         .or_default()
-                        .push(SectionLine { section: at, line });
+                        .push(SectionLine { section, line });
                 }
             }
         }
         pages
     }
 
-    fn page(
+    fn page_passage(
         &self,
         number: u32,
         label: Option<String>,
-        lines: &[SectionLine<'_>],
-    ) -> TantivyDocument {
-        let fields = &self.fields;
-        let mut entry = self.facets.clone();
-        entry.add_text(fields.kind, IndexEntryKind::Passage.as_str());
-        entry.add_u64(fields.page, u64::from(number));
-        let mut order: Vec<usize> = lines.iter().map(|line| line.section).collect();
-        order.dedup();
-        order.sort_unstable();
-        order.dedup();
-        let sections = &self.sections;
-        let begins: Vec<usize> = order
-            .iter()
+        lines: &[SectionLine<'a>],
+    ) -> Passage<'a> {
+        let mut sections: BTreeMap<usize, usize> = BTreeMap::new();
+        for (at, line) in lines.iter().enumerate() {
+            sections.entry(line.section).or_insert(at);
+        }
+        let begun = sections
+            .keys()
             .copied()
-            .filter(|at| first_page(sections[*at]) == Some(number))
-            .collect();
-        let page_lines: Vec<PageLine<'_>> = lines
-            .iter()
-            .map(|line| PageLine {
-                text: line.line.text,
-                layout: line.line.layout,
-            })
-            .collect();
-        let mut features = PageFeatures::new(&page_lines, number);
-        features
-            .headings
-            .extend(begins.iter().map(|at| sections[*at].title.clone()));
-        let mut path: Vec<&str> = order
-            .iter()
-            .flat_map(|at| self.paths[*at].iter().map(String::as_str))
-            .collect();
-        path.sort_unstable();
-        path.dedup();
-        features.classify(&path);
-        add_words(&mut entry, fields.path, tokenize(&path.join("\n")));
-        let summaries = order.iter().filter_map(|at| sections[*at].summary.as_ref());
-        let summaries: Vec<&str> = summaries
-            .filter(|summary| summary.by != "verbatim")
-            .map(|summary| summary.text.as_str())
-            .collect();
-        add_words(&mut entry, fields.summary, tokenize(&summaries.join("\n")));
-        add_words(
-            &mut entry,
-            fields.headings,
-            tokenize(&features.headings.join("\n")),
-        );
-        let ids: Vec<u32> = order.iter().map(|at| sections[*at].id.0).collect();
-        self.add_items(&mut entry, &ids);
-        self.add_anchors(&mut entry, &begins);
-        self.add_text(&mut entry, &features, &page_lines);
-        let stored_sections = order.iter().map(|at| {
-            let first_line = lines
-                .iter()
-                .position(|line| line.section == *at)
-                .unwrap_or(0);
-            self.stored_section(*at, first_line)
-        });
-        self.set_stored(&mut entry, label, stored_sections.collect());
-        entry
+            .filter(|at| first_page(self.sections[*at].section) == Some(number));
+        Passage {
+            page: Some(number),
+            label: label.filter(|label| *label != number.to_string()),
+            lines: lines.iter().map(|line| page_line(&line.line)).collect(),
+            begun: begun.collect(),
+            sections: sections.into_iter().collect(),
+        }
     }
 
     // Without pages, a section is its own passage.
-    fn add_passage(&self, entry: &mut TantivyDocument, at: usize, lines: &[text::BodyLine<'_>]) {
-        entry.add_text(self.fields.kind, IndexEntryKind::Passage.as_str());
-        let section = self.sections[at];
-        let lines: Vec<PageLine<'_>> = lines
-            .iter()
-            .map(|line| PageLine {
-                text: line.text,
-                layout: None,
-            })
-            .collect();
-        let mut features = PageFeatures::new(&lines, 0);
-        features.headings.push(section.title.clone());
-        let path: Vec<&str> = self.paths[at].iter().map(String::as_str).collect();
-        features.classify(&path);
-        add_words(entry, self.fields.path, tokenize(&path.join("\n")));
-        add_words(entry, self.fields.headings, tokenize(&section.title));
-        if let Some(summary) = section
-            .summary
-            .as_ref()
-            .filter(|summary| summary.by != "verbatim")
-        {
-            add_words(entry, self.fields.summary, tokenize(&summary.text));
+    fn section_passage(&self, at: usize) -> Passage<'a> {
+        Passage {
+            page: None,
+            label: None,
+            lines: self.own_lines(at).iter().map(page_line).collect(),
+            sections: vec![(at, 0)],
+            begun: vec![at],
         }
-        self.add_anchors(entry, &[at]);
-        self.add_text(entry, &features, &lines);
+    }
+
+    fn passage(&self, passage: &Passage<'_>) -> TantivyDocument {
+        let fields = &self.fields;
+        let mut entry = self.facets.clone();
+        entry.add_text(fields.kind, IndexEntryKind::Passage.as_str());
+        if let Some(page) = passage.page {
+            entry.add_u64(fields.page, u64::from(page));
+        }
+        let text = PageText::new(&passage.lines);
+        let mut features = PageFeatures::new(&text, &passage.lines, passage.page.unwrap_or(0));
+        let begun = || passage.begun.iter().map(|at| &self.sections[*at]);
+        let above = self.titles_above(passage);
+        features.add_classes(
+            &text,
+            begun().flat_map(|section| section.title_classes.iter().copied()),
+            above
+                .iter()
+                .flat_map(|section| section.title_classes.iter().copied()),
+        );
+        let titles = above.iter().map(|section| section.title_words.joined());
+        add_words(&mut entry, fields.path, titles);
+        let on_page = passage.sections.iter().map(|(at, _)| &self.sections[*at]);
+        let summaries = on_page.map(|section| section.summary_words.joined());
+        add_words(&mut entry, fields.summary, summaries);
+        let headings = features.headings.iter();
+        let headings = headings
+            .map(|heading| text.words.joined_in(heading))
+            .chain(begun().map(|section| section.title_words.joined()));
+        add_words(&mut entry, fields.headings, headings);
+        self.add_items(&mut entry, passage);
+        self.add_anchors(&mut entry, &passage.begun);
+        self.add_features(&mut entry, &features, &text);
+        self.add_stored(&mut entry, passage, &text);
+        entry
+    }
+
+    // The sections of a passage and those above them; of equal titles, one.
+    fn titles_above(&self, passage: &Passage<'_>) -> Vec<&SectionFacts<'a>> {
+        let mut above: Vec<&SectionFacts<'a>> = passage
+            .sections
+            .iter()
+            .flat_map(|(at, _)| &self.sections[*at].chain)
+            .map(|at| &self.sections[*at])
+            .collect();
+        above.sort_by_key(|section| &section.section.title);
+        above.dedup_by_key(|section| &section.section.title);
+        above
     }
 
     // Lines that refer to a section describe it in the words of others.
-    fn add_anchors(&self, entry: &mut TantivyDocument, begins: &[usize]) {
-        let lines = begins
+    fn add_anchors(&self, entry: &mut TantivyDocument, begun: &[usize]) {
+        let lines: Vec<TokenizedText> = begun
             .iter()
-            .filter_map(|at| self.anchors.get(&self.sections[*at].id))
-            .flatten();
-        add_words(
-            entry,
-            self.fields.anchors,
-            lines
-                .take(MAX_ANCHORS)
-                .flat_map(|line| content_words(line))
-                .collect(),
-        );
+            .filter_map(|at| self.anchors.get(&self.sections[*at].section.id))
+            .flatten()
+            .take(MAX_ANCHORS)
+            .map(|line| TokenizedText::new(line))
+            .collect();
+        let words = lines
+            .iter()
+            .flat_map(|line| line.content_words(&(0..usize::MAX)));
+        add_words(entry, self.fields.anchors, words);
     }
 
-    // Adds the text and the ranking features of a passage.
-    fn add_text(
-        &self,
-        entry: &mut TantivyDocument,
-        features: &PageFeatures,
-        lines: &[PageLine<'_>],
-    ) {
+    // Adds the words and the ranking features of a passage.
+    fn add_features(&self, entry: &mut TantivyDocument, features: &PageFeatures, text: &PageText) {
         let fields = &self.fields;
-        let text = join(lines.iter().map(|line| line.text));
-        let all = tokenize(&text);
-        entry.add_u64(fields.length, all.len() as u64);
+        entry.add_u64(fields.length, text.words.len() as u64);
         entry.add_u64(fields.numbers, features.numbers as u64);
         entry.add_u64(fields.contents, u64::from(features.is_toc));
-        add_words(entry, fields.head, tokenize(&features.head));
-        add_words(entry, fields.labels, tokenize(&features.labels.join("\n")));
-        let synonyms = Synonyms::get();
-        let mut phrases = Vec::new();
-        let mut row_phrases = Vec::new();
+        add_words(entry, fields.body, [text.words.joined()]);
+        add_words(entry, fields.head, [text.words.joined_in(&features.head)]);
+        let labels = features.labels.iter();
+        let labels = labels.map(|label| text.words.joined_in(label));
+        add_words(entry, fields.labels, labels);
         // Labels are matched one by one, because a phrase does not continue in the next row. In prose, it may continue
         // on the next line.
-        synonyms.for_each_phrase(&content_words(&text), |phrase, _| {
-            phrases.push(phrase.to_owned());
-        });
-        for label in &features.labels {
-            synonyms.for_each_phrase(&content_words(label), |phrase, _| {
-                row_phrases.push(phrase.to_owned());
-            });
-        }
-        add_words(entry, fields.phrases, phrases);
+        add_words(entry, fields.phrases, phrases(text, &(0..text.text.len())));
+        let row_phrases = features.labels.iter();
+        let row_phrases = row_phrases.flat_map(|label| phrases(text, label));
         add_words(entry, fields.row_phrases, row_phrases);
         for (class, confidence) in &features.page_classes {
             let field = if *confidence == Confidence::Strong {
@@ -346,14 +341,15 @@ impl<'a> EntryMapper<'a> {
         for year in &features.years {
             entry.add_text(fields.years, year.to_string());
         }
-        add_words(entry, fields.body, all);
-        let end = text.floor_char_boundary(MAX_TEXT_BYTES);
-        entry.add_text(fields.text, &text[..end]);
     }
 
-    fn add_items(&self, entry: &mut TantivyDocument, sections: &[u32]) {
+    fn add_items(&self, entry: &mut TantivyDocument, passage: &Passage<'_>) {
+        let sections = passage.sections.iter();
+        let ids: Vec<u32> = sections
+            .map(|(at, _)| self.sections[*at].section.id.0)
+            .collect();
         for (item, range) in &self.items {
-            if sections.iter().any(|id| range.contains(id)) {
+            if ids.iter().any(|id| range.contains(id)) {
                 entry.add_text(self.fields.items, &item.number);
                 if let Some(part) = &item.part {
                     entry.add_text(self.fields.items, format!("{part}.{}", item.number));
@@ -363,7 +359,7 @@ impl<'a> EntryMapper<'a> {
     }
 
     fn stored_section(&self, at: usize, line: usize) -> StoredSection {
-        let section = self.sections[at];
+        let SectionFacts { section, path, .. } = &self.sections[at];
         let (pages, lines) = match section.span {
             SectionSpan::Pages { pages, .. } => {
                 (Some((pages.start().get(), pages.end().get())), None)
@@ -373,27 +369,43 @@ impl<'a> EntryMapper<'a> {
         StoredSection {
             id: section.id.0,
             line: u32::try_from(line).unwrap_or(u32::MAX),
-            path: self.paths[at].clone(),
+            path: path.clone(),
             pages,
             lines,
         }
     }
 
-    fn set_stored(
-        &self,
-        entry: &mut TantivyDocument,
-        label: Option<String>,
-        sections: Vec<StoredSection>,
-    ) {
+    // Adds what hits show.
+    fn add_stored(&self, entry: &mut TantivyDocument, passage: &Passage<'_>, text: &PageText) {
+        let sections = passage.sections.iter();
         let stored = StoredEntry {
             name: self.entry.version.name.clone(),
-            label,
-            sections,
+            label: passage.label.clone(),
+            sections: sections
+                .map(|(at, line)| self.stored_section(*at, *line))
+                .collect(),
         };
         if let Ok(json) = serde_json::to_string(&stored) {
             entry.add_text(self.fields.shown, json);
         }
+        let end = text.text.floor_char_boundary(MAX_TEXT_BYTES);
+        entry.add_text(self.fields.text, &text.text[..end]);
     }
+}
+
+fn page_line<'a>(line: &text::BodyLine<'a>) -> PageLine<'a> {
+    PageLine {
+        text: line.text,
+        layout: line.layout,
+    }
+}
+
+// The vocabulary phrases in a part of a text.
+fn phrases(text: &PageText, part: &Range<usize>) -> Vec<&'static str> {
+    let mut phrases = Vec::new();
+    let words = text.words.content_words(part);
+    Synonyms::get().for_each_phrase(&words, |phrase, _| phrases.push(phrase));
+    phrases
 }
 
 fn first_page(section: &Section) -> Option<u32> {
@@ -439,32 +451,18 @@ fn reference_lines(opened: &OpenDocument) -> BTreeMap<SectionId, Vec<String>> {
     anchors
 }
 
-fn join<'t>(lines: impl Iterator<Item = &'t str>) -> String {
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn add_words(to: &mut TantivyDocument, field: Field, words: Vec<String>) {
-    if words.is_empty() {
-        return;
+// Adds words, or parts whose words are joined by separators.
+fn add_words<'w>(to: &mut TantivyDocument, field: Field, parts: impl IntoIterator<Item = &'w str>) {
+    let mut words = String::new();
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        if !words.is_empty() {
+            words.push(SEPARATOR);
+        }
+        words.push_str(part);
     }
-    let tokens = words
-        .into_iter()
-        .enumerate()
-        .map(|(position, text): (usize, String)| Token {
-            offset_from: 0,
-            offset_to: 0,
-            position,
-            text,
-            position_length: 1,
-        })
-        .collect();
-    to.add_pre_tokenized_text(
-        field,
-        PreTokenizedString {
-            text: String::new(),
-            tokens,
-        },
-    );
+    if !words.is_empty() {
+        to.add_text(field, words);
+    }
 }
 
 // The facet fields of a document.

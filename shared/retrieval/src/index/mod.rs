@@ -14,6 +14,7 @@
 
 pub mod builder;
 mod claim;
+mod column_sum;
 pub mod doc_mapper;
 pub mod entry;
 pub mod folder;
@@ -26,6 +27,7 @@ pub mod snapshot;
 pub mod sync;
 #[cfg(test)]
 mod tests;
+mod word_splitter;
 
 use std::path::{Path, PathBuf};
 

@@ -8,12 +8,13 @@ use stemma_document::{DocId, SectionId};
 use stemma_engine::PortError;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, InvertedIndexRangeQuery, Occur,
-    Query as IndexQuery, RangeQuery, TermQuery, TermSetQuery,
+    AllQuery, BooleanQuery, ConstScoreQuery, InvertedIndexRangeQuery, Occur, Query as IndexQuery,
+    RangeQuery, TermQuery, TermSetQuery,
 };
 use tantivy::schema::{Field as IndexField, IndexRecordOption, Value};
 use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
+use super::column_sum::ColumnSum;
 use super::entry::{StoredEntry, StoredSection, date_number};
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
@@ -30,11 +31,6 @@ use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 const CANDIDATES: usize = 400;
 // Largest bonus for passages of documents with many good passages.
 const DOC_SCORE_PASSAGES: f32 = 4.0;
-// Weights of the lexical baseline; titles above a section count as ancestors.
-const TITLE_WEIGHT: f32 = 1.0;
-const SUMMARY_WEIGHT: f32 = 0.7;
-const BODY_WEIGHT: f32 = 0.3;
-const ANCESTOR_WEIGHT: f32 = 0.3;
 // Longer lists of pages do not help a reader.
 const PAGES_PER_HIT: usize = 20;
 
@@ -162,10 +158,14 @@ impl<'s> SearchRun<'s> {
                 self.stats.documents = self.stats.documents_in_scope;
             }
         }
+        let sections = self.searcher.search(
+            &self.in_scope(IndexEntryKind::Document),
+            &ColumnSum("sections"),
+        )?;
+        self.stats.sections = usize::try_from(sections).unwrap_or(usize::MAX);
         if let Some(item) = self.requested_item() {
             self.scope.push(self.term_query(self.fields.items, &item));
         }
-        self.stats.sections = self.count(IndexEntryKind::Section)?;
         Ok(())
     }
 
@@ -246,12 +246,16 @@ impl<'s> SearchRun<'s> {
     }
 
     fn count(&self, kind: IndexEntryKind) -> tantivy::Result<usize> {
+        self.searcher.search(&self.in_scope(kind), &Count)
+    }
+
+    // The entries of a kind in scope.
+    fn in_scope(&self, kind: IndexEntryKind) -> Box<dyn IndexQuery> {
         if self.scope.is_empty() {
             // The index knows the count of a single term without reading postings.
-            return self.searcher.search(&self.kind_query(kind), &Count);
+            return self.kind_query(kind);
         }
-        self.searcher
-            .search(&all_of(&self.scope, self.kind_query(kind)), &Count)
+        Box::new(all_of(&self.scope, self.kind_query(kind)))
     }
 
     fn kind_query(&self, kind: IndexEntryKind) -> Box<dyn IndexQuery> {
@@ -264,8 +268,7 @@ impl<'s> SearchRun<'s> {
     // Ranks passages by `RankingPlan` and gathers them into sections.
     fn ranked(&self, results: &mut SearchResults) -> tantivy::Result<()> {
         let plan = RankingPlan::new(&self.parsed, &self.fields, &self.query.disabled_features);
-        let candidate_limit =
-            CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)));
+        let candidate_limit = self.candidate_limit();
         let candidates = self.top_passages(&self.scope, Box::new(plan.query()), candidate_limit)?;
         let is_limit_reached = candidates.len() == candidate_limit;
         let candidates = candidates.into_iter().map(|(_, address)| address).collect();
@@ -278,6 +281,10 @@ impl<'s> SearchRun<'s> {
             add_doc_scores(&mut scored);
         }
         self.gather(scored, is_limit_reached, results)
+    }
+
+    fn candidate_limit(&self) -> usize {
+        CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)))
     }
 
     fn top_passages(
@@ -356,7 +363,7 @@ impl<'s> SearchRun<'s> {
         let Some(section) = stored.entry.sections.get(at) else {
             return Ok(None);
         };
-        let page = u32::try_from(passage.page).ok().filter(|page| *page > 0);
+        let page = stored.page;
         let page =
             page.map(|page| SearchHitPage::new(page, stored.entry.label.clone(), passage.score));
         Ok(Some(SearchHit {
@@ -404,128 +411,28 @@ impl<'s> SearchRun<'s> {
         reasons.join(" · ")
     }
 
-    // The lexical baseline over sections.
+    // The lexical baseline: BM25 over the text of passages.
     fn lexical(&self, results: &mut SearchResults) -> tantivy::Result<()> {
-        let fields = [
-            (self.fields.title, TITLE_WEIGHT),
-            (self.fields.about, SUMMARY_WEIGHT),
-            (self.fields.own, BODY_WEIGHT),
-            (self.fields.above, ANCESTOR_WEIGHT),
-        ];
-        let clauses = self.parsed.words.iter().flat_map(|(word, _)| {
-            fields.map(|(field, weight)| {
-                let term = TermQuery::new(
-                    Term::from_field_text(field, word),
-                    IndexRecordOption::WithFreqs,
-                );
-                (
-                    Occur::Should,
-                    Box::new(BoostQuery::new(Box::new(term), weight)) as Box<dyn IndexQuery>,
-                )
-            })
+        let clauses = self.parsed.words.iter().map(|(word, _)| {
+            let term = TermQuery::new(
+                Term::from_field_text(self.fields.body, word),
+                IndexRecordOption::WithFreqs,
+            );
+            (Occur::Should, Box::new(term) as Box<dyn IndexQuery>)
         });
         let query = BooleanQuery::new(clauses.collect());
-        let limit = self.query.limit.clamp(1, MAX_LIMIT);
-        let end = self.query.skip + limit;
         let mut scope: Vec<Box<dyn IndexQuery>> =
             self.scope.iter().map(|query| query.box_clone()).collect();
         if !self.allows_amendments() {
             let term = Term::from_field_u64(self.fields.amended, 0);
             scope.push(Box::new(TermQuery::new(term, IndexRecordOption::Basic)));
         }
-        let best = self.top_passages(&scope, Box::new(query), end + 1)?;
-        results.total = if best.len() > end {
-            TotalHits::AtLeast {
-                at_least: best.len(),
-            }
-        } else {
-            TotalHits::Exact(best.len())
-        };
-        for (score, address) in best.into_iter().skip(self.query.skip).take(limit) {
-            let Some(stored) = StoredPassage::load(self.searcher, &self.fields, address)? else {
-                continue;
-            };
-            let Some(section) = stored.entry.sections.first().cloned() else {
-                continue;
-            };
-            results
-                .hits
-                .push(self.section_hit(&stored, &section, score)?);
-        }
-        Ok(())
-    }
-
-    fn section_hit(
-        &self,
-        stored: &StoredPassage,
-        section: &StoredSection,
-        score: f32,
-    ) -> tantivy::Result<SearchHit> {
-        let (pages, snippet) = match section.pages {
-            Some(pages) => self.best_pages(stored, pages)?,
-            None => (
-                Vec::new(),
-                snippet::best_snippet(&stored.text, &self.weights).0,
-            ),
-        };
-        let parts = if self.query.explain {
-            BTreeMap::from([("lexical", score)])
-        } else {
-            BTreeMap::new()
-        };
-        Ok(SearchHit {
-            best_pages: pages,
-            score: score.into(),
-            parts,
-            why: "words in title, summary and text".into(),
-            excerpt: snippet,
-            ..stored.section_hit(section)
-        })
-    }
-
-    // The pages of a section with most of the words, and a snippet of the best one.
-    fn best_pages(
-        &self,
-        stored: &StoredPassage,
-        pages: (u32, u32),
-    ) -> tantivy::Result<(Vec<SearchHitPage>, crate::search::Snippet)> {
-        let words = self.parsed.words.iter().map(|(word, weight)| {
-            let term = TermQuery::new(
-                Term::from_field_text(self.fields.body, word),
-                IndexRecordOption::WithFreqs,
-            );
-            (
-                Occur::Should,
-                Box::new(BoostQuery::new(Box::new(term), *weight)) as Box<dyn IndexQuery>,
-            )
-        });
-        let scope: [Box<dyn IndexQuery>; 2] = [
-            self.term_query(self.fields.doc, &stored.doc.to_string()),
-            Box::new(RangeQuery::new(
-                self.page_bound(pages.0),
-                self.page_bound(pages.1),
-            )),
-        ];
-        let best = self.top_passages(
-            &scope,
-            Box::new(BooleanQuery::new(words.collect())),
-            PAGES_PER_HIT,
-        )?;
-        let mut hits = Vec::new();
-        let mut snippet = None;
-        for (score, address) in best {
-            let Some(page) = StoredPassage::load(self.searcher, &self.fields, address)? else {
-                continue;
-            };
-            let Some(number) = page.page else { continue };
-            snippet = snippet.or_else(|| Some(snippet::best_snippet(&page.text, &self.weights).0));
-            hits.push(SearchHitPage::new(number, page.entry.label, score));
-        }
-        Ok((hits, snippet.unwrap_or_default()))
-    }
-
-    fn page_bound(&self, page: u32) -> Bound<Term> {
-        Bound::Included(Term::from_field_u64(self.fields.page, u64::from(page)))
+        let best = self.top_passages(&scope, Box::new(query), self.candidate_limit())?;
+        let is_limit_reached = best.len() == self.candidate_limit();
+        let scored = best
+            .into_iter()
+            .map(|(score, address)| ScoredPassage::for_text(address, score));
+        self.gather(scored.collect(), is_limit_reached, results)
     }
 }
 

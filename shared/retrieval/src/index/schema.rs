@@ -1,8 +1,7 @@
 //! The fields of the index.
 //!
-//! A document has one entry for itself and one for each section; a document with pages has one for each page, too. Ranking
-//! looks at *passages* first: pages, or sections of documents without pages. All entries carry the facets of their
-//! document, so that filters need no join.
+//! A document has one entry for itself and one for each *passage*: its pages, or the sections of a document without pages.
+//! All entries carry the facets of their document, so that filters need no join.
 
 use tantivy::Term;
 use tantivy::schema::{
@@ -12,17 +11,19 @@ use tantivy::schema::{
 use tantivy::tokenizer::TokenizerManager;
 
 use super::doc_mapper::DocMapper;
+use super::word_splitter::WordSplitter;
 use crate::synonyms::Synonyms;
 
 // Increase this when entries or tokens change; a changed vocabulary changes the index revision by itself.
-const REVISION: u32 = 5;
+const REVISION: u32 = 6;
+
+// Name of the tokenizer that splits tokenized texts.
+const WORDS: &str = "words";
 
 /// The kind of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexEntryKind {
     Document,
-    /// A section with its own text.
-    Section,
     /// A page, or a section of a document without pages.
     Passage,
 }
@@ -32,7 +33,6 @@ impl IndexEntryKind {
     pub fn as_str(self) -> &'static str {
         match self {
             IndexEntryKind::Document => "document",
-            IndexEntryKind::Section => "section",
             IndexEntryKind::Passage => "passage",
         }
     }
@@ -84,7 +84,7 @@ macro_rules! fields {
 }
 
 fields! {
-    /// [`IndexEntryKind`]s, as terms.
+    /// [`IndexEntryKind`], as a term.
     kind: term;
     /// Document id.
     doc: stored_term;
@@ -93,14 +93,14 @@ fields! {
     seq: stored_number;
     /// Physical page, for page entries.
     page: stored_number;
-    /// Section id, for section entries.
-    section: stored_number;
+    /// Count of sections, for document entries.
+    sections: column;
     /// Count of numbers on the page.
-    numbers: number;
+    numbers: column;
     /// Count of words on the page.
-    length: number;
+    length: column;
     /// 1 for a table of contents.
-    contents: number;
+    contents: column;
     /// Text without running heads.
     body: positioned;
     /// First lines of the page.
@@ -115,14 +115,6 @@ fields! {
     summary: counted;
     /// Lines elsewhere in the document that refer to a section starting here.
     anchors: counted;
-    /// Section title, for section entries.
-    title: counted;
-    /// Summary of a section, or description of a document.
-    about: counted;
-    /// Own text of a section.
-    own: counted;
-    /// Titles above a section.
-    above: counted;
     /// Vocabulary phrases in the text.
     phrases: present;
     /// Vocabulary phrases in row labels.
@@ -142,7 +134,7 @@ fields! {
     /// CIK and numbers of the issuer, which survive a change of name, for document entries.
     identity: stored_term;
     /// Hash of the company name; 0 if unknown.
-    company_key: number;
+    company_key: column;
     ticker: term;
     cik: term;
     /// Form type, lower case, with `/a` for amendments.
@@ -150,9 +142,9 @@ fields! {
     /// 1 for amendments.
     amended: number;
     /// [`DocumentKind`].
-    sort: number;
+    sort: column;
     /// Fiscal quarter, 1 to 4; 0 for a whole year, or if unknown.
-    quarter: number;
+    quarter: column;
     /// `done`, `done_with_gaps`.
     status: term;
     fiscal_year: stored_number;
@@ -178,40 +170,50 @@ fields! {
     text: stored;
 }
 
-fn text_options(record: IndexRecordOption, norms: bool) -> TextOptions {
+fn text_options(tokenizer: &str, record: IndexRecordOption, norms: bool) -> TextOptions {
     let indexing = TextFieldIndexing::default()
-        .set_tokenizer("raw")
+        .set_tokenizer(tokenizer)
         .set_index_option(record)
         .set_fieldnorms(norms);
     TextOptions::default().set_indexing_options(indexing)
 }
 
 fn term(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(name, text_options(IndexRecordOption::Basic, false))
+    builder.add_text_field(name, text_options("raw", IndexRecordOption::Basic, false))
 }
 
 fn stored_term(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(name, text_options(IndexRecordOption::Basic, false) | STORED)
+    builder.add_text_field(
+        name,
+        text_options("raw", IndexRecordOption::Basic, false) | STORED,
+    )
 }
 
-// With frequencies and lengths, for BM25. Entries arrive tokenized.
+// Words with frequencies and lengths, for BM25.
 fn counted(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(name, text_options(IndexRecordOption::WithFreqs, true))
+    let options = text_options(WORDS, IndexRecordOption::WithFreqs, true);
+    builder.add_text_field(name, options)
 }
 
 // With positions as well, for pairs of neighboring words and quoted phrases.
 fn positioned(builder: &mut SchemaBuilder, name: &str) -> Field {
-    let options = text_options(IndexRecordOption::WithFreqsAndPositions, true);
+    let options = text_options(WORDS, IndexRecordOption::WithFreqsAndPositions, true);
     builder.add_text_field(name, options)
 }
 
 // Without lengths: a phrase is worth as much on a long page as on a short one.
 fn present(builder: &mut SchemaBuilder, name: &str) -> Field {
-    builder.add_text_field(name, text_options(IndexRecordOption::WithFreqs, false))
+    let options = text_options(WORDS, IndexRecordOption::WithFreqs, false);
+    builder.add_text_field(name, options)
 }
 
 fn number(builder: &mut SchemaBuilder, name: &str) -> Field {
     builder.add_u64_field(name, INDEXED | FAST)
+}
+
+// Read by document, never searched for.
+fn column(builder: &mut SchemaBuilder, name: &str) -> Field {
+    builder.add_u64_field(name, FAST)
 }
 
 fn stored_number(builder: &mut SchemaBuilder, name: &str) -> Field {
@@ -244,12 +246,14 @@ impl Fields {
 /// The mapper of the current schema.
 pub fn doc_mapper() -> DocMapper {
     let (schema, fields) = Fields::schema();
+    let tokenizers = TokenizerManager::default();
+    tokenizers.register(WORDS, WordSplitter::default());
     DocMapper {
         revision: Synonyms::revision() ^ REVISION,
         schema,
         doc: fields.doc,
         seq: fields.seq,
-        tokenizers: TokenizerManager::default(),
+        tokenizers,
         map: super::entry::map_document,
     }
 }

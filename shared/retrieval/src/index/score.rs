@@ -130,6 +130,21 @@ pub(super) struct ScoredPassage {
     pub(super) page_class: Option<PageClass>,
 }
 
+impl ScoredPassage {
+    // A passage with a score of its text alone.
+    pub(super) fn for_text(address: DocAddress, score: Score) -> Self {
+        Self {
+            address,
+            doc_key: 0,
+            page: 0,
+            score,
+            parts: BTreeMap::from([(ScorePart::Text, score)]),
+            phrase: None,
+            page_class: None,
+        }
+    }
+}
+
 // The scoring clauses of a query.
 pub(super) struct RankingPlan<'q> {
     parsed: &'q ParsedQuery,

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use stemma_document::{CatalogEntry, DocId};
+use tantivy::TantivyDocument;
 use tantivy::indexer::LogMergePolicy;
-use tantivy::{IndexWriter, TantivyDocument};
+use tantivy::schema::Document;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexGeneration};
@@ -24,10 +26,14 @@ pub const BATCH: usize = 1_000;
 const SMALL_UPDATE: usize = 64;
 // Memory for sorting terms before they are written to disk, in bytes, over all threads.
 const SMALL_MEMORY_BYTES: usize = 16 << 20;
-const MEMORY_BYTES: usize = 128 << 20;
+const MEMORY_BYTES: usize = 64 << 20;
 // Indexing threads of a large update.
 const THREADS: usize = 2;
-const READS_AT_ONCE: usize = 4;
+// Documents read at once. A decoded one has up to 100 MB; more of them hide the latency of a remote store.
+const SMALL_READS: usize = 2;
+const READS: usize = 4;
+// Entries on their way to the indexing threads, of 10 to 20 KB each. Those of a long section have up to 200 KB.
+const QUEUED_ENTRIES: usize = 128;
 // In a small update, larger segments are not merged, because users wait for it.
 const SMALL_MERGE_ENTRIES: usize = 20_000;
 // Segments with a larger share of deleted entries are rewritten.
@@ -93,6 +99,24 @@ pub struct CommitReport {
     pub unavailable: usize,
 }
 
+type IndexWriter = tantivy::IndexWriter<QueuedEntry>;
+
+// An entry that waits to be indexed. The queue of the writer is bounded at 10,000 entries, which can be gigabytes, so each
+// entry holds a permit until it is indexed.
+struct QueuedEntry {
+    document: TantivyDocument,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Document for QueuedEntry {
+    type Value<'a> = <TantivyDocument as Document>::Value<'a>;
+    type FieldsValuesIter<'a> = <TantivyDocument as Document>::FieldsValuesIter<'a>;
+
+    fn iter_fields_and_values(&self) -> Self::FieldsValuesIter<'_> {
+        self.document.iter_fields_and_values()
+    }
+}
+
 /// Indexes `add` and deletes `remove` in one commit. `total` is the size of the whole update that this commit is a part
 /// of: a small update leaves large segments alone. `on_document` is called with the number of documents read so far.
 ///
@@ -114,12 +138,13 @@ pub async fn apply_diff(
         writer.delete_term(mapper.term(*doc));
     }
     let mut report = CommitReport::default();
+    let queue = Arc::new(Semaphore::new(QUEUED_ENTRIES));
     let work = add
         .iter()
         .cloned()
-        .map(|entry| index_document(&writer, mapper, store, entry));
+        .map(|entry| index_document(&writer, &queue, mapper, store, entry));
     let mut work = stream::iter(work)
-        .buffer_unordered(READS_AT_ONCE)
+        .buffer_unordered(if small { SMALL_READS } else { READS })
         .enumerate();
     while let Some((before, (version, entries))) = work.next().await {
         on_document(before + 1);
@@ -175,6 +200,7 @@ fn commit(mut writer: IndexWriter) -> Result<(), IndexError> {
 // Replaces the entries of a document. Returns their number, or `None` if the document cannot be read.
 async fn index_document(
     writer: &Arc<IndexWriter>,
+    queue: &Arc<Semaphore>,
     mapper: &Arc<DocMapper>,
     store: &dyn DocumentStore,
     entry: Arc<CatalogEntry>,
@@ -197,15 +223,34 @@ async fn index_document(
         }
     };
     let writer = Arc::clone(writer);
+    let queue = Arc::clone(queue);
     let mapper = Arc::clone(mapper);
     let indexed = run_blocking(move || {
-        let documents: Vec<TantivyDocument> = (mapper.map)(&entry, &opened);
         writer.delete_term(mapper.term(version.0));
-        let entries = documents.len() as u64;
-        documents
-            .into_iter()
-            .try_for_each(|document| writer.add_document(document).map(drop))?;
-        Ok(Some(entries))
+        let mut entries = Ok(0);
+        (mapper.map)(&entry, &opened, &mut |document| {
+            if let Ok(count) = &mut entries {
+                match add_entry(&writer, &queue, document) {
+                    Ok(()) => *count += 1,
+                    Err(error) => entries = Err(error),
+                }
+            }
+        });
+        entries.map(Some)
     });
     (version, indexed.await)
+}
+
+// Blocks while the queue is full.
+fn add_entry(
+    writer: &IndexWriter,
+    queue: &Arc<Semaphore>,
+    document: TantivyDocument,
+) -> Result<(), IndexError> {
+    let permit = futures::executor::block_on(Arc::clone(queue).acquire_owned());
+    writer.add_document(QueuedEntry {
+        document,
+        _permit: permit.map_err(IndexError::damaged)?,
+    })?;
+    Ok(())
 }

@@ -47,21 +47,19 @@ fn doc_mapper(revision: u32) -> Arc<DocMapper> {
 }
 
 // The words of an entry are the path, and the version as `v2`.
-fn map_words(entry: &CatalogEntry, _: &OpenDocument) -> Vec<TantivyDocument> {
+fn map_words(entry: &CatalogEntry, _: &OpenDocument, add: &mut dyn FnMut(TantivyDocument)) {
     let fields = doc_mapper(1);
     let body = fields.schema.get_field("body").unwrap();
-    (0..ENTRIES)
-        .map(|_| {
-            let mut document = TantivyDocument::default();
-            document.add_text(fields.doc, entry.version.doc.to_string());
-            document.add_u64(fields.seq, entry.version.seq);
-            document.add_text(
-                body,
-                format!("{} v{}", entry.version.path, entry.version.seq),
-            );
-            document
-        })
-        .collect()
+    for _ in 0..ENTRIES {
+        let mut document = TantivyDocument::default();
+        document.add_text(fields.doc, entry.version.doc.to_string());
+        document.add_u64(fields.seq, entry.version.seq);
+        document.add_text(
+            body,
+            format!("{} v{}", entry.version.path, entry.version.seq),
+        );
+        add(document);
+    }
 }
 
 // Opens every document and counts. The document `gone` has no tree; `away` fails while `is_unavailable` is set.
