@@ -150,6 +150,25 @@ impl SyntheticArchive {
         }
     }
 
+    /// A question of 25 words or more, as people ask it, different for every `number`. Every second one names an issuer.
+    pub fn natural_question(&self, number: usize, documents: usize) -> String {
+        let mut random = SmallRng::seed_from_u64(number as u64 ^ 0x25ed);
+        let document = random.random_range(0..documents);
+        let year = Self::year(document);
+        let issuer = match number % 2 {
+            0 => self.issuer(document),
+            _ => "the company".to_owned(),
+        };
+        let first = pick(&mut random, &PHRASES);
+        let second = pick(&mut random, &PHRASES);
+        let word = self.word(&mut random);
+        let rare = self.rare(&mut random);
+        format!(
+            "Based on the annual report of {issuer} for fiscal {year}, how did {first} and {second} change compared with the \
+             prior year, and what does management say about {word} {rare}?"
+        )
+    }
+
     /// Writes documents `from..to`, newest last, with change records.
     pub async fn write(&self, blobs: &dyn Blobs, from: usize, to: usize) -> Result<()> {
         let written = stream::iter(from..to)

@@ -31,8 +31,8 @@ const KILLS: usize = 3;
 /// Time limit of an index build.
 const BUILD: Duration = Duration::from_secs(3_600);
 /// Targets: milliseconds, searches per second, megabytes, seconds, share of rejected searches.
-const MAX_P50_MS: f64 = 15.0;
-const MAX_P95_MS: f64 = 60.0;
+const MAX_P50_MS: f64 = 5.0;
+const MAX_P95_MS: f64 = 15.0;
 const MIN_QUERY_RATE: f64 = 200.0;
 const MAX_ANON_MB: f64 = 600.0;
 const MAX_VISIBLE_MS: f64 = 2_000.0;
@@ -104,7 +104,11 @@ impl SearchBench {
         self.build(documents).await?;
         let server = self.fleet.spawn(ServiceRole::Query, &[])?;
         let server = self.wait_until_answering(server).await?.0;
-        self.measure_sequential(&server, documents).await?;
+        self.measure_sequential(&server, documents, "short", SyntheticArchive::question)
+            .await?;
+        let natural = SyntheticArchive::natural_question;
+        self.measure_sequential(&server, documents, "natural", natural)
+            .await?;
         self.measure_concurrent(&server, documents).await?;
         let (anon, file) = memory_mb(self.fleet.pid(&server)?)?;
         self.mark(
@@ -183,12 +187,18 @@ impl SearchBench {
         Ok((server, began.elapsed().as_secs_f64() * 1_000.0))
     }
 
-    async fn measure_sequential(&mut self, server: &str, documents: usize) -> Result<()> {
+    async fn measure_sequential(
+        &mut self,
+        server: &str,
+        documents: usize,
+        kind: &str,
+        question: fn(&SyntheticArchive, usize, usize) -> String,
+    ) -> Result<()> {
         let mut client = SearchClient::new(self.fleet.address(server)?);
         let mut times = LatencySamples::default();
         let mut hit_count = 0;
         for number in 0..SEQUENTIAL_QUERIES + 100 {
-            let question = self.archive.question(number, documents);
+            let question = question(&self.archive, number, documents);
             let began = Instant::now();
             let reply = client.search(&question, 10).await?;
             ensure!(
@@ -203,14 +213,14 @@ impl SearchBench {
             }
         }
         println!(
-            "    {SEQUENTIAL_QUERIES} distinct sequential searches; {hit_count} of {} with hits",
+            "    {SEQUENTIAL_QUERIES} distinct {kind} questions, one by one; {hit_count} of {} with hits",
             SEQUENTIAL_QUERIES + 100
         );
         let p50 = times.quantile(0.5);
         let p95 = times.quantile(0.95);
         let p99 = times.quantile(0.99);
-        self.mark("p50", p50, "ms", p50 <= MAX_P50_MS, "at most 15");
-        self.mark("p95", p95, "ms", p95 <= MAX_P95_MS, "at most 60");
+        self.mark("p50", p50, "ms", p50 <= MAX_P50_MS, "at most 5");
+        self.mark("p95", p95, "ms", p95 <= MAX_P95_MS, "at most 15");
         println!("    p99: {p99:.1} ms");
         Ok(())
     }
