@@ -1,6 +1,5 @@
 //! Opens the collection: for reading, or with an updated search index.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,8 +8,7 @@ use stemma_boot::store::Store;
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::filter::Filter;
 use stemma_engine::Env;
-use stemma_engine::blobs::Blobs;
-use stemma_retrieval::index::local_index::{LocalIndex, OnProgress, SyncReport};
+use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -99,29 +97,4 @@ pub async fn sync_index(
         }
     };
     Ok(index.sync(catalog, &note_remaining).await?)
-}
-
-/// Updates the index after an ingest. Errors are only noted, because the next search tries again.
-pub async fn sync_index_after_ingest(
-    env: &Env,
-    blobs: &Arc<dyn Blobs>,
-    context: &Context,
-    on_progress: OnProgress<'_>,
-) {
-    let cache = CollectionCache::new(
-        env.clone(),
-        &context.cache_dir(),
-        blobs,
-        &context.collection,
-    );
-    let synced = async {
-        let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
-        let report = cache.index().sync(&catalog, on_progress).await?;
-        Ok::<SyncReport, CommandError>(report)
-    };
-    if let Err(error) = synced.await {
-        context
-            .output
-            .note(&format!("could not update the index: {error}"));
-    }
 }

@@ -5,7 +5,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::coordinator::CoordinatorEvent;
 use stemma_engine::flow::MaxFailed;
 use stemma_engine::jobs::{JobControl, JobEndReason, PauseReason, load_control};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::{self, IngestProgress};
@@ -16,6 +16,8 @@ use crate::context::Context;
 pub struct FollowTarget<'a> {
     pub job: &'a JobId,
     pub max_failed: Option<MaxFailed>,
+    /// Receives the number of new trees.
+    pub created: watch::Sender<u64>,
 }
 
 /// Follows the job until it ends, is interrupted, or has too many failures.
@@ -26,7 +28,7 @@ pub async fn follow(
     progress: &IngestProgress<'_>,
     blobs: &dyn Blobs,
     context: &Context,
-    followed: &FollowTarget<'_>,
+    followed: FollowTarget<'_>,
 ) -> IngestEnd {
     let mut tick = tokio::time::interval(progress::REFRESH_INTERVAL);
     loop {
@@ -59,6 +61,7 @@ pub async fn follow(
                 tally
                     .record_end(blobs, &context.collection, &input, ending)
                     .await;
+                followed.created.send_replace(tally.created());
                 if followed
                     .max_failed
                     .is_some_and(|most| most.exceeded(tally.failed(), progress.total))

@@ -3,13 +3,13 @@
 mod collect;
 mod estimate;
 mod follow;
+mod index;
 mod progress;
 mod summary;
 
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use clap::Args;
@@ -19,16 +19,16 @@ use stemma_coordinator::SubmitRequest;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::{Env, Priority};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::collect::{IngestBatch, read_files};
 use self::estimate::IngestEstimate;
 use self::follow::{FollowTarget, follow};
+use self::index::IngestIndex;
 use self::progress::IngestProgress;
 use self::summary::{IngestEnd, IngestSummary, IngestTally};
 use crate::commands::jobs::submit::{self, SubmitArgs};
-use crate::commands::open::sync_index_after_ingest;
 use crate::commands::tree;
 use crate::context::Context;
 use crate::cost::{PriceList, job_usage};
@@ -135,23 +135,36 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let progress = IngestProgress::new(context, documents, bytes, services.read_progress());
     let keep_entries = args.show_trees || !context.output.is_text();
     let mut tally = IngestTally::new(&batch.unreadable, keep_entries);
+    let (created, published) = watch::channel(0);
     let target = FollowTarget {
         job: &manifest.job,
         max_failed: args.options.max_failed,
+        created,
     };
-    let mut end = follow(
-        events,
-        &stop,
-        &mut tally,
-        &progress,
-        blobs.as_ref(),
-        context,
-        &target,
-    )
-    .await;
-    services.stop().await;
+    let index = IngestIndex::new(&env, blobs, context, progress.indexed());
+    let reading = async {
+        let end = follow(
+            events,
+            &stop,
+            &mut tally,
+            &progress,
+            blobs.as_ref(),
+            context,
+            target,
+        )
+        .await;
+        services.stop().await;
+        end
+    };
+    let indexing = async {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = index.follow(published) => {}
+        }
+    };
+    let (mut end, ()) = tokio::join!(reading, indexing);
     if end == IngestEnd::Finished {
-        end = index_documents(&env, blobs, context, &progress, &tally, &stop).await;
+        end = finish_index(&index, &progress, &tally, &stop).await;
     }
     progress.clear();
     tally.sort_failures();
@@ -175,31 +188,21 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     Ok(summary.exit())
 }
 
-// Updates the index and shows how far it is. An interrupted update is completed by the next search.
-async fn index_documents(
-    env: &Env,
-    blobs: &Arc<dyn Blobs>,
-    context: &Context,
+// Indexes the last documents. An interrupted update is completed by the next search.
+async fn finish_index(
+    index: &IngestIndex<'_>,
     progress: &IngestProgress<'_>,
     tally: &IngestTally,
     stop: &CancellationToken,
 ) -> IngestEnd {
-    let remaining = AtomicUsize::new(usize::MAX);
-    let on_progress = |left: usize| remaining.store(left, Ordering::Relaxed);
-    let mut update = pin!(sync_index_after_ingest(env, blobs, context, &on_progress));
+    let mut update = pin!(index.update(tally.created()));
     let mut tick = tokio::time::interval(progress::REFRESH_INTERVAL);
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => return IngestEnd::Interrupted,
             () = &mut update => return IngestEnd::Finished,
-            _ = tick.tick() => {
-                let left = remaining.load(Ordering::Relaxed);
-                let unknown = left == usize::MAX;
-                let left = if unknown { tally.created() as usize } else { left };
-                progress.set_remaining_to_index(left);
-                progress.show(tally);
-            }
+            _ = tick.tick() => progress.show(tally),
         }
     }
 }
