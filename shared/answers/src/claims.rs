@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use stemma_document::{Collection, PageNo};
 
-use super::answer::{Claim, FinalAnswer, RejectedCounts, missing_sentence};
+use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
-use super::numbers::{NumberRole, QuotedNumbers, mentions_gain, numbers};
-use super::prompt::{DraftAnswer, DraftCitation};
+use super::figures::CitedText;
+use super::numbers::{QuotedNumbers, numbers};
+use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{QuoteCheck, check_quote};
 use super::quote_target::TargetLines;
 use super::request::CitationPolicy;
-use super::verify_claim::{ClaimEvidence, is_supported};
+use super::verdict::judge_claim;
 use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
 
@@ -28,13 +29,16 @@ pub(super) struct ComposedAnswer {
     pub(super) confidence: f64,
 }
 
-struct CheckedCitation<'a> {
-    citation: Citation,
-    passage: &'a Passage,
-    numbers: QuotedNumbers,
-    // The whole lines that the quote is on.
-    lines: String,
-    page_text: String,
+/// A citation of a passage that the model was shown, compared with its page.
+pub(super) struct CheckedCitation<'a> {
+    pub(super) citation: Citation,
+    /// The cells and sentences of the quote; `None` when its words were not found.
+    pub(super) text: Option<CitedText<'a>>,
+    /// The whole lines that the quote is on.
+    pub(super) lines: String,
+    pub(super) page_text: String,
+    /// Section path, file name and description of the document.
+    pub(super) location: String,
 }
 
 pub(super) fn compose_answer(
@@ -45,51 +49,47 @@ pub(super) fn compose_answer(
 ) -> ComposedAnswer {
     let mut composed = ComposedAnswer::default();
     for claim in &draft.claims {
-        let mut cited: Vec<CheckedCitation<'_>> = Vec::new();
-        for one in claim.citations.iter().take(MAX_CITATIONS) {
-            match check_citation(one, context, collection) {
-                Ok(one)
-                    if keep == CitationPolicy::Verified
-                        && one.citation.verified == QuoteMatch::None =>
-                {
-                    composed.rejected.unverified += 1;
-                }
-                Ok(one)
-                    if cited
-                        .iter()
-                        .any(|existing| is_same(&existing.citation, &one.citation)) =>
-                {
-                    composed.rejected.empty_quotes += 1;
-                }
-                Ok(one) => cited.push(one),
-                Err(CitationError::UnknownPassage) => composed.rejected.unknown_passages += 1,
-                Err(CitationError::EmptyQuote) => composed.rejected.empty_quotes += 1,
-            }
-        }
+        let (cited, positions) = composed.check_citations(claim, context, collection, keep);
         // Brackets become parentheses, so that they cannot be taken for citation marks.
         let statement = one_line(&claim.statement)
             .replace('[', "(")
             .replace(']', ")");
-        let unsupported = unsupported_numbers(&statement, &cited, context);
-        let stands =
-            !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
-        let figures = numbers(&statement)
-            .iter()
-            .any(|number| number.role == NumberRole::Amount);
-        let verified = stands
-            && unsupported.is_empty()
-            && is_supported(&statement, figures, &claim_evidence(&cited, context));
-        let ids = cited
+        let verdict = judge_claim(&statement, claim, &cited, &positions);
+        let ids: Vec<String> = cited
             .into_iter()
             .map(|one| composed.citation_id(one.citation))
             .collect();
+        let computation = claim.computation.as_ref().map(|draft| {
+            let citation = |at: i64| {
+                let at = usize::try_from(at).ok()?.checked_sub(1)?;
+                ids.get((*positions.get(at)?)?).cloned()
+            };
+            Computation {
+                formula: one_line(&draft.formula),
+                operands: draft
+                    .operands
+                    .iter()
+                    .map(|operand| Operand {
+                        name: operand.name.clone(),
+                        value: one_line(&operand.value),
+                        row: one_line(&operand.row),
+                        period: one_line(&operand.period),
+                        citation: citation(operand.citation),
+                    })
+                    .collect(),
+                result: one_line(&draft.result),
+                value: verdict
+                    .computed
+                    .map(|value| value.round_dp(6).normalize().to_string()),
+            }
+        });
         composed.claims.push(Claim {
             text: statement,
             citations: ids,
-            verified,
-            computation: None,
-            reason: None,
-            unsupported_numbers: unsupported,
+            verified: verdict.verified,
+            computation,
+            reason: verdict.reason,
+            unsupported_numbers: verdict.unsupported,
         });
     }
     composed.final_answer = draft.final_answer.clone().map(|stated| FinalAnswer {
@@ -113,6 +113,44 @@ pub(super) fn compose_answer(
 }
 
 impl ComposedAnswer {
+    // The citations of a claim that stand, and for each one of the draft its place among them.
+    fn check_citations<'a>(
+        &mut self,
+        claim: &DraftClaim,
+        context: &'a AnswerContext,
+        collection: &Collection,
+        keep: CitationPolicy,
+    ) -> (Vec<CheckedCitation<'a>>, Vec<Option<usize>>) {
+        let mut cited: Vec<CheckedCitation<'_>> = Vec::new();
+        let mut positions = Vec::new();
+        for one in claim.citations.iter().take(MAX_CITATIONS) {
+            let checked = match check_citation(one, context, collection) {
+                Ok(checked) => checked,
+                Err(error) => {
+                    match error {
+                        CitationError::UnknownPassage => self.rejected.unknown_passages += 1,
+                        CitationError::EmptyQuote => self.rejected.empty_quotes += 1,
+                    }
+                    positions.push(None);
+                    continue;
+                }
+            };
+            let is_same =
+                |existing: &CheckedCitation<'_>| is_same(&existing.citation, &checked.citation);
+            if keep == CitationPolicy::Verified && checked.citation.verified == QuoteMatch::None {
+                self.rejected.unverified += 1;
+                positions.push(None);
+            } else if let Some(existing) = cited.iter().position(is_same) {
+                self.rejected.empty_quotes += 1;
+                positions.push(Some(existing));
+            } else {
+                positions.push(Some(cited.len()));
+                cited.push(checked);
+            }
+        }
+        (cited, positions)
+    }
+
     // Equal citations share an id.
     fn citation_id(&mut self, citation: Citation) -> String {
         if let Some(existing) = self
@@ -224,7 +262,10 @@ fn checked_citation<'a>(
         Some(page) => page_locator(label, page),
         None => stemma_catalog::locator::section_locator(label, passage.section),
     };
-    let quoted = QuotedNumbers::new(&checked.quote, &page_text);
+    let text = checked
+        .matched
+        .is_verbatim()
+        .then(|| CitedText::new(&targets, &checked.spans, &checked.quote, &page_text));
     let citation = Citation {
         id: String::new(),
         doc_id: passage.doc.to_string(),
@@ -243,9 +284,16 @@ fn checked_citation<'a>(
         locator,
     };
     CheckedCitation {
+        location: format!(
+            "{}\n{}\n{}",
+            citation.path.join(" "),
+            citation.name.replace('_', " "),
+            open_doc.map_or_else(String::new, |open_doc| open_doc
+                .description
+                .replace("FY", ""))
+        ),
         citation,
-        passage,
-        numbers: quoted,
+        text,
         lines: checked.lines,
         page_text,
     }
@@ -263,74 +311,6 @@ fn page_url(passage: &Passage, collection: &Collection) -> String {
     }
     let joint = if place.contains('?') { '&' } else { '?' };
     format!("{place}{joint}collection={collection}")
-}
-
-// Amounts must be in a verified quote. Labels (a year, a note) may also be on the page, in the section path, or in the
-// description of the document.
-fn unsupported_numbers(
-    statement: &str,
-    cited: &[CheckedCitation<'_>],
-    context: &AnswerContext,
-) -> Vec<String> {
-    let gain = mentions_gain(statement);
-    let around: String = cited
-        .iter()
-        .map(|one| page_context(one, context))
-        .collect::<Vec<_>>()
-        .join("\n");
-    let names: BTreeSet<String> = around
-        .split(|c: char| !c.is_alphanumeric())
-        .map(str::to_lowercase)
-        .collect();
-    let mut unsupported: Vec<String> = Vec::new();
-    for number in numbers(statement) {
-        let is_supported = if number.is_label() {
-            number.spellings().iter().any(|name| names.contains(name))
-        } else {
-            cited
-                .iter()
-                .filter(|one| one.citation.verified.is_verbatim())
-                .any(|one| number.is_supported_by(&one.numbers, gain))
-        };
-        if !is_supported && !unsupported.contains(&number.text) {
-            unsupported.push(number.text);
-        }
-    }
-    unsupported
-}
-
-fn page_context(cited: &CheckedCitation<'_>, context: &AnswerContext) -> String {
-    format!("{}\n{}", cited.page_text, location(cited, context))
-}
-
-fn location(cited: &CheckedCitation<'_>, context: &AnswerContext) -> String {
-    let what = context
-        .document(cited.passage)
-        .map(|open_doc| open_doc.description.replace("FY", ""))
-        .unwrap_or_default();
-    format!(
-        "{}\n{}\n{what}",
-        cited.citation.path.join(" "),
-        cited.citation.name.replace('_', " ")
-    )
-}
-
-// Only quotes that were found count as evidence.
-fn claim_evidence(cited: &[CheckedCitation<'_>], context: &AnswerContext) -> ClaimEvidence {
-    let verbatim: Vec<&CheckedCitation<'_>> = cited
-        .iter()
-        .filter(|one| one.citation.verified.is_verbatim())
-        .collect();
-    let lines: Vec<&str> = verbatim.iter().map(|one| one.lines.as_str()).collect();
-    let locations: Vec<String> = verbatim.iter().map(|one| location(one, context)).collect();
-    ClaimEvidence {
-        quotes: verbatim
-            .iter()
-            .map(|one| one.citation.quote.clone())
-            .collect(),
-        lines: lines.join("\n"),
-        location: locations.join("\n"),
-    }
 }
 
 // Whether each figure and year of a final answer is in a verified claim; without figures, whether all claims are verified.

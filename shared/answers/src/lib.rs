@@ -23,24 +23,36 @@ mod answer;
 mod cached;
 mod citation;
 mod claims;
+mod computation;
 mod context;
 mod decompose;
 mod document_scope;
 mod event;
+mod figures;
+mod formula;
 mod generate;
+#[cfg(test)]
+mod injection_tests;
+mod meaning;
 mod normalize;
 pub mod numbers;
+mod operand;
+mod period;
 mod prompt;
 pub mod quote;
 pub mod quote_target;
 mod request;
 mod scope;
 mod scripted;
+mod statement;
 mod store;
+mod table;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod tools;
 pub mod tree_search;
+mod verdict;
 mod verify_claim;
 
 use async_trait::async_trait;

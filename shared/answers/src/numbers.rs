@@ -1,6 +1,8 @@
 //! Parses numbers as filings write them (value, scale, sign, unit), and checks whether a quote supports a number of a claim.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
+
+use rust_decimal::Decimal;
 
 use stemma_document::english_words::{self, MONTHS, NUMBER_WORDS};
 
@@ -12,6 +14,8 @@ pub struct NumberMention {
     pub text: String,
     /// Digits only: `1.7`.
     pub digits: String,
+    /// Byte range of the digits, or of the word, in the text.
+    pub at: Range<usize>,
     // Without scale; never negative.
     value: f64,
     // Digits after the decimal point.
@@ -49,13 +53,15 @@ pub struct QuotedNumbers {
 }
 
 impl QuotedNumbers {
+    /// Whether a page speaks of money or declares a scale.
+    pub(super) fn mentions_money(page: &str) -> bool {
+        !scales(page).is_empty() || contains_any(&page.to_lowercase(), &MONEY)
+    }
+
     pub fn new(quote: &str, page: &str) -> Self {
         let quote_lower = quote.to_lowercase();
-        let lower = page.to_lowercase();
         let scales = scales(page);
-        let mentions_money = !scales.is_empty()
-            || contains_any(&lower, &MONEY)
-            || contains_any(&quote_lower, &MONEY);
+        let mentions_money = Self::mentions_money(page) || contains_any(&quote_lower, &MONEY);
         Self {
             numbers: numbers(quote),
             scales,
@@ -134,17 +140,31 @@ const LOSSES: [&str; 14] = [
 /// The numbers of a text, in order. Parts of names (`3M`, `10-K`, `Q2`, `F-12`) are skipped.
 pub fn numbers(text: &str) -> Vec<NumberMention> {
     let chars: Vec<char> = text.chars().map(plain_char).collect();
+    let mut numbers = numbers_in(&chars);
+    let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let byte = |at: usize| bytes.get(at).copied().unwrap_or(text.len());
+    for number in &mut numbers {
+        number.at = byte(number.at.start)..byte(number.at.end);
+    }
+    numbers
+}
+
+// Their places are those of characters.
+fn numbers_in(chars: &[char]) -> Vec<NumberMention> {
     let mut numbers = Vec::new();
     let mut at = 0;
     while at < chars.len() {
         if chars[at].is_ascii_digit() {
-            let end = digits_end(&chars, at);
-            let (number, next) = parse_number(&chars, at, end);
+            let end = digits_end(chars, at);
+            let (number, next) = parse_number(chars, at, end);
             numbers.extend(number);
             at = next;
         } else if chars[at].is_alphanumeric() {
-            let end = run_end(&chars, at);
-            numbers.extend(spelled_number(&chars[at..end]));
+            let end = run_end(chars, at);
+            numbers.extend(spelled_number(&chars[at..end]).map(|number| NumberMention {
+                at: at..end,
+                ..number
+            }));
             at = end;
         } else {
             at += 1;
@@ -190,6 +210,57 @@ pub fn mentions_gain(claim: &str) -> bool {
 }
 
 impl NumberMention {
+    /// The value without scale, with its sign; `None` when it has more digits than a decimal can hold.
+    pub(super) fn signed_value(&self) -> Option<Decimal> {
+        let value: Decimal = self.digits.replace(',', "").parse().ok()?;
+        Some(if self.is_negative { -value } else { value })
+    }
+
+    /// Digits after the decimal point.
+    pub(super) fn decimals(&self) -> u32 {
+        self.decimals.unsigned_abs()
+    }
+
+    /// The scale word beside the number, as a factor.
+    pub(super) fn own_scale(&self) -> Option<f64> {
+        self.scale
+    }
+
+    pub(super) fn is_negative(&self) -> bool {
+        self.is_negative
+    }
+
+    pub(super) fn is_percent(&self) -> bool {
+        self.is_percent
+    }
+
+    pub(super) fn is_currency(&self) -> bool {
+        self.is_currency
+    }
+
+    /// Reads the number as a cell whose label and column head are `words` (lower case): a percentage column prints no sign.
+    pub(super) fn read_as_cell(&mut self, words: &str) {
+        self.is_percent |= !self.is_currency && contains_any(words, &["%", "percent"]);
+        // A number alone in its cell is an amount, also where it looks like a year.
+        self.role = NumberRole::Amount;
+    }
+
+    /// Whether the number of a cell supports this number of a claim, by the rules of [`NumberMention::is_supported_by`].
+    pub(super) fn is_supported_by_cell(
+        &self,
+        cell: &NumberMention,
+        scales: &[f64],
+        mentions_money: bool,
+    ) -> bool {
+        let quoted = QuotedNumbers {
+            numbers: vec![cell.clone()],
+            scales: scales.to_vec(),
+            mentions_percent: cell.is_percent,
+            mentions_money,
+        };
+        self.is_supported_by(&quoted, false)
+    }
+
     /// Whether the number is a year or a name, not a quantity.
     pub fn is_label(&self) -> bool {
         matches!(self.role, NumberRole::Year | NumberRole::Name)
@@ -384,6 +455,7 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         Some(NumberMention {
             text,
             digits,
+            at: start..end,
             value,
             decimals,
             scale,
@@ -474,6 +546,7 @@ fn spelled_number(word: &[char]) -> Option<NumberMention> {
     let value = english_words::parse_number_word(&text).filter(|value| SPELLED.contains(value))?;
     Some(NumberMention {
         digits: value.to_string(),
+        at: 0..0,
         text,
         value: f64::from(value),
         decimals: 0,

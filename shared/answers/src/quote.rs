@@ -19,6 +19,8 @@ pub struct QuoteCheck {
     pub rects: Vec<CitedRect>,
     /// The whole lines that the quote is on: in a table, the row with its label.
     pub lines: String,
+    /// Where the quote is, one range per line.
+    pub(super) spans: Vec<CharPosition>,
 }
 
 /// Searches the first target, and the border to the second when there is one. A quote with omissions (`…`) matches where its
@@ -129,6 +131,7 @@ fn not_located(quote: &str) -> QuoteCheck {
         start: None,
         rects: Vec::new(),
         lines: String::new(),
+        spans: Vec::new(),
     }
 }
 
@@ -162,6 +165,7 @@ fn located_quote(
         start: begins,
         rects,
         lines: lines.join("\n"),
+        spans: stretches,
     }
 }
 

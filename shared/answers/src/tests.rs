@@ -27,7 +27,7 @@ use stemma_retrieval::search::{
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{SearchError, SearchService};
 
-const CAPEX: &str = "Consolidated Statement of Cash Flows\n(Millions)\nPurchases of property, plant and equipment (1,749) (1,603)";
+const CAPEX: &str = "Consolidated Statement of Cash Flows\n(Millions) 2022 2021\nPurchases of property, plant and equipment (1,749) (1,603)";
 
 // Two filings of one company, with a section on the first page and one on the two others.
 struct TestArchive {

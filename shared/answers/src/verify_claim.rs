@@ -142,6 +142,68 @@ const DECREASE_WORDS: [&str; 16] = [
     "worsened",
 ];
 
+// Words that say how a figure is computed.
+const COMPUTING_WORDS: [&str; 58] = [
+    "ratio",
+    "average",
+    "averaged",
+    "mean",
+    "difference",
+    "differs",
+    "change",
+    "changed",
+    "compound",
+    "compounded",
+    "annual",
+    "rate",
+    "cagr",
+    "percentage",
+    "percent",
+    "point",
+    "points",
+    "basis",
+    "share",
+    "divided",
+    "relative",
+    "times",
+    "sum",
+    "combined",
+    "together",
+    "aggregate",
+    "cumulative",
+    "less",
+    "minus",
+    "excess",
+    "exceeded",
+    "exceed",
+    "greater",
+    "compared",
+    "computed",
+    "calculated",
+    "equals",
+    "equal",
+    "about",
+    "roughly",
+    "respectively",
+    "period",
+    "month",
+    "months",
+    "grew",
+    "days",
+    "day",
+    "represented",
+    "came",
+    "stood",
+    "reached",
+    "totaled",
+    "amounted",
+    "recorded",
+    "represents",
+    "yields",
+    "result",
+    "gives",
+];
+
 #[derive(Debug, Default)]
 pub(super) struct ClaimEvidence {
     pub(super) quotes: Vec<String>,
@@ -166,6 +228,23 @@ pub(super) fn is_supported(statement: &str, figures: bool, evidence: &ClaimEvide
                 is_long_enough(statement, &evidence.quotes) && share_in(&own, &quotes) >= MIN_SHARE
             }
         }
+}
+
+/// Whether the lines of the operands have the words of a statement whose figure is computed. `measure` are the words that say how.
+pub(super) fn is_supported_computation(
+    statement: &str,
+    measure: &BTreeSet<String>,
+    evidence: &ClaimEvidence,
+) -> bool {
+    let quotes = evidence.quotes.join("\n");
+    let text = format!("{}\n{quotes}", evidence.lines);
+    let how = content_words(&COMPUTING_WORDS.join(" "));
+    let direction = [INCREASE_WORDS, DECREASE_WORDS].concat().join(" ");
+    let direction = content_words(&direction);
+    let mut own = own_words(statement, &evidence.location);
+    own.retain(|word| !measure.contains(word) && !how.contains(word) && !direction.contains(word));
+    let text = format!("{text}\n{}", synonym_words(&own, &text).join(" "));
+    has_same_polarity(statement, &quotes) && share_in(&own, &text) >= MIN_SHARE
 }
 
 // Content words of a statement, except numbers, framing words and words of the location.
@@ -245,6 +324,11 @@ fn direction(words: &BTreeSet<String>) -> Option<Ordering> {
         (false, true) => Some(Ordering::Less),
         _ => None,
     }
+}
+
+/// The direction that a statement speaks of; `None` for neither or both.
+pub(super) fn direction_of(statement: &str) -> Option<Ordering> {
+    direction(&plain_words(statement))
 }
 
 // Every polarity group of the statement must occur in the quotes, the quotes must not add a negation, and both must agree on

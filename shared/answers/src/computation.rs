@@ -1,0 +1,287 @@
+//! Checks a computed figure: operands on their pages, the formula against what the statement says it is, the result against its rounding.
+//!
+//! A statement decides which formula is right, not the model: a measure with a name has the definitions of `terms.toml`, and words such as
+//! "grew", "average" or "as a percentage of" have a meaning of their own. The model's formula must give the same value (ADR 0029).
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use rust_decimal::Decimal;
+
+use super::figures::CitedText;
+use super::formula::{Formula, Operator};
+use super::meaning::{Meaning, Sense, Unit, meanings};
+use super::numbers::{NumberMention, NumberRole, numbers};
+use super::operand::{FoundOperand, Rivals, find_operand};
+use super::prompt::DraftComputation;
+use super::statement::Statement;
+use super::verify_claim::direction_of;
+
+// Relative difference of values that are the same but for the order of divisions.
+const TOLERANCE: &str = "0.0000000001";
+
+/// A computation that came out.
+#[derive(Debug)]
+pub(super) struct Computed {
+    /// In the units of the result.
+    pub(super) value: Decimal,
+    result: NumberMention,
+    counts: BTreeSet<String>,
+}
+
+impl Computed {
+    /// Whether a figure of the statement is the result, or counts periods or operands: `three-year average`.
+    pub(super) fn explains(&self, figure: &NumberMention) -> bool {
+        *figure == self.result
+            || (figure.role == NumberRole::Count && self.counts.contains(&figure.digits))
+    }
+}
+
+/// Checks the computation of a statement.
+///
+/// # Errors
+/// The reason why the figure is not shown as computed.
+pub(super) fn check_computation(
+    draft: &DraftComputation,
+    statement: &Statement<'_>,
+    cited: &[Option<&CitedText<'_>>],
+) -> Result<Computed, String> {
+    let formula = Formula::parse(&draft.formula).map_err(|error| error.to_string())?;
+    let mut operands = Vec::new();
+    for operand in &draft.operands {
+        operands.push(find_operand(operand, statement, cited)?);
+    }
+    let named: BTreeSet<&str> = operands.iter().map(|operand| operand.name).collect();
+    if named.len() != operands.len() || formula.names() != named {
+        return Err("the formula and its operands do not have the same names".into());
+    }
+    let given = |name: &str| values(&operands, |operand| operand.name == name);
+    let computed = formula
+        .evaluate(&given)
+        .map_err(|error| error.to_string())?;
+    let result = stated_result(draft, statement)?;
+    // A formula may say that its result is in per cent.
+    let computed = match result.is_percent() && formula.has_number(Decimal::ONE_HUNDRED) {
+        true => Operator::Divide
+            .apply(computed, Decimal::ONE_HUNDRED)
+            .map_err(|error| error.to_string())?,
+        false => computed,
+    };
+    check_periods(statement, &operands)?;
+    let rivals = Rivals::new(&draft.operands, &operands, statement, cited);
+    let meanings = meanings(statement, &operands, &rivals);
+    if meanings.is_empty() {
+        return Err(rivals.reason.unwrap_or_else(|| {
+            "the statement does not say how its figure is computed".to_owned()
+        }));
+    }
+    let meant: Vec<Meaning> = meanings
+        .into_iter()
+        .filter(|meaning| is_close(meaning.value, computed))
+        .collect();
+    if meant.is_empty() {
+        return Err(format!(
+            "{} is not the formula of what the statement says",
+            draft.formula
+        ));
+    }
+    let scale = common_scale(&operands);
+    let mut reasons = Vec::new();
+    for meaning in meant {
+        match compare(&result, meaning, scale, statement) {
+            Ok(value) => {
+                return Ok(Computed {
+                    value,
+                    counts: counts(&operands),
+                    result,
+                });
+            }
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    Err(reasons.swap_remove(0))
+}
+
+// How many operands and periods there are, and years between the first and the last.
+fn counts(operands: &[FoundOperand<'_>]) -> BTreeSet<String> {
+    let years: BTreeSet<i32> = operands
+        .iter()
+        .filter_map(|operand| operand.period.year)
+        .collect();
+    let between = years
+        .last()
+        .zip(years.first())
+        .map_or(0, |(last, first)| last - first);
+    BTreeSet::from([
+        operands.len().to_string(),
+        years.len().to_string(),
+        between.to_string(),
+    ])
+}
+
+fn is_close(one: Decimal, other: Decimal) -> bool {
+    let tolerance: Decimal = TOLERANCE.parse().unwrap_or_default();
+    let size = one.abs().max(other.abs());
+    one.checked_sub(other)
+        .is_some_and(|difference| difference.abs() <= size * tolerance)
+}
+
+fn values(
+    operands: &[FoundOperand<'_>],
+    wanted: impl Fn(&FoundOperand<'_>) -> bool,
+) -> Vec<Decimal> {
+    let found = operands.iter().filter(|operand| wanted(operand));
+    found.map(|operand| operand.value).collect()
+}
+
+// The scale that all operands have, for results without a scale of their own.
+fn common_scale(operands: &[FoundOperand<'_>]) -> Option<f64> {
+    let first = operands.first()?.scale;
+    operands
+        .iter()
+        .all(|operand| (operand.scale - first).abs() < f64::EPSILON)
+        .then_some(first)
+}
+
+// The figure of the statement that the result names.
+fn stated_result(
+    draft: &DraftComputation,
+    statement: &Statement<'_>,
+) -> Result<NumberMention, String> {
+    let wanted = numbers(&draft.result)
+        .into_iter()
+        .find(|number| !number.is_label());
+    let wanted = wanted.ok_or("the result is no number")?;
+    let stated = statement.figures.iter().find(|figure| {
+        figure.digits == wanted.digits && figure.is_percent() == wanted.is_percent()
+    });
+    stated
+        .cloned()
+        .ok_or_else(|| format!("the statement does not state {}", draft.result))
+}
+
+// The years of a statement must be those of the operands: the last of both the same, and the first where it names several.
+fn check_periods(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Result<(), String> {
+    let stated = statement.years();
+    let used: BTreeSet<i32> = operands
+        .iter()
+        .filter_map(|operand| operand.period.year)
+        .collect();
+    let (Some(last), Some(used_last)) = (stated.last(), used.last()) else {
+        return Ok(());
+    };
+    let several = stated.len() > 1;
+    let first_fits = !several || stated.first() == used.first();
+    // A change needs the period before, which a statement about one year leaves out.
+    let adjacent = several
+        || used
+            .iter()
+            .zip(used.iter().skip(1))
+            .all(|(one, next)| next - one == 1);
+    match last == used_last && first_fits && adjacent {
+        true => Ok(()),
+        false => Err(format!(
+            "the statement speaks of {}, and its operands are of {}",
+            written_years(&stated),
+            written_years(&used)
+        )),
+    }
+}
+
+fn written_years(years: &BTreeSet<i32>) -> String {
+    let years: Vec<String> = years.iter().map(i32::to_string).collect();
+    years.join(", ")
+}
+
+// Compares a value with the stated figure; a difference of half a unit in its last digit is rounding.
+fn compare(
+    result: &NumberMention,
+    meaning: Meaning,
+    scale: Option<f64>,
+    statement: &Statement<'_>,
+) -> Result<Decimal, String> {
+    let shown = shown_value(result, meaning, scale, statement)?;
+    let stated = result.signed_value().ok_or("the result is too long")?;
+    let signed = with_direction(stated, shown, meaning.sense, statement.text)?;
+    let half = Decimal::new(5, result.decimals() + 1);
+    match (signed - shown).abs() <= half {
+        true => Ok(shown),
+        false => Err(format!(
+            "the formula gives {}, not {}",
+            shown.round_dp(result.decimals() + 2).normalize(),
+            result.text
+        )),
+    }
+}
+
+// The value in the units of the stated figure: per cent, points, millions.
+fn shown_value(
+    result: &NumberMention,
+    meaning: Meaning,
+    scale: Option<f64>,
+    statement: &Statement<'_>,
+) -> Result<Decimal, String> {
+    let lower = statement.text.to_lowercase();
+    let after = lower.get(result.at.end..).unwrap_or_default();
+    let after = after.trim_start_matches([' ', '%', '-']);
+    let is_points = [
+        "percentage point",
+        "percentage-point",
+        "percent point",
+        "point",
+        "pp",
+    ]
+    .iter()
+    .any(|word| after.starts_with(word));
+    let is_basis = after.starts_with("basis point") || after.starts_with("bps");
+    let hundred = Decimal::ONE_HUNDRED;
+    let value = meaning.value;
+    match meaning.unit {
+        Unit::Points if is_basis => Ok(value * hundred * hundred),
+        Unit::Points if is_points => Ok(value * hundred),
+        Unit::Points => Err("a difference of percentages is in percentage points".into()),
+        _ if is_points || is_basis => Err("the result is no difference of percentages".into()),
+        Unit::Ratio | Unit::Percent if result.is_percent() => Ok(value * hundred),
+        Unit::Percent => Err("the result is a percentage".into()),
+        Unit::Ratio if result.is_currency() || result.own_scale().is_some() => {
+            Err("the result is a ratio, not an amount".into())
+        }
+        // A change is stated in per cent, unless the statement says "times".
+        Unit::Ratio if meaning.sense == Sense::Change => Err("the change is a percentage".into()),
+        Unit::Ratio => Ok(value),
+        Unit::Amount if result.is_percent() => {
+            Err("the result is an amount, not a percentage".into())
+        }
+        Unit::Amount => {
+            let own = match (result.own_scale(), scale) {
+                (Some(own), _) => own,
+                (None, Some(scale)) if !result.is_currency() => scale,
+                _ => 1.0,
+            };
+            let shown = value.checked_div(Decimal::from(own as u64));
+            shown.ok_or_else(|| "the result is too long".to_owned())
+        }
+    }
+}
+
+// `fell 5%` states -5: the words give the sign that the number leaves out. Words that contradict the sign are an error.
+fn with_direction(
+    stated: Decimal,
+    shown: Decimal,
+    sense: Sense,
+    text: &str,
+) -> Result<Decimal, String> {
+    match (sense, direction_of(text)) {
+        (Sense::Level, Some(_)) => {
+            Err("the statement speaks of a change that is not computed".into())
+        }
+        (Sense::Change, Some(Ordering::Less)) if shown > Decimal::ZERO => {
+            Err("the figure rises, and the statement says that it falls".into())
+        }
+        (Sense::Change, Some(Ordering::Greater)) if shown < Decimal::ZERO => {
+            Err("the figure falls, and the statement says that it rises".into())
+        }
+        (Sense::Change, Some(Ordering::Less)) => Ok(-stated.abs()),
+        _ => Ok(stated),
+    }
+}

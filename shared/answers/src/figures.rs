@@ -1,0 +1,473 @@
+//! Compares the figures of a statement with the cells of tables in which its quotes find them: row, column, sign, scale.
+
+use std::collections::BTreeSet;
+
+use super::normalize::CharPosition;
+use super::numbers::{NumberMention, QuotedNumbers};
+use super::period::Period;
+use super::quote_target::QuoteTarget;
+use super::statement::Statement;
+use super::table::{Cell, RowLabel, TablePage};
+use super::terms::{Terms, label_words, phrase};
+
+// What a word counts that rows of different meaning share.
+const WEAK_WEIGHT: f64 = 0.25;
+const WEAK_WORDS: [&str; 1] = ["net"];
+// What a word of a label counts that the statement lacks, and a word that it has of the lines above the row. A row that a statement names in
+// full stands above one that has the same words and more.
+const MISSING_COST: f64 = 0.5;
+const ABOVE_WEIGHT: f64 = 0.3;
+// Least share of a label's words that a statement must have.
+const MIN_LABEL_SHARE: f64 = 0.5;
+
+// A row of outflows prints them in parentheses; a statement names their amount.
+const OUTFLOWS: [&str; 36] = [
+    "purchas",
+    "payment",
+    "paid",
+    "pay",
+    "repay",
+    "repurchas",
+    "addit",
+    "expenditur",
+    "acquisit",
+    "acquir",
+    "dividend",
+    "cost",
+    "expens",
+    "tax",
+    "deduct",
+    "accumul",
+    "treasuri",
+    "depreci",
+    "amort",
+    "decreas",
+    "loss",
+    "use",
+    "reduct",
+    "allow",
+    "write",
+    "interest",
+    "retir",
+    "invest",
+    "distribut",
+    "contribut",
+    "charg",
+    "impair",
+    "elimin",
+    "less",
+    "deficit",
+    "provis",
+];
+// Words that make a positive number of a statement negative.
+const NEGATIVES: [&str; 16] = [
+    "loss",
+    "losses",
+    "negative",
+    "decrease",
+    "decreased",
+    "decline",
+    "declined",
+    "fell",
+    "used",
+    "outflow",
+    "deficit",
+    "down",
+    "lower",
+    "dropped",
+    "reduced",
+    "reduction",
+];
+
+/// The text that one citation found, read as cells and prose.
+pub(super) struct CitedText<'a> {
+    /// Numbers of the targets: pages, or first lines.
+    pub(super) numbers: Vec<u32>,
+    pub(super) pages: Vec<TablePage<'a>>,
+    /// Target and cell.
+    pub(super) cells: Vec<(usize, Cell)>,
+    prose: QuotedNumbers,
+    // Sentences of the quote that stand in no table.
+    pub(super) sentences: String,
+    mentions_money: bool,
+}
+
+/// What the quotes say about a figure.
+#[derive(Debug)]
+pub(super) enum FigureCheck {
+    Cell(Box<Cell>),
+    Prose,
+    NotFound,
+    /// It is in a quote, but stands for something else.
+    Differs(String),
+}
+
+impl<'a> CitedText<'a> {
+    pub(super) fn new(
+        targets: &[QuoteTarget<'a>],
+        spans: &[CharPosition],
+        quote: &str,
+        page_text: &str,
+    ) -> Self {
+        let pages: Vec<TablePage<'a>> = targets.iter().map(TablePage::new).collect();
+        let mut cells = Vec::new();
+        let mut prose = Vec::new();
+        let mut sentences = Vec::new();
+        for span in spans {
+            let page = &pages[span.target];
+            if page.is_row(span.line) {
+                let quoted = page.cells(span.line).into_iter().filter(|cell| {
+                    cell.number.is_some() && cell.at.start < span.end && span.start < cell.at.end
+                });
+                cells.extend(quoted.map(|cell| (span.target, cell)));
+                continue;
+            }
+            let line = targets[span.target].line(span.line);
+            prose.push(line.get(span.start..span.end).unwrap_or_default());
+            sentences.push(line);
+        }
+        // Without rows the quote itself, in which numbers and units of two lines are together.
+        let prose = match cells.is_empty() {
+            true => quote.to_owned(),
+            false => prose.join(" "),
+        };
+        Self {
+            numbers: targets.iter().map(|target| target.number).collect(),
+            pages,
+            cells,
+            prose: QuotedNumbers::new(&prose, page_text),
+            sentences: sentences.join(" "),
+            mentions_money: QuotedNumbers::mentions_money(page_text),
+        }
+    }
+}
+
+/// Looks a figure of a statement up in the cited texts.
+pub(super) fn check_figure(
+    statement: &Statement<'_>,
+    figure: usize,
+    cited: &[&CitedText<'_>],
+) -> FigureCheck {
+    let number = &statement.figures[figure];
+    let gain = super::numbers::mentions_gain(statement.text);
+    let mut differs: Option<String> = None;
+    for text in cited {
+        for (target, cell) in &text.cells {
+            let Some(printed) = &cell.number else {
+                continue;
+            };
+            if !number.is_supported_by_cell(printed, &cell_scales(cell), text.mentions_money) {
+                continue;
+            }
+            match check_cell(statement, figure, &text.pages[*target], cell) {
+                Ok(()) => return FigureCheck::Cell(Box::new(cell.clone())),
+                Err(reason) => {
+                    differs.get_or_insert(reason);
+                }
+            }
+        }
+    }
+    if let Some(reason) = differs {
+        return FigureCheck::Differs(reason);
+    }
+    let in_prose = cited
+        .iter()
+        .find(|text| number.is_supported_by(&text.prose, gain));
+    match in_prose {
+        None => FigureCheck::NotFound,
+        Some(text) => match check_sentence(statement, figure, &text.sentences) {
+            Ok(()) => FigureCheck::Prose,
+            Err(reason) => FigureCheck::Differs(reason),
+        },
+    }
+}
+
+/// Scales of a cell: amounts per share are printed as they are.
+pub(super) fn cell_scales(cell: &Cell) -> Vec<f64> {
+    let words = format!("{} {}", cell.label, cell.head).to_lowercase();
+    match words.contains("per share") || words.contains("per common share") {
+        true => Vec::new(),
+        false => cell.scales.clone(),
+    }
+}
+
+fn check_cell(
+    statement: &Statement<'_>,
+    figure: usize,
+    page: &TablePage<'_>,
+    cell: &Cell,
+) -> Result<(), String> {
+    let stated = statement.period_of(figure);
+    check_column(&statement.words(), statement.text, stated, page, cell)?;
+    // The words before the figure say what it is, else those after it.
+    let [before, after] = statement.words_around(figure);
+    let windows = match statement.figures.len() {
+        1 => vec![statement.words()],
+        _ => vec![before, after, statement.words()],
+    };
+    let label = page.row_label(cell.line);
+    let named = windows.iter().find(|words| covers(words, &label, cell));
+    let words = named.ok_or_else(|| format!("{} is in the row \"{}\"", cell.text, cell.label))?;
+    best_row(words, page, cell, &[])?;
+    check_sign(statement.text, &statement.figures[figure], cell)
+}
+
+/// Whether no other column of the row fits the stated period and the words of the statement as well.
+pub(super) fn check_column(
+    words: &[String],
+    text: &str,
+    stated: Option<Period>,
+    page: &TablePage<'_>,
+    cell: &Cell,
+) -> Result<(), String> {
+    let row = page.cells(cell.line);
+    let stated_period = stated.unwrap_or_default();
+    if !cell.period.agrees_with(&stated_period) {
+        return Err(format!(
+            "{} is in the column of {}",
+            cell.text,
+            written(cell.period)
+        ));
+    }
+    let has_years = row.iter().any(|other| other.period.year.is_some());
+    let has_year = cell.period.year.is_some();
+    if has_years && !has_year {
+        let head = cell.head.to_lowercase();
+        let is_change = cell.number.as_ref().is_some_and(NumberMention::is_percent)
+            || ["change", "variance", "increase", "decrease", "%"]
+                .iter()
+                .any(|word| head.contains(word));
+        if !is_change {
+            return Err(format!("the period of {} could not be read", cell.text));
+        }
+    }
+    let head_hits = |other: &Cell| {
+        let head: BTreeSet<String> = phrase(&other.head).into_iter().collect();
+        words.iter().filter(|word| head.contains(*word)).count()
+    };
+    let value = |other: &Cell| other.number.as_ref().and_then(NumberMention::signed_value);
+    for other in row.iter().filter(|other| {
+        other.column != cell.column
+            && other.number.is_some()
+            && value(other) != value(cell)
+            && other.period.year.is_some() == has_year
+            && other.period.agrees_with(&stated_period)
+    }) {
+        let is_older = other.period.order() < cell.period.order();
+        let is_part =
+            cell.period.length == Some(12) && other.period.length.is_some_and(|months| months < 12);
+        let is_fitting = match stated.and_then(|stated| stated.year) {
+            // Without a year the statement speaks of the newest.
+            None if has_year => is_older || (is_part && other.period.year == cell.period.year),
+            _ => is_part,
+        };
+        if !is_fitting && head_hits(cell) <= head_hits(other) {
+            let names = match has_year {
+                true => "period",
+                false => "column",
+            };
+            return Err(format!(
+                "the statement does not tell the {names} of {} from others of its row",
+                cell.text
+            ));
+        }
+    }
+    if !has_year
+        && stated_period.year.is_some()
+        && !has_years
+        && row.len() > 1
+        && cell.head.is_empty()
+    {
+        return Err(format!(
+            "the period of {} could not be read in {text:.40}",
+            cell.text
+        ));
+    }
+    Ok(())
+}
+
+fn written(period: Period) -> String {
+    match (period.year, period.length) {
+        (Some(year), Some(length)) if length < 12 => format!("{length} months of {year}"),
+        (Some(year), _) => year.to_string(),
+        (None, Some(length)) => format!("{length} months"),
+        _ => "another period".to_owned(),
+    }
+}
+
+/// Whether the words name the row of a cell: half of what tells the row from others.
+pub(super) fn covers(words: &[String], label: &RowLabel, cell: &Cell) -> bool {
+    variants(label, cell).iter().any(|own| {
+        let fit = Fit::new(words, own);
+        fit.hit > 0.0 && fit.hit >= (fit.hit + fit.missing) * MIN_LABEL_SHARE
+    })
+}
+
+/// Whether no other row of the page fits the words as well as that of the cell.
+///
+/// # Errors
+/// Names the row. Rows in `excluded` do not count.
+pub(super) fn best_row(
+    words: &[String],
+    page: &TablePage<'_>,
+    cell: &Cell,
+    excluded: &[usize],
+) -> Result<(), String> {
+    let score = |at: usize, cell: &Cell| {
+        let label = page.row_label(at);
+        let above = label_words(&format!("{} {}", label.group, label.above.join(" ")));
+        let own = variants(&label, cell)
+            .iter()
+            .map(|own| Fit::new(words, own).score())
+            .fold(f64::NEG_INFINITY, f64::max);
+        let above = words
+            .iter()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .filter(|word| above.contains(*word));
+        own + ABOVE_WEIGHT * above.count() as f64
+    };
+    let here = score(cell.line, cell);
+    let value = |cell: &Cell| cell.number.as_ref().and_then(NumberMention::signed_value);
+    for at in page
+        .rows()
+        .filter(|at| *at != cell.line && !excluded.contains(at))
+    {
+        let label = page.row_label(at);
+        // Cheap first: most rows share no word with the statement.
+        if label_words(&label.own).is_disjoint(&words.iter().cloned().collect())
+            && Terms::get().line(&label.own).is_none()
+        {
+            continue;
+        }
+        let cells = page.cells(at);
+        let rival = cells.iter().find(|other| {
+            other.number.is_some()
+                && other.period.agrees_with(&cell.period)
+                && (other.period.year.is_some() || other.column == cell.column)
+                && other.number.as_ref().map(NumberMention::is_percent)
+                    == cell.number.as_ref().map(NumberMention::is_percent)
+        });
+        let Some(rival) = rival.filter(|rival| value(rival) != value(cell)) else {
+            continue;
+        };
+        if score(at, rival) >= here - 1e-9 {
+            return Err(format!(
+                "{} is in the row \"{}\", and the row \"{}\" fits the statement as well",
+                cell.text, cell.label, rival.label
+            ));
+        }
+    }
+    Ok(())
+}
+
+// The label of a row: its own line, or with the lines above that it goes on from; in a table of years by row the head.
+fn variants(label: &RowLabel, cell: &Cell) -> Vec<String> {
+    if cell.label != label.own {
+        return vec![cell.label.clone()];
+    }
+    let mut variants = vec![label.own.clone()];
+    let mut joined = label.own.clone();
+    for above in label.above.iter().rev() {
+        if above.trim_end().ends_with(':') {
+            break;
+        }
+        joined = format!("{} {joined}", above.trim_end_matches('-'));
+        variants.push(joined.clone());
+    }
+    variants
+}
+
+struct Fit {
+    hit: f64,
+    missing: f64,
+}
+
+impl Fit {
+    fn new(words: &[String], label: &str) -> Self {
+        let own = label_words(label);
+        let weight = |word: &String| match WEAK_WORDS.contains(&word.as_str()) {
+            true => WEAK_WEIGHT,
+            false => 1.0,
+        };
+        let line = Terms::get().line(label);
+        let is_named =
+            line.is_some_and(|line| Terms::get().position_of_line(line, words).is_some());
+        let mut fit = Self {
+            hit: 0.0,
+            missing: 0.0,
+        };
+        for word in &own {
+            match is_named || words.contains(word) {
+                true => fit.hit += weight(word),
+                false => fit.missing += weight(word),
+            }
+        }
+        fit
+    }
+
+    fn score(&self) -> f64 {
+        self.hit - MISSING_COST * self.missing
+    }
+}
+
+// A number in parentheses is negative, unless its row or the statement speaks of what flows out.
+fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), String> {
+    let Some(printed) = &cell.number else {
+        return Ok(());
+    };
+    let lower = text.to_lowercase();
+    let said: BTreeSet<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
+    let says_negative = number.is_negative() || NEGATIVES.iter().any(|word| said.contains(word));
+    let bare = super::terms::without_parentheses(&cell.label);
+    let is_outflow = phrase(&bare)
+        .iter()
+        .any(|word| OUTFLOWS.contains(&word.as_str()));
+    let negative = match (printed.is_negative(), number.is_negative()) {
+        (true, false) if !says_negative && !is_outflow => true,
+        (false, true) => true,
+        _ => false,
+    };
+    // `Net income (loss)`: a positive number is no loss.
+    let inside = cell
+        .label
+        .split('(')
+        .nth(1)
+        .map(str::to_lowercase)
+        .unwrap_or_default();
+    let alternative = inside
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|word| NEGATIVES.contains(&word) && said.contains(word));
+    if negative || (alternative && !printed.is_negative() && !is_outflow) {
+        return Err(format!("the sign of {} is another", cell.text));
+    }
+    Ok(())
+}
+
+// The year that a sentence gives a figure must be that of the statement.
+fn check_sentence(statement: &Statement<'_>, figure: usize, sentences: &str) -> Result<(), String> {
+    let number = &statement.figures[figure];
+    let source = Statement::new(sentences);
+    let stated = statement.period_of(figure);
+    let same = |other: &NumberMention| {
+        other.digits == number.digits && other.is_percent() == number.is_percent()
+    };
+    let places: Vec<usize> = (0..source.figures.len())
+        .filter(|at| same(&source.figures[*at]))
+        .collect();
+    let Some(stated) = stated.filter(|_| !places.is_empty() && source.years().len() > 1) else {
+        return Ok(());
+    };
+    let fits = |at: &usize| {
+        source
+            .period_of(*at)
+            .is_none_or(|period| period.agrees_with(&stated))
+    };
+    match places.iter().any(fits) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is of another period in its sentence",
+            number.text
+        )),
+    }
+}

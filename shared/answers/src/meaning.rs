@@ -1,0 +1,454 @@
+//! What a statement means by a computed figure: the definition of the measure it names, or what its words say is done with rows.
+
+use std::collections::BTreeSet;
+
+use rust_decimal::Decimal;
+
+use super::formula::{Formula, Function, Operator};
+use super::operand::{FoundOperand, Rivals};
+use super::statement::Statement;
+use super::terms::{Terms, phrase};
+use super::verify_claim::direction_of;
+
+/// What a statement means: a value, how it is written, and whether words such as "grew" are about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Meaning {
+    pub(super) value: Decimal,
+    pub(super) unit: Unit,
+    pub(super) sense: Sense,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sense {
+    // A figure of one period.
+    Level,
+    // The difference of two periods: rising is positive.
+    Change,
+    // The difference of two rows, of which the statement says which is greater.
+    Comparison,
+}
+
+/// What a formula gives, as the statement would write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    // In the units of the operands: money, shares, days.
+    Amount,
+    // A quotient: a percentage or a multiple.
+    Ratio,
+    // A difference of percentages.
+    Points,
+    // An average or sum of percentages.
+    Percent,
+}
+
+// The values that the statement's words may mean, each with its unit.
+pub(super) fn meanings(
+    statement: &Statement<'_>,
+    operands: &[FoundOperand<'_>],
+    rivals: &Rivals,
+) -> Vec<Meaning> {
+    let words = statement.words();
+    let terms = Terms::get();
+    let mut meanings = Vec::new();
+    let measures = terms.measures(&words);
+    for formula in measures.iter().flat_map(|measure| &measure.formulas) {
+        if rivals.has_twin {
+            break;
+        }
+        meanings.extend(by_definition(formula, operands));
+        meanings.extend(change_of_measure(formula, operands));
+    }
+    // Where the statement names a measure, its operands must be that measure's row.
+    let is_row_of_measure = |operand: &FoundOperand<'_>| {
+        let row = phrase(&operand.row);
+        measures
+            .iter()
+            .any(|measure| measure.words().any(|word| row.contains(word)))
+    };
+    let names_rows = measures.is_empty() || operands.iter().all(is_row_of_measure);
+    if names_rows && !rivals.has_rival {
+        meanings.extend(by_words(statement, operands));
+    }
+    meanings
+}
+
+// The value of a definition, when each operand is one of its lines and all are of one period, or averaged.
+fn by_definition(formula: &Formula, operands: &[FoundOperand<'_>]) -> Option<Meaning> {
+    let names = formula.names();
+    let lines: BTreeSet<&str> = operands
+        .iter()
+        .map(|operand| operand.line)
+        .collect::<Option<_>>()?;
+    if lines != names {
+        return None;
+    }
+    let last = operands
+        .iter()
+        .map(|operand| operand.period.order())
+        .max()?;
+    let of_line = |line: &str| -> Vec<&FoundOperand<'_>> {
+        let of_line = operands.iter().filter(|operand| operand.line == Some(line));
+        of_line.collect()
+    };
+    for name in &names {
+        let found = of_line(name);
+        let is_current = |operand: &&FoundOperand<'_>| operand.period.order() == last;
+        let several_rows = found.len() > 1 && found.iter().all(|operand| is_current(operand));
+        let averaged =
+            found.len() == 2 && found.iter().filter(|operand| is_current(operand)).count() == 1;
+        if !(found.iter().all(|operand| is_current(operand)) && (found.len() == 1 || several_rows)
+            || averaged)
+        {
+            return None;
+        }
+    }
+    let terms = Terms::get();
+    let given = |line: &str| -> Vec<Decimal> {
+        let positive = terms.is_outflow(line);
+        let found = of_line(line).into_iter();
+        found
+            .map(|operand| {
+                if positive {
+                    operand.value.abs()
+                } else {
+                    operand.value
+                }
+            })
+            .collect()
+    };
+    let value = formula.evaluate(&given).ok()?;
+    Some(Meaning {
+        value,
+        unit: unit_of(formula),
+        sense: Sense::Level,
+    })
+}
+
+// A definition that divides gives a ratio; others give amounts.
+fn unit_of(formula: &Formula) -> Unit {
+    match formula {
+        Formula::Binary(Operator::Divide, ..) => Unit::Ratio,
+        Formula::Binary(_, left, right) => match (unit_of(left), unit_of(right)) {
+            (Unit::Ratio, _) | (_, Unit::Ratio) => Unit::Ratio,
+            _ => Unit::Amount,
+        },
+        Formula::Negative(inner) => unit_of(inner),
+        _ => Unit::Amount,
+    }
+}
+
+// The change of a measure between two periods: of a ratio in points, of an amount as a share or an amount.
+fn change_of_measure(formula: &Formula, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
+    let orders: BTreeSet<(i32, u32)> = operands
+        .iter()
+        .map(|operand| operand.period.order())
+        .collect();
+    let [first, last] = orders.into_iter().collect::<Vec<_>>()[..] else {
+        return Vec::new();
+    };
+    let at = |order: (i32, u32)| {
+        let of_period: Vec<FoundOperand<'_>> = operands
+            .iter()
+            .filter(|operand| operand.period.order() == order)
+            .map(FoundOperand::duplicate)
+            .collect();
+        by_definition(formula, &of_period)
+    };
+    match (at(first), at(last)) {
+        (Some(before), Some(after)) => match before.unit {
+            Unit::Ratio => vec![Meaning {
+                value: after.value - before.value,
+                unit: Unit::Points,
+                sense: Sense::Change,
+            }],
+            _ => changes(before.value, after.value),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn changes(before: Decimal, after: Decimal) -> Vec<Meaning> {
+    let change = |value: Decimal, unit: Unit| Meaning {
+        value,
+        unit,
+        sense: Sense::Change,
+    };
+    let growth = (after - before).checked_div(before.abs());
+    let amount = change(after - before, Unit::Amount);
+    let growth = growth.map(|growth| change(growth, Unit::Ratio));
+    std::iter::once(amount).chain(growth).collect()
+}
+
+// What the words of the statement mean for operands whose rows it names.
+fn by_words(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
+    let words = statement.words();
+    let places: Option<Vec<usize>> = operands
+        .iter()
+        .map(|operand| row_place(&operand.row, &words))
+        .collect();
+    let Some(places) = places else {
+        return Vec::new();
+    };
+    let same_row = operands
+        .iter()
+        .all(|operand| operand.row == operands[0].row);
+    let periods: BTreeSet<(i32, u32)> = operands
+        .iter()
+        .map(|operand| operand.period.order())
+        .collect();
+    let mut ordered: Vec<&FoundOperand<'_>> = operands.iter().collect();
+    ordered.sort_by_key(|operand| operand.period.order());
+    if same_row && periods.len() == operands.len() && operands.len() > 1 {
+        return of_series(statement, &ordered);
+    }
+    if periods.len() > 1 {
+        return Vec::new();
+    }
+    let mut meanings = of_group(statement, operands);
+    if let ([one, two], [first, second]) = (operands, &places[..]) {
+        meanings.extend(of_pair(statement, [one, two], [*first, *second]));
+    }
+    meanings
+}
+
+fn says(statement: &Statement<'_>, words: &[&str]) -> bool {
+    let lower = format!(" {} ", statement.text.to_lowercase());
+    words.iter().any(|word| lower.contains(word))
+}
+
+fn level(value: Decimal, unit: Unit) -> Meaning {
+    Meaning {
+        value,
+        unit,
+        sense: Sense::Level,
+    }
+}
+
+// Sum and mean of operands, and the unit of both.
+fn sum_and_mean(operands: &[&FoundOperand<'_>]) -> Option<(Decimal, Decimal, Unit)> {
+    let sum = operands
+        .iter()
+        .try_fold(Decimal::ZERO, |sum, operand| sum.checked_add(operand.value))?;
+    let mean = sum.checked_div(Decimal::from(operands.len()))?;
+    let is_percent = operands.iter().all(|operand| operand.is_percent);
+    let unit = if is_percent {
+        Unit::Percent
+    } else {
+        Unit::Amount
+    };
+    Some((sum, mean, unit))
+}
+
+// One row in several periods, in their order.
+fn of_series(statement: &Statement<'_>, ordered: &[&FoundOperand<'_>]) -> Vec<Meaning> {
+    let [first, .., last] = ordered else {
+        return Vec::new();
+    };
+    if says(statement, &["cagr", "compound annual", "compounded annual"]) {
+        let years = last.period.year.unwrap_or(0) - first.period.year.unwrap_or(0);
+        let given = [first.value, last.value, Decimal::from(years)];
+        let growth = Function::Cagr
+            .apply(&given)
+            .ok()
+            .filter(|_| ordered.len() == 2);
+        let growth = growth.map(|growth| Meaning {
+            sense: Sense::Change,
+            ..level(growth, Unit::Ratio)
+        });
+        return growth.into_iter().collect();
+    }
+    let totals = sum_and_mean(ordered).filter(|_| is_contiguous(ordered));
+    if says(statement, &[" average", " mean ", "averaged"]) {
+        return totals
+            .map(|(_, mean, unit)| level(mean, unit))
+            .into_iter()
+            .collect();
+    }
+    if says(
+        statement,
+        &[
+            "total",
+            "sum",
+            "combined",
+            "together",
+            "aggregate",
+            "cumulative",
+            "altogether",
+        ],
+    ) && direction_of(statement.text).is_none()
+    {
+        return totals
+            .map(|(sum, _, unit)| level(sum, unit))
+            .into_iter()
+            .collect();
+    }
+    let says_change =
+        direction_of(statement.text).is_some() || says(statement, &["chang", "growth", "differ"]);
+    if ordered.len() != 2 || !says_change {
+        return Vec::new();
+    }
+    let both = changes(first.value, last.value).into_iter();
+    both.filter_map(|change| match (change.unit, first.is_percent) {
+        (Unit::Amount, true) => Some(Meaning {
+            unit: Unit::Points,
+            ..change
+        }),
+        (Unit::Ratio, true) => None,
+        _ => Some(change),
+    })
+    .collect()
+}
+
+// Several rows of one period, or counted ones.
+fn of_group(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
+    let all: Vec<&FoundOperand<'_>> = operands.iter().collect();
+    let Some((sum, mean, unit)) = sum_and_mean(&all).filter(|_| all.len() > 1) else {
+        return Vec::new();
+    };
+    let mut meanings = Vec::new();
+    if says(statement, &[" average", " mean ", "averaged"]) {
+        meanings.push(level(mean, unit));
+    }
+    if says(
+        statement,
+        &[
+            "total",
+            "sum",
+            "combined",
+            "together",
+            "aggregate",
+            "altogether",
+        ],
+    ) {
+        meanings.push(level(sum, unit));
+    }
+    if says(statement, &["number of", "count"]) {
+        meanings.push(level(Decimal::from(all.len()), Unit::Amount));
+    }
+    meanings
+}
+
+// Two rows of one period: the one that is named first over, or less, the other.
+fn of_pair(
+    statement: &Statement<'_>,
+    [one, two]: [&FoundOperand<'_>; 2],
+    [first, second]: [usize; 2],
+) -> Vec<Meaning> {
+    let is_first = first < second;
+    let (named_first, named_second) = if is_first { (one, two) } else { (two, one) };
+    let under =
+        named_after_cue(statement, [first, second]).map(|at| if at == 0 { one } else { two });
+    let swaps = under.is_some_and(|under| under.name == named_first.name);
+    let (over, under) = if swaps {
+        (named_second, named_first)
+    } else {
+        (named_first, named_second)
+    };
+    let mut meanings = Vec::new();
+    if says(
+        statement,
+        &[
+            "percent of",
+            "percentage of",
+            "% of",
+            "ratio",
+            "divided by",
+            "share of",
+            "relative to",
+            "times",
+            " per ",
+        ],
+    ) {
+        let ratio = over.value.abs().checked_div(under.value.abs());
+        let signed = over.value.checked_div(under.value);
+        meanings.extend(
+            ratio
+                .into_iter()
+                .chain(signed)
+                .map(|ratio| level(ratio, Unit::Ratio)),
+        );
+    }
+    let is_percent = one.is_percent && two.is_percent;
+    let unit = if is_percent {
+        Unit::Points
+    } else {
+        Unit::Amount
+    };
+    let difference = |from: &FoundOperand<'_>, taken: &FoundOperand<'_>, sense: Sense| {
+        let value = from.value.checked_sub(taken.value);
+        value.map(|value| Meaning { value, unit, sense })
+    };
+    if says(statement, &[" less ", "minus", "differ", "net of"]) && !says(statement, &["less than"])
+    {
+        meanings.extend(difference(named_first, named_second, Sense::Level));
+    }
+    if says(
+        statement,
+        &[
+            "excess",
+            "exceed",
+            "more than",
+            "higher than",
+            "greater than",
+            "above",
+        ],
+    ) {
+        meanings.extend(difference(named_first, named_second, Sense::Comparison));
+    }
+    if says(
+        statement,
+        &[
+            "lower than",
+            "less than",
+            "below",
+            "short of",
+            "smaller than",
+        ],
+    ) {
+        meanings.extend(difference(named_second, named_first, Sense::Comparison));
+    }
+    meanings
+}
+
+fn is_contiguous(ordered: &[&FoundOperand<'_>]) -> bool {
+    let years: Option<Vec<i32>> = ordered.iter().map(|operand| operand.period.year).collect();
+    years.is_some_and(|years| years.windows(2).all(|pair| pair[1] - pair[0] == 1))
+}
+
+// Where the words of a statement name a row: all words of its label, or a name of its line.
+fn row_place(row: &str, words: &[String]) -> Option<usize> {
+    let label = super::terms::label_words(row);
+    let strong: Vec<&String> = label.iter().filter(|word| *word != "net").collect();
+    let named = Terms::get()
+        .line(row)
+        .and_then(|line| Terms::get().position_of_line(line, words));
+    let all = strong
+        .iter()
+        .map(|word| words.iter().position(|own| own == *word))
+        .collect::<Option<Vec<usize>>>();
+    let all = all.and_then(|places| places.into_iter().min());
+    named.or(all)
+}
+
+// Words that a statement says before what is divided by.
+const UNDER_CUES: [&str; 7] = [
+    "percentage of ",
+    "percent of ",
+    "% of ",
+    "share of ",
+    "divided by ",
+    "relative to ",
+    " per ",
+];
+
+// In `12% of revenue was cost of sales` what follows the cue is divided by: its index.
+fn named_after_cue(statement: &Statement<'_>, places: [usize; 2]) -> Option<usize> {
+    let lower = statement.text.to_ascii_lowercase();
+    let cue = UNDER_CUES
+        .iter()
+        .find_map(|cue| Some(lower.find(cue)? + cue.len()))?;
+    let first_word = statement.words_in(0..cue).len();
+    (0..2)
+        .filter(|at| places[*at] >= first_word)
+        .min_by_key(|at| places[*at])
+}

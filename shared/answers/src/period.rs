@@ -1,0 +1,305 @@
+//! Periods that texts and heads of columns name: fiscal years, quarters, dates.
+
+use std::ops::Range;
+
+use stemma_document::english_words::{MONTHS, parse_number_word};
+
+// Words between a period's length or month and its year: `three months ended September 30, 2022`.
+const WORDS_BEFORE_YEAR: usize = 7;
+
+/// A year, and what more is said about the period. What is not said is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Period {
+    pub(super) year: Option<i32>,
+    /// 1–12: the month in which it ends.
+    pub(super) month: Option<u32>,
+    /// Length in months.
+    pub(super) length: Option<u32>,
+    /// 1–4.
+    pub(super) quarter: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PeriodMention {
+    pub(super) period: Period,
+    /// Byte range of the words that name the year, or the length if there is no year.
+    pub(super) at: Range<usize>,
+}
+
+impl Period {
+    /// Whether both may be the same period: nothing that both say differs.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        let same =
+            |one: Option<u32>, two: Option<u32>| one.is_none() || two.is_none() || one == two;
+        (self.year.is_none() || other.year.is_none() || self.year == other.year)
+            && same(self.month, other.month)
+            && same(self.length, other.length)
+            && same(self.quarter, other.quarter)
+    }
+
+    /// Fills what this period does not say from words above it, such as `Three Months Ended`.
+    pub(super) fn or(self, above: Self) -> Self {
+        Self {
+            year: self.year.or(above.year),
+            month: self.month.or(above.month),
+            length: self.length.or(above.length),
+            quarter: self.quarter.or(above.quarter),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// For ordering: the later of two periods is greater.
+    pub(super) fn order(&self) -> (i32, u32) {
+        (
+            self.year.unwrap_or(0),
+            self.month
+                .or(self.quarter.map(|quarter| quarter * 3))
+                .unwrap_or(0),
+        )
+    }
+}
+
+/// The periods that a text names, in order. Words without a year that name a length (`nine months ended`) are a mention of their own
+/// if no year follows.
+pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
+    let mut mentions: Vec<PeriodMention> = Vec::new();
+    // What was said since the last year, where it begins, and how many words ago.
+    let mut open = Period::default();
+    let mut open_at: Option<Range<usize>> = None;
+    let mut age = 0;
+    let words = words(text);
+    for (index, (at, word)) in words.iter().enumerate() {
+        let next = words.get(index + 1).map(|(_, next)| next.as_str());
+        let before = index.checked_sub(1).map(|at| words[at].1.as_str());
+        age += 1;
+        if age > WORDS_BEFORE_YEAR {
+            mentions.extend(length_mention(open, open_at.take()));
+            open = Period::default();
+        }
+        if let Some((year, quarter)) = year_of(word, before) {
+            let said = Period {
+                year: Some(year),
+                quarter,
+                length: quarter.map(|_| 3),
+                month: None,
+            };
+            // `December 31, 2022 and 2021`: the years share the words before.
+            let is_bare = word.chars().all(|c| c.is_ascii_digit());
+            mentions.push(PeriodMention {
+                period: if is_bare { said.or(open) } else { said },
+                at: at.clone(),
+            });
+            (open_at, age) = (None, 0);
+            continue;
+        }
+        let part = part_of(word, next);
+        if !part.is_empty() {
+            if open_at.is_none() {
+                open = Period::default();
+            }
+            // `second quarter of fiscal 2022` is a quarter.
+            let is_year = part.length == Some(12) && open.length.is_some();
+            open = if is_year { open } else { part.or(open) };
+            open_at.get_or_insert(at.clone());
+            age = 0;
+        }
+    }
+    mentions.extend(length_mention(open, open_at));
+    mentions
+}
+
+fn length_mention(open: Period, at: Option<Range<usize>>) -> Option<PeriodMention> {
+    let at = at.filter(|_| open.length.is_some_and(|months| months < 12))?;
+    Some(PeriodMention { period: open, at })
+}
+
+/// The last period that the head of a column names.
+pub(super) fn head_period(text: &str) -> Period {
+    let mentions = period_mentions(text);
+    mentions
+        .into_iter()
+        .fold(Period::default(), |earlier, mention| {
+            mention.period.or(earlier)
+        })
+}
+
+// Words in lower case with their byte ranges. `1,749` and `66.608` are one word, `12/31/2022` is three.
+fn words(text: &str) -> Vec<(Range<usize>, String)> {
+    let mut words: Vec<(Range<usize>, String)> = Vec::new();
+    for (at, c) in text.char_indices() {
+        let inside = c.is_alphanumeric()
+            || matches!(c, '\'' | '\u{2019}')
+            || (matches!(c, ',' | '.') && joins_digits(text, at));
+        if !inside {
+            continue;
+        }
+        match words.last_mut() {
+            Some((range, word)) if range.end == at => {
+                range.end = at + c.len_utf8();
+                word.extend(c.to_lowercase());
+            }
+            _ => words.push((at..at + c.len_utf8(), c.to_lowercase().collect())),
+        }
+    }
+    words
+}
+
+fn joins_digits(text: &str, at: usize) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let group = digit(at + 2) && digit(at + 3) && !digit(at + 4);
+    at > 0 && digit(at - 1) && digit(at + 1) && (bytes[at] == b'.' || group)
+}
+
+// The year of `2022`, `fy22`, `'22`, `4q22`, `q422` or `22` after `fy`, and a quarter in the same word.
+fn year_of(word: &str, before: Option<&str>) -> Option<(i32, Option<u32>)> {
+    let digits: String = word.chars().filter(char::is_ascii_digit).collect();
+    let full = |digits: &str| match digits.len() {
+        4 => digits
+            .parse()
+            .ok()
+            .filter(|year| (1900..2100).contains(year)),
+        2 => digits.parse::<i32>().ok().map(|year| 2000 + year),
+        _ => None,
+    };
+    let bare = word.trim_start_matches(['\'', '\u{2019}']);
+    if bare.chars().all(|c| c.is_ascii_digit()) {
+        let fiscal =
+            before.is_some_and(|before| matches!(before, "fy" | "q1" | "q2" | "q3" | "q4"));
+        let written = word.len() > bare.len() || fiscal || bare.len() == 4;
+        return full(bare).filter(|_| written).map(|year| (year, None));
+    }
+    if let Some(rest) = bare.strip_prefix("fy") {
+        return full(rest).map(|year| (year, None));
+    }
+    let quarter = |c: char| c.to_digit(10).filter(|quarter| (1..=4).contains(quarter));
+    let mut letters = bare.chars();
+    match (letters.next(), letters.next()) {
+        (Some('q'), Some(c)) if digits.len() > 2 => {
+            full(&digits[1..]).and_then(|year| Some((year, Some(quarter(c)?))))
+        }
+        (Some(c), Some('q')) if digits.len() > 2 => {
+            full(&digits[1..]).and_then(|year| Some((year, Some(quarter(c)?))))
+        }
+        _ => None,
+    }
+}
+
+// What a word says about the period of a year that follows.
+fn part_of(word: &str, next: Option<&str>) -> Period {
+    let month = MONTHS
+        .iter()
+        .position(|month| *month == word || (word.len() == 3 && month.starts_with(word)))
+        .map(|at| at as u32 + 1)
+        // `may` is mostly a verb.
+        .filter(|_| {
+            word != "may" || next.is_some_and(|next| next.chars().all(|c| c.is_ascii_digit()))
+        });
+    let quarter = |number: u32| Period {
+        quarter: Some(number),
+        length: Some(3),
+        ..Period::default()
+    };
+    let length = |months: u32| Period {
+        length: Some(months),
+        ..Period::default()
+    };
+    match (word, next) {
+        ("q1", _) | ("first", Some("quarter")) => quarter(1),
+        ("q2", _) | ("second", Some("quarter")) => quarter(2),
+        ("q3", _) | ("third", Some("quarter")) => quarter(3),
+        ("q4", _) | ("fourth", Some("quarter")) => quarter(4),
+        ("quarter" | "quarterly", _) => length(3),
+        ("first" | "second", Some("half")) => length(6),
+        ("twelve" | "12", Some("months" | "month")) => length(12),
+        ("year" | "years" | "fiscal" | "fy" | "annual" | "yearly", _) => length(12),
+        (number, Some("months" | "month")) => parse_number_word(number)
+            .or_else(|| number.parse().ok())
+            .filter(|months| (1..=24).contains(months))
+            .map(length)
+            .unwrap_or_default(),
+        _ => Period {
+            month,
+            ..Period::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let mentions = period_mentions(text);
+        let one = |mention: &PeriodMention| {
+            let period = mention.period;
+            let parts = [
+                period.year.map(|year| year.to_string()),
+                period.month.map(|month| format!("m{month}")),
+                period.length.map(|length| format!("l{length}")),
+                period.quarter.map(|quarter| format!("q{quarter}")),
+            ];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        };
+        mentions.iter().map(one).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn periods_are_read_in_usual_writings() {
+        for (text, expected) in [
+            ("Revenue was $2,022 million in 2022.", "2022"),
+            ("December 31, 2022 and 2021", "2022 m12 | 2021 m12"),
+            ("Three Months Ended September 30, 2022", "2022 m9 l3"),
+            ("Nine Months Ended", "l9"),
+            (
+                "Q2 2023 and 4Q22, FY23, FY 21, '19",
+                "2023 l3 q2 | 2022 l3 q4 | 2023 | 2021 l12 | 2019",
+            ),
+            ("second quarter of fiscal 2023", "2023 l3 q2"),
+            ("Fiscal 2022", "2022 l12"),
+            ("we may fail in 12 cases", ""),
+            ("1,999 and 20.2020 and 3,2020", "2020"),
+            ("2020-2022", "2020 | 2022"),
+        ] {
+            assert_eq!(written(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn periods_agree_when_nothing_differs() {
+        let period = |text: &str| head_period(text);
+        for (one, other, expected) in [
+            ("2022", "December 31, 2022", true),
+            ("2022", "2021", false),
+            (
+                "Three months ended June 30, 2022",
+                "Six months ended June 30, 2022",
+                false,
+            ),
+            (
+                "second quarter 2022",
+                "Three months ended June 30, 2022",
+                true,
+            ),
+            ("June 30, 2022", "December 31, 2022", false),
+        ] {
+            assert_eq!(
+                period(one).agrees_with(&period(other)),
+                expected,
+                "{one} / {other}"
+            );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,80}") {
+            for mention in period_mentions(&text) {
+                proptest::prop_assert!(text.get(mention.at).is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Lines of financial statements and measures made of them: what a label means, and how a named figure is computed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use stemma_retrieval::tokenizer::for_each_word;
+
+use super::formula::Formula;
+
+// Words of a label that do not tell lines apart.
+const NEUTRAL_WORDS: [&str; 4] = ["total", "consolid", "compani", "our"];
+
+// Words between those that carry meaning, as the tokenizer writes them. Fewer than the stop words of a search: "other revenue" is not revenue.
+const FUNCTION_WORDS: [&str; 26] = [
+    "a", "an", "and", "as", "at", "be", "been", "by", "for", "from", "had", "has", "have", "in",
+    "is", "it", "of", "on", "or", "s", "that", "the", "to", "was", "were", "with",
+];
+
+/// The lexicon of `terms.toml`.
+pub(super) struct Terms {
+    lines: Vec<(String, Vec<BTreeSet<String>>, Vec<Vec<String>>)>,
+    outflows: BTreeSet<String>,
+    measures: Vec<Measure>,
+}
+
+/// A figure with a name of its own and its definitions.
+pub(super) struct Measure {
+    names: Vec<Vec<String>>,
+    pub(super) formulas: Vec<Formula>,
+}
+
+#[derive(Deserialize)]
+struct TermsFile {
+    outflows: BTreeSet<String>,
+    lines: BTreeMap<String, Vec<String>>,
+    measures: Vec<MeasureEntry>,
+}
+
+#[derive(Deserialize)]
+struct MeasureEntry {
+    names: Vec<String>,
+    formulas: Vec<String>,
+}
+
+impl Terms {
+    pub(super) fn get() -> &'static Self {
+        static TERMS: OnceLock<Terms> = OnceLock::new();
+        TERMS.get_or_init(|| Self::parse(include_str!("terms.toml")))
+    }
+
+    // A test checks that the file is complete; here an entry that cannot be read is left out.
+    fn parse(text: &str) -> Self {
+        let file = toml::from_str::<TermsFile>(text).unwrap_or_else(|_| TermsFile {
+            outflows: BTreeSet::new(),
+            lines: BTreeMap::new(),
+            measures: Vec::new(),
+        });
+        let phrases = |names: &[String]| names.iter().map(|name| phrase(name)).collect();
+        Self {
+            lines: file
+                .lines
+                .iter()
+                .map(|(line, names)| {
+                    let sets = names.iter().map(|name| label_words(name)).collect();
+                    (line.clone(), sets, phrases(names))
+                })
+                .collect(),
+            outflows: file.outflows,
+            measures: file
+                .measures
+                .iter()
+                .map(|measure| Measure {
+                    names: phrases(&measure.names),
+                    formulas: measure
+                        .formulas
+                        .iter()
+                        .filter_map(|formula| Formula::parse(formula).ok())
+                        .collect(),
+                })
+                .collect(),
+        }
+    }
+
+    /// The statement line that a label names.
+    pub(super) fn line(&self, label: &str) -> Option<&str> {
+        let words = label_words(label);
+        let line = self
+            .lines
+            .iter()
+            .find(|(_, names, _)| names.contains(&words));
+        line.map(|(line, ..)| line.as_str())
+    }
+
+    pub(super) fn is_outflow(&self, line: &str) -> bool {
+        self.outflows.contains(line)
+    }
+
+    /// Whether the words of a text have a name of the line, and where.
+    pub(super) fn position_of_line(&self, line: &str, words: &[String]) -> Option<usize> {
+        let (.., phrases) = self.lines.iter().find(|(known, ..)| known == line)?;
+        phrases
+            .iter()
+            .filter_map(|phrase| position(phrase, words))
+            .min()
+    }
+
+    /// The measures that the words of a statement name; of nested names the longest.
+    pub(super) fn measures(&self, words: &[String]) -> Vec<&Measure> {
+        let mut found: Vec<(&Measure, usize, usize)> = Vec::new();
+        for measure in &self.measures {
+            let names = measure.names.iter();
+            let longest = names
+                .filter_map(|name| Some((position(name, words)?, name.len())))
+                .max_by_key(|(_, length)| *length);
+            found.extend(longest.map(|(at, length)| (measure, at, at + length)));
+        }
+        let is_nested = |start: usize, end: usize| {
+            found
+                .iter()
+                .any(|(_, from, to)| *from <= start && end <= *to && (*to - *from) > (end - start))
+        };
+        found
+            .iter()
+            .filter(|(_, start, end)| !is_nested(*start, *end))
+            .map(|(measure, ..)| *measure)
+            .collect()
+    }
+}
+
+impl Measure {
+    /// Stems of its names.
+    pub(super) fn words(&self) -> impl Iterator<Item = &String> {
+        self.names.iter().flatten()
+    }
+}
+
+/// The words of a text in order, as stems, without numbers and function words.
+pub(super) fn phrase(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for_each_meaning(text, |word, _| words.push(word.to_owned()));
+    words
+}
+
+/// Calls `visit` with each word of [`phrase`] and its byte range.
+pub(super) fn for_each_meaning(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
+    for_each_word(text, |word, at| {
+        if word.chars().any(char::is_alphabetic) && !FUNCTION_WORDS.contains(&word) {
+            visit(word, at);
+        }
+    });
+}
+
+/// Where the words of a phrase begin among the words of a text.
+pub(super) fn position(phrase: &[String], words: &[String]) -> Option<usize> {
+    (!phrase.is_empty()).then_some(())?;
+    words
+        .windows(phrase.len())
+        .position(|window| window == phrase)
+}
+
+/// The stems of a label that tell its line from others.
+pub(super) fn label_words(label: &str) -> BTreeSet<String> {
+    let mut bare = without_parentheses(label).to_lowercase();
+    for end in [
+        " attributable to",
+        ", net of",
+        " net of ",
+        ", less ",
+        " - net",
+        " — net",
+        " – net",
+        ", at cost",
+    ] {
+        if let Some(at) = bare.find(end).filter(|at| *at > 0) {
+            bare.truncate(at);
+        }
+    }
+    let mut words: BTreeSet<String> = phrase(&bare).into_iter().collect();
+    words.retain(|word| !NEUTRAL_WORDS.contains(&word.as_str()));
+    words
+}
+
+/// A text without what stands in parentheses: `Net income (loss)`.
+pub(super) fn without_parentheses(text: &str) -> String {
+    let mut depth = 0_u32;
+    let mut bare = String::new();
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            c if depth == 0 => bare.push(c),
+            _ => {}
+        }
+    }
+    bare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_formula_is_made_of_known_lines() {
+        let file: TermsFile = toml::from_str(include_str!("terms.toml")).unwrap();
+        for measure in &file.measures {
+            for formula in &measure.formulas {
+                let parsed = Formula::parse(formula).unwrap();
+                for name in parsed.names() {
+                    assert!(file.lines.contains_key(name), "{formula}: {name}");
+                }
+            }
+        }
+        assert!(
+            file.outflows
+                .iter()
+                .all(|line| file.lines.contains_key(line))
+        );
+    }
+
+    #[test]
+    fn labels_name_lines() {
+        let terms = Terms::get();
+        for (label, line) in [
+            ("Total revenues", Some("revenue")),
+            ("Net sales", Some("revenue")),
+            (
+                "Cost of sales (exclusive of depreciation)",
+                Some("cost_of_sales"),
+            ),
+            (
+                "Purchases of property, plant and equipment (PP&E)",
+                Some("capital_expenditure"),
+            ),
+            (
+                "Net income (loss) attributable to shareholders",
+                Some("net_income"),
+            ),
+            (
+                "Accounts receivable, net of allowances of 12 and 15",
+                Some("receivables"),
+            ),
+            ("Total current assets", Some("current_assets")),
+            ("Total liabilities and equity", None),
+            ("Other revenue", None),
+        ] {
+            assert_eq!(terms.line(label), line, "{label}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_of_a_measure_counts() {
+        let measures = Terms::get().measures(&phrase("The EBITDA margin was 12%"));
+        assert_eq!(measures.len(), 1);
+        assert_eq!(measures[0].formulas.len(), 1);
+    }
+}

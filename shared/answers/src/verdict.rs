@@ -1,0 +1,228 @@
+//! Decides whether a claim is shown as verified: its quotes stand, its figures are those of the cited cells or come out of its computation,
+//! and its words are those of its quotes.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use rust_decimal::Decimal;
+
+use super::claims::CheckedCitation;
+use super::computation::{Computed, check_computation};
+use super::figures::{CitedText, FigureCheck, check_figure};
+use super::numbers::{NumberMention, NumberRole, numbers};
+use super::prompt::DraftClaim;
+use super::statement::Statement;
+use super::table::Cell;
+use super::terms::{Terms, phrase};
+use super::verify_claim::{ClaimEvidence, direction_of, is_supported, is_supported_computation};
+
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    pub(super) verified: bool,
+    /// Numbers that are in no quote.
+    pub(super) unsupported: Vec<String>,
+    /// Why it is not verified, when more can be said.
+    pub(super) reason: Option<String>,
+    /// What the formula gives, in the units of the result.
+    pub(super) computed: Option<Decimal>,
+}
+
+/// `positions`: for each citation of the draft its place in `cited`.
+pub(super) fn judge_claim(
+    text: &str,
+    draft: &DraftClaim,
+    cited: &[CheckedCitation<'_>],
+    positions: &[Option<usize>],
+) -> Verdict {
+    let statement = Statement::new(text);
+    let mut verdict = Verdict {
+        unsupported: unknown_labels(text, cited),
+        ..Verdict::default()
+    };
+    let computed = draft.computation.as_ref().map(|computation| {
+        let texts: Vec<Option<&CitedText<'_>>> = positions
+            .iter()
+            .map(|at| cited.get((*at)?)?.text.as_ref())
+            .collect();
+        check_computation(computation, &statement, &texts)
+    });
+    let (result, failed) = match computed {
+        Some(Ok(computed)) => (Some(computed), None),
+        Some(Err(reason)) => (None, Some(reason)),
+        None => (None, None),
+    };
+    verdict.computed = result.as_ref().map(|computed| computed.value);
+    let cells = verdict.check_figures(&statement, result.as_ref(), cited);
+    verdict.reason = failed.or(verdict.reason.take());
+    if verdict.reason.is_none() && result.is_none() {
+        verdict.reason = contradicts_direction(&statement, &cells, cited).err();
+    }
+    let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
+    let evidence = claim_evidence(cited);
+    let has_words = match result {
+        Some(_) => is_supported_computation(text, &measure_words(text), &evidence),
+        None => {
+            let figures = numbers(text)
+                .iter()
+                .any(|number| number.role == NumberRole::Amount);
+            is_supported(text, figures, &evidence)
+        }
+    };
+    verdict.verified =
+        stands && verdict.unsupported.is_empty() && verdict.reason.is_none() && has_words;
+    verdict
+}
+
+impl Verdict {
+    // Looks up each figure that is not the computed one; returns the cells of those that stand in tables.
+    fn check_figures(
+        &mut self,
+        statement: &Statement<'_>,
+        computed: Option<&Computed>,
+        cited: &[CheckedCitation<'_>],
+    ) -> Vec<Cell> {
+        let texts: Vec<&CitedText<'_>> = cited.iter().filter_map(|one| one.text.as_ref()).collect();
+        let mut cells = Vec::new();
+        for (at, figure) in statement.figures.iter().enumerate() {
+            let is_result = computed.is_some_and(|computed| computed.explains(figure));
+            if is_result {
+                continue;
+            }
+            match check_figure(statement, at, &texts) {
+                FigureCheck::Cell(cell) => cells.push(*cell),
+                FigureCheck::Prose => {}
+                FigureCheck::Differs(reason) => {
+                    self.reason.get_or_insert(reason);
+                }
+                FigureCheck::NotFound if self.unsupported.contains(&figure.text) => {}
+                FigureCheck::NotFound => self.unsupported.push(figure.text.clone()),
+            }
+        }
+        cells
+    }
+}
+
+// Where a statement says that a figure rose or fell, the cells of its row must, too.
+fn contradicts_direction(
+    statement: &Statement<'_>,
+    cells: &[Cell],
+    cited: &[CheckedCitation<'_>],
+) -> Result<(), String> {
+    let (Some(stated), Some(first)) = (direction_of(statement.text), cells.first()) else {
+        return Ok(());
+    };
+    let value = |cell: &Cell| cell.number.as_ref().and_then(NumberMention::signed_value);
+    let is_percent = |cell: &Cell| cell.number.as_ref().is_some_and(NumberMention::is_percent);
+    let pages = cited.iter().filter_map(|one| one.text.as_ref());
+    let row = pages
+        .flat_map(|text| {
+            text.cells
+                .iter()
+                .map(move |(target, cell)| (text, *target, cell))
+        })
+        .find(|(_, _, cell)| cell.line == first.line && cell.label == first.label)
+        .map(|(text, target, cell)| text.pages[target].cells(cell.line))
+        .unwrap_or_default();
+    let others = match cells {
+        [_, others @ ..] if others.iter().any(|other| other.label == first.label) => others,
+        _ => &row[..],
+    };
+    let compared = others.iter().filter(|other| {
+        other.label == first.label
+            && other.period.order() != first.period.order()
+            && other.period.year.is_some()
+            && first.period.year.is_some()
+            && other.period.length == first.period.length
+            && is_percent(other) == is_percent(first)
+    });
+    let before = compared.max_by_key(|other| other.period.order());
+    let Some((other, here)) =
+        before.and_then(|other| Some((value(other)?, value(first)?)).map(|_| (other, first)))
+    else {
+        return Ok(());
+    };
+    let (earlier, later) = if other.period.order() < here.period.order() {
+        (other, here)
+    } else {
+        (here, other)
+    };
+    // What flows out is printed as negative.
+    let size = |cell: &Cell| value(cell).map(|value| value.abs());
+    let actual = match (value(earlier), value(later)) {
+        (Some(one), Some(two)) if one.is_sign_negative() && two.is_sign_negative() => {
+            size(later).cmp(&size(earlier))
+        }
+        (one, two) => two.cmp(&one),
+    };
+    match actual == stated {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is not {} than {}",
+            later.text,
+            if stated == Ordering::Greater {
+                "more"
+            } else {
+                "less"
+            },
+            earlier.text
+        )),
+    }
+}
+
+fn measure_words(text: &str) -> BTreeSet<String> {
+    let words = phrase(text);
+    let measures = Terms::get().measures(&words);
+    measures
+        .iter()
+        .flat_map(|measure| measure.words().cloned())
+        .collect()
+}
+
+// Years, days, notes and Items may also be on the page, in the section path, or in the description of the document.
+fn unknown_labels(statement: &str, cited: &[CheckedCitation<'_>]) -> Vec<String> {
+    let around: Vec<String> = cited
+        .iter()
+        .map(|one| format!("{}\n{}", one.page_text, one.location))
+        .collect();
+    let around = around.join("\n");
+    let names: BTreeSet<String> = around
+        .split(|c: char| !c.is_alphanumeric())
+        .map(str::to_lowercase)
+        .collect();
+    let mut unknown: Vec<String> = Vec::new();
+    for number in numbers(statement)
+        .into_iter()
+        .filter(NumberMention::is_label)
+    {
+        let is_known = number.spellings().iter().any(|name| names.contains(name));
+        if !is_known && !unknown.contains(&number.text) {
+            unknown.push(number.text);
+        }
+    }
+    unknown
+}
+
+// Only quotes that were found count as evidence. Lines and heads around a cell belong to its row.
+fn claim_evidence(cited: &[CheckedCitation<'_>]) -> ClaimEvidence {
+    let verbatim: Vec<&CheckedCitation<'_>> = cited
+        .iter()
+        .filter(|one| one.citation.verified.is_verbatim())
+        .collect();
+    let mut lines: Vec<String> = verbatim.iter().map(|one| one.lines.clone()).collect();
+    for text in verbatim.iter().filter_map(|one| one.text.as_ref()) {
+        for (target, cell) in &text.cells {
+            let label = text.pages[*target].row_label(cell.line);
+            lines.extend(label.above);
+            lines.extend([label.below, label.group, cell.head.clone()]);
+        }
+    }
+    let locations: Vec<&str> = verbatim.iter().map(|one| one.location.as_str()).collect();
+    ClaimEvidence {
+        quotes: verbatim
+            .iter()
+            .map(|one| one.citation.quote.clone())
+            .collect(),
+        lines: lines.join("\n"),
+        location: locations.join("\n"),
+    }
+}
