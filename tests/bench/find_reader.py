@@ -80,7 +80,7 @@ class Reader:
 
 
 class HonestReader(Reader):
-    """Answers a question only if all its gold pages are in the prompt, with some of them in part, and picks tools by its words."""
+    """Answers a question only if its gold pages are in the prompt, with some of them in part, and picks tools by its words."""
 
     def __init__(self, questions):
         self.gold = {" ".join(question["question"].split()): question for question in questions}
@@ -96,13 +96,13 @@ class HonestReader(Reader):
         return self.tool(question, blocks) if stage == "choose_tool" else self.draft(question, prompt)
 
     def draft(self, question, prompt):
-        gold, claims = {(question["doc_name"], page) for page in question["gold_pages"]}, []
+        claims = []
         for found in BLOCK.finditer(prompt):
-            shown = set(pages_shown(found.group(0))) & gold
+            shown = {page for name, page in pages_shown(found.group(0)) if name == question["doc_name"]}
             lines = [line for line in found["text"].splitlines()[1:] if sum(map(str.isalpha, line)) > 3]
-            if found["name"] == "Passage" and shown and lines:
+            if found["name"] == "Passage" and shown & set(question["gold_pages"]) and lines:
                 claims.append({"statement": lines[0], "citations": [{"passage": int(found["number"]), "quote": lines[0]}]})
-        missing = [] if gold <= set(pages_shown(prompt)) else [question["question"][:200]]
+        missing = [] if shows_gold(question, prompt) else [question["question"][:200]]
         return REPLY | {"answerable": bool(claims), "claims": claims, "missing": missing, "confidence": 0.9}
 
     def tool(self, question, blocks):
@@ -117,11 +117,10 @@ class HonestReader(Reader):
         return call | {"tool": "grep_document", "pattern": max(words, key=len, default="total"), "last": True}
 
 
-def text_layer_questions(path):
-    """Questions of a file whose pages have text."""
-    with open(path, encoding="utf-8") as lines:
-        questions = [json.loads(line) for line in lines if line.strip()]
-    return [question for question in questions if question["pdf_present"] and question["gold_pages"] and question.get("text_layer", True)]
+def shows_gold(question, prompt):
+    """Whether a prompt has all pages of one of the sets of pages that suffice."""
+    shown = {page for name, page in pages_shown(prompt) if name == question["doc_name"]}
+    return any(set(pages) <= shown for pages in question.get("gold_sets") or [question["gold_pages"]])
 
 
 def text_of(message):

@@ -1,6 +1,6 @@
 """What becomes of questions that one call leaves open, with an honest reader (see tests/bench/further).
 
-  further.py STEMMA FILINGS_STORE GENERAL_STORE DATA SCRATCH [--only=filings|general] [--setting=NAME]
+  further.py STEMMA FILINGS_STORE MORE_STORE GENERAL_STORE DATA SCRATCH [--only=filings|more|general] [--setting=NAME]
 
 Marks (issue 16): at most 4 further calls and 15,000 further tokens for every question. Exit status 1 where one is missed.
 """
@@ -12,12 +12,13 @@ import shutil
 import subprocess
 import sys
 
-from find_reader import HonestReader, pages_shown, text_layer_questions
+from find_reader import HonestReader, shows_gold
 from halves import half_of
 
-STEMMA, FILINGS, GENERAL, DATA, SCRATCH = sys.argv[1:6]
-OPTIONS = dict(option.removeprefix("--").split("=", 1) for option in sys.argv[6:])
-HALVES = json.loads((pathlib.Path(__file__).parent.parent / "truth/halves.json").read_text())
+STEMMA, FILINGS, MORE, GENERAL, DATA, SCRATCH = sys.argv[1:7]
+OPTIONS = dict(option.removeprefix("--").split("=", 1) for option in sys.argv[7:])
+TRUTH = pathlib.Path(__file__).parent.parent / "truth"
+HALVES = json.loads((TRUTH / "halves.json").read_text())
 SETTINGS = {"default": [], "one section first": ["--sections", "1"]}
 MOST_CALLS, MOST_TOKENS = 4, 15_000
 
@@ -30,19 +31,26 @@ def ask(store, reader, question, options):
     if done.returncode not in (0, 1):
         raise SystemExit(f"{question['id']}: exit {done.returncode}\n{done.stderr[-2_000:]}")
     answer, exchanges = json.loads(done.stdout), reader.take()
-    gold = {(question["doc_name"], page) for page in question["gold_pages"]}
     sizes = [len(prompt) + len(reply) for _, prompt, reply in exchanges]
     tokens = answer["usage"]["prompt_tokens"] + answer["usage"]["output_tokens"]
     first = exchanges[0][1] if exchanges else ""
     return {
         "half": half_of(question["doc_name"], HALVES)[1],
-        "open": not gold <= set(pages_shown(first)),
+        "open": not shows_gold(question, first),
         "answered": answer["outcome"] == "answered" and not answer.get("missing"),
         "mode": answer["mode"],
         "calls": max(0, len(exchanges) - 1),
         "tokens": tokens * sum(sizes[1:]) / max(1, sum(sizes)),
         "first_tokens": tokens * sizes[0] / max(1, sum(sizes)) if sizes else 0,
     }
+
+
+def questions_in(path):
+    """Questions with gold pages whose document is there and has text."""
+    lines = [json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line for line in lines if line.get("pdf_present", True) and line.get("text_layer", True)]
+    sets = [line.get("gold_sets") or [line["gold_pages"]] for line in lines]
+    return [line | {"gold_pages": sorted(set().union(*pages))} for line, pages in zip(lines, sets) if any(pages)]
 
 
 def mean(values):
@@ -66,13 +74,13 @@ def report(name, rows):
 
 
 def main():
-    corpora = {"filings": (FILINGS, DATA + "/dev/retrieval.jsonl"), "general": (GENERAL, DATA + "/dev/general/questions.jsonl")}
+    corpora = {"filings": (FILINGS, DATA + "/dev/retrieval.jsonl"), "more": (MORE, TRUTH / "questions.jsonl"), "general": (GENERAL, DATA + "/dev/general/questions.jsonl")}
     print(f"{'':<36}{'n':>5}{'open':>6}{'search':>8}{'agent':>7}{'still':>7}{'all ok':>9}{'calls':>7}{'max':>5}{'tokens':>9}{'max':>8}{'first':>8}")
     kept = True
     for name, (store, path) in corpora.items():
         if name != OPTIONS.get("only", name):
             continue
-        questions = text_layer_questions(path)
+        questions = questions_in(path)
         for setting, options in SETTINGS.items():
             if setting != OPTIONS.get("setting", setting):
                 continue

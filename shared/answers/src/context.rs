@@ -119,7 +119,7 @@ impl AnswerContext {
     }
 
     // The passages of the next prompt, with their indexes.
-    pub(super) fn shown(&self) -> impl Iterator<Item = (usize, &Passage)> {
+    pub(super) fn prompt_passages(&self) -> impl Iterator<Item = (usize, &Passage)> {
         let passages = self.passages.iter().enumerate();
         passages.filter(|(at, _)| !self.hidden.contains(at))
     }

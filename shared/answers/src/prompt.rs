@@ -189,12 +189,14 @@ pub(super) fn answer_prompt(
         .with_max_output_tokens(MAX_REPLY_TOKENS)
         .with_block("Question", question);
     let prompt = with_earlier(prompt, earlier);
-    context.shown().fold(prompt, |prompt, (at, passage)| {
-        prompt.with_block(
-            format!("Passage {}", at + 1),
-            format!("{}\n{}", passage_heading(context, passage), passage.text),
-        )
-    })
+    context
+        .prompt_passages()
+        .fold(prompt, |prompt, (at, passage)| {
+            prompt.with_block(
+                format!("Passage {}", at + 1),
+                format!("{}\n{}", passage_heading(context, passage), passage.text),
+            )
+        })
 }
 
 pub(super) fn standalone_prompt(question: &str, earlier: &[ConversationTurn]) -> Prompt {

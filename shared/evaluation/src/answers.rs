@@ -319,8 +319,8 @@ impl AnswerMeans {
         let numbers: Vec<bool> = rows.iter().filter_map(|row| row.numbers).collect();
         let pages_read: Vec<bool> = rows.iter().filter_map(|row| row.pages_read).collect();
         let refusals = |answerable: bool| -> Vec<bool> {
-            let asked = rows.iter().filter(|row| row.answerable == answerable);
-            asked.map(|row| row.is_refusal()).collect()
+            let questions = rows.iter().filter(|row| row.answerable == answerable);
+            questions.map(|row| row.is_refusal()).collect()
         };
         let cited: Vec<bool> = rows.iter().filter_map(|row| row.cited).collect();
         let claims: usize = rows.iter().map(|row| row.claims.0).sum();

@@ -189,15 +189,15 @@ impl AgentTools {
             Structure::Outline(outline) => outline,
             Structure::Nodes(_) => String::new(),
         };
-        let shown = &outline[..outline.floor_char_boundary(OUTLINE_BYTES)];
-        let lines = shown.lines().count();
+        let head = &outline[..outline.floor_char_boundary(OUTLINE_BYTES)];
+        let lines = head.lines().count();
         let summary = match outline.lines().count() {
             all if all > lines => format!("{lines} of {all} lines; give a section to see its own"),
             all => format!("{all} lines"),
         };
         Ok(ToolReply {
             summary,
-            data: shown.to_owned(),
+            data: head.to_owned(),
             ..ToolReply::default()
         })
     }

@@ -180,7 +180,7 @@ impl AnswerBuilder<'_, '_> {
     // Pages that tools ask for and that passages have already.
     fn count_read_pages(&self, requests: &[SectionRequest]) -> usize {
         let passages = &self.context.passages;
-        let asked: BTreeSet<(DocId, u32)> = requests
+        let pages: BTreeSet<(DocId, u32)> = requests
             .iter()
             .flat_map(|request| request.pages.iter().map(|page| (request.doc, *page)))
             .collect();
@@ -188,7 +188,7 @@ impl AnswerBuilder<'_, '_> {
             let mut paged = passages.iter().filter(|one| one.last_line.is_none());
             paged.any(|one| one.doc == *doc && one.number == *page)
         };
-        asked.iter().filter(is_read).count()
+        pages.iter().filter(is_read).count()
     }
 
     // The documents that the question names, and all of a scope that lists documents.

@@ -160,19 +160,19 @@ impl AnswerBuilder<'_, '_> {
         text: &str,
         draft: &DraftAnswer,
     ) -> Result<Range<usize>, AnswerError> {
-        let wanted = draft.missing.as_slice();
+        let missing = draft.missing.as_slice();
         self.push_step(AnswerStep {
             kind: StepKind::Plan,
-            what: match wanted.len() {
+            what: match missing.len() {
                 0 => "left open: looked further".into(),
                 1 => "one part is missing: looked further".into(),
                 parts => format!("{parts} parts are missing: looked further"),
             },
-            thinking: wanted.join("\n"),
+            thinking: missing.join("\n"),
         });
         let followed = self.followed_passages(draft);
-        let found = self.search_missing(text, wanted).await?;
-        let words = content_words(&format!("{text} {}", wanted.join(" ")));
+        let found = self.search_missing(text, missing).await?;
+        let words = content_words(&format!("{text} {}", missing.join(" ")));
         let references = self
             .find_references(&followed, &words.into_iter().collect())
             .await?;
