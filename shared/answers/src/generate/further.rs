@@ -138,20 +138,26 @@ impl AnswerBuilder<'_, '_> {
             || self.calls_left(session) >= 2 && self.tokens_left(session) >= needed
     }
 
-    // What a draft cites, then what was read since, then the rest as it was found: a reader had no use for it.
+    // What a draft cites, then what was read since, then the best of the rest: a reader had no use for it.
     pub(super) fn show_for_draft(
         &mut self,
         draft: &DraftAnswer,
         fresh: impl IntoIterator<Item = usize>,
         room: u32,
     ) {
-        let count = self.context.passages.len();
-        let order = draft
-            .cited_passages()
-            .into_iter()
-            .chain(fresh)
-            .chain(0..count);
-        self.context.show(order.collect::<Vec<_>>(), room);
+        let cited = draft.cited_passages();
+        let mut rest_tokens = 0;
+        let passages = self.context.passages.iter().enumerate();
+        let rest = passages
+            .filter(|(at, _)| !cited.contains(at))
+            .take_while(|(_, passage)| {
+                rest_tokens += passage.tokens;
+                self.allowance.is_none() || rest_tokens <= FURTHER_CONTEXT_TOKENS - NEW_TOKENS
+            })
+            .map(|(at, _)| at);
+        let rest: Vec<usize> = rest.collect();
+        let order = cited.into_iter().chain(fresh).chain(rest);
+        self.context.show(order, room);
     }
 
     // Reads what a draft misses, as far as code can tell where that stands.
