@@ -636,6 +636,35 @@ async fn a_search_finds_sections() {
     );
 }
 
+/// `GET` and `POST` have one search behind them; the results have a tag.
+#[tokio::test]
+async fn a_search_by_url_is_the_same_search() {
+    let server = start().await;
+    server.post("/v1/search", r#"{"query": "risk"}"#).await;
+    let body = r#"{"query": "\"currency risk\" -rockets", "scopes": ["/10-K"], "where": "fiscal_year>=2020",
+        "limit": 2, "strategy": "lexical", "explain": true}"#;
+    let mut posted = server.post("/v1/search", body).await.json();
+    let url = "/v1/search?q=%22currency+risk%22+-rockets&documents=/10-K&where=fiscal_year%3E%3D2020&limit=2\
+        &strategy=lexical&explain=true";
+    let reply = server.get(url).await;
+    let mut found = reply.json();
+    for response in [&mut posted, &mut found] {
+        response["searched"]["took_us"] = 0.into();
+    }
+    assert_eq!(found, posted);
+    assert_eq!(found["facets"]["facets"][0]["field"], "company", "{found}");
+    let tag = reply.header("etag").expect("a tag").to_owned();
+    let again = server
+        .request(&format!("GET {url} HTTP/1.1\r\nIf-None-Match: {tag}\r\n"))
+        .await;
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    let other = "/v1/search?q=business&limit=1&skip=1";
+    let second = server
+        .request(&format!("GET {other} HTTP/1.1\r\nIf-None-Match: {tag}\r\n"))
+        .await;
+    assert_eq!(second.json()["hits"][0]["rank"], 2, "{}", second.body);
+}
+
 /// Client errors are 4xx responses with a code.
 #[tokio::test]
 async fn bad_requests_are_refused_with_a_code() {
@@ -710,7 +739,14 @@ async fn bad_requests_are_refused_with_a_code() {
             "locator.not_found",
         ),
         ("/v2", 404, "route.unknown"),
-        ("/v1/search", 405, "route.method"),
+        ("/v1/browse", 405, "route.method"),
+        ("/v1/search", 400, "request.invalid"),
+        ("/v1/search?q=risk&rectangles=true", 400, "request.invalid"),
+        ("/v1/search?q=risk&strategy=beam", 422, "request.invalid"),
+        ("/v1/search?q=risk&skip=20000", 422, "search.too_far"),
+        ("/v1/search?q=%3F", 422, "search.no_words"),
+        ("/v1/search?q=risk+OR+form:10-K", 422, "search.syntax"),
+        ("/v1/search?q=risk&documents=/9-K", 404, "scope.not_found"),
     ];
     for (path, status, code) in cases {
         let reply = server.get(path).await;

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::json;
+use stemma_catalog::short_path::short_path;
 use stemma_llm::request::OutputSchema;
 
 use super::answer::FinalAnswer;
@@ -227,7 +228,7 @@ fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
         Some(last) => format!("lines {}-{last}", passage.number),
         None => format!("page {}", passage.number),
     };
-    let path = context.section_path(passage).join(" › ");
+    let path = short_path(&context.section_path(passage));
     let (name, what) = open_doc.map_or(("", ""), |open_doc| {
         (open_doc.name.as_str(), open_doc.description.as_str())
     });

@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_catalog::path::ResolvedPath;
 use stemma_document::DocId;
-use stemma_retrieval::{AppliedFilter, DocumentScope, Query};
+use stemma_retrieval::{AppliedFilter, DocumentScope, Query, SearchNote};
 use utoipa::ToSchema;
 
 use crate::documents::rounded_share;
-use crate::request::{MAX_LIMIT, checked_limit, filter_schema, parse_filter};
+use crate::request::{MAX_LIMIT, checked_limit, filter_schema};
 use crate::{ApiError, Archive, DocumentInfo, SearchHit};
 
 /// Which documents to rank: the JSON of `POST /v1/browse`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BrowseRequest {
-    /// A question or keywords.
+    /// A question or keywords, with operators as in a search.
     pub query: String,
     /// Defaults to the server's first collection.
     pub collection: Option<String>,
@@ -49,6 +49,9 @@ pub struct BrowseResponse {
     pub documents_in_scope: usize,
     /// Conditions found in the query text.
     pub routed: Vec<AppliedFilter>,
+    /// Where something else was searched than the query says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<SearchNote>,
     /// Best first.
     pub documents: Vec<BrowseHit>,
 }
@@ -86,7 +89,8 @@ impl Archive {
     /// As [`Archive::search`].
     pub async fn browse(&self, request: &BrowseRequest) -> Result<BrowseResponse, ApiError> {
         let limit = checked_limit(request.limit)?;
-        let filter = parse_filter(request.filter.as_ref())?;
+        let parsed = self.parse_query(&request.query, request.filter.as_ref())?;
+        let filter = parsed.filter;
         let in_folder = self.documents_in_folder(&request.scope, request.recursive)?;
         let documents_in_scope = in_folder
             .iter()
@@ -102,10 +106,13 @@ impl Archive {
             within,
             filter,
             limit: MAX_LIMIT,
+            operators: parsed.operators,
             free_only: request.free_only,
-            ..Query::new(request.query.as_str())
+            ..Query::new(parsed.text)
         });
-        let results = self.indexed()?.search(&self.catalog, &query, None).await?;
+        let mut results = self.indexed()?.search(&self.catalog, &query, None).await?;
+        results.applied_filters.extend(parsed.applied_filters);
+        results.notes.extend(parsed.notes);
         let mut by_document: BTreeMap<DocId, SectionScores> = BTreeMap::new();
         for (at, hit) in results.hits.iter().enumerate() {
             let scores = by_document.entry(hit.doc_id).or_insert(SectionScores {
@@ -142,6 +149,7 @@ impl Archive {
             scope: request.scope.clone(),
             documents_in_scope,
             routed: results.applied_filters,
+            notes: results.notes,
             documents,
         })
     }

@@ -149,6 +149,22 @@ impl CollectionCache {
         Ok(results)
     }
 
+    // Whether each of these sections meets the operators of the query.
+    pub(crate) async fn meets_operators(
+        &self,
+        catalog: &Catalog,
+        query: &Query,
+        hits: &[SearchHit],
+    ) -> Result<Vec<bool>, SearchError> {
+        let commit = self.current_commit(catalog).await?;
+        let _core = self.acquire_core().await?;
+        let query = query.clone();
+        let hits = hits.to_vec();
+        let tested =
+            spawn_blocking(move || query::meets_operators(&commit.searcher, &query, &hits)).await;
+        self.checked(tested)
+    }
+
     // The documents nearest in meaning to a query that names no issuer; `None` where routing would leave nothing out.
     async fn route_by_meaning(
         &self,

@@ -5,9 +5,20 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::facets::{FacetField, normalize_value, value_path};
+use stemma_retrieval::index::entry::doc_key;
+use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use utoipa::ToSchema;
 
 use crate::{ApiError, Archive, ListRequest};
+
+// A search over many documents is narrowed by these.
+const SEARCH_FACETS: [FacetField; 3] = [
+    FacetField::Company,
+    FacetField::Form,
+    FacetField::FiscalYear,
+];
+// Longer lists are for `GET /v1/facets`.
+const SEARCH_FACET_VALUES: usize = 10;
 
 /// Facet counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -38,7 +49,39 @@ pub struct FacetValue {
     pub locator: String,
 }
 
+/// The documents with a hit among the candidates of a search (the best 400 passages, or more for later pages), by
+/// property.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SearchFacets {
+    /// Number of counted documents; `{"at_least": 120}` where the candidate limit was reached.
+    pub total: TotalHits,
+    /// `company`, `form` and `fiscal_year`, each with its most frequent values.
+    pub facets: Vec<Facet>,
+}
+
 impl Archive {
+    // The matching documents by company, form and fiscal year.
+    pub(crate) fn count_search_facets(&self, matched: &MatchedDocuments) -> SearchFacets {
+        let documents: Vec<&CatalogDocument> = self
+            .catalog
+            .documents()
+            .iter()
+            .filter(|listed| matched.keys.contains(&doc_key(listed.doc())))
+            .collect();
+        let total = documents.len();
+        SearchFacets {
+            total: if matched.is_limit_reached {
+                TotalHits::AtLeast { at_least: total }
+            } else {
+                TotalHits::Exact(total)
+            },
+            facets: SEARCH_FACETS
+                .iter()
+                .map(|field| facet(*field, &documents, SEARCH_FACET_VALUES))
+                .collect(),
+        }
+    }
+
     /// The most frequent values of `fields` among the listed documents, at most `limit` of each.
     ///
     /// # Errors

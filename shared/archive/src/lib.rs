@@ -49,7 +49,7 @@ pub use compare::{
 pub use documents::{DocumentInfo, FailureInfo, PageContent, SectionInfo};
 pub use error::{ApiError, is_store_error};
 pub use export::{ExportFormat, ExportedFile};
-pub use facet_counts::{Facet, FacetList, FacetValue};
+pub use facet_counts::{Facet, FacetList, FacetValue, SearchFacets};
 pub use files::{FileEntry, FileEntryKind, FileListing, FilesOptions};
 pub use grep::{GrepHit, GrepOptions, GrepResponse, GrepSection, GrepSectionsResponse, MAX_HITS};
 pub use items::{FilingItems, ItemContent, ItemInfo};
@@ -58,7 +58,7 @@ pub use read::{SectionDetails, StatResponse, TextResponse, TextScope};
 pub use request::MAX_LIMIT;
 pub use search::{SearchRequest, SearchResponse};
 pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
-pub use stemma_retrieval::{SearchHit, SearchHitPage};
+pub use stemma_retrieval::{SearchHit, SearchHitPage, SearchNote};
 pub use tree::{TreeResponse, TreeRow};
 pub use tree_search::{TreeSearchReport, TreeSearchStep, VisitedSection};
 

@@ -4,18 +4,21 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_answers::RetrievalStrategy;
+use stemma_catalog::filter::{Condition, Filter};
 use stemma_catalog::locator::{Fragment, page_locator, section_locator};
 use stemma_document::{DocId, PageNo};
 use stemma_engine::PortError;
+use stemma_retrieval::query_syntax::{self, SyntaxError, TextOperators};
 use stemma_retrieval::search::{ItemRef, RankingFeature, SearchStats, TotalHits};
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
-    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchResults,
-    SearchService,
+    AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchNote,
+    SearchResults, SearchService,
 };
 use utoipa::ToSchema;
 
 use crate::documents::rounded_share;
+use crate::facet_counts::SearchFacets;
 use crate::request::{checked_limit, filter_schema, parse_filter};
 use crate::{ApiError, Archive, CollectionCache, TreeSearchReport, cursor};
 
@@ -24,7 +27,7 @@ use crate::{ApiError, Archive, CollectionCache, TreeSearchReport, cursor};
 #[schema(example = json!({ "query": "hedging of foreign currency", "strategy": "best_first", "explain": true }))]
 #[serde(deny_unknown_fields)]
 pub struct SearchRequest {
-    /// A question or keywords.
+    /// A question or keywords, with operators: `"a phrase"`, `a OR b`, `-word`, `title:word`, `company:3M`, `year:2022`.
     pub query: String,
     /// Defaults to the server's first collection.
     pub collection: Option<String>,
@@ -82,12 +85,27 @@ pub struct SearchResponse {
     /// Best first.
     pub hits: Vec<SearchHit>,
     pub total: TotalHits,
+    /// Where something else was searched than the query says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<SearchNote>,
+    /// The documents that match, by company, form and fiscal year.
+    pub facets: SearchFacets,
     pub searched: SearchStats,
     /// How the model chose the sections, if the strategy asks for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<TreeSearchReport>,
     /// Cursor of the next page; `null` on the last.
     pub next_cursor: Option<String>,
+}
+
+// A query with its operators.
+pub(crate) struct RequestedQuery {
+    pub(crate) text: String,
+    pub(crate) operators: TextOperators,
+    pub(crate) filter: Filter,
+    // The conditions on documents in the query text.
+    pub(crate) applied_filters: Vec<AppliedFilter>,
+    pub(crate) notes: Vec<SearchNote>,
 }
 
 impl SearchRequest {
@@ -150,13 +168,14 @@ impl Archive {
         };
         let limit = checked_limit(request.limit)?;
         let next_skip = skip + limit;
-        let filter = parse_filter(request.filter.as_ref())?;
+        let parsed = self.parse_query(&request.query, request.filter.as_ref())?;
         let (scope, item) = self.resolve_scopes(&request.scopes, request.item.as_deref())?;
         let documents = request.documents.clone();
         let query = self.restricted_query(Query {
-            text: request.query.clone(),
+            text: parsed.text,
+            operators: parsed.operators,
             within: documents.map_or(scope, DocumentScope::Documents),
-            filter,
+            filter: parsed.filter,
             item,
             limit,
             skip,
@@ -165,7 +184,7 @@ impl Archive {
             disabled_features: request.disabled_features.clone(),
             free_only: request.free_only,
         });
-        let (results, reasoning, first_rank) = match strategy {
+        let (mut results, reasoning, first_rank) = match strategy {
             RetrievalStrategy::Search(_) => {
                 let results = self.indexed()?.search(&self.catalog, &query, None).await?;
                 (results, None, skip + 1)
@@ -175,6 +194,9 @@ impl Archive {
                 (results, Some(report), 1)
             }
         };
+        results.applied_filters.extend(parsed.applied_filters);
+        results.notes.extend(parsed.notes);
+        let facets = self.count_search_facets(&results.documents);
         let mut hits = results.hits;
         for (hit, rank) in hits.iter_mut().zip(first_rank..) {
             self.complete_hit(hit, rank);
@@ -192,11 +214,53 @@ impl Archive {
             routed: results.applied_filters,
             hits,
             total: results.total,
+            notes: results.notes,
+            facets,
             searched: results.stats,
             reasoning,
             next_cursor: (results.total.at_least() > next_skip)
                 .then(|| cursor::encode(&cursor_key, &next_skip.to_string())),
         })
+    }
+
+    // Splits a query into text, operators and filter; the filter includes `conditions`.
+    pub(crate) fn parse_query(
+        &self,
+        text: &str,
+        conditions: Option<&Value>,
+    ) -> Result<RequestedQuery, ApiError> {
+        let parsed = query_syntax::parse(text)?;
+        let filters = parsed.filter.conditions();
+        let applied_filters = filters.iter().map(|condition| AppliedFilter {
+            facet: condition.field.as_str().into(),
+            value: condition.values.join(" | "),
+            from: condition.to_string(),
+            documents: self.count_matches(condition),
+        });
+        let applied_filters: Vec<AppliedFilter> = applied_filters.collect();
+        let filter = parse_filter(conditions)?.and(parsed.filter);
+        let unmet = filter
+            .conditions()
+            .into_iter()
+            .filter(|condition| self.count_matches(condition) == 0)
+            .map(|condition| {
+                SearchNote::new("search.unmet", format!("no document has {condition}"))
+            })
+            .collect();
+        Ok(RequestedQuery {
+            text: parsed.text,
+            operators: parsed.operators,
+            filter,
+            applied_filters,
+            notes: unmet,
+        })
+    }
+
+    fn count_matches(&self, condition: &Condition) -> usize {
+        let documents = self.catalog.documents().iter();
+        documents
+            .filter(|document| condition.matches(document))
+            .count()
     }
 
     // The documents and the Item that scopes name: documents, folders and axis paths, or one Item of a document.
@@ -296,6 +360,16 @@ impl SearchService for Archive {
     ) -> Result<SearchResults, SearchError> {
         let query = self.restricted_query(query.clone());
         self.indexed()?.search(&self.catalog, &query, account).await
+    }
+}
+
+impl From<SyntaxError> for ApiError {
+    fn from(error: SyntaxError) -> Self {
+        let code = match error {
+            SyntaxError::NoWords => "search.no_words",
+            _ => "search.syntax",
+        };
+        Self::new(code, error.to_string(), error.next_step())
     }
 }
 

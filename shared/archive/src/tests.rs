@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use stemma_document::{ChangeKind, Collection, FilingFacts};
 use stemma_engine::blobs::Blobs;
+use stemma_retrieval::search::TotalHits;
 
 use crate::{
     Archive, CollectionCache, ExportFormat, GrepOptions, ListRequest, SearchRequest, TextScope,
@@ -424,6 +425,112 @@ async fn search_finds_sections_by_title_body_and_script() {
     assert!(response.hits.is_empty());
     let error = archive.search(&in_item("?!")).await.unwrap_err();
     assert_eq!(error.code, "search.no_words");
+}
+
+// The sections found for a query, by locator, and the codes of its notes.
+async fn locators(
+    archive: &Archive,
+    query: &str,
+    strategy: &str,
+) -> (Vec<String>, Vec<&'static str>) {
+    let request = SearchRequest {
+        query: query.into(),
+        strategy: Some(strategy.into()),
+        ..SearchRequest::default()
+    };
+    let response = archive.search(&request).await.unwrap();
+    let mut locators: Vec<String> = response.hits.into_iter().map(|hit| hit.locator).collect();
+    locators.sort_unstable();
+    let codes = response.notes.into_iter().map(|note| note.code).collect();
+    (locators, codes)
+}
+
+#[tokio::test]
+async fn operators_select_sections() {
+    let (_cache, archive) = indexed_archive().await;
+    let business = ["ACME_2021#0002", "ACME_2022#0002"];
+    for strategy in ["ranked", "lexical"] {
+        for (query, expected, notes) in [
+            (r#""anvils and rockets""#, &business[..], &[][..]),
+            (r#""rockets and anvils""#, &business, &["search.absent"]),
+            (r#""foreign currency" risk"#, &["ACME_2022#0003"], &[]),
+            (r#"currency -"foreign currency""#, &["ACME_2022#0003"], &[]),
+            ("currency -risk", &[], &["search.excluded"]),
+            ("rockets -title:business", &[], &["search.excluded"]),
+            (
+                "liquidity OR hedging risk",
+                &["ACME_2022#0003", "ACME_2022#0005"],
+                &[],
+            ),
+            ("title:risk currency", &["ACME_2022#0003"], &[]),
+            (
+                r#"currency title:"risk factors" OR title:business"#,
+                &["ACME_2022#0003"],
+                &[],
+            ),
+            ("rockets year:2021", &business[..1], &[]),
+            ("rockets company:Acme year:>=2022", &business[1..], &[]),
+            ("rockets -year:2021", &business[1..], &[]),
+            ("rockets company:Beta", &[], &["search.unmet"]),
+            (
+                r#""anvils" "hedging reduces""#,
+                &["ACME_2021#0002", "ACME_2022#0002", "ACME_2022#0003"],
+                &["search.apart"],
+            ),
+            // A name selects documents, whether in quotation marks or not.
+            (r#""Acme" liquidity"#, &["ACME_2022#0005"], &[]),
+        ] {
+            let found = locators(&archive, query, strategy).await;
+            assert_eq!(
+                found,
+                (
+                    expected.iter().map(ToString::to_string).collect(),
+                    notes.to_vec()
+                ),
+                "{query}, {strategy}"
+            );
+        }
+    }
+    let request = SearchRequest {
+        query: "rockets OR form:10-K".into(),
+        ..SearchRequest::default()
+    };
+    let error = archive.search(&request).await.unwrap_err();
+    assert_eq!(error.code, "search.syntax");
+}
+
+#[tokio::test]
+async fn facets_count_the_matching_documents() {
+    let (_cache, archive) = indexed_archive().await;
+    for strategy in ["ranked", "lexical"] {
+        let request = SearchRequest {
+            query: "rockets".into(),
+            limit: Some(1),
+            strategy: Some(strategy.into()),
+            ..SearchRequest::default()
+        };
+        let response = archive.search(&request).await.unwrap();
+        let facets: Vec<String> = response
+            .facets
+            .facets
+            .iter()
+            .flat_map(|facet| {
+                let values = facet.values.iter();
+                values.map(|value| format!("{} {} {}", facet.field, value.value, value.documents))
+            })
+            .collect();
+        assert_eq!(response.facets.total, TotalHits::Exact(2));
+        assert_eq!(
+            facets,
+            [
+                "company ACME INC 2",
+                "form 10-K 2",
+                "fiscal_year 2021 1",
+                "fiscal_year 2022 1"
+            ],
+            "{strategy}"
+        );
+    }
 }
 
 #[tokio::test]

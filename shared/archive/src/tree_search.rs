@@ -9,6 +9,8 @@ use stemma_answers::tree_search::{
 };
 use stemma_catalog::locator::section_locator;
 use stemma_document::DocId;
+use stemma_retrieval::index::entry::doc_key;
+use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use stemma_retrieval::{Query, SearchResults};
 use utoipa::ToSchema;
 
@@ -123,7 +125,19 @@ impl Archive {
             store: self,
             catalog: self.catalog(),
         };
-        let found = searcher.search(sources, query, strategy, &session).await?;
+        let mut found = searcher.search(sources, query, strategy, &session).await?;
+        if !query.operators.is_empty() {
+            let hits = &mut found.results.hits;
+            let tests = self.indexed()?.meets_operators(&self.catalog, query, hits);
+            let mut tests = tests.await?.into_iter();
+            hits.retain(|_| tests.next().unwrap_or_default());
+            found.results.total = TotalHits::Exact(hits.len());
+        }
+        let documents = found.results.hits.iter().map(|hit| doc_key(hit.doc_id));
+        found.results.documents = MatchedDocuments {
+            keys: documents.collect(),
+            is_limit_reached: false,
+        };
         let report = self.tree_search_report(&found.trace, request.explain);
         Ok((found.results, report))
     }

@@ -271,6 +271,16 @@ impl Filter {
         *self == Self::default()
     }
 
+    /// Both filters.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self.is_empty(), other.is_empty()) {
+            (true, _) => other,
+            (_, true) => self,
+            _ => Filter::All(vec![self, other]),
+        }
+    }
+
     /// All conditions, however they are joined.
     pub fn conditions(&self) -> Vec<&Condition> {
         match self {
@@ -305,6 +315,25 @@ impl Filter {
 }
 
 impl Condition {
+    /// A condition with its values in canonical form.
+    ///
+    /// # Errors
+    /// [`FilterError::NoNumber`] if the field is a number and a value is not.
+    pub fn new(field: FilterField, op: FilterOp, values: &[String]) -> Result<Self, FilterError> {
+        let values: Vec<String> = values.iter().map(|value| field.canonical(value)).collect();
+        if field.is_number()
+            && let Some(value) = values
+                .iter()
+                .find(|value| !value.parse::<f64>().is_ok_and(f64::is_finite))
+        {
+            return Err(FilterError::NoNumber {
+                field: field.as_str(),
+                value: value.chars().take(80).collect(),
+            });
+        }
+        Ok(Self { field, op, values })
+    }
+
     pub fn matches(&self, document: &CatalogDocument) -> bool {
         let has = self.field.values(document);
         match self.op {
@@ -478,13 +507,13 @@ fn parse_object(value: &Value, depth: usize) -> Result<Filter, FilterError> {
 // The conditions on one field of a JSON filter.
 fn parse_member(field: FilterField, value: &Value) -> Result<Vec<Filter>, FilterError> {
     let Value::Object(ops) = value else {
-        let condition = new_condition(field, FilterOp::In, &value_texts(value)?)?;
+        let condition = Condition::new(field, FilterOp::In, &value_texts(value)?)?;
         return Ok(vec![Filter::Condition(condition)]);
     };
     ops.iter()
         .map(|(op, value)| {
             let op = parse_op(op).ok_or_else(|| syntax_error(op))?;
-            let condition = new_condition(field, op, &value_texts(value)?)?;
+            let condition = Condition::new(field, op, &value_texts(value)?)?;
             Ok(Filter::Condition(condition))
         })
         .collect()
@@ -520,7 +549,7 @@ fn parse_condition(text: &str) -> Result<Condition, FilterError> {
     {
         return Err(syntax_error(text));
     }
-    new_condition(
+    Condition::new(
         field,
         parse_op(op).ok_or_else(|| syntax_error(text))?,
         &values,
@@ -551,25 +580,6 @@ fn parse_field(name: &str) -> Result<FilterField, FilterError> {
     FilterField::from_name(name).ok_or_else(|| FilterError::NoField {
         name: name.chars().take(80).collect(),
     })
-}
-
-fn new_condition(
-    field: FilterField,
-    op: FilterOp,
-    values: &[String],
-) -> Result<Condition, FilterError> {
-    let values: Vec<String> = values.iter().map(|value| field.canonical(value)).collect();
-    if field.is_number()
-        && let Some(value) = values
-            .iter()
-            .find(|value| !value.parse::<f64>().is_ok_and(f64::is_finite))
-    {
-        return Err(FilterError::NoNumber {
-            field: field.as_str(),
-            value: value.chars().take(80).collect(),
-        });
-    }
-    Ok(Condition { field, op, values })
 }
 
 fn value_texts(value: &Value) -> Result<Vec<String>, FilterError> {

@@ -31,6 +31,7 @@ mod latest_changes;
 pub mod locator;
 pub mod path;
 mod pending;
+pub mod short_path;
 mod snapshot;
 pub mod watcher;
 

@@ -6,6 +6,7 @@
 use stemma_answers::{
     Answer, AnswerOutcome, Citation, Claim, FinalAnswer, ReadSection, missing_sentence, text_chunks,
 };
+use stemma_catalog::short_path::short_path;
 
 // Inserted before the full stop of an unverified claim.
 pub(crate) const NOT_VERIFIED: &str = " (not verified)";
@@ -138,14 +139,14 @@ fn search_only_text(answer: &Answer) -> String {
 
 /// `Item 8 › Cash Flows, 3M_2022_10K.pdf, p 58, 60`.
 fn section_reference(section: &ReadSection) -> String {
-    let path: Vec<String> = section.path.iter().map(|title| sanitized(title)).collect();
+    let path = sanitized(&short_path(&section.path));
     let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
     let place = match (pages.is_empty(), section.lines) {
         (false, _) => format!(", p {}", pages.join(", ")),
         (true, Some((first, last))) => format!(", lines {first}–{last}"),
         (true, None) => String::new(),
     };
-    format!("{}, {}{place}", path.join(" › "), sanitized(&section.name))
+    format!("{path}, {}{place}", sanitized(&section.name))
 }
 
 // One line without markup that a chat client could render as a link or image.

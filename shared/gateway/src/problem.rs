@@ -198,7 +198,11 @@ impl From<ApiError> for Problem {
         let mut problem = Self::new(status, error.code, detail);
         problem.0.cause = cause;
         problem.0.errors = errors;
-        problem.0.next = next_request(error.code, !error.candidates.is_empty()).map(str::to_owned);
+        problem.0.next = match error.code {
+            // How to write a query is the same everywhere.
+            "search.syntax" => error.next,
+            code => next_request(code, !error.candidates.is_empty()).map(str::to_owned),
+        };
         problem.0.candidates = error.candidates;
         problem
     }

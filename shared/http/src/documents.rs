@@ -1,7 +1,7 @@
 //! Document details, section trees and Items.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use stemma_archive::{ExportFormat, FilingItems, StatResponse, TreeResponse, TreeRow};
@@ -15,6 +15,8 @@ use stemma_gateway::extract::{
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use utoipa::IntoParams;
+
+use crate::etag;
 
 // Deeper than any tree.
 const MAX_DEPTH: usize = 1_000;
@@ -90,15 +92,8 @@ pub(crate) async fn tree(
     let listed = published_document(&archive, &doc)?;
     let version = listed.version();
     let tag = format!("W/\"{}-{}\"", version.doc.short(), version.seq);
-    let etags = headers
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    if etags
-        .flat_map(|tags| tags.split(','))
-        .any(|etags| matches!(etags.trim(), "*") || etags.trim() == tag)
-    {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    if etag::is_current(&headers, &tag) {
+        return Ok(etag::not_modified(tag));
     }
     let locator = node.map_or_else(
         || listed.label.clone(),

@@ -5,6 +5,7 @@
 mod answers;
 mod compare;
 mod documents;
+mod etag;
 mod files;
 mod list;
 mod openapi;
@@ -32,7 +33,7 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(text::section))
         .routes(routes!(text::pages))
         .routes(routes!(source::source))
-        .routes(routes!(search::search))
+        .routes(routes!(search::search, search::search_by_url))
         .routes(routes!(search::browse))
         .routes(routes!(compare::compare))
         .routes(routes!(answers::ask))

@@ -17,6 +17,8 @@ use stemma_gateway::extract::{CollectionQuery, HandlerResult, Path, QueryParams,
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 
+use crate::etag;
+
 // Large files are streamed in chunks, never read whole.
 const CHUNK_BYTES: u64 = 1 << 20;
 
@@ -52,11 +54,8 @@ pub(crate) async fn source(
             .into());
     };
     let tag = format!("\"{}\"", version.source);
-    if header_text(&headers, header::IF_NONE_MATCH).is_some_and(|tags| {
-        tags.split(',')
-            .any(|tags| matches!(tags.trim(), "*") || tags.trim() == tag)
-    }) {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    if etag::is_current(&headers, &tag) {
+        return Ok(etag::not_modified(tag));
     }
     let size_bytes = original.size_bytes;
     // `If-Range` limits the range to the version the client has.

@@ -157,6 +157,7 @@ impl From<ApiError> for ToolError {
         let ApiError {
             code,
             message,
+            next,
             candidates,
             ..
         } = error;
@@ -179,6 +180,8 @@ impl From<ApiError> for ToolError {
         // The next step of an `ApiError` is a command, which a client of this server cannot run.
         let option = match code {
             "search.no_words" => Some("grep_document() finds any characters in one document"),
+            // How to write a query is the same everywhere.
+            "search.syntax" => next.as_deref(),
             "search.scope" => {
                 Some("Search the document or an Item of it (…#item-7), or grep_document()")
             }

@@ -10,6 +10,7 @@ use stemma_archive::ItemInfo;
 use stemma_archive::pageindex_fields::{metadata, name_of};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::Fragment;
+use stemma_catalog::short_path::short_path;
 use stemma_document::PageSpan;
 
 use crate::get_page_content::{NextCall, read_request};
@@ -70,13 +71,13 @@ impl ToolContext {
             ReadRequest::Section(id, _) => Some(*id),
             ReadRequest::Pages(_) => None,
         };
-        let path: Vec<&str> = section
+        let path: Vec<String> = section
             .map(|id| published.tree.path_to(id))
             .unwrap_or_default()
             .iter()
-            .map(|section| section.title.as_str())
+            .map(|section| section.title.clone())
             .collect();
-        let title = title(listed, part, &path.join(" › "));
+        let title = title(listed, part, &short_path(&path));
         let limit = self.format.limit(arguments.max_tokens);
         let read = self.read(listed, published, request, limit).await?;
         let url = match (section, read.passages.first()) {

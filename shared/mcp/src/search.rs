@@ -7,23 +7,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_archive::pageindex_fields::{is_root, name_of};
-use stemma_archive::{SearchHit, SearchRequest, SearchResponse};
+use stemma_archive::{SearchFacets, SearchHit, SearchRequest, SearchResponse};
+use stemma_catalog::short_path::short_path;
 use stemma_retrieval::search::TotalHits;
 
 use crate::arguments::Names;
 use crate::paging::{PageRequest, default_limit};
 use crate::tool_context::{ToolContext, link, locator_of, part_locator, section_address};
 use crate::tool_result::{
-    ToolOutcome, ToolResult, delimited, first_chars, format_span, take_fitting,
+    ToolOutcome, ToolResult, delimited, first_chars, format_span, take_fitting, token_cost,
 };
 
 const MAX_LINKS: usize = 5;
-const TITLE_CHARS: usize = 160;
 const LINK_CHARS: usize = 60;
+// The most frequent values say how to narrow a search; `browse_documents` lists all.
+const FACET_VALUES: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SearchArguments {
-    /// a question, or key words
+    /// a question, or key words; "a phrase", a OR b, -word, title:word, company:3M, year:2022
     query: String,
     /// a document, part (…#item-7), folder or axis path (/@company/3M)
     #[serde(default)]
@@ -49,6 +51,10 @@ pub(crate) struct SearchOutput {
     total: usize,
     pub(crate) results: Vec<ResultRow>,
     routed: Vec<RoutedFilter>,
+    /// where something else was searched than the query says
+    notes: Vec<String>,
+    /// matching documents by property, if there are several
+    facets: Vec<FacetRow>,
     documents_searched: usize,
     next_cursor: Option<String>,
     // The hits of `results`, for the answering agent.
@@ -79,6 +85,20 @@ pub(crate) struct ResultRow {
 struct RoutedFilter {
     facet: String,
     value: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct FacetRow {
+    field: &'static str,
+    values: Vec<FacetCount>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct FacetCount {
+    value: String,
+    documents: usize,
 }
 
 #[tool_router(router = search_router, vis = "pub(crate)")]
@@ -126,7 +146,10 @@ impl ToolContext {
         page: &PageRequest,
     ) -> ToolResult<SearchOutput> {
         let rows = response.hits.iter().map(|hit| self.result_row(hit));
-        let results = take_fitting(rows, self.format.limit(None));
+        let facets = facet_rows(&response.facets);
+        let facets_cost: usize = facets.iter().map(token_cost).sum();
+        let room = self.format.limit(None).saturating_sub(facets_cost);
+        let results = take_fitting(rows, room);
         let is_cut = results.len() < response.hits.len() || response.next_cursor.is_some();
         let next_cursor = is_cut.then(|| page.cursor(page.offset + results.len()));
         let (total, at_least) = match response.total {
@@ -143,12 +166,18 @@ impl ToolContext {
         } else {
             format!(" · narrowed to {}", routed.join(", "))
         };
-        let searched = &response.searched;
+        let documents_searched = response.searched.documents;
+        let notes: Vec<String> = response
+            .notes
+            .into_iter()
+            .map(|note| note.message)
+            .collect();
+        let noted: String = notes.iter().map(|note| format!(" · {note}")).collect();
         let summary = format!(
-            "{} of{at_least} {total} sections, in {} of {} documents{routed}",
+            "{} of{at_least} {total} sections, in {} of {} documents{routed}{noted}",
             results.len(),
-            searched.documents,
-            searched.documents_in_scope
+            documents_searched,
+            response.searched.documents_in_scope
         );
         let next_step = if results.is_empty() {
             "Other words, a wider scope, or grep_document() for exact characters"
@@ -158,7 +187,7 @@ impl ToolContext {
         let more = next_cursor
             .as_ref()
             .map(|cursor| format!("More: the same call with cursor: \"{cursor}\""));
-        let text = delimited("search results", &listing(&results));
+        let text = delimited("search results", &listing(&results, &facets));
         let mut hits = response.hits;
         hits.truncate(results.len());
         let links: Vec<_> = hits.iter().take(MAX_LINKS).map(hit_link).collect();
@@ -173,7 +202,9 @@ impl ToolContext {
                     value: filter.value,
                 })
                 .collect(),
-            documents_searched: searched.documents,
+            notes,
+            facets,
+            documents_searched,
             next_cursor,
             hits,
         };
@@ -190,7 +221,7 @@ impl ToolContext {
         let best = hit.best_pages.first();
         ResultRow {
             id: hit.locator.clone(),
-            title: format!("{name} › {}", shortened(&hit.path)),
+            title: format!("{name} › {}", short_path(&hit.path)),
             url: section_address(hit.doc_id, hit.section_id),
             snippet: hit.excerpt.text.clone(),
             page: best
@@ -204,19 +235,29 @@ impl ToolContext {
     }
 }
 
-// Long paths keep their last title, which is the most specific.
-fn shortened(path: &[String]) -> String {
-    let whole = path.join(" › ");
-    let title = match path.last() {
-        Some(last) if path.len() > 1 && whole.chars().count() > TITLE_CHARS => {
-            format!("… › {last}")
-        }
-        _ => whole,
-    };
-    first_chars(&title, TITLE_CHARS).to_owned()
+fn facet_rows(facets: &SearchFacets) -> Vec<FacetRow> {
+    if facets.total.at_least() < 2 {
+        return Vec::new();
+    }
+    let facets = facets.facets.iter();
+    facets
+        .filter(|facet| facet.distinct > 1)
+        .map(|facet| FacetRow {
+            field: facet.field,
+            values: facet
+                .values
+                .iter()
+                .take(FACET_VALUES)
+                .map(|value| FacetCount {
+                    value: value.value.clone(),
+                    documents: value.documents,
+                })
+                .collect(),
+        })
+        .collect()
 }
 
-fn listing(results: &[ResultRow]) -> String {
+fn listing(results: &[ResultRow], facets: &[FacetRow]) -> String {
     let mut lines = Vec::new();
     for row in results {
         let page = row
@@ -225,6 +266,17 @@ fn listing(results: &[ResultRow]) -> String {
             .unwrap_or_default();
         lines.push(format!("{}  {}{page}  {:?}", row.id, row.title, row.score));
         lines.push(format!("  {}", row.snippet));
+    }
+    for facet in facets {
+        let values = facet.values.iter();
+        let values: Vec<String> = values
+            .map(|value| format!("{} ({})", value.value, value.documents))
+            .collect();
+        lines.push(format!(
+            "matching documents by {}: {}",
+            facet.field,
+            values.join(", ")
+        ));
     }
     lines.join("\n")
 }

@@ -1,6 +1,7 @@
 //! Full-text and semantic search over published section trees.
 //!
 //! - [`search`]: the search port: `SearchService::search` takes a `Query` and returns `SearchResults`.
+//! - [`query_syntax`]: splits a query into plain text and operators: phrases, `OR`, `-word`, `field:value`.
 //! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`synonyms`], [`page_class`] and [`aliases`].
 //! - [`index`]: the full-text index (tantivy) and its ranking.
 //! - [`embedding`]: embeddings of sections, used to route queries to documents. Off without an embedding endpoint.
@@ -15,6 +16,7 @@ pub mod index;
 pub mod page_class;
 pub mod page_features;
 pub mod parsed_query;
+pub mod query_syntax;
 pub mod search;
 pub mod snippet;
 pub mod synonyms;
@@ -23,5 +25,5 @@ pub mod usage;
 
 pub use search::{
     AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchHitPage,
-    SearchResults, SearchService,
+    SearchNote, SearchResults, SearchService,
 };

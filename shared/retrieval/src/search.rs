@@ -3,7 +3,7 @@
 //! The port does not say where the search runs: over an index in this process, over one elsewhere, or by reading
 //! documents one by one. Hits name documents by id and sections by number; callers with a catalog add rank and locators.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use stemma_document::{DocId, SectionId};
 use stemma_engine::PortError;
 use utoipa::ToSchema;
 
+use crate::query_syntax::TextOperators;
 use crate::usage::CallAccount;
 use stemma_catalog::filter::Filter;
 
@@ -40,8 +41,10 @@ pub trait SearchService: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Query {
-    /// A question or keywords; cut at [`MAX_QUERY_CHARS`].
+    /// A question or keywords, without operators; cut at [`MAX_QUERY_CHARS`].
     pub text: String,
+    /// Conditions on the text of hits.
+    pub operators: TextOperators,
     pub within: DocumentScope,
     /// Conditions on documents.
     pub filter: Filter,
@@ -66,6 +69,7 @@ impl Default for Query {
     fn default() -> Self {
         Self {
             text: String::new(),
+            operators: TextOperators::default(),
             within: DocumentScope::All,
             filter: Filter::default(),
             item: None,
@@ -225,7 +229,37 @@ pub struct SearchResults {
     /// Terms of the query, normalized.
     pub terms: Vec<String>,
     pub total: TotalHits,
+    pub documents: MatchedDocuments,
+    /// What was searched otherwise than the query says.
+    pub notes: Vec<SearchNote>,
     pub stats: SearchStats,
+}
+
+/// The documents with a matching passage among the candidates of a search.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MatchedDocuments {
+    /// By [`doc_key`](crate::index::entry::doc_key).
+    pub keys: BTreeSet<u64>,
+    /// The candidate limit was reached; there may be more.
+    pub is_limit_reached: bool,
+}
+
+/// Where a search did something else than the query says. Meant for the reader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SearchNote {
+    /// Stable code.
+    pub code: &'static str,
+    /// Lower case, no full stop.
+    pub message: String,
+}
+
+impl SearchNote {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
 }
 
 /// The number of hits: `12`, or `{"at_least": 500}` where counting stopped.

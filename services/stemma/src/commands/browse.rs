@@ -2,7 +2,9 @@
 
 use stemma_archive::{BrowseHit, BrowseRequest, BrowseResponse, MAX_LIMIT};
 
-use crate::commands::format::{excerpt_line, identity, page_or_line_range, section_path};
+use crate::commands::format::{
+    excerpt_line, identity, page_or_line_range, short_section_path, show_notes,
+};
 use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -59,6 +61,7 @@ pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandErr
     output.print(&view, &view.documents, || {
         view.documents.iter().for_each(|hit| show(hit, output));
     });
+    show_notes(&view.notes, output);
     output.note(&output.dim(&footer(&view, recursive)));
     Ok(Exit::nothing_if(view.documents.is_empty()))
 }
@@ -76,7 +79,7 @@ fn show(hit: &BrowseHit, output: &Output) {
     output.line(&format!(
         "   {}  {}  {}",
         clean(&best.locator),
-        section_path(&best.path),
+        short_section_path(&best.path),
         page_or_line_range(best.pages, best.lines)
     ));
     if !best.excerpt.text.is_empty() {

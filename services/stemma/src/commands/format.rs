@@ -1,6 +1,7 @@
 //! Text of documents, sections and Items, as several commands print it.
 
-use stemma_archive::{DocumentInfo, ItemContent};
+use stemma_archive::{DocumentInfo, ItemContent, SearchNote};
+use stemma_catalog::short_path::short_path;
 use stemma_document::ItemStatus;
 
 use crate::output::{Output, clean};
@@ -63,6 +64,18 @@ pub fn title_line(document: &DocumentInfo, output: &Output) -> String {
 /// The titles of a section and those above it: `PART I › Item 1A. Risk Factors`.
 pub fn section_path(path: &[String]) -> String {
     clean(&path.join(" › "))
+}
+
+/// The same, shortened for lists: `Item 7 › Liquidity`.
+pub fn short_section_path(path: &[String]) -> String {
+    clean(&short_path(path))
+}
+
+/// Prints where a search did something else than its query says.
+pub fn show_notes(notes: &[SearchNote], output: &Output) {
+    for note in notes {
+        output.note(&clean(&note.message));
+    }
 }
 
 /// The passage that matched, in quotation marks, with its matches in bold.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_catalog::locator::Locator;
+use stemma_catalog::short_path::short_path;
 use stemma_document::DocId;
 use stemma_retrieval::search::DocumentScope;
 
@@ -247,7 +248,7 @@ impl AnswerBuilder<'_, '_> {
                     format!(
                         "read {} · {} · pages {} · {part}",
                         section.locator,
-                        section.path.join(" › "),
+                        short_path(&section.path),
                         pages.join(","),
                     )
                 })

@@ -19,6 +19,7 @@ pub mod doc_mapper;
 pub mod entry;
 pub mod folder;
 pub mod local_index;
+mod operators;
 pub mod query;
 pub mod route;
 pub mod schema;

@@ -1,6 +1,6 @@
 //! Runs a query against the index: selects documents, ranks passages and gathers them into sections.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Instant;
 
@@ -16,13 +16,15 @@ use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
 use super::column_sum::ColumnSum;
 use super::entry::{StoredEntry, StoredSection, date_number};
+use super::operators::TextConditions;
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
 use super::score::{RankingPlan, ScorePart, ScoredPassage};
 use crate::parsed_query::ParsedQuery;
 use crate::search::{
-    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, Query, RankingFeature,
-    RankingStrategy, SearchError, SearchHit, SearchHitPage, SearchResults, SearchStats, TotalHits,
+    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, MatchedDocuments, Query,
+    RankingFeature, RankingStrategy, SearchError, SearchHit, SearchHitPage, SearchNote,
+    SearchResults, SearchStats, TotalHits,
 };
 use crate::snippet::{self, WordWeights};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
@@ -49,6 +51,7 @@ pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, Searc
             .map(|(word, _)| word.clone())
             .collect(),
         applied_filters: run.applied_filters(),
+        notes: run.notes.clone(),
         stats: run.stats.clone(),
         ..SearchResults::default()
     };
@@ -57,6 +60,9 @@ pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, Searc
         RankingStrategy::Lexical => run.lexical(&mut results),
     }
     .map_err(|error| damaged(&error))?;
+    if results.hits.is_empty() && query.skip == 0 {
+        results.notes.extend(run.conditions.excluded_note());
+    }
     results.stats.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     Ok(results)
 }
@@ -81,6 +87,24 @@ pub fn query_scope(searcher: &Searcher, query: &Query) -> Result<QueryScope, Sea
     })
 }
 
+/// Whether each of these sections meets the operators of a query. For sections that a model chose.
+///
+/// # Errors
+/// As [`search`].
+pub fn meets_operators(
+    searcher: &Searcher,
+    query: &Query,
+    sections: &[SearchHit],
+) -> Result<Vec<bool>, SearchError> {
+    let run = SearchRun::new(searcher, query)?;
+    let tests = sections.iter().map(|section| {
+        let conditions = &run.conditions;
+        conditions.allows_section(searcher, &run.fields, section)
+    });
+    let tests: tantivy::Result<Vec<bool>> = tests.collect();
+    tests.map_err(|error| damaged(&error))
+}
+
 fn damaged(error: &tantivy::TantivyError) -> SearchError {
     SearchError::Port(PortError::permanent("index.search", error.to_string()))
 }
@@ -94,6 +118,8 @@ struct SearchRun<'s> {
     weights: WordWeights,
     // Filters that a passage must match.
     scope: Vec<Box<dyn IndexQuery>>,
+    conditions: TextConditions,
+    notes: Vec<SearchNote>,
     stats: SearchStats,
 }
 
@@ -133,9 +159,12 @@ impl<'s> SearchRun<'s> {
             parsed,
             weights,
             scope: Vec::new(),
+            conditions: TextConditions::default(),
+            notes: Vec::new(),
             stats: SearchStats::default(),
         };
         run.select_documents().map_err(|error| damaged(&error))?;
+        run.set_conditions().map_err(|error| damaged(&error))?;
         Ok(run)
     }
 
@@ -166,6 +195,21 @@ impl<'s> SearchRun<'s> {
         if let Some(item) = self.requested_item() {
             self.scope.push(self.term_query(self.fields.items, &item));
         }
+        Ok(())
+    }
+
+    // Tests the operators of the query against the scope.
+    fn set_conditions(&mut self) -> tantivy::Result<()> {
+        if self.query.operators.is_empty() {
+            return Ok(());
+        }
+        (self.conditions, self.notes) = TextConditions::new(
+            self.searcher,
+            &self.fields,
+            &self.scope,
+            &self.query.operators,
+            &self.issuers.issuer_words,
+        )?;
         Ok(())
     }
 
@@ -205,7 +249,8 @@ impl<'s> SearchRun<'s> {
             documents: 0,
         });
         let issuers = self.issuers.applied_filters.iter().cloned();
-        issuers.chain(named).collect()
+        let operators = self.conditions.applied_filters();
+        issuers.chain(named).chain(operators).collect()
     }
 
     fn term_query(&self, field: IndexField, text: &str) -> Box<dyn IndexQuery> {
@@ -269,7 +314,11 @@ impl<'s> SearchRun<'s> {
     fn ranked(&self, results: &mut SearchResults) -> tantivy::Result<()> {
         let plan = RankingPlan::new(&self.parsed, &self.fields, &self.query.disabled_features);
         let candidate_limit = self.candidate_limit();
-        let candidates = self.top_passages(&self.scope, Box::new(plan.query()), candidate_limit)?;
+        let candidates = self.top_passages(
+            &self.passage_scope(),
+            Box::new(plan.query()),
+            candidate_limit,
+        )?;
         let is_limit_reached = candidates.len() == candidate_limit;
         let candidates = candidates.into_iter().map(|(_, address)| address).collect();
         let mut scored = plan.score(self.searcher, candidates, self.allows_amendments())?;
@@ -285,6 +334,25 @@ impl<'s> SearchRun<'s> {
 
     fn candidate_limit(&self) -> usize {
         CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)))
+    }
+
+    // The scope with the operators of the query.
+    fn passage_scope(&self) -> Vec<Box<dyn IndexQuery>> {
+        let scope = self.scope.iter().map(|query| query.box_clone());
+        scope.chain(self.conditions.filters()).collect()
+    }
+
+    fn document_keys(&self, scored: &[ScoredPassage]) -> tantivy::Result<BTreeSet<u64>> {
+        let readers = self.searcher.segment_readers().iter();
+        let columns: tantivy::Result<Vec<_>> = readers
+            .map(|reader| reader.fast_fields().u64("doc_key"))
+            .collect();
+        let columns = columns?;
+        let keys = scored.iter().filter_map(|passage| {
+            let column = columns.get(passage.address.segment_ord as usize)?;
+            column.first(passage.address.doc_id)
+        });
+        Ok(keys.collect())
     }
 
     fn top_passages(
@@ -309,6 +377,10 @@ impl<'s> SearchRun<'s> {
         is_limit_reached: bool,
         results: &mut SearchResults,
     ) -> tantivy::Result<()> {
+        results.documents = MatchedDocuments {
+            keys: self.document_keys(&scored)?,
+            is_limit_reached,
+        };
         let limit = self.query.limit.clamp(1, MAX_LIMIT);
         let end = self.query.skip + limit;
         let mut hits: Vec<SearchHit> = Vec::new();
@@ -353,14 +425,16 @@ impl<'s> SearchRun<'s> {
             return Ok(None);
         };
         let (snippet, line) = snippet::best_snippet(&stored.text, &self.weights);
+        let sections = stored.entry.sections.iter();
+        let allowed: Vec<&StoredSection> = sections
+            .filter(|section| self.conditions.allows_path(&section.path))
+            .collect();
         // The section on whose lines the snippet starts.
-        let at = stored
-            .entry
-            .sections
+        let at = allowed
             .iter()
             .rposition(|section| section.line as usize <= line)
             .unwrap_or(0);
-        let Some(section) = stored.entry.sections.get(at) else {
+        let Some(section) = allowed.get(at) else {
             return Ok(None);
         };
         let page = stored.page;
@@ -421,8 +495,7 @@ impl<'s> SearchRun<'s> {
             (Occur::Should, Box::new(term) as Box<dyn IndexQuery>)
         });
         let query = BooleanQuery::new(clauses.collect());
-        let mut scope: Vec<Box<dyn IndexQuery>> =
-            self.scope.iter().map(|query| query.box_clone()).collect();
+        let mut scope = self.passage_scope();
         if !self.allows_amendments() {
             let term = Term::from_field_u64(self.fields.amended, 0);
             scope.push(Box::new(TermQuery::new(term, IndexRecordOption::Basic)));
@@ -467,16 +540,16 @@ fn doc_score((sum, count): &(f32, u32)) -> f32 {
 }
 
 // The stored fields of an entry.
-struct StoredPassage {
+pub(super) struct StoredPassage {
     doc: DocId,
     seq: u64,
     page: Option<u32>,
-    entry: StoredEntry,
+    pub(super) entry: StoredEntry,
     text: String,
 }
 
 impl StoredPassage {
-    fn load(
+    pub(super) fn load(
         searcher: &Searcher,
         fields: &Fields,
         address: DocAddress,
@@ -526,7 +599,7 @@ fn stored_number(document: &TantivyDocument, field: IndexField) -> Option<u64> {
 }
 
 // All filters, which do not change the score, and the query.
-fn all_of(filters: &[Box<dyn IndexQuery>], query: Box<dyn IndexQuery>) -> BooleanQuery {
+pub(super) fn all_of(filters: &[Box<dyn IndexQuery>], query: Box<dyn IndexQuery>) -> BooleanQuery {
     let filters = filters.iter().map(|filter| {
         (
             Occur::Must,

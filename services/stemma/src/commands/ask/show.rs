@@ -5,7 +5,7 @@ use stemma_answers::{
 };
 use stemma_archive::{Archive, TextScope};
 
-use crate::commands::format::{excerpt_line, printed_label, section_path};
+use crate::commands::format::{excerpt_line, printed_label, short_section_path};
 use crate::cost::money_from_nanos;
 use crate::error::CommandError;
 use crate::output::{Output, clean};
@@ -80,7 +80,7 @@ fn citation(citation: &Citation, output: &Output) -> String {
         citation.id,
         output.bold(&clean(name)),
         label,
-        section_path(&citation.path),
+        short_section_path(&citation.path),
         clean(&quote)
     )
 }
@@ -96,7 +96,7 @@ fn place(section: &ReadSection, output: &Output) -> String {
     format!(
         "{}  {}  {place}",
         output.bold(&clean(&section.locator)),
-        section_path(&section.path)
+        short_section_path(&section.path)
     )
 }
 
@@ -156,7 +156,7 @@ pub async fn context(
         output.line(&output.bold(&format!(
             "── {} · {}",
             clean(&section.locator),
-            section_path(&section.path)
+            short_section_path(&section.path)
         )));
         let document = section.locator.split('#').next().unwrap_or_default();
         let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();

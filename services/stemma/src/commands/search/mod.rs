@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use stemma_answers::RetrievalStrategy;
-use stemma_archive::{MAX_LIMIT, SearchHit, SearchRequest, SearchResponse};
+use stemma_archive::{MAX_LIMIT, SearchFacets, SearchHit, SearchRequest, SearchResponse};
 use stemma_retrieval::RankingStrategy;
-use stemma_retrieval::search::RankingFeature;
+use stemma_retrieval::search::{RankingFeature, TotalHits};
 
 use crate::commands::ask;
-use crate::commands::format::{excerpt_line, page_or_line_range, section_path};
-use crate::commands::open::{note_unmet, open_indexed};
+use crate::commands::format::{excerpt_line, page_or_line_range, short_section_path, show_notes};
+use crate::commands::open::open_indexed;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
@@ -26,9 +26,17 @@ use crate::table::counted;
 An issuer, year, quarter, form or Item in the question narrows the search; the last line shows
 what was recognized. `--in` with one document searches only that document.
 
+Operators (docs/SEARCH.md):
+  \"raw material costs\"     pages with this phrase
+  hedging OR swaps         pages with one of them
+  -freight                 pages without it (put -- before a query that starts with it)
+  title:liquidity          sections with this title, or below it
+  company:3M year:2022     documents; also form:, quarter:, ticker:, filed:>=2023-01-01 …
+
 Examples:
   stemma search \"hedging of foreign currency\"
   stemma search \"hedging of foreign currency\" --in /@company/3M --item 7A -n 3
+  stemma search '\"raw material costs\" -freight company:3M' --facets
   stemma search \"R&D expense\" --in 3M_2022_10K --json
   stemma search \"capital expenditure\" --where \"form=10-K and fiscal_year>=2020\" --explain
   stemma search \"why did margins fall\" --in 3M_2022_10K --strategy beam --explain
@@ -81,6 +89,9 @@ pub struct SearchArgs {
     /// Limit on tokens of prompts and replies.
     #[arg(long, value_name = "N")]
     budget_tokens: Option<u64>,
+    /// Show how many matching documents each company, form and fiscal year has.
+    #[arg(long)]
+    facets: bool,
     /// Explain each score, or the model's reasons for each section.
     #[arg(long)]
     explain: bool,
@@ -137,15 +148,16 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     let output = &context.output;
     output.print(&response, &response.hits, || {
         response.hits.iter().for_each(|hit| show(hit, output));
+        if args.facets {
+            show_facets(&response.facets, output);
+        }
     });
     if let Some(reasoning) = &response.reasoning {
         reasoned::show(reasoning, output);
     }
+    show_notes(&response.notes, output);
     let next = response.next_cursor.as_ref().map(|_| args.skip + limit);
     output.note(&output.dim(&footer(&response, next, started.elapsed().as_millis())));
-    if response.hits.is_empty() {
-        note_unmet(&args.conditions, &reader, output);
-    }
     Ok(Exit::nothing_if(response.hits.is_empty()))
 }
 
@@ -185,7 +197,7 @@ fn show(hit: &SearchHit, output: &Output) {
         _ => page_or_line_range(hit.pages, hit.lines),
     };
     let locator = output.bold(&clean(&hit.locator));
-    let path = section_path(&hit.path);
+    let path = short_section_path(&hit.path);
     output.line(&format!(
         "{:>2} {locator}  {path}  {}  {:.2}",
         hit.rank,
@@ -211,6 +223,26 @@ fn show(hit: &SearchHit, output: &Output) {
             .map(|(part, value)| format!("{part} {value:.1}"))
             .collect();
         output.line(&output.dim(&format!("   {} = {}", clean(&hit.why), parts.join(" + "))));
+    }
+}
+
+// `form  10-K 12 · 10-Q 3`: documents with a hit among the candidates.
+fn show_facets(facets: &SearchFacets, output: &Output) {
+    let prefix = match facets.total {
+        TotalHits::Exact(_) => "",
+        TotalHits::AtLeast { .. } => "at least ",
+    };
+    let total = counted(facets.total.at_least(), "document");
+    output.line(&output.dim(&format!("{prefix}{total} with a match:")));
+    for facet in &facets.facets {
+        let values = facet.values.iter();
+        let mut values: Vec<String> = values
+            .map(|value| format!("{} {}", clean(&value.value), value.documents))
+            .collect();
+        let more = facet.distinct - facet.values.len();
+        values.extend((more > 0).then(|| format!("{more} more")));
+        values.extend((facet.without > 0).then(|| format!("unknown {}", facet.without)));
+        output.line(&format!("   {:<12}{}", facet.field, values.join(" · ")));
     }
 }
 

@@ -1,0 +1,312 @@
+//! The operators of a query as conditions on index entries.
+//!
+//! Words and phrases are looked up in passages. Titles are, too, but a page has several sections: so the path of each hit
+//! is checked again. What no passage in scope has is dropped with a note, since quotation marks are also a style.
+
+use std::ops::Bound;
+
+use tantivy::query::{
+    AllQuery, BooleanQuery, EnableScoring, Occur, PhraseQuery, Query as IndexQuery, RangeQuery,
+    TermQuery,
+};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocAddress, Searcher, TERMINATED, Term};
+
+use super::query::{StoredPassage, all_of};
+use super::schema::{Fields, IndexEntryKind};
+use crate::query_syntax::{Requirement, TextField, TextMatch, TextOperators};
+use crate::search::{AppliedFilter, SearchHit, SearchNote};
+use crate::tokenizer::tokenize;
+
+/// The operators that hits are tested with.
+#[derive(Default)]
+pub(super) struct TextConditions {
+    operators: TextOperators,
+    // Filters of passages.
+    filters: Vec<Box<dyn IndexQuery>>,
+}
+
+impl TextConditions {
+    /// The conditions that can be met within `scope`, and notes on the others. Words that name the issuer select documents
+    /// instead: few pages repeat the name.
+    pub(super) fn new(
+        searcher: &Searcher,
+        fields: &Fields,
+        scope: &[Box<dyn IndexQuery>],
+        operators: &TextOperators,
+        issuer_words: &[String],
+    ) -> tantivy::Result<(Self, Vec<SearchNote>)> {
+        let mut notes = Vec::new();
+        let mut required: Vec<Requirement> = Vec::new();
+        for requirement in &operators.required {
+            if names_issuer(requirement, issuer_words) {
+                continue;
+            }
+            let filters = [requirement_query(fields, requirement)];
+            if any_passage(searcher, fields, scope, &filters)? {
+                required.push(requirement.clone());
+            } else {
+                notes.push(absent_note(requirement));
+            }
+        }
+        let all = required.iter().map(|one| requirement_query(fields, one));
+        let all: Vec<Box<dyn IndexQuery>> = all.collect();
+        if required.len() > 1 && !any_passage(searcher, fields, scope, &all)? {
+            notes.push(apart_note(&required));
+            required = vec![Requirement(
+                required.into_iter().flat_map(|one| one.0).collect(),
+            )];
+        }
+        let operators = TextOperators {
+            required,
+            excluded: operators.excluded.clone(),
+        };
+        let filters = passage_filters(fields, &operators);
+        Ok((Self { operators, filters }, notes))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.operators.is_empty()
+    }
+
+    /// The conditions, as a response shows them.
+    pub(super) fn applied_filters(&self) -> impl Iterator<Item = AppliedFilter> {
+        let required = self.operators.required.iter().map(|requirement| {
+            let facet = match requirement.0.as_slice() {
+                [one] => one.field.as_str(),
+                _ => "any",
+            };
+            let words = requirement.0.iter().map(|one| one.words.as_str());
+            let value = words.collect::<Vec<_>>().join(" | ");
+            (facet, value, requirement.to_string())
+        });
+        let excluded = self.operators.excluded.iter();
+        let excluded = excluded.map(|one| ("not", one.words.clone(), format!("-{one}")));
+        required
+            .chain(excluded)
+            .map(|(facet, value, from)| AppliedFilter {
+                facet: facet.into(),
+                value,
+                from,
+                documents: 0,
+            })
+    }
+
+    /// Says that exclusions may have left nothing.
+    pub(super) fn excluded_note(&self) -> Option<SearchNote> {
+        let excluded = self.operators.excluded.iter();
+        let excluded: Vec<String> = excluded.map(TextMatch::to_string).collect();
+        let message = format!("nothing is left without {}", excluded.join(", "));
+        (!excluded.is_empty()).then(|| SearchNote::new("search.excluded", message))
+    }
+
+    /// Filters that passages must match.
+    pub(super) fn filters(&self) -> impl Iterator<Item = Box<dyn IndexQuery>> {
+        self.filters.iter().map(|filter| filter.box_clone())
+    }
+
+    /// Whether a section with these titles, from the root on, meets the conditions on titles.
+    pub(super) fn allows_path(&self, path: &[String]) -> bool {
+        let has_title = |one: &TextMatch| {
+            let words = tokenize(&one.words);
+            path.iter().any(|title| contains_words(title, &words))
+        };
+        let is_title = |one: &TextMatch| one.field == TextField::Title;
+        let required = self.operators.required.iter().all(|requirement| {
+            // A page that has one of several texts may have it under any title.
+            !requirement.0.iter().all(is_title) || requirement.0.iter().any(has_title)
+        });
+        required
+            && !self
+                .operators
+                .excluded
+                .iter()
+                .any(|one| is_title(one) && has_title(one))
+    }
+
+    /// Whether a page of a section, or the section itself in a document without pages, meets all conditions.
+    pub(super) fn allows_section(
+        &self,
+        searcher: &Searcher,
+        fields: &Fields,
+        section: &SearchHit,
+    ) -> tantivy::Result<bool> {
+        if self.is_empty() {
+            return Ok(true);
+        }
+        if !self.allows_path(&section.path) {
+            return Ok(false);
+        }
+        let document = Term::from_field_text(fields.doc, &section.doc_id.to_string());
+        let mut scope = vec![basic(document)];
+        if let Some((start, end)) = section.pages {
+            let page = |number: u32| Term::from_field_u64(fields.page, u64::from(number));
+            scope.push(Box::new(RangeQuery::new(
+                Bound::Included(page(start)),
+                Bound::Included(page(end)),
+            )));
+            return any_passage(searcher, fields, &scope, &self.filters);
+        }
+        let mut found = false;
+        for_each_passage(searcher, fields, &scope, &self.filters, |address| {
+            let stored = StoredPassage::load(searcher, fields, address)?;
+            let sections = stored.iter().flat_map(|stored| &stored.entry.sections);
+            found = sections
+                .map(|one| one.id)
+                .any(|id| id == section.section_id.0);
+            Ok(!found)
+        })?;
+        Ok(found)
+    }
+}
+
+fn basic(term: Term) -> Box<dyn IndexQuery> {
+    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+}
+
+fn names_issuer(requirement: &Requirement, issuer_words: &[String]) -> bool {
+    match requirement.0.as_slice() {
+        [one] if one.field == TextField::Text => tokenize(&one.words)
+            .iter()
+            .all(|word| issuer_words.contains(word)),
+        _ => false,
+    }
+}
+
+fn absent_note(requirement: &Requirement) -> SearchNote {
+    let message = match requirement.0.as_slice() {
+        [one] if one.field == TextField::Title => {
+            format!(
+                "no section here has the title “{}”: its words are searched anywhere",
+                one.words
+            )
+        }
+        [_] => format!("no text here has {requirement}: its words are searched one by one"),
+        _ => format!("no text here has {requirement}: the words are searched one by one"),
+    };
+    SearchNote::new("search.absent", message)
+}
+
+fn apart_note(required: &[Requirement]) -> SearchNote {
+    let all: Vec<String> = required.iter().map(Requirement::to_string).collect();
+    let message = format!(
+        "no page has all of {}: pages with one of them are listed",
+        all.join(", ")
+    );
+    SearchNote::new("search.apart", message)
+}
+
+fn passage_filters(fields: &Fields, operators: &TextOperators) -> Vec<Box<dyn IndexQuery>> {
+    let required = operators
+        .required
+        .iter()
+        .map(|one| requirement_query(fields, one));
+    let mut filters: Vec<Box<dyn IndexQuery>> = required.collect();
+    // A page may have a section with an excluded title beside others.
+    let excluded = operators
+        .excluded
+        .iter()
+        .filter(|one| one.field == TextField::Text);
+    let excluded: Vec<(Occur, Box<dyn IndexQuery>)> = excluded
+        .map(|one| (Occur::MustNot, excluded_query(fields, one)))
+        .collect();
+    if !excluded.is_empty() {
+        let all: (Occur, Box<dyn IndexQuery>) = (Occur::Must, Box::new(AllQuery));
+        let clauses = std::iter::once(all).chain(excluded);
+        filters.push(Box::new(BooleanQuery::new(clauses.collect())));
+    }
+    filters
+}
+
+fn requirement_query(fields: &Fields, requirement: &Requirement) -> Box<dyn IndexQuery> {
+    let alternatives = requirement
+        .0
+        .iter()
+        .map(|one| (Occur::Should, match_query(fields, one)));
+    Box::new(BooleanQuery::new(alternatives.collect()))
+}
+
+fn match_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
+    let field = match one.field {
+        TextField::Text => fields.body,
+        TextField::Title => fields.path,
+    };
+    let words = tokenize(&one.words);
+    let mut terms: Vec<Term> = words
+        .iter()
+        .map(|word| Term::from_field_text(field, word))
+        .collect();
+    match (terms.pop(), one.field) {
+        (Some(term), _) if terms.is_empty() => basic(term),
+        (Some(term), TextField::Text) => {
+            terms.push(term);
+            Box::new(PhraseQuery::new(terms))
+        }
+        // Paths have no positions.
+        (last, _) => Box::new(BooleanQuery::new(
+            terms
+                .into_iter()
+                .chain(last)
+                .map(|term| (Occur::Must, basic(term)))
+                .collect(),
+        )),
+    }
+}
+
+// An exclusion of tantivy asks a scorer whether it has entries before its first one. A phrase refuses that in debug builds; a
+// union does not, and a union of one query is that query.
+fn excluded_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
+    let twice = [match_query(fields, one), match_query(fields, one)];
+    Box::new(BooleanQuery::union(twice.into()))
+}
+
+fn contains_words(text: &str, words: &[String]) -> bool {
+    tokenize(text)
+        .windows(words.len().max(1))
+        .any(|window| window == words)
+}
+
+// Whether a passage matches all filters.
+fn any_passage(
+    searcher: &Searcher,
+    fields: &Fields,
+    scope: &[Box<dyn IndexQuery>],
+    filters: &[Box<dyn IndexQuery>],
+) -> tantivy::Result<bool> {
+    let mut any = false;
+    for_each_passage(searcher, fields, scope, filters, |_| {
+        any = true;
+        Ok(false)
+    })?;
+    Ok(any)
+}
+
+// Visits the passages that match all filters, until `visit` returns false.
+fn for_each_passage(
+    searcher: &Searcher,
+    fields: &Fields,
+    scope: &[Box<dyn IndexQuery>],
+    filters: &[Box<dyn IndexQuery>],
+    mut visit: impl FnMut(DocAddress) -> tantivy::Result<bool>,
+) -> tantivy::Result<()> {
+    let all: Vec<Box<dyn IndexQuery>> = scope
+        .iter()
+        .chain(filters)
+        .map(|query| query.box_clone())
+        .collect();
+    let query = all_of(&all, basic(fields.kind_term(IndexEntryKind::Passage)));
+    let weight = query.weight(EnableScoring::disabled_from_searcher(searcher))?;
+    for (segment, reader) in (0..).zip(searcher.segment_readers()) {
+        let mut scorer = weight.scorer(reader, 1.0)?;
+        while scorer.doc() != TERMINATED {
+            let alive = reader.alive_bitset();
+            if alive.is_none_or(|alive| alive.is_alive(scorer.doc()))
+                && !visit(DocAddress::new(segment, scorer.doc()))?
+            {
+                return Ok(());
+            }
+            scorer.advance();
+        }
+    }
+    Ok(())
+}
