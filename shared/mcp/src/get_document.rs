@@ -77,6 +77,10 @@ pub(crate) struct ItemRow {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     content_at: Vec<String>,
+    // Whether a place of `content_at` only contains the content, which was not found itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(skip)]
+    approximate: bool,
 }
 
 #[derive(Serialize)]
@@ -193,6 +197,9 @@ fn item_rows(items: &[ItemInfo], mut room: usize) -> Vec<ItemRow> {
 impl ItemRow {
     pub(crate) fn new(item: &ItemInfo) -> Self {
         let content = item.content.iter();
+        let content = content
+            .filter(|link| link.to.is_some() || link.outside.is_some())
+            .take(MAX_PLACES);
         Self {
             item: match &item.part {
                 Some(part) => format!("{part}.{}", item.item),
@@ -203,9 +210,9 @@ impl ItemRow {
             section_id: item.section_id.clone(),
             pages: item.pages.map(format_span),
             status: item.status.map(|status| json!(status)),
+            approximate: content.clone().any(|link| link.approximate),
             content_at: content
                 .filter_map(|link| link.to.clone().or(link.outside.clone()))
-                .take(MAX_PLACES)
                 .collect(),
         }
     }
@@ -239,7 +246,11 @@ fn overview(listed: &CatalogDocument, items: &[ItemRow]) -> String {
                 .unwrap_or_default(),
         );
         if !item.content_at.is_empty() {
-            line.push_str(" → ");
+            line.push_str(if item.approximate {
+                " → within "
+            } else {
+                " → "
+            });
             line.push_str(&item.content_at.join(", "));
         }
         lines.push(line);

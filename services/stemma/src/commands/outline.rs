@@ -258,10 +258,37 @@ async fn edit(locator: &str, context: &Context) -> Result<Exit, CommandError> {
             let file = path.display();
             let next = error.next.clone().map(|next| format!("{next}; "));
             let next = next.unwrap_or_default();
+            let command = import_command(locator, &path, context);
             Err(error.with_next(format!(
-                "{next}your edit is kept in {file}: correct it and run `stemma outline import '{locator}' {file}`"
+                "{next}your edit is kept in {file}: correct it and run `{command}`"
             )))
         }
+    }
+}
+
+// The command that publishes an edited file, for a shell in this folder.
+fn import_command(locator: &str, file: &Path, context: &Context) -> String {
+    let words = [
+        "stemma".to_owned(),
+        "--store".to_owned(),
+        context.store.to_string(),
+        "--collection".to_owned(),
+        context.collection.to_string(),
+        "outline".to_owned(),
+        "import".to_owned(),
+        locator.to_owned(),
+        file.display().to_string(),
+    ];
+    words.map(|word| shell_word(&word)).join(" ")
+}
+
+// Quoted where the shell would not take it as one word.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -462,4 +489,23 @@ fn read_outline(path: &Path) -> Result<Vec<u8>, CommandError> {
 
 fn file_error(path: &Path, error: &std::io::Error) -> CommandError {
     CommandError::new("file.io", format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (word, expected) in [
+            ("s3://filings/a", "s3://filings/a"),
+            ("3M_2022_10K", "3M_2022_10K"),
+            ("annual report #7", "'annual report #7'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME", "'$HOME'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(word), expected);
+        }
+    }
 }
