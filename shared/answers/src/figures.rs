@@ -8,7 +8,7 @@ use super::period::Period;
 use super::quote_target::QuoteTarget;
 use super::statement::Statement;
 use super::table::{Cell, RowLabel, TablePage};
-use super::terms::{Terms, label_words, phrase};
+use super::terms::{Terms, label_words, phrase, without_parentheses};
 
 // What a word counts that rows of different meaning share.
 const WEAK_WEIGHT: f64 = 0.25;
@@ -411,6 +411,13 @@ impl Fit {
     }
 }
 
+/// Whether a row names what flows out; words in parentheses are alternatives.
+pub(super) fn is_outflow(label: &str) -> bool {
+    phrase(&without_parentheses(label))
+        .iter()
+        .any(|word| OUTFLOWS.contains(&word.as_str()))
+}
+
 // A number in parentheses is negative, unless its row or the statement speaks of what flows out.
 fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), String> {
     let Some(printed) = &cell.number else {
@@ -419,10 +426,7 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
     let lower = text.to_lowercase();
     let said: BTreeSet<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
     let says_negative = number.is_negative() || NEGATIVES.iter().any(|word| said.contains(word));
-    let bare = super::terms::without_parentheses(&cell.label);
-    let is_outflow = phrase(&bare)
-        .iter()
-        .any(|word| OUTFLOWS.contains(&word.as_str()));
+    let is_outflow = is_outflow(&cell.label);
     let negative = match (printed.is_negative(), number.is_negative()) {
         (true, false) if !says_negative && !is_outflow => true,
         (false, true) => true,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 
+use super::figures::is_outflow;
 use super::formula::{Formula, Function, Operator};
 use super::operand::{FoundOperand, Rivals};
 use super::statement::Statement;
@@ -287,7 +288,16 @@ fn of_series(statement: &Statement<'_>, ordered: &[&FoundOperand<'_>]) -> Vec<Me
     if ordered.len() != 2 || !says_change {
         return Vec::new();
     }
-    let both = changes(first.value, last.value).into_iter();
+    // `Capital expenditures grew`: what flows out is printed as negative, and its amount grows.
+    let is_outflow = ordered
+        .iter()
+        .all(|operand| operand.value.is_sign_negative())
+        && is_outflow(&first.row);
+    let both = match is_outflow {
+        true => changes(first.value.abs(), last.value.abs()),
+        false => changes(first.value, last.value),
+    };
+    let both = both.into_iter();
     both.filter_map(|change| match (change.unit, first.is_percent) {
         (Unit::Amount, true) => Some(Meaning {
             unit: Unit::Points,

@@ -35,24 +35,56 @@ pub fn answer(answer: &Answer, output: &Output) {
     for one in &answer.citations {
         output.line(&citation(one, output));
     }
-    for claim in answer.claims.iter().filter(|claim| !claim.verified) {
-        let why = match (
-            claim.citations.is_empty(),
-            claim.unsupported_numbers.is_empty(),
-        ) {
-            (true, _) => "no citation".to_owned(),
-            (_, false) => format!(
-                "{} is not in its quotes",
-                claim.unsupported_numbers.join(", ")
-            ),
-            _ => "its quotes do not support it".to_owned(),
-        };
+    for claim in &answer.claims {
+        match &claim.computation {
+            Some(computation) if claim.verified => {
+                output.line(&output.dim(&computed_line(computation)));
+            }
+            _ if claim.verified => {}
+            _ => output.line(&output.dim(&unverified_line(claim))),
+        }
+    }
+    if let Some(stated) = answer
+        .final_answer
+        .as_ref()
+        .filter(|stated| !stated.verified)
+    {
+        let figure = clean(&stated.figure());
         output.line(&output.dim(&format!(
-            "not verified: {} ({})",
-            clean(&claim.text),
-            clean(&why)
+            "not verified: {figure} (no verified claim states it)"
         )));
     }
+}
+
+// `computed: 9.1% = (a - b) / b · a = 1,749 Capital expenditures 2022 [1] · b = 1,603 …`.
+fn computed_line(computation: &Computation) -> String {
+    let operands = computation.operands.iter().map(|operand| {
+        let mark = operand.citation.as_ref().map(|id| format!(" [{id}]"));
+        format!(
+            " · {} = {} {} {}{}",
+            operand.name,
+            operand.value,
+            operand.row,
+            operand.period,
+            mark.unwrap_or_default()
+        )
+    });
+    let operands: String = operands.collect();
+    clean(&format!(
+        "computed: {} = {}{operands}",
+        computation.result, computation.formula
+    ))
+}
+
+fn unverified_line(claim: &Claim) -> String {
+    let numbers = claim.unsupported_numbers.join(", ");
+    let why = match (claim.citations.is_empty(), &claim.reason) {
+        (true, _) => "no citation".to_owned(),
+        (_, Some(reason)) => reason.clone(),
+        _ if numbers.is_empty() => "its quotes do not support it".to_owned(),
+        _ => format!("{numbers} is not in its quotes"),
+    };
+    format!("not verified: {} ({})", clean(&claim.text), clean(&why))
 }
 
 // `[1] ✓ 3M_2022_10K p 60 (printed 60) · Item 8 › Cash Flows · "(1,749)"`.
