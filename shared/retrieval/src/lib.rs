@@ -5,6 +5,7 @@
 //! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`synonyms`], [`page_class`] and [`aliases`].
 //! - [`index`]: the full-text index (tantivy) and its ranking.
 //! - [`embedding`]: embeddings of sections, used to route queries to documents. Off without an embedding endpoint.
+//! - [`text_blocks`]: tables and paragraphs; [`query_terms`]: what a text has of a query.
 //! - [`snippet`]: snippets and highlight rectangles.
 //!
 //! No module here calls a chat model. A search with the same query over the same trees returns the same hits.
@@ -17,9 +18,11 @@ pub mod page_class;
 pub mod page_features;
 pub mod parsed_query;
 pub mod query_syntax;
+pub mod query_terms;
 pub mod search;
 pub mod snippet;
 pub mod synonyms;
+pub mod text_blocks;
 pub mod tokenizer;
 pub mod usage;
 

@@ -422,7 +422,8 @@ pub struct PageRect {
 /// An excerpt of a section around the matched terms.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Snippet {
-    /// At most 240 characters of one to three lines, with white space collapsed.
+    /// A sentence, or a row of a table after its column heads, and what else fits the query beside it: about 240 characters,
+    /// with white space collapsed.
     pub text: String,
     /// Byte ranges of matched terms in `text`.
     #[serde(rename = "marks")]

@@ -1,73 +1,227 @@
-//! Snippets: the lines that best match a query, and highlight rectangles of its terms on a page.
+//! Snippets: the sentence or table row that best matches a query, and highlight rectangles of its terms on a page.
 
 use std::collections::HashMap;
 
 use stemma_document::Page;
 
+use crate::query_terms::{QueryTerms, TermMatches};
 use crate::search::{PageRect, Snippet};
+use crate::text_blocks::{
+    LineKind, TextBlock, column_heads, line_kinds, sentence_ranges, text_blocks,
+};
 use crate::tokenizer::for_each_word;
 
 const SNIPPET_CHARS: usize = 240;
-const SNIPPET_LINES: usize = 3;
 // More highlights than this do not help a reader.
 const MAX_RECTANGLES: usize = 60;
+// Stands between column heads and rows.
+const ROW_SEPARATOR: &str = " · ";
 
 /// Normalized query terms and their weights.
 pub type WordWeights = HashMap<String, f32>;
 
-/// The best matching lines of a text, and the index (0-based) of the first.
-pub fn best_snippet(text: &str, weights: &WordWeights) -> (Snippet, usize) {
+// A sentence, a row or a heading: what a snippet is made of.
+struct SnippetUnit<'t, 'q> {
+    // The line (0-based) on which it starts.
+    line: usize,
+    text: String,
+    kind: LineKind,
+    // Column heads of a row.
+    heads: &'t [&'t str],
+    // What it and its column heads have of the query.
+    matches: TermMatches<'q>,
+    worth: f32,
+}
+
+/// The best matching sentence or row of a text, and the index (0-based) of its line. A row follows its column heads; what
+/// stands beside it and has further words of the query is added while there is room.
+pub fn best_snippet(text: &str, terms: &QueryTerms) -> (Snippet, usize) {
     let lines: Vec<&str> = text.lines().collect();
-    let present: Vec<Vec<&str>> = lines
-        .iter()
-        .map(|line| matched_words(line, weights))
-        .collect();
-    let mut best = (0.0, 0);
-    for start in 0..lines.len() {
-        let value = window_value(&present, start, weights);
-        if value > best.0 {
-            best = (value, start);
+    let kinds = line_kinds(&lines);
+    let mut best: Option<(Vec<SnippetUnit<'_, '_>>, usize)> = None;
+    for block in text_blocks(&lines) {
+        let units = snippet_units(&lines, &kinds, &block, terms);
+        let most = best.as_ref().map_or(-1.0, |(units, at)| units[*at].worth);
+        let better = (0..units.len())
+            .filter(|at| units[*at].worth > most)
+            .reduce(|best, at| {
+                if units[at].worth > units[best].worth {
+                    at
+                } else {
+                    best
+                }
+            });
+        if let Some(at) = better {
+            best = Some((units, at));
         }
     }
-    let window = &lines[best.1.min(lines.len())..lines.len().min(best.1 + SNIPPET_LINES)];
-    let words = window
-        .iter()
-        .flat_map(|line| line.split_whitespace())
-        .collect::<Vec<_>>()
-        .join(" ");
-    (snippet_around(&words, weights), best.1)
+    let Some((units, at)) = best else {
+        return (Snippet::default(), 0);
+    };
+    let text = snippet_text(&units, at, terms);
+    let highlights = highlights(&text, terms.words());
+    (Snippet { text, highlights }, units[at].line)
 }
 
-// The summed weight of the distinct terms in the lines from `start`.
-fn window_value(present: &[Vec<&str>], start: usize, weights: &WordWeights) -> f32 {
-    let mut distinct: Vec<&str> = present[start..present.len().min(start + SNIPPET_LINES)].concat();
-    distinct.sort_unstable();
-    distinct.dedup();
-    // Among windows with the same terms, prefer one that starts with a term.
-    let first = if present[start].is_empty() { 0.0 } else { 0.01 };
-    distinct
-        .iter()
-        .filter_map(|word| weights.get(*word))
-        .sum::<f32>()
-        + first
+// The sentences of a paragraph and its headings; the rows of a table and its labels.
+fn snippet_units<'t, 'q>(
+    lines: &'t [&'t str],
+    kinds: &[LineKind],
+    block: &TextBlock,
+    terms: &'q QueryTerms,
+) -> Vec<SnippetUnit<'t, 'q>> {
+    let mut units = Vec::new();
+    let mut at = block.lines.start;
+    while at < block.lines.end {
+        if kinds[at] == LineKind::Prose {
+            let end = (at..block.lines.end)
+                .find(|line| kinds[*line] != LineKind::Prose)
+                .unwrap_or(block.lines.end);
+            let text = lines[at..end].join(" ");
+            for range in sentence_ranges(&text) {
+                // The line breaks of the paragraph are spaces in its text.
+                let mut line_start = 0;
+                let line = (at..end).take_while(|line| {
+                    let begins = line_start;
+                    line_start += lines[*line].len() + 1;
+                    begins <= range.start
+                });
+                let line = at + line.count().saturating_sub(1);
+                units.push(SnippetUnit::new(
+                    line,
+                    &text[range],
+                    LineKind::Prose,
+                    &[],
+                    terms,
+                ));
+            }
+            at = end;
+        } else {
+            let heads: &[&str] = match kinds[at] {
+                LineKind::Row if block.is_table => &lines[column_heads(kinds, block, at)],
+                _ => &[],
+            };
+            units.push(SnippetUnit::new(at, lines[at], kinds[at], heads, terms));
+            at += 1;
+        }
+    }
+    units
 }
 
-// The terms of `weights` in `line`.
-fn matched_words<'w>(line: &str, weights: &'w WordWeights) -> Vec<&'w str> {
-    let mut matches = Vec::new();
-    for_each_word(line, |word, _| {
-        matches.extend(weights.get_key_value(word).map(|(word, _)| word.as_str()));
-    });
-    matches
+impl<'t, 'q> SnippetUnit<'t, 'q> {
+    fn new(
+        line: usize,
+        text: &str,
+        kind: LineKind,
+        heads: &'t [&'t str],
+        terms: &'q QueryTerms,
+    ) -> Self {
+        let mut matches = terms.matches(text);
+        // Column heads say nothing about a row without words of the query.
+        if !matches.is_empty() {
+            for head in heads {
+                matches.extend(&terms.matches(head));
+            }
+        }
+        Self {
+            line,
+            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            kind,
+            heads,
+            worth: terms.worth(&matches),
+            matches,
+        }
+    }
+
+    // What the excerpt begins with, if the unit is its first: a row follows its column heads, the years last.
+    fn with_heads(&self) -> String {
+        let mut text = self.text.clone();
+        for head in self.heads.iter().rev() {
+            let with_head = format!("{}{ROW_SEPARATOR}{text}", head.trim());
+            if with_head.chars().count() > SNIPPET_CHARS {
+                break;
+            }
+            text = with_head;
+        }
+        text
+    }
 }
 
-// At most `SNIPPET_CHARS` characters, starting shortly before the first term.
-fn snippet_around(text: &str, weights: &WordWeights) -> Snippet {
+fn snippet_text(units: &[SnippetUnit<'_, '_>], best: usize, terms: &QueryTerms) -> String {
+    let unit = &units[best];
+    let mut text = unit.with_heads();
+    if text.chars().count() > SNIPPET_CHARS {
+        return match unit.kind {
+            LineKind::Row => cut_row(&text),
+            _ => cut_around(&text, terms.words()),
+        };
+    }
+    let mut matches = unit.matches.clone();
+    let mut worth = unit.worth;
+    let mut first = best;
+    let mut last = best;
+    loop {
+        // A heading says little without what follows it.
+        let after = units.get(last + 1);
+        let before = first.checked_sub(1).map(|at| &units[at]);
+        let mut grown = None;
+        for (next, is_after) in [(after, true), (before, false)] {
+            let Some(next) = next else { continue };
+            let mut both = matches.clone();
+            both.extend(&next.matches);
+            let is_heading = is_after && units[last].kind == LineKind::Label;
+            if terms.worth(&both) <= worth && !is_heading {
+                continue;
+            }
+            let separator = if next.kind == LineKind::Prose && unit.kind == LineKind::Prose {
+                " "
+            } else {
+                ROW_SEPARATOR
+            };
+            let joined = if is_after {
+                format!("{text}{separator}{}", next.text)
+            } else {
+                format!("{}{separator}{text}", next.text)
+            };
+            if joined.chars().count() <= SNIPPET_CHARS {
+                grown = Some((joined, both, is_after));
+                break;
+            }
+        }
+        let Some((joined, both, is_after)) = grown else {
+            return text;
+        };
+        text = joined;
+        worth = terms.worth(&both);
+        matches = both;
+        if is_after {
+            last += 1;
+        } else {
+            first -= 1;
+        }
+    }
+}
+
+// At most `SNIPPET_CHARS` characters; the cells at the end are left out whole.
+fn cut_row(row: &str) -> String {
+    let mut text = String::new();
+    for word in row.split(' ') {
+        if text.chars().count() + word.chars().count() + 3 > SNIPPET_CHARS {
+            break;
+        }
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(word);
+    }
+    format!("{text} …")
+}
+
+// At most `SNIPPET_CHARS` characters of a long sentence, from shortly before the first term.
+fn cut_around(text: &str, weights: &WordWeights) -> String {
     let mut start = 0;
     let first = highlights(text, weights).first().map(|(first, _)| *first);
-    if text.chars().count() > SNIPPET_CHARS
-        && let Some(first) = first.filter(|first| *first > SNIPPET_CHARS / 2)
-    {
+    if let Some(first) = first.filter(|first| *first > SNIPPET_CHARS / 2) {
         let near = text.floor_char_boundary(first - SNIPPET_CHARS / 4);
         start = text[near..first]
             .find(' ')
@@ -77,14 +231,14 @@ fn snippet_around(text: &str, weights: &WordWeights) -> Snippet {
         .char_indices()
         .nth(SNIPPET_CHARS)
         .map_or(text.len(), |(at, _)| start + at);
+    // Words stay whole, unless one is as long as an excerpt.
+    let end = match text[start..end].rfind(' ').filter(|_| end < text.len()) {
+        Some(space) if space > 0 => start + space,
+        _ => end,
+    };
     let before = if start > 0 { "…" } else { "" };
     let after = if end < text.len() { "…" } else { "" };
-    let text = format!("{before}{}{after}", text[start..end].trim_end());
-    let marks = highlights(&text, weights);
-    Snippet {
-        text,
-        highlights: marks,
-    }
+    format!("{before}{}{after}", text[start..end].trim_end())
 }
 
 fn highlights(text: &str, weights: &WordWeights) -> Vec<(usize, usize)> {
@@ -131,39 +285,71 @@ mod tests {
     use stemma_document::{Line, Pt, Rect, Word};
 
     use super::*;
+    use crate::parsed_query::ParsedQuery;
 
     fn weights(words: &[&str]) -> WordWeights {
         words.iter().map(|word| ((*word).to_owned(), 1.0)).collect()
     }
 
-    #[test]
-    fn best_window_of_the_question_is_shown() {
-        let text = "nothing here\ncurrency alone\nmore\nless\nhedges of\ncurrency risk\nend";
-        let (snippet, line) = best_snippet(text, &weights(&["hedg", "currenc", "risk"]));
-        assert_eq!(
-            (snippet.text.as_str(), line),
-            ("hedges of currency risk end", 4)
-        );
-        let marked: Vec<&str> = snippet
+    fn terms(query: &str) -> QueryTerms {
+        QueryTerms::new(&ParsedQuery::parse(query, &[]))
+    }
+
+    fn marked(snippet: &Snippet) -> Vec<&str> {
+        snippet
             .highlights
             .iter()
             .map(|(start, end)| &snippet.text[*start..*end])
-            .collect();
-        assert_eq!(marked, ["hedges", "currency", "risk"]);
+            .collect()
     }
 
     #[test]
-    fn long_lines_are_cut_around_the_words() {
+    fn snippet_of_prose_is_the_whole_best_sentence() {
+        let text = "We sell zorbs. Currency alone is\nnothing. Our hedges of the\ncurrency risk ended in May. The end.";
+        let (snippet, line) = best_snippet(text, &terms("hedges of currency risk"));
+        assert_eq!(
+            snippet.text,
+            "Our hedges of the currency risk ended in May."
+        );
+        assert_eq!(line, 1);
+        assert_eq!(marked(&snippet), ["hedges", "currency", "risk"]);
+    }
+
+    #[test]
+    fn snippet_of_a_table_has_the_column_heads_and_the_row() {
+        let text = "Statement of Cash Flows\n(Millions)\n2022 2021\nNet income $ 5,777 $ 5,921\nOther 12 13\n\
+                    Purchases of property, plant and equipment (1,749) (1,603)\nProceeds 200 51";
+        let (snippet, line) = best_snippet(text, &terms("What was capex in 2022?"));
+        assert_eq!(
+            snippet.text,
+            "(Millions) · 2022 2021 · Purchases of property, plant and equipment (1,749) (1,603)"
+        );
+        assert_eq!(line, 5);
+        assert!(marked(&snippet).contains(&"2022"), "{snippet:?}");
+    }
+
+    #[test]
+    fn wide_rows_are_cut_between_cells() {
+        let cells = "12,345 ".repeat(60);
+        let text = format!("2022 2021\nNet sales {cells}\nOther income {cells}");
+        let (snippet, _) = best_snippet(&text, &terms("other income"));
+        assert!(
+            snippet.text.starts_with("Other income 12,345 ") && snippet.text.ends_with(" 12,345 …"),
+            "{}",
+            snippet.text
+        );
+        assert!(snippet.text.chars().count() <= SNIPPET_CHARS);
+    }
+
+    #[test]
+    fn long_sentences_are_cut_around_the_words() {
         let long = format!("{} hedges {}", "word ".repeat(200), "more ".repeat(200));
-        let (snippet, _) = best_snippet(&long, &weights(&["hedg"]));
+        let (snippet, _) = best_snippet(&long, &terms("hedges"));
         assert!(
             snippet.text.chars().count() <= SNIPPET_CHARS + 2 && snippet.text.contains("hedges")
         );
         assert!(snippet.text.starts_with('…') && snippet.text.ends_with('…'));
-        assert_eq!(
-            super::best_snippet("", &weights(&["x"])).0,
-            Snippet::default()
-        );
+        assert_eq!(best_snippet("", &terms("hedges")).0, Snippet::default());
     }
 
     #[test]

@@ -21,12 +21,13 @@ use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
 use super::score::{RankingPlan, ScorePart, ScoredPassage};
 use crate::parsed_query::ParsedQuery;
+use crate::query_terms::QueryTerms;
 use crate::search::{
     AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, MatchedDocuments, Query,
     RankingFeature, RankingStrategy, SearchError, SearchHit, SearchHitPage, SearchNote,
     SearchResults, SearchStats, TotalHits,
 };
-use crate::snippet::{self, WordWeights};
+use crate::snippet;
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
 // Passages that are scored part by part.
@@ -115,7 +116,7 @@ struct SearchRun<'s> {
     query: &'s Query,
     issuers: IssuerRouting,
     parsed: ParsedQuery,
-    weights: WordWeights,
+    terms: QueryTerms,
     // Filters that a passage must match.
     scope: Vec<Box<dyn IndexQuery>>,
     conditions: TextConditions,
@@ -150,14 +151,14 @@ impl<'s> SearchRun<'s> {
             };
         }
         let parsed = ParsedQuery::parse(&text, &issuers.issuer_words);
-        let weights = parsed.words.iter().cloned().collect();
+        let terms = QueryTerms::new(&parsed);
         let mut run = Self {
             searcher,
             fields,
             query,
             issuers,
             parsed,
-            weights,
+            terms,
             scope: Vec::new(),
             conditions: TextConditions::default(),
             notes: Vec::new(),
@@ -424,7 +425,7 @@ impl<'s> SearchRun<'s> {
         else {
             return Ok(None);
         };
-        let (snippet, line) = snippet::best_snippet(&stored.text, &self.weights);
+        let (snippet, line) = snippet::best_snippet(&stored.text, &self.terms);
         let sections = stored.entry.sections.iter();
         let allowed: Vec<&StoredSection> = sections
             .filter(|section| self.conditions.allows_path(&section.path))

@@ -1,0 +1,191 @@
+//! What a query looks for in a text: weighted words, and phrases that mean the same.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::page_features::{is_number, year};
+use crate::parsed_query::ParsedQuery;
+use crate::snippet::WordWeights;
+use crate::tokenizer::{for_each_word, is_stop_word};
+
+/// The words and phrases of a query.
+#[derive(Debug, Clone, Default)]
+pub struct QueryTerms {
+    words: WordWeights,
+    // Content words of a phrase, and its group.
+    phrases: Vec<(Vec<String>, usize)>,
+    phrase_words: HashSet<String>,
+    group_weights: Vec<f32>,
+    wants_number: bool,
+}
+
+/// What a text has of a query.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TermMatches<'q> {
+    pub words: BTreeSet<&'q str>,
+    /// Groups of phrases, by index.
+    pub groups: BTreeSet<usize>,
+    pub has_figure: bool,
+}
+
+impl QueryTerms {
+    pub fn new(parsed: &ParsedQuery) -> Self {
+        let groups = parsed.phrase_groups.iter().enumerate();
+        let phrases: Vec<(Vec<String>, usize)> = groups
+            .flat_map(|(at, group)| {
+                group
+                    .phrases
+                    .iter()
+                    .map(move |phrase| (phrase.split(' ').map(str::to_owned).collect(), at))
+            })
+            .collect();
+        Self {
+            words: parsed.words.iter().cloned().collect(),
+            phrase_words: phrases
+                .iter()
+                .flat_map(|(words, _)| words.iter().cloned())
+                .collect(),
+            phrases,
+            group_weights: parsed
+                .phrase_groups
+                .iter()
+                .map(|group| group.weight)
+                .collect(),
+            wants_number: parsed.wants_number,
+        }
+    }
+
+    pub fn words(&self) -> &WordWeights {
+        &self.words
+    }
+
+    /// The words and phrases of the query that `text` has.
+    pub fn matches(&self, text: &str) -> TermMatches<'_> {
+        let mut found = TermMatches {
+            has_figure: text
+                .split_whitespace()
+                .any(|word| is_number(word) && year(word).is_none()),
+            ..TermMatches::default()
+        };
+        // Words outside of all phrases stand between phrases.
+        let mut sequence: Vec<&str> = Vec::new();
+        for_each_word(text, |word, _| {
+            if let Some((known, _)) = self.words.get_key_value(word) {
+                found.words.insert(known);
+            }
+            if !self.phrases.is_empty() && !is_stop_word(word) {
+                sequence.push(self.phrase_words.get(word).map_or("", String::as_str));
+            }
+        });
+        for (phrase, group) in &self.phrases {
+            if !found.groups.contains(group)
+                && sequence
+                    .windows(phrase.len())
+                    .any(|words| words == phrase.as_slice())
+            {
+                found.groups.insert(*group);
+            }
+        }
+        found
+    }
+
+    /// The summed weights of what was found. A figure decides between texts that are equal otherwise, if one is asked for.
+    pub fn worth(&self, found: &TermMatches<'_>) -> f32 {
+        self.weighed(found, |_| 1.0)
+    }
+
+    /// [`QueryTerms::worth`] with words and groups multiplied by how rare they are.
+    pub fn rare_worth(&self, found: &TermMatches<'_>, rarity: &TermRarity<'_>) -> f32 {
+        self.weighed(found, |term| rarity.of_term(term))
+    }
+
+    fn weighed(&self, found: &TermMatches<'_>, factor: impl Fn(Term<'_>) -> f32) -> f32 {
+        let words: f32 = found
+            .words
+            .iter()
+            .map(|word| self.words.get(*word).copied().unwrap_or(0.0) * factor(Term::Word(word)))
+            .sum();
+        let groups: f32 = found
+            .groups
+            .iter()
+            .map(|group| {
+                self.group_weights.get(*group).copied().unwrap_or(0.0) * factor(Term::Group(*group))
+            })
+            .sum();
+        let has_term = words + groups > 0.0;
+        let figure = if has_term && self.wants_number && found.has_figure {
+            FIGURE_WORTH
+        } else {
+            0.0
+        };
+        words + groups + figure
+    }
+}
+
+// Less than any word, except those that almost every question has.
+const FIGURE_WORTH: f32 = 0.3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Term<'q> {
+    Word(&'q str),
+    Group(usize),
+}
+
+impl<'q> TermMatches<'q> {
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.groups.is_empty()
+    }
+
+    /// Adds what another text has.
+    pub fn extend(&mut self, other: &TermMatches<'q>) {
+        self.words.extend(&other.words);
+        self.groups.extend(&other.groups);
+        self.has_figure |= other.has_figure;
+    }
+}
+
+/// How many of some texts have each term.
+#[derive(Debug, Clone, Default)]
+pub struct TermRarity<'q> {
+    texts: usize,
+    counts: HashMap<Term<'q>, usize>,
+}
+
+impl<'q> TermRarity<'q> {
+    pub fn new<'t>(texts: impl Iterator<Item = &'t TermMatches<'q>>) -> Self
+    where
+        'q: 't,
+    {
+        let mut rarity = Self::default();
+        for found in texts {
+            rarity.texts += 1;
+            let words = found.words.iter().map(|word| Term::Word(word));
+            for term in words.chain(found.groups.iter().map(|group| Term::Group(*group))) {
+                *rarity.counts.entry(term).or_default() += 1;
+            }
+        }
+        rarity
+    }
+
+    // The inverse document frequency.
+    fn of_term(&self, term: Term<'_>) -> f32 {
+        let count = self.counts.get(&term).copied().unwrap_or(0);
+        (1.0 + self.texts as f32 / (1.0 + count as f32)).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_that_mean_the_same_count_once() {
+        let terms = QueryTerms::new(&ParsedQuery::parse("What was capex in 2022?", &[]));
+        let row = terms.matches("Purchases of property, plant and equipment (PP&E) (1,749)");
+        assert!(row.has_figure && !row.groups.is_empty(), "{row:?}");
+        let other = terms.matches("Proceeds from sale of businesses 13");
+        assert!(terms.worth(&row) > terms.worth(&other));
+        let mut both = row.clone();
+        both.extend(&row);
+        assert_eq!(both, row);
+    }
+}
