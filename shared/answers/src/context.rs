@@ -1,40 +1,49 @@
 //! The passages put before a model: parts of pages, numbered, with what is needed to check quotes from them.
+//!
+//! [`selection`] says which pages are read and how much of each, [`page_text`] which of their lines, and [`open_document`] holds
+//! the documents they are read from.
+
+mod open_document;
+mod page_text;
+mod selection;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use std::sync::Arc;
 
-use stemma_document::{
-    DocId, Extent, Page, Section, SectionId, SectionSpan, SectionTree, TextLines,
-};
+use stemma_document::{DocId, Extent, SectionId, SectionSpan};
 use stemma_engine::PortResult;
-use stemma_llm::tokens;
+use stemma_retrieval::parsed_query::ParsedQuery;
+use stemma_retrieval::query_terms::{QueryTerms, TermRarity};
 
 use super::answer::ReadSection;
 use super::quote_target::QuoteTarget;
+pub(super) use open_document::OpenDoc;
+use page_text::{ChosenLines, PageText, TextLine};
+pub(super) use selection::pages_by_worth;
+use selection::{PASSAGE_OVERHEAD_TOKENS, ReadCandidate};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::locator::section_locator;
-use stemma_retrieval::search::{SearchHit, Snippet};
-use stemma_retrieval::tokenizer::{content_words, for_each_word};
+use stemma_retrieval::search::{ItemRef, SearchHit, Snippet};
 
-// Pages of one section that are read when it has more.
-const PAGES_OF_SECTION: usize = 3;
 // Tokens read at once from a section of a document without pages.
 const TEXT_TOKENS: u32 = 1_500;
-// Tokens of a passage's heading and delimiters.
-const PASSAGE_OVERHEAD_TOKENS: u32 = 40;
-// With less room than this no passage is started.
-const MIN_TOKENS: u32 = 120;
+// The best pages, which are read with the page before or after where a table or section continues there.
+const CONTINUED_PAGES: usize = 4;
+// The beginning of a section on the page before is read if it is no longer than this, and so are column heads.
+const LEAD_TOKENS: u32 = 250;
+// A section that begins within the first lines of a page ends the table before it.
+const FIRST_LINES: usize = 3;
 
 /// A section to read, and which of its pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SectionRequest {
     pub doc: DocId,
-    /// `None`: the section that the pages belong to.
+    /// `None`: the section that each page opens with.
     pub section: Option<SectionId>,
-    /// Physical pages (1-based), best first; empty: the first pages of the section.
+    /// Physical pages (1-based), best first; empty: the first pages of the section. They are read whole, or the parts of them
+    /// that fit the question.
     pub pages: Vec<u32>,
     pub score: f32,
     pub why: String,
@@ -43,29 +52,11 @@ pub struct SectionRequest {
 }
 
 impl SectionRequest {
-    /// A short section is read whole; of a longer one, the pages that fit best.
     pub fn from_hit(hit: &SearchHit) -> Self {
-        let best: Vec<u32> = hit
-            .best_pages
-            .iter()
-            .map(|page| page.page)
-            .take(PAGES_OF_SECTION)
-            .collect();
-        let mut pages = best;
-        if let Some((start, end)) = hit
-            .pages
-            .filter(|(start, end)| (end - start) < PAGES_OF_SECTION as u32)
-        {
-            pages.extend(
-                (start..=end)
-                    .filter(|page| !pages.contains(page))
-                    .collect::<Vec<_>>(),
-            );
-        }
         Self {
             doc: hit.doc_id,
             section: Some(hit.section_id),
-            pages,
+            pages: hit.best_pages.iter().map(|page| page.page).collect(),
             score: hit.score as f32,
             why: hit.why.clone(),
             excerpt: Some(hit.excerpt.clone()).filter(|snippet| !snippet.text.is_empty()),
@@ -89,33 +80,24 @@ pub(super) struct Passage {
     excerpt: Option<Snippet>,
 }
 
-pub(super) struct OpenDoc {
-    pub(super) name: String,
-    pub(super) label: String,
-    pub(super) version: u64,
-    // Issuer, form and fiscal year, for the prompt.
-    pub(super) description: String,
-    tree: Arc<SectionTree>,
-    pages: BTreeMap<u32, Page>,
-    lines: Option<Arc<TextLines>>,
-}
-
 #[derive(Default)]
 pub(super) struct AnswerContext {
     pub(super) passages: Vec<Passage>,
     documents: HashMap<DocId, OpenDoc>,
     // Indexes of lines that are in a passage already, by document and page.
     included_lines: HashMap<(DocId, u32), BTreeSet<usize>>,
-    used_tokens: u32,
     // Where a text is too long, the part with most of these words is read.
-    question_words: BTreeSet<String>,
+    terms: QueryTerms,
+    // The only Item that may be read.
+    item: Option<ItemRef>,
     // Indexes of passages that the next prompt leaves out. A passage keeps its number in all prompts of an answer.
     hidden: BTreeSet<usize>,
 }
 
 impl AnswerContext {
-    pub(super) fn set_question(&mut self, question: &str) {
-        self.question_words = content_words(question).into_iter().collect();
+    pub(super) fn set_question(&mut self, question: &str, item: Option<&ItemRef>) {
+        self.terms = QueryTerms::new(&ParsedQuery::parse(question, &[]));
+        self.item = item.cloned();
     }
 
     // The passages of the next prompt, with their indexes.
@@ -136,8 +118,8 @@ impl AnswerContext {
         }
     }
 
-    /// Reads requests in order until `room` tokens are used; text that is in a passage already is not added again. Returns the
-    /// indexes of the new passages.
+    /// Reads pages of the requests in order until `room` tokens are used: the first pages whole, of later ones what fits the
+    /// question. Text that is in a passage already is not added again. Returns the indexes of the new passages.
     pub(super) async fn read(
         &mut self,
         store: &dyn DocumentStore,
@@ -146,125 +128,260 @@ impl AnswerContext {
         room: u32,
     ) -> PortResult<Range<usize>> {
         let before = self.passages.len();
-        let until = self.used_tokens.saturating_add(room);
-        let mut of_document: BTreeMap<DocId, Vec<&SectionRequest>> = BTreeMap::new();
-        requests
-            .iter()
-            .for_each(|one| of_document.entry(one.doc).or_default().push(one));
-        for (doc, requests) in of_document {
-            if let Some(document) = catalog.get(doc) {
-                self.open_document(store, document, &requests).await?;
+        for document in catalog.documents() {
+            if requests.iter().any(|request| request.doc == document.doc()) {
+                self.open_document(store, document).await?;
             }
         }
-        for one in requests {
-            if self.used_tokens + MIN_TOKENS > until {
-                break;
-            }
-            self.add_section(one, until);
+        let mut candidates = self.candidates(requests);
+        candidates.truncate(selection::most_pages(room));
+        self.load_pages(store, catalog, &candidates).await?;
+        for (passage, page, lines) in self.choose_passages(&candidates, room) {
+            let included = self.included_lines.entry((passage.doc, page));
+            included.or_default().extend(lines);
+            self.passages.push(passage);
         }
         Ok(before..self.passages.len())
+    }
+
+    // The pages of requests in their order, each once.
+    fn candidates<'r>(&self, requests: &'r [SectionRequest]) -> Vec<ReadCandidate<'r>> {
+        let mut candidates = Vec::new();
+        let mut pages: BTreeSet<(DocId, u32)> = BTreeSet::new();
+        for request in requests {
+            let Some(open_doc) = self.documents.get(&request.doc) else {
+                continue;
+            };
+            if open_doc.lines.is_some() {
+                candidates.push(ReadCandidate {
+                    request,
+                    page: None,
+                });
+            }
+            for page in open_doc.requested_pages(request) {
+                if pages.insert((request.doc, page)) {
+                    let page = Some(page);
+                    candidates.push(ReadCandidate { request, page });
+                }
+            }
+        }
+        candidates
+    }
+
+    // Each passage with its page (0 without pages) and the lines in it.
+    fn choose_passages(
+        &self,
+        candidates: &[ReadCandidate<'_>],
+        room: u32,
+    ) -> Vec<(Passage, u32, Vec<usize>)> {
+        let texts = self.page_texts(candidates);
+        let sizes: Vec<u32> = texts
+            .iter()
+            .map(|text| match text.page {
+                0 => text.tokens().min(TEXT_TOKENS),
+                _ => text.tokens(),
+            })
+            .collect();
+        let rarity = TermRarity::new(texts.iter().flat_map(PageText::matches));
+        let allotted = texts.iter().zip(selection::allot(&sizes, room));
+        allotted
+            .filter(|(_, room)| *room > 0)
+            .filter_map(|(text, room)| {
+                let chosen = text.choose(room, &self.terms, &rarity);
+                let lines: Vec<usize> = chosen.lines.iter().map(|line| line.at).collect();
+                Some((passage(text, &chosen)?, text.page, lines))
+            })
+            .collect()
     }
 
     async fn open_document(
         &mut self,
         store: &dyn DocumentStore,
         document: &CatalogDocument,
-        requests: &[&SectionRequest],
     ) -> PortResult<()> {
-        let doc = document.doc();
-        let open_doc = match self.documents.entry(doc) {
-            Entry::Occupied(open) => open.into_mut(),
-            Entry::Vacant(place) => {
-                let Some(tree) = store.tree(document).await? else {
-                    return Ok(());
-                };
-                let lines = match tree.extent {
-                    Extent::Lines(_) => store.lines(document).await?,
-                    Extent::Pages(_) => None,
-                };
-                place.insert(OpenDoc::new(document, tree, lines))
-            }
-        };
-        let mut numbers: BTreeSet<u32> = BTreeSet::new();
-        for one in requests {
-            // A quote may run over to the next page.
-            numbers.extend(
-                open_doc
-                    .pages_to_read(one)
-                    .into_iter()
-                    .flat_map(|page| [page, page + 1]),
-            );
-        }
-        let numbers: Vec<u32> = numbers
-            .into_iter()
-            .filter(|number| !open_doc.pages.contains_key(number))
-            .collect();
-        if open_doc.lines.is_none() && !numbers.is_empty() {
-            open_doc
-                .pages
-                .extend(store.pages(document, &numbers).await?);
+        if let Entry::Vacant(place) = self.documents.entry(document.doc()) {
+            let Some(tree) = store.tree(document).await? else {
+                return Ok(());
+            };
+            let lines = match tree.extent {
+                Extent::Lines(_) => store.lines(document).await?,
+                Extent::Pages(_) => None,
+            };
+            place.insert(OpenDoc::new(document, tree, lines, self.item.as_ref()));
         }
         Ok(())
     }
 
-    fn add_section(&mut self, request: &SectionRequest, until: u32) {
-        let Some(open_doc) = self.documents.get(&request.doc) else {
-            return;
-        };
-        let parts = match &open_doc.lines {
-            Some(lines) => open_doc.line_excerpts(request, lines, &self.question_words),
-            None => open_doc
-                .pages_to_read(request)
-                .into_iter()
-                .filter_map(|page| open_doc.page_excerpt(request, page))
-                .collect(),
-        };
-        for part in parts {
-            let included = self
-                .included_lines
-                .entry((request.doc, part.key))
-                .or_default();
-            let room = until.saturating_sub(self.used_tokens);
-            let fresh = part
-                .lines
-                .into_iter()
-                .filter(|(at, _, _)| !included.contains(at));
-            let fitting = fit_lines(
-                fresh,
-                room.saturating_sub(PASSAGE_OVERHEAD_TOKENS),
-                &self.question_words,
-            );
-            if !fitting
-                .iter()
-                .any(|(_, text, _)| text.chars().any(char::is_alphanumeric))
-            {
+    // Reads the pages of candidates, and the pages beside them: a table may continue there, and a quote may run over.
+    async fn load_pages(
+        &mut self,
+        store: &dyn DocumentStore,
+        catalog: &Catalog,
+        candidates: &[ReadCandidate<'_>],
+    ) -> PortResult<()> {
+        let mut numbers: BTreeMap<DocId, BTreeSet<u32>> = BTreeMap::new();
+        for candidate in candidates {
+            if let Some(page) = candidate.page {
+                let beside = page.saturating_sub(1)..=page.saturating_add(2);
+                numbers
+                    .entry(candidate.request.doc)
+                    .or_default()
+                    .extend(beside);
+            }
+        }
+        for (doc, numbers) in numbers {
+            let Some(open_doc) = self.documents.get_mut(&doc) else {
+                continue;
+            };
+            let numbers = open_doc.missing_pages(numbers);
+            if let Some(document) = catalog.get(doc).filter(|_| !numbers.is_empty()) {
+                open_doc
+                    .pages
+                    .extend(store.pages(document, &numbers).await?);
+            }
+        }
+        Ok(())
+    }
+
+    // The texts of candidates in their order. The best pages stand beside the pages where their tables and sections begin or
+    // go on.
+    fn page_texts(&self, candidates: &[ReadCandidate<'_>]) -> Vec<PageText<'_>> {
+        let pages = candidates
+            .iter()
+            .map(|candidate| (candidate.request.doc, candidate.page));
+        let pages: BTreeSet<_> = pages.collect();
+        let mut placed: BTreeSet<(DocId, u32)> = BTreeSet::new();
+        let mut texts = Vec::new();
+        for (rank, candidate) in candidates.iter().enumerate() {
+            let doc = candidate.request.doc;
+            let Some(page) = candidate.page else {
+                texts.extend(self.section_text(candidate));
+                continue;
+            };
+            if !placed.insert((doc, page)) {
                 continue;
             }
-            let tokens = fitting.iter().map(|(_, _, tokens)| tokens + 1).sum::<u32>()
-                + PASSAGE_OVERHEAD_TOKENS;
-            included.extend(fitting.iter().map(|(at, _, _)| *at));
-            let (number, last_line) = match (&open_doc.lines, fitting.first(), fitting.last()) {
-                (Some(_), Some(first), Some(last)) => (first.0 as u32 + 1, Some(last.0 as u32 + 1)),
-                _ => (part.key, None),
+            let Some(text) = self.page_text(candidate, page) else {
+                continue;
             };
-            let text = fitting
-                .into_iter()
-                .map(|(_, text, _)| text)
-                .collect::<Vec<_>>()
-                .join("\n");
-            self.used_tokens += tokens;
-            self.passages.push(Passage {
-                doc: request.doc,
-                section: part.section,
-                number,
-                last_line,
-                text,
-                tokens,
-                score: request.score,
-                why: request.why.clone(),
-                excerpt: request.excerpt.clone(),
+            let is_continued = rank < CONTINUED_PAGES;
+            let before = self.page_text(candidate, page.saturating_sub(1));
+            match before {
+                Some(before)
+                    if is_continued
+                        && !placed.contains(&(doc, page - 1))
+                        && self.continues(&before, &text) =>
+                {
+                    placed.insert((doc, page - 1));
+                    texts.push(before);
+                }
+                Some(before) if !pages.contains(&(doc, Some(page - 1))) => {
+                    texts.extend(self.lead(candidate, &before, &text));
+                }
+                _ => {}
+            }
+            let after = self.page_text(candidate, page + 1);
+            let after = after.filter(|after| {
+                is_continued && !placed.contains(&(doc, page + 1)) && self.continues(&text, after)
             });
+            texts.push(text);
+            if let Some(after) = after {
+                placed.insert((doc, page + 1));
+                texts.push(after);
+            }
         }
+        texts
+    }
+
+    // The lines of a page that are in no passage yet; `None` if there is nothing to read.
+    fn page_text(&self, candidate: &ReadCandidate<'_>, page: u32) -> Option<PageText<'_>> {
+        let open_doc = self.documents.get(&candidate.request.doc)?;
+        let lines = open_doc.page_lines(page);
+        let requested = candidate
+            .request
+            .section
+            .filter(|_| candidate.page == Some(page));
+        let section = match requested {
+            Some(section) => section,
+            None => open_doc.opening_section(page)?.id,
+        };
+        self.text(candidate, section, page, lines)
+    }
+
+    fn section_text(&self, candidate: &ReadCandidate<'_>) -> Option<PageText<'_>> {
+        let open_doc = self.documents.get(&candidate.request.doc)?;
+        let section = open_doc.tree.section(candidate.request.section?)?;
+        let lines = open_doc.section_lines(section);
+        self.text(candidate, section.id, 0, lines)
+    }
+
+    fn text(
+        &self,
+        candidate: &ReadCandidate<'_>,
+        section: SectionId,
+        page: u32,
+        mut lines: Vec<TextLine>,
+    ) -> Option<PageText<'_>> {
+        let request = candidate.request;
+        if let Some(included) = self.included_lines.get(&(request.doc, page)) {
+            lines.retain(|line| !included.contains(&line.at));
+        }
+        let mut text = PageText::new(request.doc, section, page, lines, &self.terms);
+        text.score = request.score;
+        text.why.clone_from(&request.why);
+        text.excerpt.clone_from(&request.excerpt);
+        (!text.is_stub()).then_some(text)
+    }
+
+    // Whether a table of one page goes on on the next.
+    fn continues(&self, text: &PageText<'_>, next: &PageText<'_>) -> bool {
+        let begins_section = self
+            .documents
+            .get(&next.doc)
+            .is_some_and(|open_doc| open_doc.begins_section(next.page, FIRST_LINES));
+        !begins_section && text.ends_with_table() && next.continues_table(text)
+    }
+
+    // What is needed from the page before to read a page: the column heads of its first table, or the beginning of the
+    // section it opens with.
+    fn lead(
+        &self,
+        candidate: &ReadCandidate<'_>,
+        before: &PageText<'_>,
+        text: &PageText<'_>,
+    ) -> Option<PageText<'_>> {
+        let open_doc = self.documents.get(&text.doc)?;
+        let lines = if text.begins_with_rows() && self.continues(before, text) {
+            before.closing_column_heads()
+        } else {
+            let section = open_doc.opening_section(text.page)?;
+            let SectionSpan::Pages { from, .. } = section.span else {
+                return None;
+            };
+            if from.page.get() != before.page {
+                return None;
+            }
+            let lines = before.lines.iter();
+            lines
+                .filter(|line| line.at >= from.line as usize)
+                .cloned()
+                .collect()
+        };
+        let tokens: u32 = lines.iter().map(|line| line.tokens).sum();
+        if lines.is_empty() || tokens > LEAD_TOKENS {
+            return None;
+        }
+        self.text(candidate, text.section, before.page, lines)
+    }
+
+    // Whether all lines of a page are in passages.
+    pub(super) fn has_read(&self, doc: DocId, page: u32) -> bool {
+        let included = self.included_lines.get(&(doc, page));
+        let open_doc = self.documents.get(&doc);
+        included.zip(open_doc).is_some_and(|(included, open_doc)| {
+            let mut lines = open_doc.page_lines(page).into_iter();
+            lines.all(|line| included.contains(&line.at))
+        })
     }
 
     // Tokens of the whole section that a part was read of.
@@ -302,6 +419,22 @@ impl AnswerContext {
                     .map(|page| QuoteTarget::page(number, page))
             })
             .collect()
+    }
+
+    // A line for each document of the next prompt: its name, what it is, and the unit its tables state.
+    pub(super) fn describe_documents(&self) -> String {
+        let mut pages: BTreeMap<DocId, Vec<u32>> = BTreeMap::new();
+        for (_, passage) in self.prompt_passages() {
+            pages.entry(passage.doc).or_default().push(passage.number);
+        }
+        let lines = pages.into_iter().filter_map(|(doc, pages)| {
+            let open_doc = self.documents.get(&doc)?;
+            let unit = open_doc.unit(&pages).map(|unit| format!("“{unit}”"));
+            let parts = [open_doc.description.clone(), unit.unwrap_or_default()];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            (!parts.is_empty()).then(|| format!("{}: {}", open_doc.name, parts.join(" · ")))
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     // Titles from the root down to the section of a passage.
@@ -355,351 +488,23 @@ impl AnswerContext {
     }
 }
 
-// Lines of a section: index, text, tokens.
-struct TextExcerpt {
-    section: SectionId,
-    // The page; 0 in a document without pages.
-    key: u32,
-    lines: Vec<(usize, String, u32)>,
-}
-
-impl OpenDoc {
-    fn new(
-        document: &CatalogDocument,
-        tree: Arc<SectionTree>,
-        lines: Option<Arc<TextLines>>,
-    ) -> Self {
-        let version = document.version();
-        let description = document.entry().map(|entry| {
-            let facts = &entry.facts;
-            let year = facts.fiscal_year.as_ref();
-            [
-                facts.issuer.as_ref().map(|issuer| issuer.value.clone()),
-                facts.form.as_ref().map(|form| form.value.clone()),
-                year.map(|year| format!("FY{}", year.value)),
-            ]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(" · ")
-        });
-        Self {
-            name: version.name.clone(),
-            label: document.label.clone(),
-            version: version.seq,
-            description: description.unwrap_or_default(),
-            tree,
-            pages: BTreeMap::new(),
-            lines,
-        }
-    }
-
-    pub(super) fn path(&self, id: SectionId) -> Vec<String> {
-        self.tree
-            .path_to(id)
-            .into_iter()
-            .map(|section| section.title.clone())
-            .collect()
-    }
-
-    pub(super) fn page(&self, number: u32) -> Option<&Page> {
-        self.pages.get(&number)
-    }
-
-    fn pages_to_read(&self, request: &SectionRequest) -> Vec<u32> {
-        let span = request
-            .section
-            .and_then(|id| self.tree.section(id))
-            .and_then(|section| section.span.pages());
-        match (request.pages.is_empty(), span) {
-            (true, Some(span)) => span
-                .pages()
-                .map(|page| page.get())
-                .take(PAGES_OF_SECTION)
-                .collect(),
-            (_, Some(span)) => request
-                .pages
-                .iter()
-                .filter(|page: &&u32| {
-                    stemma_document::PageNo::new(**page).is_some_and(|page| span.contains(page))
-                })
-                .copied()
-                .collect(),
-            (_, None) => request.pages.clone(),
-        }
-    }
-
-    fn page_excerpt(&self, request: &SectionRequest, number: u32) -> Option<TextExcerpt> {
-        let page = self.pages.get(&number)?;
-        let section = match request.section {
-            Some(id) => self.tree.section(id)?,
-            None => self.deepest_section(number)?,
-        };
-        let range = match request.section {
-            Some(_) => lines_on(section, number, page.lines.len()),
-            None => 0..page.lines.len(),
-        };
-        let lines = page
-            .lines
-            .iter()
-            .enumerate()
-            .skip(range.start)
-            .take(range.len());
-        let lines = lines
-            .filter(|(_, line)| !line.is_furniture())
-            .map(|(at, line)| (at, line.text.clone(), line.tokens));
-        Some(TextExcerpt {
-            section: section.id,
-            key: number,
-            lines: lines.collect(),
-        })
-    }
-
-    // The section that a page opens with.
-    fn deepest_section(&self, page: u32) -> Option<&Section> {
-        let sections: Vec<&Section> = self
-            .tree
-            .walk()
-            .map(|(_, section)| section)
-            .filter(|section: &&Section| {
-                let span = section.span.pages();
-                span.is_some_and(|span| span.start().get() <= page && page <= span.end().get())
-            })
-            .collect();
-        // In pre-order, the last section that begins before the page and reaches it is the deepest one at its top.
-        let opens = sections.iter().rev().find(|section| {
-            section
-                .span
-                .pages()
-                .is_some_and(|span| span.start().get() < page)
-        });
-        opens.or(sections.first()).copied()
-    }
-
-    // The stretch with most question words, as long as is read at once.
-    fn line_excerpts(
-        &self,
-        request: &SectionRequest,
-        text: &TextLines,
-        words: &BTreeSet<String>,
-    ) -> Vec<TextExcerpt> {
-        let Some(section) = request.section.and_then(|id| self.tree.section(id)) else {
-            return Vec::new();
-        };
-        let SectionSpan::Lines { start, end } = section.span else {
-            return Vec::new();
-        };
-        let own_end = section.children.first().and_then(|child| match child.span {
-            SectionSpan::Lines { start, .. } => Some(start - 1),
-            SectionSpan::Pages { .. } => None,
-        });
-        let first = start.saturating_sub(1) as usize;
-        let last = own_end.unwrap_or(end) as usize;
-        let last = last.min(text.lines.len());
-        let sizes: Vec<u32> = (first..last)
-            .map(|at: usize| {
-                text.tokens
-                    .get(at)
-                    .copied()
-                    .unwrap_or_else(|| tokens::count(&text.lines[at]))
-            })
-            .collect();
-        let from = first
-            + densest_start(
-                &sizes,
-                |at| word_hits(&text.lines[first + at], words).len(),
-                TEXT_TOKENS,
-            );
-        let lines = (from..last).map(|at| (at, text.lines[at].clone(), sizes[at - first]));
-        vec![TextExcerpt {
-            section: section.id,
-            key: 0,
-            lines: fit_lines(lines, TEXT_TOKENS, words),
-        }]
-    }
-}
-
-// A line longer than the room left is truncated around question words.
-fn fit_lines(
-    lines: impl Iterator<Item = (usize, String, u32)>,
-    room: u32,
-    words: &BTreeSet<String>,
-) -> Vec<(usize, String, u32)> {
-    let mut remaining = room;
-    let mut fitting = Vec::new();
-    for (at, line, size) in lines {
-        if size < remaining {
-            remaining -= size + 1;
-            fitting.push((at, line, size));
-            continue;
-        }
-        if remaining >= MIN_TOKENS {
-            let line = truncate_around(&line, size, remaining - 1, words);
-            let size = tokens::count(&line);
-            fitting.push((at, line, size));
-        }
-        break;
-    }
-    fitting
-}
-
-// Byte ranges of question words in a text, in order.
-fn word_hits(text: &str, words: &BTreeSet<String>) -> Vec<Range<usize>> {
-    let mut hits = Vec::new();
-    for_each_word(text, |word, at| {
-        if words.contains(word) {
-            hits.push(at);
-        }
-    });
-    hits
-}
-
-// Sliding window: the first index from which `room` tokens hold the most worth; 0 when all fits or nothing counts.
-fn densest_start(sizes: &[u32], worth: impl Fn(usize) -> usize, room: u32) -> usize {
-    if sizes.iter().map(|size| u64::from(*size)).sum::<u64>() <= u64::from(room) {
-        return 0;
-    }
-    let worths: Vec<usize> = (0..sizes.len()).map(worth).collect();
-    let mut best = 0;
-    let mut best_worth = 0;
-    let mut end = 0;
-    let mut window_tokens = 0_u64;
-    let mut sum = 0;
-    for start in 0..sizes.len() {
-        // A single line larger than the room still counts, since it is truncated later.
-        while end < sizes.len()
-            && (end == start || window_tokens + u64::from(sizes[end]) <= u64::from(room))
-        {
-            window_tokens += u64::from(sizes[end]);
-            sum += worths[end];
-            end += 1;
-        }
-        if sum > best_worth {
-            (best, best_worth) = (start, sum);
-        }
-        window_tokens -= u64::from(sizes[start]);
-        sum -= worths[start];
-    }
-    best
-}
-
-// `…` marks what is left out.
-fn truncate_around(line: &str, size: u32, room: u32, words: &BTreeSet<String>) -> String {
-    let places = word_hits(line, words);
-    let mut length = (line.len() as u64 * u64::from(room) / u64::from(size.max(1))) as usize;
-    loop {
-        // Begin a quarter of the room before a word: its subject often comes before it.
-        let starts = places.iter().map(|at| at.start.saturating_sub(length / 4));
-        let start = starts
-            .rev()
-            .max_by_key(|start: &usize| {
-                places
-                    .iter()
-                    .filter(|at| *start <= at.start && at.end <= start + length)
-                    .count()
-            })
-            .unwrap_or(0)
-            .min(line.len().saturating_sub(length));
-        let end = line.floor_char_boundary(start + length);
-        let start = line.ceil_char_boundary(start);
-        let excerpt = line.get(start..end).unwrap_or_default();
-        let marked = format!(
-            "{}{excerpt}{}",
-            if start > 0 { "… " } else { "" },
-            if end < line.len() { " …" } else { "" }
-        );
-        if length < 16 || tokens::count(&marked) <= room {
-            return marked;
-        }
-        length -= length / 8;
-    }
-}
-
-// Includes the lines of sub-sections.
-fn lines_on(section: &Section, page: u32, count: usize) -> Range<usize> {
-    let SectionSpan::Pages { from, to, .. } = section.span else {
-        return 0..0;
+// `None` if nothing was chosen.
+fn passage(text: &PageText<'_>, chosen: &ChosenLines) -> Option<Passage> {
+    let first = chosen.lines.first()?.at as u32 + 1;
+    let last = chosen.lines.last()?.at as u32 + 1;
+    let (number, last_line) = match text.page {
+        0 => (first, Some(last)),
+        page => (page, None),
     };
-    let start = if from.page.get() == page {
-        (from.line as usize).min(count)
-    } else {
-        0
-    };
-    let end = to
-        .filter(|to| to.page.get() == page)
-        .map_or(count, |to| (to.line as usize).min(count));
-    start..end.max(start)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(text: &str) -> BTreeSet<String> {
-        content_words(text).into_iter().collect()
-    }
-
-    #[test]
-    fn long_lines_are_cut_around_question_words() {
-        let filler = "The company went about its business as before. ".repeat(2_000);
-        let line = format!("{filler}Zorbco sold 5 million zorbs. {filler}");
-        let size = tokens::count(&line);
-        let question_words = words("How many zorbs did Zorbco sell?");
-        let excerpt = fit_lines(
-            [(7, line.clone(), size)].into_iter(),
-            TEXT_TOKENS,
-            &question_words,
-        );
-        assert_eq!(excerpt.len(), 1);
-        let (at, text, tokens) = &excerpt[0];
-        assert!(
-            *at == 7 && *tokens <= TEXT_TOKENS && *tokens > TEXT_TOKENS / 2,
-            "{tokens}"
-        );
-        assert!(
-            text.contains("Zorbco sold 5 million zorbs.")
-                && text.starts_with('…')
-                && text.ends_with('…')
-        );
-        // Without question words, the beginning of the line; without room, nothing.
-        let blind = fit_lines(
-            [(7, line.clone(), size)].into_iter(),
-            TEXT_TOKENS,
-            &words("quarks"),
-        );
-        assert!(blind[0].1.starts_with("The company"));
-        assert!(
-            fit_lines(
-                [(7, line, size)].into_iter(),
-                MIN_TOKENS - 1,
-                &question_words
-            )
-            .is_empty()
-        );
-    }
-
-    #[test]
-    fn lines_with_question_words_are_preferred() {
-        assert_eq!(
-            densest_start(&[10; 100], |at| usize::from(at == 80), 300),
-            51
-        );
-        assert_eq!(densest_start(&[10; 100], |_| 0, 300), 0);
-        assert_eq!(densest_start(&[10; 3], |at| at, 300), 0);
-        assert_eq!(
-            densest_start(&[10, 4_000, 10], |at| usize::from(at == 1), 300),
-            1
-        );
-        assert_eq!(densest_start(&[], |_| 0, 300), 0);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn truncated_lines_fit(text in ".{0,400}", room in 20u32..60) {
-            let size = tokens::count(&text);
-            if size > room {
-                proptest::prop_assert!(tokens::count(&truncate_around(&text, size, room, &words("of the a b c 1 2"))) <= room.max(20));
-            }
-        }
-    }
+    Some(Passage {
+        doc: text.doc,
+        section: text.section,
+        number,
+        last_line,
+        text: chosen.text.clone(),
+        tokens: chosen.tokens + PASSAGE_OVERHEAD_TOKENS,
+        score: text.score,
+        why: text.why.clone(),
+        excerpt: text.excerpt.clone(),
+    })
 }

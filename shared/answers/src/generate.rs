@@ -14,7 +14,7 @@ use super::answer::{
 };
 use super::cached::CachedAnswerer;
 use super::claims::{self, ComposedAnswer};
-use super::context::{AnswerContext, SectionRequest};
+use super::context::{AnswerContext, SectionRequest, pages_by_worth};
 use super::decompose::{SubQuestion, decompose};
 use super::event::{AnswerEvent, AnswerStep, EventSink, StepKind};
 use super::prompt::{self, DraftAnswer, StandaloneQuestion};
@@ -105,7 +105,8 @@ impl AnswerBuilder<'_, '_> {
             );
         }
         let text = self.standalone_question().await;
-        self.context.set_question(&text);
+        self.context
+            .set_question(&text, self.question.item.as_ref());
         let first = self.first_search(&text).await?;
         if first.hits.is_empty() {
             scope::check_item(self.question, sources.catalog, sources.store).await?;
@@ -272,7 +273,7 @@ impl AnswerBuilder<'_, '_> {
         if !whole {
             self.search.queries.push(part.subject.clone());
         }
-        Ok(requests.hits.iter().map(SectionRequest::from_hit).collect())
+        Ok(pages_by_worth(&requests.hits))
     }
 
     // Search without an LLM, charged to the session: it may pay for an embedding of the query.

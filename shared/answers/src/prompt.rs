@@ -190,6 +190,10 @@ pub(super) fn answer_prompt(
         .with_max_output_tokens(MAX_REPLY_TOKENS)
         .with_block("Question", question);
     let prompt = with_earlier(prompt, earlier);
+    let prompt = match context.describe_documents() {
+        documents if documents.is_empty() => prompt,
+        documents => prompt.with_block("Documents", documents),
+    };
     context
         .prompt_passages()
         .fold(prompt, |prompt, (at, passage)| {
@@ -221,7 +225,7 @@ fn with_earlier(prompt: Prompt, earlier: &[ConversationTurn]) -> Prompt {
         })
 }
 
-// `3M_2022_10K.pdf · 3M COMPANY · 10-K · FY2022 · Item 8 › Cash Flows · page 60`.
+// `3M_2022_10K.pdf · Item 8 › Cash Flows · page 60`. What the document is stands once in the prompt.
 fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
     let open_doc = context.document(passage);
     let place = match passage.last_line {
@@ -229,10 +233,8 @@ fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
         None => format!("page {}", passage.number),
     };
     let path = short_path(&context.section_path(passage));
-    let (name, what) = open_doc.map_or(("", ""), |open_doc| {
-        (open_doc.name.as_str(), open_doc.description.as_str())
-    });
-    let parts = [name, what, &path, &place];
+    let name = open_doc.map_or("", |open_doc| open_doc.name.as_str());
+    let parts = [name, &path, &place];
     parts
         .into_iter()
         .filter(|part| !part.is_empty())

@@ -196,8 +196,8 @@ impl Default for AnswerLimits {
             calls: 16,
             tokens: 200_000,
             nanodollars: 0,
-            context_tokens: 12_000,
-            sections: 8,
+            context_tokens: 5_000,
+            sections: 20,
             turns: 8,
         }
     }

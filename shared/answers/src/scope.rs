@@ -104,7 +104,7 @@ pub(super) async fn check_item(
     })
 }
 
-fn matches_item(section_item: &items::SectionItem, item: &ItemRef) -> bool {
+pub(super) fn matches_item(section_item: &items::SectionItem, item: &ItemRef) -> bool {
     let part = item.part.is_none() || section_item.part.is_none() || section_item.part == item.part;
     part && section_item.number.eq_ignore_ascii_case(&item.number)
 }

@@ -245,14 +245,8 @@ impl AnswerBuilder<'_, '_> {
     }
 
     fn has_read(&self, request: &SectionRequest) -> bool {
-        let mut pages = request.pages.iter();
         !request.pages.is_empty()
-            && pages.all(|page| {
-                let mut passages = self.context.passages.iter();
-                passages.any(|one| {
-                    one.doc == request.doc && one.last_line.is_none() && one.number == *page
-                })
-            })
+            && (request.pages.iter()).all(|page| self.context.has_read(request.doc, *page))
     }
 
     // Notes and Items that the lines of passages name, those beside words of the question first.
