@@ -243,17 +243,26 @@ def measure_context(corpus):
         gold = max(([(question["doc_name"], page) in shown for page in pages] for pages in sets), key=lambda pages: sum(pages) / len(pages))
         # Usage is that of all calls, the context that of the first.
         tokens = (answer.get("usage") or {}).get("prompt_tokens", 0) * len(prompts[0]) / sum(map(len, prompts)) if prompts else 0
-        rows.append({"half": question["half"], "gold": sum(gold) / len(gold), "whole": all(gold), "tokens": tokens, "pages": len(shown)})
+        # Of a page that is shown in part, what the answer rests on.
+        evidence = numerals(" ".join(one["text"] for one in question.get("evidence", [])))
+        rows.append({"half": question["half"], "gold": sum(gold) / len(gold), "whole": all(gold), "tokens": tokens, "pages": len(shown),
+                     "evidence": len(evidence & numerals(prompts[0] if prompts else "")) / len(evidence) if evidence else None})
         if MISSES and question["half"] == "A" and not all(gold):
             print(f"  {question['id']} {question['doc_name']} gold {question['gold_pages']}, shown {[page for _, page in shown]}: {question['question']}")
     of_half = {half: [one for one in rows if one["half"] == half] for half in "AB"}
     counts = {half: len(own) for half, own in of_half.items()}
     for column, label, mark, form in (("gold", "gold pages in the context", (">=", .97), ".3f"), ("whole", "all gold pages in the context", None, ".3f"),
+                                      ("evidence", "numbers of the evidence in the context", None, ".3f"),
                                       ("pages", "pages shown, mean", None, ".1f"), ("tokens", "tokens of the context, mean", ("<=", 6_000), ".0f")):
-        figures = {half: sum(one[column] for one in own) / len(own) for half, own in of_half.items() if own}
+        known = {half: [one[column] for one in own if one[column] is not None] for half, own in of_half.items()}
+        figures = {half: sum(own) / len(own) for half, own in known.items() if own}
         row(f"{corpus.name}, {label}", counts, figures, mark=mark if corpus.name == "filings" else None, form=form)
     most = {half: max(one["tokens"] for one in own) for half, own in of_half.items() if own}
     row(f"{corpus.name}, tokens of the context, most", counts, most, form=".0f")
+
+
+def numerals(text):
+    return set(re.findall(r"\d[\d,.]*\d", text))
 
 
 def measure_ablation(corpora):
