@@ -288,9 +288,7 @@ fn checked_citation<'a>(
             "{}\n{}\n{}",
             citation.path.join(" "),
             citation.name.replace('_', " "),
-            open_doc.map_or_else(String::new, |open_doc| open_doc
-                .description
-                .replace("FY", ""))
+            open_doc.map_or("", |open_doc| open_doc.description.as_str())
         ),
         citation,
         text,

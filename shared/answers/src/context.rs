@@ -264,31 +264,20 @@ impl AnswerContext {
             let Some(text) = self.page_text(candidate, page) else {
                 continue;
             };
-            let is_continued = rank < CONTINUED_PAGES;
-            let before = self.page_text(candidate, page.saturating_sub(1));
-            match before {
-                Some(before)
-                    if is_continued
-                        && !placed.contains(&(doc, page - 1))
-                        && self.continues(&before, &text) =>
-                {
-                    placed.insert((doc, page - 1));
-                    texts.push(before);
-                }
-                Some(before) if !pages.contains(&(doc, Some(page - 1))) => {
-                    texts.extend(self.lead(candidate, &before, &text));
-                }
-                _ => {}
+            let is_best = rank < CONTINUED_PAGES;
+            if let Some((before, is_whole)) = self.text_before(candidate, &text, is_best) {
+                let is_new = match is_whole {
+                    true => placed.insert((doc, before.page)),
+                    false => !pages.contains(&(doc, Some(before.page))),
+                };
+                texts.extend(is_new.then_some(before));
             }
-            let after = self.page_text(candidate, page + 1);
-            let after = after.filter(|after| {
-                is_continued && !placed.contains(&(doc, page + 1)) && self.continues(&text, after)
-            });
+            let after = is_best.then(|| self.page_text(candidate, page + 1));
+            let after = after
+                .flatten()
+                .filter(|after| self.continues(&text, after) && placed.insert((doc, after.page)));
             texts.push(text);
-            if let Some(after) = after {
-                placed.insert((doc, page + 1));
-                texts.push(after);
-            }
+            texts.extend(after);
         }
         texts
     }
@@ -342,36 +331,41 @@ impl AnswerContext {
         !begins_section && text.ends_with_table() && next.continues_table(text)
     }
 
-    // What is needed from the page before to read a page: the column heads of its first table, or the beginning of the
-    // section it opens with.
-    fn lead(
+    // What is needed from the page before to read a page: all of it, where a table of one of the best pages began there (then
+    // true), else the column heads of the table, or the beginning of the section that the page opens with.
+    fn text_before(
         &self,
         candidate: &ReadCandidate<'_>,
-        before: &PageText<'_>,
         text: &PageText<'_>,
-    ) -> Option<PageText<'_>> {
+        is_best: bool,
+    ) -> Option<(PageText<'_>, bool)> {
         let open_doc = self.documents.get(&text.doc)?;
-        let lines = if text.begins_with_rows() && self.continues(before, text) {
+        let number = text.page.checked_sub(1)?;
+        let begins = match open_doc.opening_section(text.page)?.span {
+            SectionSpan::Pages { from, .. } if from.page.get() == number => Some(from.line),
+            _ => None,
+        };
+        if !is_best && begins.is_none() && !text.begins_with_rows() {
+            return None;
+        }
+        let before = self.page_text(candidate, number)?;
+        let goes_on = self.continues(&before, text);
+        if is_best && goes_on {
+            return Some((before, true));
+        }
+        let lines: Vec<TextLine> = if goes_on && text.begins_with_rows() {
             before.closing_column_heads()
         } else {
-            let section = open_doc.opening_section(text.page)?;
-            let SectionSpan::Pages { from, .. } = section.span else {
-                return None;
-            };
-            if from.page.get() != before.page {
-                return None;
-            }
+            let begins = begins? as usize;
             let lines = before.lines.iter();
-            lines
-                .filter(|line| line.at >= from.line as usize)
-                .cloned()
-                .collect()
+            lines.filter(|line| line.at >= begins).cloned().collect()
         };
         let tokens: u32 = lines.iter().map(|line| line.tokens).sum();
         if lines.is_empty() || tokens > LEAD_TOKENS {
             return None;
         }
-        self.text(candidate, text.section, before.page, lines)
+        let lead = self.text(candidate, text.section, number, lines)?;
+        Some((lead, false))
     }
 
     // Whether all lines of a page are in passages.

@@ -11,8 +11,8 @@ use crate::tokenizer::{for_each_word, is_stop_word};
 #[derive(Debug, Clone, Default)]
 pub struct QueryTerms {
     words: WordWeights,
-    // Content words of a phrase, and its group.
-    phrases: Vec<(Vec<String>, usize)>,
+    // Content words of phrases with their groups, by the first word.
+    phrases: HashMap<String, Vec<(Vec<String>, usize)>>,
     phrase_words: HashSet<String>,
     group_weights: Vec<f32>,
     wants_number: bool,
@@ -29,22 +29,22 @@ pub struct TermMatches<'q> {
 
 impl QueryTerms {
     pub fn new(parsed: &ParsedQuery) -> Self {
-        let groups = parsed.phrase_groups.iter().enumerate();
-        let phrases: Vec<(Vec<String>, usize)> = groups
-            .flat_map(|(at, group)| {
-                group
-                    .phrases
-                    .iter()
-                    .map(move |phrase| (phrase.split(' ').map(str::to_owned).collect(), at))
-            })
-            .collect();
+        let mut phrases: HashMap<String, Vec<(Vec<String>, usize)>> = HashMap::new();
+        let mut phrase_words = HashSet::new();
+        for (at, group) in parsed.phrase_groups.iter().enumerate() {
+            for phrase in &group.phrases {
+                let words: Vec<String> = phrase.split(' ').map(str::to_owned).collect();
+                phrase_words.extend(words.iter().cloned());
+                phrases
+                    .entry(words[0].clone())
+                    .or_default()
+                    .push((words, at));
+            }
+        }
         Self {
             words: parsed.words.iter().cloned().collect(),
-            phrase_words: phrases
-                .iter()
-                .flat_map(|(words, _)| words.iter().cloned())
-                .collect(),
             phrases,
+            phrase_words,
             group_weights: parsed
                 .phrase_groups
                 .iter()
@@ -76,13 +76,12 @@ impl QueryTerms {
                 sequence.push(self.phrase_words.get(word).map_or("", String::as_str));
             }
         });
-        for (phrase, group) in &self.phrases {
-            if !found.groups.contains(group)
-                && sequence
-                    .windows(phrase.len())
-                    .any(|words| words == phrase.as_slice())
-            {
-                found.groups.insert(*group);
+        for (at, word) in sequence.iter().enumerate() {
+            for (phrase, group) in self.phrases.get(*word).into_iter().flatten() {
+                let words = sequence.get(at..at + phrase.len());
+                if words.is_some_and(|words| words == phrase.as_slice()) {
+                    found.groups.insert(*group);
+                }
             }
         }
         found

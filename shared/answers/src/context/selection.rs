@@ -42,9 +42,9 @@ pub(crate) fn pages_by_worth(hits: &[SearchHit]) -> Vec<SectionRequest> {
     requests
 }
 
-/// Pages that can be read within `room` at most: short ones may all fit.
+/// Pages that are looked at for `room` tokens: more than fit, unless most are short.
 pub(super) fn most_pages(room: u32) -> usize {
-    (room / (MIN_TOKENS + PASSAGE_OVERHEAD_TOKENS)) as usize + 1
+    (room / EXTRACT_TOKENS) as usize + 1
 }
 
 /// The tokens of text to read of each page, best first; 0: not read. Every page begins with an extract, as long as these
