@@ -708,6 +708,20 @@ async fn further_calls_are_bounded_and_a_refusal_is_stored() {
         .ask_with(Some(client), Some(&tools), &question, &mut Vec::new())
         .await;
     assert_eq!(model.requests().len(), 1);
+    // Limits that forbid another call also forbid to say that the documents do not tell.
+    let (_, client) = reader_of("nobody wrote this");
+    let limits = AnswerLimits {
+        calls: 1,
+        ..AnswerLimits::default()
+    };
+    let question = AskRequest {
+        limits,
+        ..capex_question()
+    };
+    let limited = archive.ask(client, &question).await;
+    assert_eq!(limited.outcome, AnswerOutcome::SearchOnly);
+    let code = limited.degradation.map(|degraded| degraded.code);
+    assert_eq!(code.as_deref(), Some("answer.limit"));
 }
 
 #[tokio::test]

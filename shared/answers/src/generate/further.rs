@@ -7,7 +7,7 @@ use stemma_document::{DocId, Section, SectionTree};
 use stemma_retrieval::search::{DocumentScope, SearchError};
 use stemma_retrieval::tokenizer::content_words;
 
-use super::{AnswerBuilder, FIRST_HITS};
+use super::{AnswerBuilder, FIRST_HITS, LIMIT_CODE};
 use crate::AnswerError;
 use crate::context::{AnswerContext, Passage, SectionRequest};
 use crate::event::{AnswerStep, StepKind};
@@ -62,9 +62,17 @@ impl AnswerBuilder<'_, '_> {
             calls: usage.calls + FURTHER_CALLS,
             tokens: used_tokens(&session) + FURTHER_TOKENS,
         });
-        let read = self.read_further(text, &draft).await?;
         let room = self.draft_room(text, &session);
-        let draft = if !read.is_empty() && self.can_draft(&session, room) {
+        if !self.can_draft(&session, room) {
+            self.degrade(
+                LIMIT_CODE,
+                "the limits of the question leave no room to look further",
+                "allow more calls or tokens, or ask in mode search",
+            );
+            return Ok(self.complete_or_partial(draft));
+        }
+        let read = self.read_further(text, &draft).await?;
+        let draft = if !read.is_empty() {
             self.show_for_draft(&draft, read, room);
             match self.ask_model(text).await {
                 Some(next) => draft.improved_by(next),
