@@ -1,7 +1,8 @@
 //! Prints answers as text.
 
 use stemma_answers::{
-    Answer, AnswerMode, AnswerOutcome, Citation, QuoteMatch, ReadSection, StepKind,
+    Answer, AnswerMode, AnswerOutcome, Citation, Claim, Computation, QuoteMatch, ReadSection,
+    StepKind,
 };
 use stemma_archive::{Archive, TextScope};
 
