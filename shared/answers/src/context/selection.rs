@@ -6,8 +6,9 @@ use super::SectionRequest;
 
 // Tokens of a passage's heading and delimiters.
 pub(super) const PASSAGE_OVERHEAD_TOKENS: u32 = 55;
-// What is read of a page that is not read whole: about one table or three paragraphs.
-const EXTRACT_TOKENS: u32 = 250;
+// What is read of a page that is not read whole: a paragraph or two, or some rows of a table. Larger extracts leave no room for
+// pages that rank low (measured in docs/ANSWERS.md).
+const EXTRACT_TOKENS: u32 = 150;
 // Extracts of many pages take at most this share of the room, and whole pages the rest.
 const EXTRACT_SHARE: f32 = 0.6;
 // With less room than this no passage is started.
