@@ -318,7 +318,10 @@ impl AnswerContext {
         let mut text = PageText::new(request.doc, section, page, lines, &self.terms);
         text.score = request.score;
         text.why.clone_from(&request.why);
-        text.excerpt.clone_from(&request.excerpt);
+        // The excerpt is of the page that was found, not of those beside it.
+        if candidate.page.is_none_or(|found| found == page) {
+            text.excerpt.clone_from(&request.excerpt);
+        }
         (!text.is_stub()).then_some(text)
     }
 
@@ -470,6 +473,7 @@ impl AnswerContext {
             });
             let section = &mut sections[at];
             section.tokens += passage.tokens;
+            section.excerpt = section.excerpt.take().or(passage.excerpt.clone());
             match passage.last_line {
                 Some(last) => {
                     let (first, end) = section.lines.unwrap_or((passage.number, last));

@@ -187,6 +187,9 @@ fn snippet_text(units: &[SnippetUnit<'_, '_>], best: usize, terms: &QueryTerms) 
                 grown = Some((joined, both, is_after));
                 break;
             }
+            if is_heading {
+                return cut_around(&joined, terms.words());
+            }
         }
         let Some((joined, both, is_after)) = grown else {
             return text;
