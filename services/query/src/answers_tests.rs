@@ -88,7 +88,7 @@ async fn chat_text_marks_unverified_and_search_only_answers() {
     );
     assert!(text.starts_with(&why), "{text}");
     assert!(
-        text.contains("\n1. PART I › Item 1A. Risk Factors, ACME_2022.pdf, p "),
+        text.contains("\n1. Item 1A. Risk Factors, ACME_2022.pdf, p "),
         "{text}"
     );
     assert_eq!(
