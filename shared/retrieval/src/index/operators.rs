@@ -105,23 +105,19 @@ impl TextConditions {
         self.filters.iter().map(|filter| filter.box_clone())
     }
 
-    /// Whether a section with these titles, from the root on, meets the conditions on titles.
-    pub(super) fn allows_path(&self, path: &[String]) -> bool {
-        let has_title = |one: &TextMatch| {
-            let words = tokenize(&one.words);
-            path.iter().any(|title| contains_words(title, &words))
-        };
-        let is_title = |one: &TextMatch| one.field == TextField::Title;
-        let required = self.operators.required.iter().all(|requirement| {
+    /// Whether a section with these titles, from the root on, has the required ones.
+    pub(super) fn has_titles(&self, path: &[String]) -> bool {
+        self.operators.required.iter().all(|requirement| {
             // A page that has one of several texts may have it under any title.
-            !requirement.0.iter().all(is_title) || requirement.0.iter().any(has_title)
-        });
-        required
-            && !self
-                .operators
-                .excluded
-                .iter()
-                .any(|one| is_title(one) && has_title(one))
+            !requirement.0.iter().all(is_title)
+                || requirement.0.iter().any(|one| has_title(path, one))
+        })
+    }
+
+    /// Whether a section with these titles has an excluded one.
+    pub(super) fn excludes_titles(&self, path: &[String]) -> bool {
+        let mut excluded = self.operators.excluded.iter();
+        excluded.any(|one| is_title(one) && has_title(path, one))
     }
 
     /// Whether a page of a section, or the section itself in a document without pages, meets all conditions.
@@ -134,7 +130,7 @@ impl TextConditions {
         if self.is_empty() {
             return Ok(true);
         }
-        if !self.allows_path(&section.path) {
+        if !self.has_titles(&section.path) || self.excludes_titles(&section.path) {
             return Ok(false);
         }
         let document = Term::from_field_text(fields.doc, &section.doc_id.to_string());
@@ -258,6 +254,15 @@ fn match_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
 fn excluded_query(fields: &Fields, one: &TextMatch) -> Box<dyn IndexQuery> {
     let twice = [match_query(fields, one), match_query(fields, one)];
     Box::new(BooleanQuery::union(twice.into()))
+}
+
+fn is_title(one: &TextMatch) -> bool {
+    one.field == TextField::Title
+}
+
+fn has_title(path: &[String], one: &TextMatch) -> bool {
+    let words = tokenize(&one.words);
+    path.iter().any(|title| contains_words(title, &words))
 }
 
 fn contains_words(text: &str, words: &[String]) -> bool {

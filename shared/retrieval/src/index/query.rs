@@ -428,14 +428,16 @@ impl<'s> SearchRun<'s> {
         let (snippet, line) = snippet::best_snippet(&stored.text, &self.terms);
         let sections = stored.entry.sections.iter();
         let allowed: Vec<&StoredSection> = sections
-            .filter(|section| self.conditions.allows_path(&section.path))
+            .filter(|section| self.conditions.has_titles(&section.path))
             .collect();
         // The section on whose lines the snippet starts.
         let at = allowed
             .iter()
             .rposition(|section| section.line as usize <= line)
             .unwrap_or(0);
-        let Some(section) = allowed.get(at) else {
+        let section = allowed.get(at);
+        let Some(section) = section.filter(|one| !self.conditions.excludes_titles(&one.path))
+        else {
             return Ok(None);
         };
         let page = stored.page;

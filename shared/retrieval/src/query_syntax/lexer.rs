@@ -199,6 +199,9 @@ impl<'t> Lexer<'t> {
         let from = start + open.len_utf8();
         let reach = self.text.floor_char_boundary(from + MAX_PHRASE_BYTES);
         let inside = &self.text[from..reach];
+        if inside.starts_with(char::is_whitespace) {
+            return None;
+        }
         let closes = |at: usize, mark: char| {
             let behind = &self.text[from + at + mark.len_utf8()..];
             !inside[..at].ends_with(char::is_whitespace)
