@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::citation::Citation;
 use super::event::{AnswerEvent, AnswerStep, EventSink};
 use super::request::AnswerMode;
-use stemma_retrieval::search::{AppliedFilter, Snippet};
+use stemma_retrieval::search::{AppliedFilter, MissingTerm, Snippet};
 
 // Approximate characters of one text delta.
 const CHUNK_CHARS: usize = 80;
@@ -274,6 +274,10 @@ pub struct SearchSummary {
     /// Filters that were derived from the question itself.
     #[serde(rename = "routed")]
     pub applied_filters: Vec<AppliedFilter>,
+    /// Words and names of the question that no document in scope has.
+    pub missing_terms: Vec<MissingTerm>,
+    /// Whether the best passages have so little of what is asked that the answer is hardly there.
+    pub low_evidence: bool,
     /// The question, then each sub-question that was searched for.
     pub queries: Vec<String>,
     /// Names of the documents that were read, at most ten.

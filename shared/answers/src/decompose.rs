@@ -12,6 +12,7 @@ use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_retrieval::aliases::aliases;
+use stemma_retrieval::dates::QueryPeriod;
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
 
@@ -82,7 +83,8 @@ pub(super) fn decompose(
 ) -> Decomposition {
     let parsed = ParsedQuery::parse(text, &[]);
 
-    let years = named_years(text, &parsed.years);
+    let (period, unified) = QueryPeriod::parse(text);
+    let years = named_years(&unified, &period.years);
     let companies: Vec<Company<'_>> = first
         .applied_filters
         .iter()
@@ -216,7 +218,7 @@ impl<'a> Company<'a> {
                 .copied()
                 .filter(|document| {
                     document.entry().is_some_and(|entry| {
-                        aliases(entry)
+                        aliases(entry, None)
                             .iter()
                             .any(|alias| alias.name == filter.value)
                     })
@@ -346,6 +348,7 @@ mod tests {
                     value: normalize_value(FacetField::Company, company),
                     from: "as asked".into(),
                     documents: 1,
+                    ..AppliedFilter::default()
                 })
                 .collect(),
             ..SearchResults::default()
@@ -451,7 +454,7 @@ mod tests {
             ("2022 vs 2019", vec![2019, 2022]),
         ] {
             assert_eq!(
-                named_years(text, &ParsedQuery::parse(text, &[]).years),
+                named_years(text, &ParsedQuery::parse(text, &[]).period.years),
                 expected,
                 "{text}"
             );

@@ -182,6 +182,8 @@ impl AnswerBuilder<'_, '_> {
             documents: results.stats.documents,
             sections: results.stats.sections,
             applied_filters: results.applied_filters.clone(),
+            missing_terms: results.missing_terms.clone(),
+            low_evidence: results.has_low_evidence(),
             queries: vec![text.to_owned()],
             names: Vec::new(),
         };
@@ -363,7 +365,12 @@ impl AnswerBuilder<'_, '_> {
         if self.is_budget_exhausted(&session) {
             return None;
         }
-        let prompt = prompt::answer_prompt(text, &self.question.earlier, &self.context);
+        let prompt = prompt::answer_prompt(
+            text,
+            &self.question.earlier,
+            &self.search.missing_terms,
+            &self.context,
+        );
         match session.complete(&prompt, prompt::validate_draft).await {
             Ok(draft) => {
                 let what = if draft.answerable {
@@ -540,6 +547,7 @@ impl AnswerBuilder<'_, '_> {
             documents,
             documents_in_scope,
             names,
+            missing_terms,
             ..
         } = &self.search;
         let read = match names.len() {
@@ -550,8 +558,10 @@ impl AnswerBuilder<'_, '_> {
                 self.sections.len()
             ),
         };
+        let lacking = missing_terms.iter().map(|missing| format!("; {missing}"));
+        let lacking: String = lacking.collect();
         format!(
-            "Not in these documents: {documents} of {documents_in_scope} were searched, {read}."
+            "Not in these documents: {documents} of {documents_in_scope} were searched, {read}{lacking}."
         )
     }
 }

@@ -9,6 +9,7 @@ use super::answer::FinalAnswer;
 use super::context::{AnswerContext, Passage};
 use super::request::ConversationTurn;
 use crate::tree_search::{Prompt, one_line};
+use stemma_retrieval::search::MissingTerm;
 
 // Limits of a reply. More would not prove more, and would be stored.
 const MAX_CLAIMS: usize = 40;
@@ -184,12 +185,13 @@ pub(super) fn standalone_schema() -> OutputSchema {
 pub(super) fn answer_prompt(
     question: &str,
     earlier: &[ConversationTurn],
+    missing: &[MissingTerm],
     context: &AnswerContext,
 ) -> Prompt {
     let prompt = Prompt::new(INSTRUCTIONS, answer_schema())
         .with_max_output_tokens(MAX_REPLY_TOKENS)
         .with_block("Question", question);
-    let prompt = with_earlier(prompt, earlier);
+    let prompt = with_missing(with_earlier(prompt, earlier), missing);
     let prompt = match context.describe_documents() {
         documents if documents.is_empty() => prompt,
         documents => prompt.with_block("Documents", documents),
@@ -202,6 +204,21 @@ pub(super) fn answer_prompt(
                 format!("{}\n{}", passage_heading(context, passage), passage.text),
             )
         })
+}
+
+// A fact that passages cannot show: what no document has.
+fn with_missing(prompt: Prompt, missing: &[MissingTerm]) -> Prompt {
+    let terms: Vec<String> = missing
+        .iter()
+        .map(|missing| one_line(&missing.term))
+        .collect();
+    match terms.as_slice() {
+        [] => prompt,
+        terms => prompt.with_block(
+            "Words of the question that no document has",
+            terms.join("; "),
+        ),
+    }
 }
 
 pub(super) fn standalone_prompt(question: &str, earlier: &[ConversationTurn]) -> Prompt {

@@ -159,6 +159,7 @@ impl SearchService for TestArchive {
             value: "3M".into(),
             from: "3M".into(),
             documents: 2,
+            ..AppliedFilter::default()
         }];
         Ok(SearchResults {
             hits,

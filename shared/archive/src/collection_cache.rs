@@ -26,6 +26,7 @@ use stemma_retrieval::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::alias_names::{AliasNames, AliasReader};
 use crate::compare::aligned::{AlignedDocuments, AlignmentKey};
 use crate::document_store::{BlobDocumentStore, spawn_cpu};
 
@@ -49,6 +50,7 @@ const HIT_BYTES: usize = 600;
 pub struct CollectionCache {
     env: Env,
     index: LocalIndex,
+    aliases: AliasReader,
     semantic_router: Option<Arc<SemanticRouter>>,
     results: Cache<(u64, Digest), Arc<SearchResults>>,
     trees: Cache<(DocId, u64), Arc<PublishedTree>>,
@@ -90,9 +92,11 @@ impl CollectionCache {
             Arc::new(schema::doc_mapper()),
         );
         let tree_searcher = model.map(|model| model.tree_searcher(&env, blobs, collection));
+        let aliases = AliasReader::new(env.clone(), blobs, collection);
         Arc::new(Self {
             env,
             index,
+            aliases,
             semantic_router,
             results: Cache::new(RESULTS_BYTES, RESULTS_MS),
             trees: Cache::new(TREES_BYTES, TREES_MS),
@@ -120,19 +124,21 @@ impl CollectionCache {
         account: Option<&dyn CallAccount>,
     ) -> Result<SearchResults, SearchError> {
         let commit = self.current_commit(catalog).await?;
+        let aliases = self.aliases.names().await?;
         let routing = self
-            .route_by_meaning(&commit, catalog, query, account)
+            .route_by_meaning(&commit, &aliases, catalog, query, account)
             .await?;
         let nearest = routing.as_ref().and_then(|routing| routing.nearest(query));
         let query = nearest.unwrap_or_else(|| query.clone());
-        let key = (commit.number(), cache_key(&query));
+        let key = (commit.number(), cache_key(&query, aliases.digest));
         let now_ms = self.env.now_ms();
         let mut results = match self.results.get(&key, now_ms) {
             Some(cached) => SearchResults::clone(&cached),
             None => {
                 let _core = self.acquire_core().await?;
                 let searched =
-                    spawn_blocking(move || query::search(&commit.searcher, &query)).await;
+                    spawn_blocking(move || query::search(&commit.searcher, &aliases.names, &query));
+                let searched = searched.await;
                 let results = Arc::new(self.checked(searched)?);
                 self.results
                     .put(key, Arc::clone(&results), size_bytes(&results), now_ms);
@@ -157,18 +163,20 @@ impl CollectionCache {
         hits: &[SearchHit],
     ) -> Result<Vec<bool>, SearchError> {
         let commit = self.current_commit(catalog).await?;
+        let names = self.aliases.names().await?.names;
         let _core = self.acquire_core().await?;
         let query = query.clone();
         let hits = hits.to_vec();
         let tested =
-            spawn_blocking(move || query::meets_operators(&commit.searcher, &query, &hits)).await;
-        self.checked(tested)
+            spawn_blocking(move || query::meets_operators(&commit.searcher, &names, &query, &hits));
+        self.checked(tested.await)
     }
 
     // The documents nearest in meaning to a query that names no issuer; `None` where routing would leave nothing out.
     async fn route_by_meaning(
         &self,
         commit: &Arc<IndexCommit>,
+        aliases: &AliasNames,
         catalog: &Catalog,
         query: &Query,
         account: Option<&dyn CallAccount>,
@@ -182,8 +190,11 @@ impl CollectionCache {
         }
         let core = self.acquire_core().await?;
         let index = Arc::clone(commit);
+        let names = Arc::clone(&aliases.names);
         let owned_query = query.clone();
-        let read = spawn_blocking(move || query::query_scope(&index.searcher, &owned_query)).await;
+        let read =
+            spawn_blocking(move || query::query_scope(&index.searcher, &names, &owned_query));
+        let read = read.await;
         drop(core);
         let scope = self.checked(read)?;
         if scope.names_issuer {
@@ -213,6 +224,7 @@ impl CollectionCache {
             value: value.into(),
             from: query.text.chars().take(80).collect(),
             documents,
+            ..AppliedFilter::default()
         };
         Ok(Some(MeaningRouting {
             filter,
@@ -351,13 +363,13 @@ fn versions_in_scope(catalog: &Catalog, query: &Query) -> HashMap<DocId, u64> {
 
 // Two queries share a result when they differ in white space only. The key is a digest because the JSON of a query with a
 // scope lists every document id, which is megabytes for a large collection.
-fn cache_key(query: &Query) -> Digest {
+fn cache_key(query: &Query, aliases: Digest) -> Digest {
     let text = query.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let folded = Query {
         text,
         ..query.clone()
     };
-    Digest::from_content(&serde_json::to_vec(&folded).unwrap_or_default())
+    Digest::from_content(&serde_json::to_vec(&(folded, aliases)).unwrap_or_default())
 }
 
 // Estimated memory of a search result, in bytes.

@@ -8,6 +8,7 @@
 //! This crate reads blobs and nothing else: no queue, no ledger. It never guesses: a name that fits two documents, an Item
 //! that occurs twice or a page past the end is an [`ApiError`] that says what to ask for instead.
 
+mod alias_names;
 pub mod answer_service;
 pub mod archive;
 mod ask;

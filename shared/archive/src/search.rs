@@ -9,7 +9,7 @@ use stemma_catalog::locator::{Fragment, page_locator, section_locator};
 use stemma_document::{DocId, PageNo};
 use stemma_engine::PortError;
 use stemma_retrieval::query_syntax::{self, SyntaxError, TextOperators};
-use stemma_retrieval::search::{ItemRef, RankingFeature, SearchStats, TotalHits};
+use stemma_retrieval::search::{ItemRef, MissingTerm, RankingFeature, SearchStats, TotalHits};
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, RankingStrategy, SearchError, SearchHit, SearchNote,
@@ -82,6 +82,12 @@ pub struct SearchResponse {
     pub terms: Vec<String>,
     /// Conditions found in the query text.
     pub routed: Vec<AppliedFilter>,
+    /// Words and names of the query that no document in scope has.
+    pub missing_terms: Vec<MissingTerm>,
+    /// The share (0–1) of what the query asks about that one of the best passages has; `null` if unknown.
+    pub evidence: Option<f64>,
+    /// Whether that is so little that the answer is hardly in the results.
+    pub low_evidence: bool,
     /// Best first.
     pub hits: Vec<SearchHit>,
     pub total: TotalHits,
@@ -197,6 +203,7 @@ impl Archive {
         results.applied_filters.extend(parsed.applied_filters);
         results.notes.extend(parsed.notes);
         let facets = self.count_search_facets(&results.documents);
+        let low_evidence = results.has_low_evidence();
         let mut hits = results.hits;
         for (hit, rank) in hits.iter_mut().zip(first_rank..) {
             self.complete_hit(hit, rank);
@@ -212,6 +219,9 @@ impl Archive {
             query: request.query.clone(),
             terms: results.terms,
             routed: results.applied_filters,
+            missing_terms: results.missing_terms,
+            evidence: results.evidence.map(rounded_share),
+            low_evidence,
             hits,
             total: results.total,
             notes: results.notes,
@@ -236,6 +246,7 @@ impl Archive {
             value: condition.values.join(" | "),
             from: condition.to_string(),
             documents: self.count_matches(condition),
+            ..AppliedFilter::default()
         });
         let applied_filters: Vec<AppliedFilter> = applied_filters.collect();
         let filter = parse_filter(conditions)?.and(parsed.filter);

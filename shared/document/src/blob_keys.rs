@@ -1,4 +1,4 @@
-//! Blob keys of everything that belongs to a document. All blobs are write-once.
+//! Blob keys of everything that belongs to a document. All blobs are write-once, except the file of aliases.
 //!
 //! Numbers are zero-padded, so that byte order is numeric order and the last key is the newest.
 
@@ -24,6 +24,11 @@ pub fn index_prefix(collection: &Collection) -> String {
 
 pub fn answers_prefix(collection: &Collection) -> String {
     format!("c/{collection}/answers/")
+}
+
+/// Key of the file of further names of issuers, which the owner of the collection writes.
+pub fn aliases_key(collection: &Collection) -> String {
+    format!("{}aliases.toml", collection_prefix(collection))
 }
 
 /// Prefix of a document without a trailing slash. Its artifacts have keys below `{scope}/a/`.

@@ -55,6 +55,12 @@ pub(crate) struct SearchOutput {
     notes: Vec<String>,
     /// matching documents by property, if there are several
     facets: Vec<FacetRow>,
+    /// words and names of the query that no document in scope has
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing_terms: Vec<MissingWord>,
+    /// whether the best results have little of what the query asks
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    low_evidence: bool,
     documents_searched: usize,
     next_cursor: Option<String>,
     // The hits of `results`, for the answering agent.
@@ -85,6 +91,17 @@ pub(crate) struct ResultRow {
 struct RoutedFilter {
     facet: String,
     value: String,
+    /// the name in the query is misspelled
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    did_you_mean: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct MissingWord {
+    term: String,
+    /// what is spelled almost like it
+    nearest: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -159,22 +176,33 @@ impl ToolContext {
         let routed: Vec<String> = response
             .routed
             .iter()
-            .map(|filter| format!("{}={}", filter.facet, filter.value))
+            .map(|filter| match filter.did_you_mean {
+                true => format!(
+                    "{}={} (you wrote {})",
+                    filter.facet, filter.value, filter.from
+                ),
+                false => format!("{}={}", filter.facet, filter.value),
+            })
             .collect();
-        let routed = if routed.is_empty() {
-            String::new()
-        } else {
-            format!(" · narrowed to {}", routed.join(", "))
-        };
+        let mut said = String::new();
+        if !routed.is_empty() {
+            said = format!(" · narrowed to {}", routed.join(", "));
+        }
         let documents_searched = response.searched.documents;
-        let notes: Vec<String> = response
+        let mut notes: Vec<String> = response
             .notes
             .into_iter()
             .map(|note| note.message)
             .collect();
-        let noted: String = notes.iter().map(|note| format!(" · {note}")).collect();
+        notes.extend(response.missing_terms.iter().map(ToString::to_string));
+        if response.low_evidence {
+            notes.push("low evidence: the results have little of what is asked".into());
+        }
+        for note in &notes {
+            said.push_str(&format!(" · {note}"));
+        }
         let summary = format!(
-            "{} of{at_least} {total} sections, in {} of {} documents{routed}{noted}",
+            "{} of{at_least} {total} sections, in {} of {} documents{said}",
             results.len(),
             documents_searched,
             response.searched.documents_in_scope
@@ -200,9 +228,19 @@ impl ToolContext {
                 .map(|filter| RoutedFilter {
                     facet: filter.facet,
                     value: filter.value,
+                    did_you_mean: filter.did_you_mean,
                 })
                 .collect(),
             notes,
+            missing_terms: response
+                .missing_terms
+                .into_iter()
+                .map(|missing| MissingWord {
+                    term: missing.term,
+                    nearest: missing.nearest,
+                })
+                .collect(),
+            low_evidence: response.low_evidence,
             facets,
             documents_searched,
             next_cursor,

@@ -1,30 +1,35 @@
 //! Names by which an issuer may be mentioned, derived from its documents: the name without legal form, joined, its first
-//! words, initials, syllable blends, leading capitals and trading symbols.
+//! words, initials, syllable blends, leading capitals, trading symbols, and names that the text states.
 
-use stemma_document::{CatalogEntry, FilingFacts};
+use stemma_document::{CatalogEntry, FilingFacts, SourceBody};
+
+use crate::stated_names::{self, StatedNames};
 
 use stemma_catalog::facets::{FacetField, normalize_value};
 
 /// How reliably an alias identifies the issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AliasStrength {
-    /// First word of a longer name. Matches only if capitalized and unique to one issuer.
+    /// Two initials, or a blend of two words: made of letters of the name, whether anyone uses it or not.
+    Short = 0,
+    /// First word of a longer name.
     First = 1,
-    /// Initials, blends, first words or the file name. Used only if nothing stronger matches.
+    /// First words, the file name, or a short form that the document states. Used only if nothing stronger matches.
     Likely = 2,
-    /// A trading symbol, or the leading capitals of the name. Matches only in capitals.
+    /// A trading symbol, initials, or the leading capitals of the name.
     Capitals = 3,
-    /// The full name.
+    /// The full name, or a former one.
     Name = 4,
 }
 
 impl AliasStrength {
     /// All, strongest first.
-    pub const ALL: [AliasStrength; 4] = [
+    pub const ALL: [AliasStrength; 5] = [
         AliasStrength::Name,
         AliasStrength::Capitals,
         AliasStrength::Likely,
         AliasStrength::First,
+        AliasStrength::Short,
     ];
 }
 
@@ -46,12 +51,17 @@ impl Alias {
 /// Longest alias, in words.
 pub const MAX_WORDS: usize = 6;
 
-/// Normalized words of a name or query: `J.P. Morgan` is `jp morgan`, `Amazon.com's` is `amazon com`.
+const CONNECTORS: [&str; 2] = ["&", "and"];
+// Words of a name that may be left out of its initials.
+const SMALL_WORDS: [&str; 5] = ["of", "the", "for", "de", "in"];
+
+/// Normalized words of a name or query: `J.P. Morgan` is `jp morgan`, `Amazon.com's` is `amazon com`. `&` and `and` between
+/// words are left out, because either may be written.
 pub fn name_words(text: &str) -> Vec<String> {
     let plain = remove_points(&text.to_lowercase().replace('’', "'"));
     let parts = plain.split(|c: char| !(c.is_alphanumeric() || matches!(c, '&' | '\'')));
     let bare = parts.map(|word| word.strip_suffix("'s").unwrap_or(word).replace('\'', ""));
-    bare.filter(|word| !word.is_empty() && word != "&")
+    bare.filter(|word| !word.is_empty() && !CONNECTORS.contains(&word.as_str()))
         .collect()
 }
 
@@ -70,17 +80,16 @@ fn follows_initial(chars: &[char], at: usize) -> bool {
     at >= 1 && chars[at - 1].is_alphabetic() && (at < 2 || !chars[at - 2].is_alphanumeric())
 }
 
-/// Aliases of a document's issuer.
-pub fn aliases(entry: &CatalogEntry) -> Vec<Alias> {
-    let mut aliases = Vec::new();
+/// Aliases of a document's issuer by its facts and, if `body` is given, its text.
+pub fn aliases(entry: &CatalogEntry, body: Option<&SourceBody>) -> Vec<Alias> {
+    let mut aliases: Vec<Alias> = Vec::new();
     let mut add = |strength, name: String| {
-        let alias = Alias { strength, name };
-        if alias.name.chars().count() >= 2
-            && !aliases
-                .iter()
-                .any(|existing: &Alias| existing.name == alias.name)
-        {
-            aliases.push(alias);
+        if name.chars().count() < 2 {
+            return;
+        }
+        match aliases.iter_mut().find(|existing| existing.name == name) {
+            Some(existing) => existing.strength = existing.strength.max(strength),
+            None => aliases.push(Alias { strength, name }),
         }
     };
     let others = entry.facts.co_registrants.iter().map(|other| &other.name);
@@ -88,6 +97,9 @@ pub fn aliases(entry: &CatalogEntry) -> Vec<Alias> {
         add_issuer_aliases(&registrant.value, &mut add);
     }
     add_symbols(&entry.facts, &mut add);
+    if let (Some(issuer), Some(body)) = (&entry.facts.issuer, body) {
+        add_stated_names(&stated_names::read(&issuer.value, body), &mut add);
+    }
     add_file_aliases(&entry.version.name, &mut add);
     aliases
 }
@@ -101,8 +113,15 @@ fn add_issuer_aliases(issuer: &str, add: &mut impl FnMut(AliasStrength, String))
     let mut as_written = name_words(issuer);
     as_written.truncate(MAX_WORDS);
     add(AliasStrength::Name, as_written.join(" "));
-    if let Some(capitals) = capitals(issuer) {
+    for capitals in capitals(issuer) {
         add(AliasStrength::Capitals, capitals);
+    }
+    for initials in initials(&normalized) {
+        let strength = match initials.chars().count() {
+            0..=2 => AliasStrength::Short,
+            _ => AliasStrength::Capitals,
+        };
+        add(strength, initials);
     }
     if words.len() < 2 {
         return;
@@ -111,27 +130,67 @@ fn add_issuer_aliases(issuer: &str, add: &mut impl FnMut(AliasStrength, String))
         add(AliasStrength::Likely, words[..2].join(" "));
         add(AliasStrength::Likely, words[..2].concat());
     }
-    let initials: String = words
-        .iter()
-        .filter_map(|word| word.chars().next())
-        .collect();
-    if initials.len() >= 3 {
-        add(AliasStrength::Capitals, initials);
-    }
     for blend in blends(first, &words[1]) {
-        add(AliasStrength::Likely, blend);
+        add(AliasStrength::Short, blend);
     }
     if first.chars().count() >= 3 || first.chars().any(|c| c.is_ascii_digit()) {
         add(AliasStrength::First, first.clone());
     }
 }
 
-// `jpm` of `JPMorgan Chase`: at least two leading capitals of a mixed-case word; the last one starts the next word.
-fn capitals(issuer: &str) -> Option<String> {
-    let first = issuer.split_whitespace().next()?;
-    let upper = first.chars().take_while(|c| c.is_uppercase()).count();
-    let mixed = first.chars().any(char::is_lowercase);
-    (mixed && upper >= 2).then(|| first.chars().take(upper).collect::<String>().to_lowercase())
+// The first letters of a name's words: `ibm`; with a connector `j&j`, `jnj` and `jj`; with small words `boa` and `bofa`.
+fn initials(normalized: &str) -> Vec<String> {
+    let words: Vec<&str> = normalized.split(' ').collect();
+    if words.len() < 2 {
+        return Vec::new();
+    }
+    let spelled = |connector: &str, small: fn(&str) -> &str| -> String {
+        let letters = words.iter().map(|word| match word {
+            word if CONNECTORS.contains(word) => connector,
+            word if SMALL_WORDS.contains(word) => small(word),
+            word => &word[..word.chars().next().map_or(0, char::len_utf8)],
+        });
+        letters.collect()
+    };
+    let mut all = vec![
+        spelled("", |_| ""),
+        spelled("&", |_| ""),
+        spelled("n", |_| ""),
+        spelled("", |small| &small[..1]),
+        // A small word is written in full only within such a short form.
+        spelled("", |small| if small == "of" { "of" } else { "" }),
+    ];
+    all.sort();
+    all.dedup();
+    // `&` of the name itself, as in `at&t`, is no connector; such a name has one word.
+    all.retain(|initials| initials.chars().count() >= 2);
+    all
+}
+
+// `jpm` and `jpmc` of `JPMorgan Chase`: the leading capitals of a mixed-case word, the last of which starts the next part
+// of it, and all capitals.
+fn capitals(name: &str) -> Vec<String> {
+    let normalized = normalize_value(FacetField::Company, name);
+    let count = normalized.split(' ').count();
+    let words: Vec<&str> = name.split_whitespace().take(count).collect();
+    let is_mixed = |word: &&str| {
+        word.chars().any(char::is_lowercase) && word.chars().skip(1).any(char::is_uppercase)
+    };
+    if !words.iter().any(is_mixed) {
+        return Vec::new();
+    }
+    let leading = words[0].chars().take_while(|c| c.is_uppercase());
+    let leading: String = Some(words[0])
+        .filter(is_mixed)
+        .map_or(String::new(), |_| leading.collect());
+    let all: String = words
+        .iter()
+        .flat_map(|word| word.chars().filter(|c| c.is_uppercase()))
+        .collect();
+    let mut found = vec![leading.to_lowercase(), all.to_lowercase()];
+    found.retain(|capitals| capitals.chars().count() >= 2);
+    found.dedup();
+    found
 }
 
 // `amex`, `fedex`: the starts of two words.
@@ -150,6 +209,31 @@ fn blends(first: &str, second: &str) -> Vec<String> {
 fn word_start(word: &str, letters: usize) -> Option<String> {
     let start: String = word.chars().take(letters).collect();
     (word.chars().count() > letters && start.chars().all(char::is_alphabetic)).then_some(start)
+}
+
+fn add_stated_names(stated: &StatedNames, add: &mut impl FnMut(AliasStrength, String)) {
+    for former in &stated.former {
+        let words = name_words(&normalize_value(FacetField::Company, former));
+        add(AliasStrength::Name, words.join(" "));
+    }
+    for short in &stated.short {
+        let words = name_words(short);
+        let is_symbol =
+            words.len() == 1 && short.chars().all(|c| !c.is_lowercase()) && short.len() <= 6;
+        let strength = if is_symbol {
+            AliasStrength::Capitals
+        } else {
+            AliasStrength::Likely
+        };
+        add(strength, words.join(" "));
+        add(strength, words.concat());
+        for capitals in capitals(short) {
+            add(AliasStrength::Capitals, capitals);
+        }
+    }
+    for symbol in &stated.symbols {
+        add(AliasStrength::Capitals, name_words(symbol).join(" "));
+    }
 }
 
 fn add_symbols(facts: &FilingFacts, add: &mut impl FnMut(AliasStrength, String)) {
@@ -182,7 +266,7 @@ mod tests {
     use stemma_catalog::fixtures::{entry, of_company};
 
     fn names(issuer: &str) -> Vec<(AliasStrength, String)> {
-        aliases(&of_company("x.pdf", issuer))
+        aliases(&of_company("x.pdf", issuer), None)
             .into_iter()
             .map(|alias| (alias.strength, alias.name))
             .collect()
@@ -195,7 +279,8 @@ mod tests {
             (AliasStrength::Name, "general widgets"),
             (AliasStrength::Name, "generalwidgets"),
             (AliasStrength::First, "general"),
-            (AliasStrength::Likely, "gewid"),
+            (AliasStrength::Short, "gewid"),
+            (AliasStrength::Short, "gw"),
         ] {
             assert!(acme.contains(&(strength, name.into())), "{name}: {acme:?}");
         }
@@ -207,15 +292,51 @@ mod tests {
     }
 
     #[test]
+    fn initials_are_spelled_in_all_usual_ways() {
+        for (issuer, expected) in [
+            ("Jarvis & Jarvis", &["j&j", "jnj", "jj"][..]),
+            ("Jarvis and Jarvis, Inc.", &["j&j", "jnj", "jj"]),
+            ("Bath, Towel & Body Works, Inc.", &["bt&bw", "btbw"]),
+            ("Bank of Ruritania Corporation", &["br", "bor", "bofr"]),
+            ("The Grand Hotel Company", &["gh"]),
+            ("WXMorgan Hunt & Co.", &["wx", "wxmh"]),
+            ("FastParcel Corporation", &["fp"]),
+        ] {
+            let names = names(issuer);
+            for initials in expected {
+                assert!(
+                    names.iter().any(|(_, name)| name == initials),
+                    "{issuer} {initials}: {names:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn connectors_and_legal_forms_may_be_written_or_not() {
+        for (issuer, mention) in [
+            ("Proctor & Gavel Company", "Proctor and Gavel"),
+            ("Proctor and Gavel Company", "Proctor & Gavel Co."),
+            ("The Acme Works, Inc.", "Acme Works"),
+        ] {
+            let mention = name_words(&normalize_value(FacetField::Company, mention)).join(" ");
+            assert!(
+                names(issuer).contains(&(AliasStrength::Name, mention)),
+                "{issuer}"
+            );
+        }
+    }
+
+    #[test]
     fn file_name_before_the_year_is_an_alias() {
         assert_eq!(
-            aliases(&entry("WIDGETCO_2023Q4_EARNINGS.pdf")),
+            aliases(&entry("WIDGETCO_2023Q4_EARNINGS.pdf"), None),
             [Alias {
                 strength: AliasStrength::Likely,
                 name: "widgetco".into()
             }]
         );
-        assert!(aliases(&entry("report.pdf")).is_empty());
+        assert!(aliases(&entry("report.pdf"), None).is_empty());
     }
 
     #[test]

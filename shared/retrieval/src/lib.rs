@@ -2,7 +2,7 @@
 //!
 //! - [`search`]: the search port: `SearchService::search` takes a `Query` and returns `SearchResults`.
 //! - [`query_syntax`]: splits a query into plain text and operators: phrases, `OR`, `-word`, `field:value`.
-//! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`synonyms`], [`page_class`] and [`aliases`].
+//! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`dates`], [`synonyms`], [`page_class`] and [`aliases`].
 //! - [`index`]: the full-text index (tantivy) and its ranking.
 //! - [`embedding`]: embeddings of sections, used to route queries to documents. Off without an embedding endpoint.
 //! - [`text_blocks`]: tables and paragraphs; [`query_terms`]: what a text has of a query.
@@ -10,8 +10,10 @@
 //!
 //! No module here calls a chat model. A search with the same query over the same trees returns the same hits.
 
+pub mod alias_file;
 pub mod aliases;
 pub mod cache;
+pub mod dates;
 pub mod embedding;
 pub mod index;
 pub mod page_class;
@@ -19,8 +21,10 @@ pub mod page_features;
 pub mod parsed_query;
 pub mod query_syntax;
 pub mod query_terms;
+pub mod query_words;
 pub mod search;
 pub mod snippet;
+mod stated_names;
 pub mod synonyms;
 pub mod text_blocks;
 pub mod tokenizer;

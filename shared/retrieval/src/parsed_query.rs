@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::dates::QueryPeriod;
 use crate::page_class::PageClass;
 use crate::search::ItemRef;
 use crate::synonyms::{Synonyms, TriggeredGroup};
@@ -99,10 +100,7 @@ pub struct ParsedQuery {
     pub phrase_groups: Vec<PhraseGroup>,
     /// Page classes expected to answer the query, with their weights (0–2).
     pub page_classes: BTreeMap<PageClass, f32>,
-    /// Years it names, ascending.
-    pub years: Vec<u16>,
-    /// 1 to 4.
-    pub quarter: Option<u8>,
+    pub period: QueryPeriod,
     /// Form type, lower case: `10-k`.
     pub form: Option<String>,
     /// Whether it asks for amended filings.
@@ -126,18 +124,19 @@ impl ParsedQuery {
     /// Parses a query. `issuer` are its normalized words that name the issuer: they select documents rather than pages, so
     /// they get a low weight.
     pub fn parse(text: &str, issuer: &[String]) -> Self {
-        let normalized = text.replace('’', "'");
+        let (period, unified) = QueryPeriod::parse(text);
+        let normalized = unified.replace('’', "'");
         let cleaned = strip_instructions(&normalized);
         let synonyms = Synonyms::get();
         let content = content_words(&cleaned);
         let triggered = synonyms.triggered_groups(&content);
         let mut parsed = Self {
             words: weighted_words(&cleaned, issuer),
+            period,
             ..Self::default()
         };
         parsed.phrase_groups = triggered.iter().map(phrase_group).collect();
         parsed.page_classes = page_classes(&triggered, &normalized);
-        (parsed.years, parsed.quarter) = parse_dates(&normalized);
         parsed.form = parse_form(&normalized);
         parsed.wants_amendments = parsed
             .form
@@ -365,45 +364,6 @@ fn page_classes(triggered: &[TriggeredGroup<'_>], text: &str) -> BTreeMap<PageCl
     classes
 }
 
-// Years in ascending order, and the quarter.
-fn parse_dates(text: &str) -> (Vec<u16>, Option<u8>) {
-    let lower = text.to_lowercase();
-    let mut years: Vec<u16> = Vec::new();
-    let mut quarter = None;
-    for word in tokenize(&lower) {
-        if word.len() == 4
-            && let Some(year) = word
-                .parse::<u16>()
-                .ok()
-                .filter(|year| (1980..2050).contains(year))
-        {
-            years.push(year);
-        }
-        // `Q2`, `2Q`, `2Q23`.
-        let digits: Vec<char> = word.chars().collect();
-        let quarter_number = match digits.as_slice() {
-            ['q', n] | [n, 'q', ..] => n.to_digit(10),
-            _ => None,
-        };
-        quarter = quarter.or(quarter_number
-            .and_then(|n| u8::try_from(n).ok())
-            .filter(|n| (1..=4).contains(n)));
-    }
-    let named_quarters = [
-        ("first quarter", 1),
-        ("second quarter", 2),
-        ("third quarter", 3),
-        ("fourth quarter", 4),
-    ];
-    quarter = quarter.or(named_quarters
-        .iter()
-        .find(|(name, _)| lower.contains(name))
-        .map(|(_, n)| *n));
-    years.sort_unstable();
-    years.dedup();
-    (years, quarter)
-}
-
 // Forms as people write them, and as the form facet has them. Amendments come first, since `10-k` would match them, too.
 const FORMS: [(&str, &str); 16] = [
     ("10-k/a", "10-k/a"),
@@ -497,7 +457,10 @@ mod tests {
         assert_eq!(weight_of(&question, "decim"), 0.0);
         assert!(weight_of(&question, "receiv") > 0.0 && weight_of(&question, "quick") > 0.0);
         assert_eq!(question.page_classes[&PageClass::Balance], 2.0);
-        assert_eq!((question.years, question.wants_number), (vec![2022], true));
+        assert_eq!(
+            (question.period.years, question.wants_number),
+            (vec![2022], true)
+        );
     }
 
     #[test]
@@ -514,7 +477,7 @@ mod tests {
     fn dates_forms_and_items_are_parsed() {
         let question = read("What did Item 1A of the 10-K/A say in Q2 of FY2024 and FY 23?");
         assert_eq!(
-            (question.years.as_slice(), question.quarter),
+            (question.period.years.as_slice(), question.period.quarter),
             (&[2023, 2024][..], Some(2))
         );
         assert_eq!(
@@ -522,7 +485,7 @@ mod tests {
             (Some("10-k/a"), true)
         );
         assert_eq!(question.item.unwrap().0.number, "1A");
-        assert_eq!(read("the third quarter of 1998").quarter, Some(3));
+        assert_eq!(read("the third quarter of 1998").period.quarter, Some(3));
         assert_eq!(read("an item of 10 keys").item, None);
     }
 

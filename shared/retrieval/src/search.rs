@@ -4,6 +4,7 @@
 //! documents one by one. Hits name documents by id and sections by number; callers with a catalog add rank and locators.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub const MAX_QUERY_CHARS: usize = 4_000;
 pub const MAX_LIMIT: usize = 500;
 /// Largest [`Query::skip`]. Each page ranks all hits before it again, so that deep paging gets slow.
 pub const MAX_SKIP: usize = 10_000;
+
+/// Below this share of evidence the answer is hardly in the results (docs/SEARCH.md has the measurement).
+pub const LOW_EVIDENCE: f32 = 0.15;
 
 /// Searches one collection.
 #[async_trait]
@@ -233,6 +237,19 @@ pub struct SearchResults {
     /// What was searched otherwise than the query says.
     pub notes: Vec<SearchNote>,
     pub stats: SearchStats,
+    /// Words and names of the query that no document in scope has.
+    pub missing_terms: Vec<MissingTerm>,
+    /// The share (0–1) of what the query asks about that one of the best passages has; words count by their rarity. `None`
+    /// if the query has no such words.
+    pub evidence: Option<f32>,
+}
+
+impl SearchResults {
+    /// Whether the answer is hardly in the results.
+    pub fn has_low_evidence(&self) -> bool {
+        self.evidence
+            .is_some_and(|evidence| evidence < LOW_EVIDENCE)
+    }
 }
 
 /// The documents with a matching passage among the candidates of a search.
@@ -304,7 +321,7 @@ pub struct SearchStats {
 }
 
 /// A condition found in the query: `company: 3M COMPANY`, `fiscal_year: 2022`, `item: 1A`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct AppliedFilter {
     pub facet: String,
     pub value: String,
@@ -312,6 +329,29 @@ pub struct AppliedFilter {
     pub from: String,
     /// Documents that satisfy it.
     pub documents: usize,
+    /// Whether the words of the query are no name as written, and this is the nearest one.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub did_you_mean: bool,
+}
+
+/// A word or name of the query that no document in scope has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MissingTerm {
+    /// As the query has it.
+    pub term: String,
+    /// Words and names in scope that are spelled almost like it, at most three.
+    pub nearest: Vec<String>,
+}
+
+impl fmt::Display for MissingTerm {
+    /// `no document in scope has “anvil” (nearest: “anvils”)`
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "no document in scope has “{}”", self.term)?;
+        match self.nearest.as_slice() {
+            [] => Ok(()),
+            nearest => write!(to, " (nearest: “{}”)", nearest.join("”, “")),
+        }
+    }
 }
 
 /// A matching section.

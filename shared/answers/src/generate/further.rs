@@ -127,7 +127,12 @@ impl AnswerBuilder<'_, '_> {
 
     // Tokens of a draft without its passages.
     fn draft_overhead(&self, text: &str, session: &LlmSession) -> u64 {
-        let empty = prompt::answer_prompt(text, &self.question.earlier, &AnswerContext::default());
+        let empty = prompt::answer_prompt(
+            text,
+            &self.question.earlier,
+            &self.search.missing_terms,
+            &AnswerContext::default(),
+        );
         u64::from(session.tokens(&empty)) + REPLY_TOKENS
     }
 

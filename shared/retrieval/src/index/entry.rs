@@ -183,7 +183,7 @@ impl<'a> EntryMapper<'a> {
         let mut entry = self.facets.clone();
         entry.add_text(self.fields.kind, IndexEntryKind::Document.as_str());
         entry.add_u64(self.fields.sections, self.sections.len() as u64);
-        for alias in aliases(self.entry) {
+        for alias in aliases(self.entry, self.opened.body.as_ref()) {
             entry.add_text(
                 self.fields.aliases,
                 Alias::term(alias.strength, &alias.name),

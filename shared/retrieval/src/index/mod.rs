@@ -16,11 +16,17 @@ pub mod builder;
 mod claim;
 mod column_sum;
 pub mod doc_mapper;
+mod document_fit;
 pub mod entry;
+mod evidence;
 pub mod folder;
 pub mod local_index;
+mod missing;
+mod near_terms;
 mod operators;
 pub mod query;
+#[cfg(test)]
+mod query_tests;
 pub mod route;
 pub mod schema;
 mod score;

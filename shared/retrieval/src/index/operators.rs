@@ -88,7 +88,7 @@ impl TextConditions {
                 facet: facet.into(),
                 value,
                 from,
-                documents: 0,
+                ..AppliedFilter::default()
             })
     }
 

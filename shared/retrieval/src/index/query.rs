@@ -15,17 +15,23 @@ use tantivy::schema::{Field as IndexField, IndexRecordOption, Value};
 use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
 use super::column_sum::ColumnSum;
-use super::entry::{StoredEntry, StoredSection, date_number};
+use super::document_fit::DocumentFit;
+use super::entry::{StoredEntry, StoredSection, date_number, doc_key};
+use super::evidence::{self, Evidence};
+use super::missing::MissingTerms;
 use super::operators::TextConditions;
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
 use super::score::{RankingPlan, ScorePart, ScoredPassage};
+use crate::alias_file::AliasFile;
+use crate::dates::QueryPeriod;
 use crate::parsed_query::ParsedQuery;
 use crate::query_terms::QueryTerms;
+use crate::query_words::QueryWords;
 use crate::search::{
-    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, MatchedDocuments, Query,
-    RankingFeature, RankingStrategy, SearchError, SearchHit, SearchHitPage, SearchNote,
-    SearchResults, SearchStats, TotalHits,
+    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, MatchedDocuments,
+    MissingTerm, Query, RankingFeature, RankingStrategy, SearchError, SearchHit, SearchHitPage,
+    SearchNote, SearchResults, SearchStats, TotalHits,
 };
 use crate::snippet;
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
@@ -37,13 +43,17 @@ const DOC_SCORE_PASSAGES: f32 = 4.0;
 // Longer lists of pages do not help a reader.
 const PAGES_PER_HIT: usize = 20;
 
-/// Searches one commit of an index. This is CPU-bound: call it on a blocking thread.
+/// Searches one commit of an index. `names` are further names of issuers. This is CPU-bound: call it on a blocking thread.
 ///
 /// # Errors
 /// [`SearchError`] if the query has no words, or the index cannot be read.
-pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, SearchError> {
+pub fn search(
+    searcher: &Searcher,
+    names: &AliasFile,
+    query: &Query,
+) -> Result<SearchResults, SearchError> {
     let started = Instant::now();
-    let run = SearchRun::new(searcher, query)?;
+    let run = SearchRun::new(searcher, names, query)?;
     let mut results = SearchResults {
         terms: run
             .parsed
@@ -54,6 +64,7 @@ pub fn search(searcher: &Searcher, query: &Query) -> Result<SearchResults, Searc
         applied_filters: run.applied_filters(),
         notes: run.notes.clone(),
         stats: run.stats.clone(),
+        missing_terms: run.missing_terms().map_err(|error| damaged(&error))?,
         ..SearchResults::default()
     };
     match query.strategy {
@@ -80,8 +91,12 @@ pub struct QueryScope {
 ///
 /// # Errors
 /// As [`search`].
-pub fn query_scope(searcher: &Searcher, query: &Query) -> Result<QueryScope, SearchError> {
-    let run = SearchRun::new(searcher, query)?;
+pub fn query_scope(
+    searcher: &Searcher,
+    names: &AliasFile,
+    query: &Query,
+) -> Result<QueryScope, SearchError> {
+    let run = SearchRun::new(searcher, names, query)?;
     Ok(QueryScope {
         names_issuer: !run.issuers.applied_filters.is_empty(),
         documents_in_scope: run.stats.documents_in_scope,
@@ -94,10 +109,11 @@ pub fn query_scope(searcher: &Searcher, query: &Query) -> Result<QueryScope, Sea
 /// As [`search`].
 pub fn meets_operators(
     searcher: &Searcher,
+    names: &AliasFile,
     query: &Query,
     sections: &[SearchHit],
 ) -> Result<Vec<bool>, SearchError> {
-    let run = SearchRun::new(searcher, query)?;
+    let run = SearchRun::new(searcher, names, query)?;
     let tests = sections.iter().map(|section| {
         let conditions = &run.conditions;
         conditions.allows_section(searcher, &run.fields, section)
@@ -114,18 +130,26 @@ struct SearchRun<'s> {
     searcher: &'s Searcher,
     fields: Fields,
     query: &'s Query,
+    // The text of the query with its dates in one writing, and its words.
+    text: String,
+    words: QueryWords,
     issuers: IssuerRouting,
     parsed: ParsedQuery,
     terms: QueryTerms,
-    // Filters that a passage must match.
+    // Filters that a passage must match. The first ones hold for documents, too.
     scope: Vec<Box<dyn IndexQuery>>,
+    document_filters: usize,
     conditions: TextConditions,
     notes: Vec<SearchNote>,
     stats: SearchStats,
 }
 
 impl<'s> SearchRun<'s> {
-    fn new(searcher: &'s Searcher, query: &'s Query) -> Result<Self, SearchError> {
+    fn new(
+        searcher: &'s Searcher,
+        names: &AliasFile,
+        query: &'s Query,
+    ) -> Result<Self, SearchError> {
         let text: String = query.text.chars().take(MAX_QUERY_CHARS).collect();
         if query.skip > MAX_SKIP {
             return Err(SearchError::SkipTooLarge);
@@ -136,17 +160,28 @@ impl<'s> SearchRun<'s> {
             });
         }
         let fields = Fields::get();
+        let (_, text) = QueryPeriod::parse(&text);
+        let words = QueryWords::new(&text);
         let mut issuers =
-            route::route(searcher, &fields, &text).map_err(|error| damaged(&error))?;
-        let is_single_document =
-            matches!(&query.within, DocumentScope::Documents(docs) if docs.len() == 1);
+            route::route(searcher, &fields, names, &words).map_err(|error| damaged(&error))?;
+        let single = match &query.within {
+            DocumentScope::Documents(docs) if docs.len() == 1 => docs.first().copied(),
+            _ => None,
+        };
+        // An issuer of other documents is not there.
+        if let (Some(doc), Some(documents)) = (single, &issuers.documents)
+            && !documents.contains(&doc_key(doc))
+        {
+            issuers = IssuerRouting::default();
+        }
         // A single document leaves nothing to route.
-        if is_single_document
+        if single.is_some()
             || query.disabled_features.contains(&RankingFeature::Routing)
             || !query.filter.is_empty() && issuers.documents.is_none()
         {
             issuers = IssuerRouting {
                 issuer_words: issuers.issuer_words,
+                names: issuers.names,
                 ..IssuerRouting::default()
             };
         }
@@ -156,10 +191,13 @@ impl<'s> SearchRun<'s> {
             searcher,
             fields,
             query,
+            text,
+            words,
             issuers,
             parsed,
             terms,
             scope: Vec::new(),
+            document_filters: 0,
             conditions: TextConditions::default(),
             notes: Vec::new(),
             stats: SearchStats::default(),
@@ -184,10 +222,12 @@ impl<'s> SearchRun<'s> {
                 // The named issuer has no documents in scope. The scope is explicit, so it wins over the name.
                 self.issuers.documents = None;
                 self.issuers.applied_filters.clear();
+                self.issuers.names.clear();
                 self.scope.pop();
                 self.stats.documents = self.stats.documents_in_scope;
             }
         }
+        self.document_filters = self.scope.len();
         let sections = self.searcher.search(
             &self.in_scope(IndexEntryKind::Document),
             &ColumnSum("sections"),
@@ -229,12 +269,52 @@ impl<'s> SearchRun<'s> {
         ))
     }
 
+    fn missing_terms(&self) -> tantivy::Result<Vec<MissingTerm>> {
+        let missing = MissingTerms {
+            searcher: self.searcher,
+            fields: &self.fields,
+            scope: &self.scope[..self.document_filters],
+            text: &self.text,
+            words: &self.words,
+            parsed: &self.parsed,
+            names: &self.issuers.names,
+        };
+        missing.find()
+    }
+
+    // The share of the query that one of the best passages has.
+    fn evidence(&self, best: &[ScoredPassage]) -> tantivy::Result<Option<f32>> {
+        let evidence = Evidence::new(
+            self.searcher,
+            &self.fields,
+            &self.parsed,
+            &self.issuers.issuer_words,
+            &self.text,
+        )?;
+        let mut texts = Vec::new();
+        for passage in best.iter().take(evidence::PASSAGES) {
+            let stored = StoredPassage::load(self.searcher, &self.fields, passage.address)?;
+            let Some(stored) = stored else { continue };
+            let paths = stored
+                .entry
+                .sections
+                .iter()
+                .map(|section| section.path.join("\n"));
+            texts.push(paths.chain([stored.text]).collect::<Vec<_>>().join("\n"));
+        }
+        Ok(evidence.best(texts.into_iter()))
+    }
+
     fn applied_filters(&self) -> Vec<AppliedFilter> {
-        let years = self.parsed.years.iter().map(|year| {
+        let period = &self.parsed.period;
+        let years = period.years.iter().map(|year| {
             let year = year.to_string();
             ("fiscal_year", year.clone(), year)
         });
-        let quarter = self.parsed.quarter.map(|quarter| {
+        let latest = period
+            .latest
+            .map(|latest| ("period", latest.as_str().to_owned(), "latest".to_owned()));
+        let quarter = period.quarter.map(|quarter| {
             let quarter = format!("Q{quarter}");
             ("fiscal_period", quarter.clone(), quarter)
         });
@@ -242,12 +322,12 @@ impl<'s> SearchRun<'s> {
         let form = form.map(|form| ("form", form.to_uppercase(), form.clone()));
         let item = self.parsed.item.as_ref();
         let item = item.map(|(item, from)| ("item", item.number.clone(), from.clone()));
-        let named = years.chain(quarter).chain(form).chain(item);
+        let named = years.chain(latest).chain(quarter).chain(form).chain(item);
         let named = named.map(|(facet, value, from)| AppliedFilter {
             facet: facet.into(),
             value,
             from,
-            documents: 0,
+            ..AppliedFilter::default()
         });
         let issuers = self.issuers.applied_filters.iter().cloned();
         let operators = self.conditions.applied_filters();
@@ -313,7 +393,12 @@ impl<'s> SearchRun<'s> {
 
     // Ranks passages by `RankingPlan` and gathers them into sections.
     fn ranked(&self, results: &mut SearchResults) -> tantivy::Result<()> {
-        let plan = RankingPlan::new(&self.parsed, &self.fields, &self.query.disabled_features);
+        let plan = RankingPlan::new(
+            &self.parsed,
+            self.document_fit()?,
+            &self.fields,
+            &self.query.disabled_features,
+        );
         let candidate_limit = self.candidate_limit();
         let candidates = self.top_passages(
             &self.passage_scope(),
@@ -330,6 +415,7 @@ impl<'s> SearchRun<'s> {
         {
             add_doc_scores(&mut scored);
         }
+        results.evidence = self.evidence(&scored)?;
         self.gather(scored, is_limit_reached, results)
     }
 
@@ -354,6 +440,19 @@ impl<'s> SearchRun<'s> {
             column.first(passage.address.doc_id)
         });
         Ok(keys.collect())
+    }
+
+    fn document_fit(&self) -> tantivy::Result<DocumentFit<'_>> {
+        let filters = &self.scope[..self.document_filters];
+        let documents = all_of(filters, self.kind_query(IndexEntryKind::Document));
+        let is_one_issuer = self.issuers.applied_filters.len() == 1;
+        DocumentFit::new(
+            &self.parsed,
+            self.searcher,
+            &documents,
+            self.stats.documents,
+            is_one_issuer,
+        )
     }
 
     fn top_passages(

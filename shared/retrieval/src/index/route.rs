@@ -2,71 +2,40 @@
 //!
 //! Passages of other issuers are left out. Years, quarters and forms only order the documents of an issuer and leave none
 //! out, because a filing also reports on earlier years. An abbreviated name that several issuers share selects nothing.
+//!
+//! Many names are ordinary words, too. A word that is not written as a name (in lower case, or at the start of a sentence)
+//! counts as one only if it is rare in the documents of other issuers.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use tantivy::collector::TopDocs;
-use tantivy::query::{BooleanQuery, TermQuery};
+use tantivy::collector::{Count, TopDocs};
+use tantivy::query::{BooleanQuery, TermQuery, TermSetQuery};
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{Searcher, TantivyDocument, Term};
 
+use super::near_terms::{is_spelled, near_aliases, spelling_in_texts};
 use super::schema::{Fields, IndexEntryKind};
-use crate::aliases::{Alias, AliasStrength, MAX_WORDS, name_words};
+use crate::alias_file::AliasFile;
+use crate::aliases::{Alias, AliasStrength, MAX_WORDS};
+use crate::query_words::{QueryWord, QueryWords};
 use crate::search::AppliedFilter;
-use crate::tokenizer;
+use crate::tokenizer::{is_stop_word, tokenize};
 
 // A name of more documents than this means nothing in particular.
 const MAX_DOCUMENTS: usize = 5_000;
-// Names are looked for in the first words of a query.
-const QUESTION_WORDS: usize = 120;
-
 // An issuer's numbers are the same in most of its documents, so a few are enough.
 const READ_DOCUMENTS: usize = 8;
-
-// Words that start company names, but are no names by themselves.
-const COMMON_WORDS: [&str; 40] = [
-    "all",
-    "american",
-    "any",
-    "are",
-    "as",
-    "at",
-    "bank",
-    "best",
-    "capital",
-    "energy",
-    "financial",
-    "first",
-    "for",
-    "from",
-    "general",
-    "global",
-    "group",
-    "has",
-    "how",
-    "if",
-    "in",
-    "international",
-    "is",
-    "national",
-    "new",
-    "of",
-    "on",
-    "one",
-    "people",
-    "public",
-    "real",
-    "standard",
-    "target",
-    "the",
-    "united",
-    "visa",
-    "was",
-    "what",
-    "which",
-    "who",
-];
+// A word is rare elsewhere on up to this share of the passages of other issuers, and a few more.
+const RARE_SHARE: f64 = 0.01;
+const RARE_PASSAGES: usize = 2;
+// A capitalized word on more passages than this is probably spelled right.
+const MAX_TYPO_PASSAGES: u64 = 3;
+// With this many letters, a name may have one typo; with twice as many, two.
+const TYPO_LETTERS: usize = 4;
+// Shorter words of a name are never the misspelled ones.
+const UNKNOWN_LETTERS: usize = 3;
+const MAX_TYPO_WORDS: usize = 4;
 
 /// The issuers named in a query.
 #[derive(Debug, Clone, Default)]
@@ -77,6 +46,8 @@ pub struct IssuerRouting {
     pub applied_filters: Vec<AppliedFilter>,
     /// Words that name an issuer, normalized.
     pub issuer_words: Vec<String>,
+    /// Positions of these words in the query.
+    pub names: Vec<Range<usize>>,
 }
 
 // A name in the query.
@@ -84,6 +55,7 @@ struct NameMatch {
     strength: AliasStrength,
     from: Range<usize>,
     documents: NamedDocuments,
+    is_corrected: bool,
 }
 
 // The documents of a name.
@@ -95,32 +67,38 @@ struct NamedDocuments {
     company: Option<String>,
 }
 
+// How far the writing of words says that they are a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    Name,
+    // An ordinary word may be written like this.
+    Word,
+    // Not written as names of this strength are.
+    Other,
+}
+
 /// Finds the issuers named in a query.
 ///
 /// # Errors
 /// An error of the index.
-pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Result<IssuerRouting> {
-    let written: Vec<&str> = text.split_whitespace().take(QUESTION_WORDS).collect();
-    let tokens = tokens(&written);
-    let mut matches: Vec<NameMatch> = Vec::new();
-    for start in 0..tokens.len() {
-        for end in (start + 1..=tokens.len().min(start + MAX_WORDS)).rev() {
-            let name = tokens[start..end]
-                .iter()
-                .map(|token| token.word.as_str())
-                .collect::<Vec<_>>()
-                .join(" ");
-            if let Some(one) = match_name(searcher, fields, &tokens[start..end], &name)? {
-                matches.push(NameMatch {
-                    from: start..end,
-                    ..one
-                });
-            }
-        }
-    }
-    let mut routed = resolve_matches(matches, &tokens, &written);
+pub fn route(
+    searcher: &Searcher,
+    fields: &Fields,
+    names: &AliasFile,
+    words: &QueryWords,
+) -> tantivy::Result<IssuerRouting> {
+    let router = Router {
+        searcher,
+        fields,
+        names,
+        query: words,
+    };
+    let mut accepted = resolve_matches(router.exact_matches()?);
+    accepted.extend(router.corrected_matches(&accepted)?);
+    accepted.sort_by_key(|one| one.from.start);
+    let mut routed = applied(accepted, words);
     if let Some(documents) = &mut routed.documents {
-        add_same_issuer(searcher, fields, documents)?;
+        router.add_same_issuer(documents)?;
         if let [filter] = routed.applied_filters.as_mut_slice() {
             filter.documents = documents.len();
         }
@@ -128,189 +106,333 @@ pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Resul
     Ok(routed)
 }
 
-// The documents of a name at the strongest level that matches. If weaker levels name no other issuer, their documents are
-// added: those may state no issuer.
-fn match_name(
-    searcher: &Searcher,
-    fields: &Fields,
-    tokens: &[Token],
-    name: &str,
-) -> tantivy::Result<Option<NameMatch>> {
-    let mut best: Option<NameMatch> = None;
-    for strength in AliasStrength::ALL
-        .into_iter()
-        .filter(|strength| is_written_as_name(*strength, tokens))
-    {
-        let matched = documents_named(searcher, fields, strength, name)?;
-        // A first word or blend that several issuers share identifies none of them.
-        let is_unambiguous = strength >= AliasStrength::Capitals || matched.issuers.len() <= 1;
-        if !is_unambiguous || matched.documents.is_empty() {
-            continue;
-        }
-        match &mut best {
-            None => {
-                best = Some(NameMatch {
-                    strength,
-                    from: 0..0,
-                    documents: matched,
-                });
+struct Router<'s> {
+    searcher: &'s Searcher,
+    fields: &'s Fields,
+    names: &'s AliasFile,
+    query: &'s QueryWords,
+}
+
+impl Router<'_> {
+    fn exact_matches(&self) -> tantivy::Result<Vec<NameMatch>> {
+        let count = self.query.words.len();
+        let mut matches: Vec<NameMatch> = Vec::new();
+        for start in 0..count {
+            for end in (start + 1..=count.min(start + MAX_WORDS)).rev() {
+                matches.extend(self.match_name(start..end)?);
             }
-            Some(known) if matched.issuers.is_subset(&known.documents.issuers) => {
-                known.documents.documents.extend(matched.documents);
+        }
+        Ok(matches)
+    }
+
+    fn joined(&self, range: Range<usize>) -> String {
+        let words = self.query.words[range]
+            .iter()
+            .map(|word| word.word.as_str());
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    // The documents of a name at the strongest level that matches. If weaker levels name no other issuer, their documents
+    // are added: those may state no issuer.
+    fn match_name(&self, range: Range<usize>) -> tantivy::Result<Option<NameMatch>> {
+        let name = self.joined(range.clone());
+        let mut best: Option<NameMatch> = None;
+        for strength in AliasStrength::ALL {
+            let spelling = spelling(strength, self.query, &range);
+            if spelling == Spelling::Other {
+                continue;
             }
-            Some(_) => {}
+            let matched = self.documents_named(strength, &name)?;
+            // A first word or blend that several issuers share identifies none of them.
+            let is_unambiguous = strength >= AliasStrength::Capitals || matched.issuers.len() <= 1;
+            if !is_unambiguous
+                || matched.documents.is_empty()
+                || spelling == Spelling::Word
+                    && !self.is_rare_elsewhere(&range, &matched.documents)?
+            {
+                continue;
+            }
+            match &mut best {
+                None => {
+                    best = Some(NameMatch {
+                        strength,
+                        from: range.clone(),
+                        documents: matched,
+                        is_corrected: false,
+                    });
+                }
+                Some(known) if matched.issuers.is_subset(&known.documents.issuers) => {
+                    known.documents.documents.extend(matched.documents);
+                }
+                Some(_) => {}
+            }
         }
+        Ok(best)
     }
-    Ok(best)
-}
 
-struct Token {
-    word: String,
-    // Index of the word in the query.
-    at: usize,
-    capital: bool,
-    upper: bool,
-    first: bool,
-}
-
-fn tokens(written: &[&str]) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut first = true;
-    for (at, raw) in written.iter().enumerate() {
-        let first_letter = raw.chars().find(|c| c.is_alphabetic());
-        let bare = raw
-            .trim_end_matches(|c: char| !c.is_alphanumeric())
-            .trim_end_matches("'s")
-            .trim_end_matches("’s");
-        let upper = bare
-            .chars()
-            .filter(|c| c.is_alphabetic())
-            .all(char::is_uppercase)
-            && first_letter.is_some();
-        let capital = first_letter.is_none_or(char::is_uppercase);
-        for word in name_words(raw) {
-            tokens.push(Token {
-                word,
-                at,
-                capital,
-                upper,
-                first,
-            });
+    // The documents with an alias: by the index, and by the names that the owner of the archive gave.
+    fn documents_named(
+        &self,
+        strength: AliasStrength,
+        name: &str,
+    ) -> tantivy::Result<NamedDocuments> {
+        let mut matched = NamedDocuments::default();
+        self.add_documents(strength, name, &mut matched)?;
+        if strength == AliasStrength::Name {
+            for target in self.names.names_of(name) {
+                self.add_documents(strength, target, &mut matched)?;
+            }
         }
-        first = raw.ends_with(['.', '?', '!', ':']);
+        Ok(matched)
     }
-    tokens
-}
 
-// Whether the query spells the words as a name of this strength: the weaker the alias, the more it must look like a name.
-fn is_written_as_name(strength: AliasStrength, tokens: &[Token]) -> bool {
-    let common = tokens.len() == 1 && COMMON_WORDS.contains(&tokens[0].word.as_str());
-    let capital = tokens
-        .iter()
-        .any(|token| token.capital && !token.word.starts_with(|c: char| c.is_ascii_digit()));
-    let mixed = tokens.iter().any(|token| {
-        token.word.chars().any(|c| c.is_ascii_digit())
-            && token.word.chars().any(char::is_alphabetic)
-    });
-    match strength {
-        // "best buy" in lower case is a name; "target" is not.
-        AliasStrength::Name => !common || tokens[0].capital && !tokens[0].first,
-        AliasStrength::Capitals => {
-            tokens.iter().all(|token| token.upper)
-                && tokens.iter().map(|token| token.word.len()).sum::<usize>() >= 2
+    fn add_documents(
+        &self,
+        strength: AliasStrength,
+        name: &str,
+        matched: &mut NamedDocuments,
+    ) -> tantivy::Result<()> {
+        let term = Term::from_field_text(self.fields.aliases, &Alias::term(strength, name));
+        if self.searcher.doc_freq(&term)? == 0 {
+            return Ok(());
         }
-        AliasStrength::Likely => !common && (capital || mixed || tokens.len() > 1),
-        AliasStrength::First => !common && (capital || mixed),
-    }
-}
-
-fn documents_named(
-    searcher: &Searcher,
-    fields: &Fields,
-    strength: AliasStrength,
-    name: &str,
-) -> tantivy::Result<NamedDocuments> {
-    let term = Term::from_field_text(fields.aliases, &Alias::term(strength, name));
-    let mut matched = NamedDocuments::default();
-    if searcher.doc_freq(&term)? == 0 {
-        return Ok(matched);
-    }
-    let query = TermQuery::new(term, IndexRecordOption::Basic);
-    let hits = searcher.search(
-        &query,
-        &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score(),
-    )?;
-    if hits.len() > MAX_DOCUMENTS {
-        return Ok(matched);
-    }
-    for (_, address) in &hits {
-        let numbers = searcher.segment_reader(address.segment_ord).fast_fields();
-        matched
-            .documents
-            .extend(numbers.u64("doc_key")?.first(address.doc_id));
-        matched.issuers.extend(
-            numbers
-                .u64("company_key")?
-                .first(address.doc_id)
-                .filter(|key| *key != 0),
-        );
-    }
-    for (_, address) in hits.iter().take(8) {
-        let stored: TantivyDocument = searcher.doc(*address)?;
-        matched.company = matched.company.or(stored
-            .get_first(fields.company)
-            .and_then(|value| value.as_str())
-            .map(str::to_owned));
-    }
-    Ok(matched)
-}
-
-// An issuer may have filed under other names. Adds documents that share one of its identifiers.
-fn add_same_issuer(
-    searcher: &Searcher,
-    fields: &Fields,
-    documents: &mut BTreeSet<u64>,
-) -> tantivy::Result<()> {
-    let mut identities: BTreeSet<String> = BTreeSet::new();
-    for key in documents.iter().take(READ_DOCUMENTS) {
-        let query = BooleanQuery::intersection(vec![
-            basic_term(Term::from_field_u64(fields.doc_key, *key)),
-            basic_term(fields.kind_term(IndexEntryKind::Document)),
-        ]);
-        for (_, address) in searcher.search(&query, &TopDocs::with_limit(1).order_by_score())? {
-            let stored: TantivyDocument = searcher.doc(address)?;
-            identities.extend(
-                stored
-                    .get_all(fields.identity)
-                    .filter_map(|value| value.as_str().map(str::to_owned)),
+        let query = TermQuery::new(term, IndexRecordOption::Basic);
+        let hits = self.searcher.search(
+            &query,
+            &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score(),
+        )?;
+        if hits.len() > MAX_DOCUMENTS {
+            return Ok(());
+        }
+        for (_, address) in &hits {
+            let numbers = self
+                .searcher
+                .segment_reader(address.segment_ord)
+                .fast_fields();
+            matched
+                .documents
+                .extend(numbers.u64("doc_key")?.first(address.doc_id));
+            matched.issuers.extend(
+                numbers
+                    .u64("company_key")?
+                    .first(address.doc_id)
+                    .filter(|key| *key != 0),
             );
         }
-    }
-    for identity in identities {
-        let query = TermQuery::new(
-            Term::from_field_text(fields.identity, &identity),
-            IndexRecordOption::Basic,
-        );
-        for (_, address) in
-            searcher.search(&query, &TopDocs::with_limit(MAX_DOCUMENTS).order_by_score())?
-        {
-            let numbers = searcher.segment_reader(address.segment_ord).fast_fields();
-            documents.extend(numbers.u64("doc_key")?.first(address.doc_id));
+        for (_, address) in hits.iter().take(READ_DOCUMENTS) {
+            let stored: TantivyDocument = self.searcher.doc(*address)?;
+            matched.company = matched.company.take().or(stored
+                .get_first(self.fields.company)
+                .and_then(|value| value.as_str())
+                .map(str::to_owned));
         }
+        Ok(())
     }
-    Ok(())
+
+    // Whether a single word is rare in the documents of other issuers. Several words in the order of a name always are.
+    fn is_rare_elsewhere(
+        &self,
+        range: &Range<usize>,
+        documents: &BTreeSet<u64>,
+    ) -> tantivy::Result<bool> {
+        let [word] = &self.query.words[range.clone()] else {
+            return Ok(true);
+        };
+        let passages = Term::from_field_text(self.fields.kind, IndexEntryKind::Passage.as_str());
+        let mut elsewhere = 0;
+        for stem in tokenize(&word.word) {
+            let word = Term::from_field_text(self.fields.body, &stem);
+            elsewhere = elsewhere.max(self.count_elsewhere(word, documents)?);
+        }
+        let total = self.count_elsewhere(passages, documents)?;
+        Ok(elsewhere <= RARE_PASSAGES + (total as f64 * RARE_SHARE) as usize)
+    }
+
+    fn count_elsewhere(&self, term: Term, documents: &BTreeSet<u64>) -> tantivy::Result<usize> {
+        let all = self.searcher.search(&basic_term(term.clone()), &Count)?;
+        let keys = documents
+            .iter()
+            .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
+        let own =
+            BooleanQuery::intersection(vec![basic_term(term), Box::new(TermSetQuery::new(keys))]);
+        Ok(all - self.searcher.search(&own, &Count)?)
+    }
+
+    // Names that match an alias but for typos, beside those found already. Only a word that is unknown can be a typo.
+    fn corrected_matches(&self, accepted: &[NameMatch]) -> tantivy::Result<Vec<NameMatch>> {
+        let unknown: Vec<bool> = self
+            .query
+            .words
+            .iter()
+            .map(|word| self.is_unknown(word))
+            .collect::<tantivy::Result<_>>()?;
+        let mut corrected: Vec<NameMatch> = Vec::new();
+        let count = self.query.words.len();
+        for start in 0..count {
+            for end in (start + 1..=count.min(start + MAX_TYPO_WORDS)).rev() {
+                let overlaps = |one: &NameMatch| one.from.start < end && start < one.from.end;
+                let has_unknown = unknown[start..end].contains(&true);
+                if has_unknown && !accepted.iter().chain(&corrected).any(overlaps) {
+                    corrected.extend(self.correct(start..end, &unknown)?);
+                }
+            }
+        }
+        Ok(corrected)
+    }
+
+    fn is_unknown(&self, word: &QueryWord) -> tantivy::Result<bool> {
+        if word.word.chars().count() < UNKNOWN_LETTERS
+            || !word.word.chars().all(char::is_alphabetic)
+        {
+            return Ok(false);
+        }
+        let Some(stem) = tokenize(&word.word).into_iter().next() else {
+            return Ok(false);
+        };
+        let term = Term::from_field_text(self.fields.body, &stem);
+        let passages = self.searcher.doc_freq(&term)?;
+        let is_capitalized = word.capital && !word.first && self.query.has_case();
+        if passages == 0 || is_capitalized && passages <= MAX_TYPO_PASSAGES {
+            return Ok(true);
+        }
+        // The stem of a misspelled name may be that of another word: `Coring` has the stem of `core`.
+        let stems = [stem];
+        if !is_capitalized || stems[0] == word.word {
+            return Ok(false);
+        }
+        let accepts = |written: &str| is_spelled(written, &word.word);
+        let is_written = spelling_in_texts(self.searcher, self.fields, &[], &stems, accepts)?;
+        Ok(is_written != Some(true))
+    }
+
+    // The issuer with the nearest alias, if there is one only. The words that are known have to be words of the alias.
+    fn correct(&self, range: Range<usize>, unknown: &[bool]) -> tantivy::Result<Option<NameMatch>> {
+        let name = self.joined(range.clone());
+        let most = (name.chars().filter(|c| *c != ' ').count() / TYPO_LETTERS).min(2);
+        for distance in 1..=most {
+            let mut documents = NamedDocuments::default();
+            let mut strongest = AliasStrength::Short;
+            for (strength, alias) in near_aliases(self.searcher, self.fields, &name, distance)? {
+                let words: Vec<&str> = alias.split(' ').collect();
+                let is_alike = range
+                    .clone()
+                    .all(|at| unknown[at] || words.contains(&self.query.words[at].word.as_str()));
+                if is_alike {
+                    self.add_documents(strength, &alias, &mut documents)?;
+                    strongest = strongest.max(strength);
+                }
+            }
+            if documents.issuers.len() > 1 {
+                return Ok(None);
+            }
+            if !documents.documents.is_empty() {
+                return Ok(Some(NameMatch {
+                    strength: strongest,
+                    from: range,
+                    documents,
+                    is_corrected: true,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    // An issuer may have filed under other names. Adds documents that share one of its identifiers.
+    fn add_same_issuer(&self, documents: &mut BTreeSet<u64>) -> tantivy::Result<()> {
+        let mut identities: BTreeSet<String> = BTreeSet::new();
+        for key in documents.iter().take(READ_DOCUMENTS) {
+            let query = BooleanQuery::intersection(vec![
+                basic_term(Term::from_field_u64(self.fields.doc_key, *key)),
+                basic_term(self.fields.kind_term(IndexEntryKind::Document)),
+            ]);
+            let top = TopDocs::with_limit(1).order_by_score();
+            for (_, address) in self.searcher.search(&query, &top)? {
+                let stored: TantivyDocument = self.searcher.doc(address)?;
+                identities.extend(
+                    stored
+                        .get_all(self.fields.identity)
+                        .filter_map(|value| value.as_str().map(str::to_owned)),
+                );
+            }
+        }
+        for identity in identities {
+            let query = basic_term(Term::from_field_text(self.fields.identity, &identity));
+            let top = TopDocs::with_limit(MAX_DOCUMENTS).order_by_score();
+            for (_, address) in self.searcher.search(&query, &top)? {
+                let numbers = self
+                    .searcher
+                    .segment_reader(address.segment_ord)
+                    .fast_fields();
+                documents.extend(numbers.u64("doc_key")?.first(address.doc_id));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn basic_term(term: Term) -> Box<dyn tantivy::query::Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::Basic))
 }
 
+// How the query writes some words: the weaker the alias, the more it must look like a name.
+fn spelling(strength: AliasStrength, query: &QueryWords, range: &Range<usize>) -> Spelling {
+    let words = &query.words[range.clone()];
+    let has_case = query.has_case();
+    let is_mixed = |word: &QueryWord| {
+        word.word.chars().any(|c| c.is_ascii_digit()) && word.word.chars().any(char::is_alphabetic)
+    };
+    let has_letters = words
+        .iter()
+        .any(|word| word.word.chars().any(char::is_alphabetic));
+    let letters: usize = words.iter().map(|word| word.word.chars().count()).sum();
+    let as_name = |is_name: bool| {
+        if is_name {
+            Spelling::Name
+        } else {
+            Spelling::Word
+        }
+    };
+    match strength {
+        _ if !has_letters => Spelling::Other,
+        // These have one word, which saves many lookups.
+        AliasStrength::First | AliasStrength::Short if words.len() > 1 => Spelling::Other,
+        AliasStrength::Name => {
+            as_name(words.len() > 1 || words.iter().any(is_mixed) || is_marked(query, range))
+        }
+        AliasStrength::Likely => {
+            as_name(words.len() > 1 || words.iter().any(is_mixed) || is_marked(query, range))
+        }
+        AliasStrength::Capitals if has_case && words.iter().all(|word| word.upper) => {
+            as_name(words.iter().any(|word| !is_stop_word(&word.word)))
+        }
+        // `axp`, `JnJ`
+        AliasStrength::Capitals if letters >= 3 => Spelling::Word,
+        AliasStrength::Short if letters > 2 => Spelling::Word,
+        AliasStrength::Short if has_case && words.iter().all(|word| word.upper) => Spelling::Word,
+        AliasStrength::First => Spelling::Word,
+        AliasStrength::Capitals | AliasStrength::Short => Spelling::Other,
+    }
+}
+
+// Whether a word is marked as a name: capitalized within a sentence, or at its start with a possessive, or beside a year, a
+// quarter or a form.
+fn is_marked(query: &QueryWords, range: &Range<usize>) -> bool {
+    let Some(word) = query
+        .words
+        .get(range.start)
+        .filter(|word| word.capital && query.has_case())
+    else {
+        return false;
+    };
+    let is_beside = query
+        .words
+        .get(range.end)
+        .is_some_and(|next| next.word.chars().any(|c| c.is_ascii_digit()));
+    !word.first || word.possessive || is_beside
+}
+
 // Of overlapping names, the longest wins, then the strongest.
-fn resolve_matches(
-    mut matches: Vec<NameMatch>,
-    tokens: &[Token],
-    written: &[&str],
-) -> IssuerRouting {
+fn resolve_matches(mut matches: Vec<NameMatch>) -> Vec<NameMatch> {
     matches.sort_by_key(|one| {
         (
             std::cmp::Reverse(one.from.len()),
@@ -329,26 +451,17 @@ fn resolve_matches(
     // A weak match next to a strong one is probably an ordinary word.
     let surest = accepted.iter().map(|one| one.strength).max();
     accepted.retain(|one| Some(one.strength) == surest || one.strength >= AliasStrength::Capitals);
-    if accepted.is_empty() {
-        return IssuerRouting::default();
-    }
-    accepted.sort_by_key(|one| one.from.start);
-    let mut routed = IssuerRouting {
-        documents: Some(BTreeSet::new()),
-        ..IssuerRouting::default()
-    };
+    accepted
+}
+
+fn applied(accepted: Vec<NameMatch>, query: &QueryWords) -> IssuerRouting {
+    let mut routed = IssuerRouting::default();
     for one in accepted {
-        let positions: Vec<usize> = tokens[one.from.clone()]
-            .iter()
-            .map(|token| token.at)
-            .collect();
-        let first = positions.first().copied().unwrap_or(0);
-        let last = positions.last().copied().unwrap_or(0);
-        let from = written[first..=last].join(" ");
+        let from = query.written(one.from.clone());
         let value = one.documents.company.clone().unwrap_or_else(|| {
-            tokens[one.from.clone()]
-                .iter()
-                .map(|token| token.word.as_str())
+            let words = query.words[one.from.clone()].iter();
+            words
+                .map(|word| word.word.as_str())
                 .collect::<Vec<_>>()
                 .join(" ")
         });
@@ -357,19 +470,20 @@ fn resolve_matches(
             .iter()
             .any(|filter| filter.value == value)
         {
-            let from = from.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+            routed.issuer_words.extend(tokenize(&from));
             routed.applied_filters.push(AppliedFilter {
                 facet: "company".into(),
                 value,
-                from: from.clone(),
+                from,
                 documents: one.documents.documents.len(),
+                did_you_mean: one.is_corrected,
             });
-            routed.issuer_words.extend(tokenizer::tokenize(&from));
         }
         routed
             .documents
             .get_or_insert_default()
             .extend(&one.documents.documents);
+        routed.names.push(one.from);
     }
     routed
 }

@@ -15,7 +15,7 @@ use super::word_splitter::WordSplitter;
 use crate::synonyms::Synonyms;
 
 // Increase this when entries or tokens change; a changed vocabulary changes the index revision by itself.
-const REVISION: u32 = 6;
+const REVISION: u32 = 7;
 
 // Name of the tokenizer that splits tokenized texts.
 const WORDS: &str = "words";

@@ -11,7 +11,8 @@ use tantivy::query::{BooleanQuery, BoostQuery, EnableScoring, Occur, Query, Term
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, DocId, Score, Searcher, TERMINATED, Term};
 
-use super::schema::{DocumentKind, Fields};
+use super::document_fit::{DocumentDates, DocumentFit};
+use super::schema::Fields;
 use crate::page_class::PageClass;
 use crate::parsed_query::ParsedQuery;
 use crate::search::RankingFeature;
@@ -46,14 +47,6 @@ const PROSE_WEIGHT: f32 = 8.0;
 const TABLE_NUMBER_SHARE: f32 = 0.3;
 // A table of contents has the words of all sections, but answers nothing.
 const TOC_FACTOR: f32 = 0.5;
-// Documents of the requested year, quarter and form.
-const SAME_YEAR_WEIGHT: f32 = 12.0;
-const NEAR_YEAR_WEIGHT: f32 = 4.0;
-const SAME_QUARTER_WEIGHT: f32 = 12.0;
-const SAME_FORM_WEIGHT: f32 = 12.0;
-// Without a requested quarter, annual reports are preferred.
-const ANNUAL_WEIGHT: f32 = 2.0;
-
 // The parts of a score, as returned by `explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ScorePart {
@@ -148,6 +141,7 @@ impl ScoredPassage {
 // The scoring clauses of a query.
 pub(super) struct RankingPlan<'q> {
     parsed: &'q ParsedQuery,
+    documents: DocumentFit<'q>,
     disabled: &'q [RankingFeature],
     clauses: Vec<ScoringClause>,
 }
@@ -155,11 +149,13 @@ pub(super) struct RankingPlan<'q> {
 impl<'q> RankingPlan<'q> {
     pub(super) fn new(
         parsed: &'q ParsedQuery,
+        documents: DocumentFit<'q>,
         fields: &Fields,
         disabled: &'q [RankingFeature],
     ) -> Self {
         let mut plan = Self {
             parsed,
+            documents,
             disabled,
             clauses: Vec::new(),
         };
@@ -168,7 +164,7 @@ impl<'q> RankingPlan<'q> {
             plan.add_phrases(fields);
         }
         plan.add_page_classes(fields);
-        for year in &parsed.years {
+        for year in &parsed.period.years {
             let text = year.to_string();
             plan.add(
                 ClauseKind::Year,
@@ -389,7 +385,7 @@ impl<'q> RankingPlan<'q> {
         let years = sum.years;
         let near_years = sum.near_years;
         let mut parts = sum.parts();
-        let requested_years = self.parsed.years.len() as f32;
+        let requested_years = self.parsed.period.years.len() as f32;
         if self.uses(RankingFeature::Years) && years > 0 {
             parts.insert(
                 ScorePart::Years,
@@ -415,7 +411,8 @@ impl<'q> RankingPlan<'q> {
         if self.uses(RankingFeature::Dates) {
             parts.insert(
                 ScorePart::Document,
-                self.document_score(doc, numbers, near_years),
+                self.documents
+                    .score(&numbers.document_dates(doc, near_years)),
             );
         }
         parts.retain(|_, value| *value != 0.0);
@@ -430,38 +427,6 @@ impl<'q> RankingPlan<'q> {
             page_class,
         }
     }
-
-    // How well the document fits the year, quarter and form of the query.
-    fn document_score(&self, doc: DocId, numbers: &FastColumns, near_years: usize) -> f32 {
-        let question = self.parsed;
-        let year = value(&numbers.fiscal_year, doc);
-        let quarter = value(&numbers.quarter, doc);
-        let sort = value(&numbers.sort, doc);
-        let mut fit = 0.0;
-        // Only the latest year counts: a comparison of years is found in the filing for the last one.
-        if let Some(last) = question.years.last() {
-            fit += match u64::from(*last) {
-                last if year == last => SAME_YEAR_WEIGHT,
-                _ if near_years > 0 => NEAR_YEAR_WEIGHT,
-                _ => 0.0,
-            };
-        }
-        match question.quarter {
-            Some(requested)
-                if quarter == u64::from(requested) && sort != DocumentKind::Annual as u64 =>
-            {
-                fit += SAME_QUARTER_WEIGHT;
-            }
-            None if sort == DocumentKind::Annual as u64 => fit += ANNUAL_WEIGHT,
-            _ => {}
-        }
-        if let Some(form) = &question.form
-            && DocumentKind::from_form(form) as u64 == sort
-        {
-            fit += SAME_FORM_WEIGHT;
-        }
-        fit
-    }
 }
 
 // Fast fields used for scoring.
@@ -474,6 +439,7 @@ struct FastColumns {
     fiscal_year: tantivy::columnar::Column<u64>,
     quarter: tantivy::columnar::Column<u64>,
     sort: tantivy::columnar::Column<u64>,
+    period_end: tantivy::columnar::Column<u64>,
     amended: tantivy::columnar::Column<u64>,
 }
 
@@ -488,8 +454,20 @@ impl FastColumns {
             fiscal_year: columns.u64("fiscal_year")?,
             quarter: columns.u64("quarter")?,
             sort: columns.u64("sort")?,
+            period_end: columns.u64("period_end")?,
             amended: columns.u64("amended")?,
         })
+    }
+
+    fn document_dates(&self, doc: DocId, near_years: usize) -> DocumentDates {
+        DocumentDates {
+            doc_key: value(&self.doc_key, doc),
+            fiscal_year: value(&self.fiscal_year, doc),
+            quarter: value(&self.quarter, doc),
+            sort: value(&self.sort, doc),
+            period_end: value(&self.period_end, doc),
+            near_years,
+        }
     }
 }
 

@@ -228,6 +228,10 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
         "{} of {} documents searched",
         searched.documents, searched.documents_in_scope
     ));
+    if answer.outcome == AnswerOutcome::Answered {
+        let missing = searched.missing_terms.iter();
+        parts.extend(missing.map(|missing| clean(&missing.to_string())));
+    }
     match (answer.is_replay, answer.usage.calls) {
         (true, _) => parts.push("stored answer, 0 calls".into()),
         (false, 0) if answer.model.is_some() => parts.push("cached replies, 0 calls".into()),

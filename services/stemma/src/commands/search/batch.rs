@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use stemma_archive::{Archive, SearchRequest, TreeSearchReport, is_store_error};
+use stemma_retrieval::AppliedFilter;
+use stemma_retrieval::search::MissingTerm;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -30,6 +32,11 @@ struct BatchAnswer {
     // Document and physical page, best first.
     ranked_pages: Vec<(String, u32)>,
     latency_ms: f64,
+    // As in the JSON of a search.
+    routed: Vec<AppliedFilter>,
+    missing_terms: Vec<MissingTerm>,
+    evidence: Option<f64>,
+    low_evidence: bool,
     // With a model: the sections, best first, with their scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     sections: Option<Vec<(String, f64)>>,
@@ -144,6 +151,10 @@ async fn answer_line(
         id: input.id,
         ranked_pages,
         latency_ms,
+        routed: view.routed,
+        missing_terms: view.missing_terms,
+        evidence: view.evidence,
+        low_evidence: view.low_evidence,
         sections,
         reasoning: view.reasoning,
     })

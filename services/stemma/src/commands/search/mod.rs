@@ -10,7 +10,7 @@ use std::time::Instant;
 use stemma_answers::RetrievalStrategy;
 use stemma_archive::{MAX_LIMIT, SearchFacets, SearchHit, SearchRequest, SearchResponse};
 use stemma_retrieval::RankingStrategy;
-use stemma_retrieval::search::{RankingFeature, TotalHits};
+use stemma_retrieval::search::{MissingTerm, RankingFeature, TotalHits};
 
 use crate::commands::ask;
 use crate::commands::format::{excerpt_line, page_or_line_range, short_section_path, show_notes};
@@ -156,6 +156,9 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
         reasoned::show(reasoning, output);
     }
     show_notes(&response.notes, output);
+    for line in notes_on_evidence(&response) {
+        output.note(&clean(&line));
+    }
     let next = response.next_cursor.as_ref().map(|_| args.skip + limit);
     output.note(&output.dim(&footer(&response, next, started.elapsed().as_millis())));
     Ok(Exit::nothing_if(response.hits.is_empty()))
@@ -244,6 +247,26 @@ fn show_facets(facets: &SearchFacets, output: &Output) {
         values.extend((facet.without > 0).then(|| format!("unknown {}", facet.without)));
         output.line(&format!("   {:<12}{}", facet.field, values.join(" · ")));
     }
+}
+
+// What the query asks about and no document has, and names that were understood in spite of a typo.
+fn notes_on_evidence(view: &SearchResponse) -> Vec<String> {
+    let corrected = view.routed.iter().filter(|filter| filter.did_you_mean);
+    let mut notes: Vec<String> = corrected
+        .map(|filter| {
+            format!(
+                "no issuer is called {}: did you mean {}?",
+                filter.from, filter.value
+            )
+        })
+        .collect();
+    notes.extend(view.missing_terms.iter().map(MissingTerm::to_string));
+    if view.low_evidence && view.missing_terms.is_empty() {
+        notes.push(
+            "low evidence: the best passages have little of what the query asks about".into(),
+        );
+    }
+    notes
 }
 
 fn footer(view: &SearchResponse, next: Option<usize>, millis: u128) -> String {

@@ -1,0 +1,249 @@
+//! How well a document fits the period and the form that a query names.
+//!
+//! The filing of a period comes before later filings that repeat the period in comparative columns. "Latest" is relative
+//! to the documents in scope: the one whose period ends last, for each issuer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tantivy::collector::DocSetCollector;
+use tantivy::query::Query;
+use tantivy::{Searcher, columnar};
+
+use super::schema::DocumentKind;
+use crate::dates::LatestPeriod;
+use crate::parsed_query::ParsedQuery;
+
+// Documents of the requested year, quarter and form.
+const SAME_YEAR_WEIGHT: f32 = 12.0;
+const SAME_QUARTER_WEIGHT: f32 = 12.0;
+const SAME_FORM_WEIGHT: f32 = 12.0;
+// An annual report shows up to two earlier years beside its own.
+const LATER_YEAR_WEIGHTS: [f32; 2] = [6.0, 5.0];
+const NEAR_YEAR_WEIGHT: f32 = 4.0;
+// Without a requested quarter, annual reports are preferred, and the newest without a year.
+const ANNUAL_WEIGHT: f32 = 2.0;
+const NEWEST_ANNUAL_WEIGHT: f32 = 2.0;
+// Fiscal years of 52 weeks end some days before or after the month does.
+const PERIOD_END_DAYS: u64 = 10;
+// Without a named issuer, the newest filings of this many documents are found.
+const MAX_DOCUMENTS: usize = 5_000;
+
+/// The dates and the kind of a document.
+pub(super) struct DocumentDates {
+    pub(super) doc_key: u64,
+    pub(super) fiscal_year: u64,
+    /// 1 to 4; 0 for a whole year, or if unknown.
+    pub(super) quarter: u64,
+    /// [`DocumentKind`].
+    pub(super) sort: u64,
+    /// As a number: 20221231; 0 if unknown.
+    pub(super) period_end: u64,
+    /// Count of the requested years among the years of its name and dates.
+    pub(super) near_years: usize,
+}
+
+/// Scores documents for one query.
+pub(super) struct DocumentFit<'q> {
+    parsed: &'q ParsedQuery,
+    // Keys of the newest documents of their issuers.
+    newest: BTreeSet<u64>,
+}
+
+impl<'q> DocumentFit<'q> {
+    /// `documents` matches the document entries in scope, `count` of them. `is_one_issuer` says that they are all of one
+    /// issuer, under whatever name they were filed.
+    pub(super) fn new(
+        parsed: &'q ParsedQuery,
+        searcher: &Searcher,
+        documents: &dyn Query,
+        count: usize,
+        is_one_issuer: bool,
+    ) -> tantivy::Result<Self> {
+        let mut newest = BTreeMap::new();
+        if parsed.period.years.is_empty() && count <= MAX_DOCUMENTS {
+            newest = newest_documents(parsed, searcher, documents, is_one_issuer)?;
+        }
+        Ok(Self {
+            parsed,
+            newest: newest.into_values().map(|(_, doc_key)| doc_key).collect(),
+        })
+    }
+
+    pub(super) fn score(&self, document: &DocumentDates) -> f32 {
+        let is_annual = document.sort == DocumentKind::Annual as u64;
+        let mut fit = self.period_fit(document, is_annual);
+        match self.parsed.period.quarter.map(u64::from) {
+            Some(quarter) if document.quarter == quarter && !is_annual => {
+                fit += SAME_QUARTER_WEIGHT
+            }
+            // Annual reports often have a table of quarters, and the fourth has no report of its own.
+            Some(4) if is_annual => fit += SAME_QUARTER_WEIGHT / 2.0,
+            None if is_annual => fit += ANNUAL_WEIGHT,
+            _ => {}
+        }
+        if let Some(form) = &self.parsed.form
+            && DocumentKind::from_form(form) as u64 == document.sort
+        {
+            fit += SAME_FORM_WEIGHT;
+        }
+        fit
+    }
+
+    fn period_fit(&self, document: &DocumentDates, is_annual: bool) -> f32 {
+        let period = &self.parsed.period;
+        if period
+            .end
+            .is_some_and(|end| is_same_day(end, document.period_end))
+        {
+            return SAME_YEAR_WEIGHT + SAME_QUARTER_WEIGHT;
+        }
+        // Only the latest year counts: a comparison of years is found in the filing for the last one.
+        let Some(last) = period.years.last().copied().map(u64::from) else {
+            return match period.latest {
+                _ if !self.newest.contains(&document.doc_key) => 0.0,
+                Some(_) => SAME_YEAR_WEIGHT,
+                None => NEWEST_ANNUAL_WEIGHT,
+            };
+        };
+        let later = document.fiscal_year.checked_sub(last);
+        let later = later
+            .and_then(|years| usize::try_from(years).ok())
+            .unwrap_or(usize::MAX);
+        match later {
+            0 => SAME_YEAR_WEIGHT,
+            1 | 2 if is_annual => LATER_YEAR_WEIGHTS[later - 1],
+            _ if document.near_years > 0 => NEAR_YEAR_WEIGHT,
+            _ => 0.0,
+        }
+    }
+}
+
+// The document of the requested kind whose period ends last, with that end, by issuer.
+fn newest_documents(
+    parsed: &ParsedQuery,
+    searcher: &Searcher,
+    documents: &dyn Query,
+    is_one_issuer: bool,
+) -> tantivy::Result<BTreeMap<u64, (u64, u64)>> {
+    let mut newest: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for address in searcher.search(documents, &DocSetCollector)? {
+        let columns = searcher.segment_reader(address.segment_ord).fast_fields();
+        let read = |name: &str| -> tantivy::Result<u64> {
+            let column: columnar::Column<u64> = columns.u64(name)?;
+            Ok(column.first(address.doc_id).unwrap_or(0))
+        };
+        let issuer = if is_one_issuer {
+            1
+        } else {
+            read("company_key")?
+        };
+        let end = match read("period_end")? {
+            0 => read("fiscal_year")? * 10_000,
+            end => end,
+        };
+        if issuer == 0 || end == 0 || !is_requested_kind(parsed, read("sort")?, read("quarter")?) {
+            continue;
+        }
+        let candidate = (end, read("doc_key")?);
+        let best = newest.entry(issuer).or_default();
+        *best = candidate.max(*best);
+    }
+    Ok(newest)
+}
+
+fn is_requested_kind(parsed: &ParsedQuery, sort: u64, quarter: u64) -> bool {
+    let is = |kind: DocumentKind| kind as u64 == sort;
+    let is_quarterly = is(DocumentKind::Quarterly) || is(DocumentKind::Release);
+    if let Some(form) = &parsed.form {
+        return is(DocumentKind::from_form(form));
+    }
+    match (parsed.period.quarter, parsed.period.latest) {
+        (Some(requested), _) => is_quarterly && u64::from(requested) == quarter,
+        (None, Some(LatestPeriod::Quarter)) => is_quarterly,
+        (None, Some(LatestPeriod::Any)) => is_quarterly || is(DocumentKind::Annual),
+        (None, Some(LatestPeriod::Year) | None) => is(DocumentKind::Annual),
+    }
+}
+
+fn is_same_day(a: u64, b: u64) -> bool {
+    // Months of 31 days are exact enough for a distance of some days.
+    let days = |date: u64| date / 10_000 * 372 + date / 100 % 100 * 31 + date % 100;
+    days(a).abs_diff(days(b)) <= PERIOD_END_DAYS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(query: &str, document: &DocumentDates) -> f32 {
+        let parsed = ParsedQuery::parse(query, &[]);
+        let fit = DocumentFit {
+            parsed: &parsed,
+            newest: BTreeSet::from([3]),
+        };
+        fit.score(document)
+    }
+
+    fn annual(year: u64) -> DocumentDates {
+        DocumentDates {
+            doc_key: year % 10,
+            fiscal_year: year,
+            quarter: 0,
+            sort: DocumentKind::Annual as u64,
+            period_end: year * 10_000 + 1231,
+            near_years: 0,
+        }
+    }
+
+    fn quarterly(year: u64, quarter: u64) -> DocumentDates {
+        DocumentDates {
+            quarter,
+            sort: DocumentKind::Quarterly as u64,
+            period_end: year * 10_000 + quarter * 300 + 30,
+            ..annual(year)
+        }
+    }
+
+    #[test]
+    fn filing_of_the_period_comes_before_later_and_earlier_ones() {
+        let fits = [2022, 2023, 2024, 2021].map(|year| score("sales in FY22", &annual(year)));
+        assert!(fits.is_sorted_by(|a, b| a > b), "{fits:?}");
+        assert!(
+            score("change from 2021 to 2022", &annual(2022))
+                > score("change from 2021 to 2022", &annual(2021))
+        );
+    }
+
+    #[test]
+    fn quarters_and_dates_choose_the_filing_that_ends_then() {
+        for query in [
+            "sales in 2Q22",
+            "cash as of June 30, 2022",
+            "the quarter ended July 2, 2022",
+        ] {
+            let fits = [
+                quarterly(2022, 2),
+                quarterly(2022, 1),
+                quarterly(2021, 2),
+                annual(2022),
+            ];
+            let fits = fits.map(|document| score(query, &document));
+            assert!(
+                fits[1..].iter().all(|fit| *fit < fits[0]),
+                "{query}: {fits:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn latest_is_relative_to_the_documents() {
+        for query in ["sales last year", "sales"] {
+            let other = score(query, &annual(2022));
+            assert!(score(query, &annual(2023)) > other, "{query}");
+        }
+        assert_eq!(
+            score("sales in 2022", &annual(2023)),
+            LATER_YEAR_WEIGHTS[0] + ANNUAL_WEIGHT
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! How much of what a query asks about its best passages have.
+//!
+//! The words of a query count by their rarity (IDF). A word is there if the passage or a title above it has it, or a phrase
+//! that the vocabulary gives for it. Of the best passages the one that has most counts: the words of a question stand
+//! together where the answer is.
+
+use std::collections::BTreeSet;
+
+use tantivy::query::Bm25StatisticsProvider;
+use tantivy::{Searcher, Term};
+
+use super::schema::Fields;
+use crate::parsed_query::ParsedQuery;
+use crate::synonyms::Synonyms;
+use crate::tokenizer::{content_words, is_stop_word};
+
+/// Best passages that are looked at.
+pub(super) const PASSAGES: usize = 10;
+
+/// The words of a query with their rarity, and the phrases that stand for them.
+pub(super) struct Evidence {
+    subjects: Vec<Subject>,
+}
+
+struct Subject {
+    word: String,
+    weight: f32,
+    // Phrases of the vocabulary that say the same.
+    phrases: BTreeSet<String>,
+}
+
+impl Evidence {
+    pub(super) fn new(
+        searcher: &Searcher,
+        fields: &Fields,
+        parsed: &ParsedQuery,
+        issuer_words: &[String],
+        text: &str,
+    ) -> tantivy::Result<Self> {
+        let content = content_words(text);
+        let groups = Synonyms::get().triggered_groups(&content);
+        let total = searcher.total_num_docs()? as f32;
+        let mut subjects = Vec::new();
+        for (word, weight) in &parsed.words {
+            let is_subject = *weight >= 1.0 && !is_stop_word(word) && !issuer_words.contains(word);
+            if !is_subject {
+                continue;
+            }
+            let term = Term::from_field_text(fields.body, word);
+            let passages = searcher.doc_freq(&term)? as f32;
+            let phrases = groups
+                .iter()
+                .filter(|group| content[group.from.clone()].contains(word))
+                .flat_map(|group| group.group.phrases.iter().cloned());
+            subjects.push(Subject {
+                word: word.clone(),
+                weight: (1.0 + (total - passages + 0.5) / (passages + 0.5)).ln(),
+                phrases: phrases.collect(),
+            });
+        }
+        Ok(Self { subjects })
+    }
+
+    /// The share that one of `texts` has, each a passage with the titles above it; `None` if the query has no words that
+    /// say what it is about.
+    pub(super) fn best(&self, texts: impl Iterator<Item = String>) -> Option<f32> {
+        let total: f32 = self.subjects.iter().map(|subject| subject.weight).sum();
+        if total <= 0.0 {
+            return None;
+        }
+        let shares = texts.map(|text| self.found(&text) / total);
+        Some(shares.fold(0.0, f32::max))
+    }
+
+    fn found(&self, text: &str) -> f32 {
+        let content = content_words(text);
+        let words: BTreeSet<&str> = content.iter().map(String::as_str).collect();
+        let mut phrases: BTreeSet<&str> = BTreeSet::new();
+        Synonyms::get().for_each_phrase(&content, |phrase, _| {
+            phrases.insert(phrase);
+        });
+        let found = self.subjects.iter().filter(|subject| {
+            words.contains(subject.word.as_str())
+                || subject
+                    .phrases
+                    .iter()
+                    .any(|phrase| phrases.contains(phrase.as_str()))
+        });
+        found.map(|subject| subject.weight).sum()
+    }
+}

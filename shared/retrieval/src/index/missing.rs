@@ -1,0 +1,450 @@
+//! Finds the words, names and years of a query that no document in scope has.
+//!
+//! A name counts as a whole: "Oracle Health" is missing where only "health" occurs. Words that state a form of answer, words
+//! of every question, and words that the vocabulary translates are left out.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use stemma_document::english_words::MONTHS;
+
+use tantivy::collector::{Count, DocSetCollector, TopDocs};
+use tantivy::query::{EnableScoring, PhraseQuery, Query as IndexQuery, TermQuery};
+use tantivy::schema::{IndexRecordOption, Value};
+use tantivy::{DocSet, Searcher, TERMINATED, TantivyDocument, Term};
+
+use super::near_terms::{is_spelled, near_aliases, near_words, spelling_in_texts};
+use super::query::all_of;
+use super::schema::{Fields, IndexEntryKind};
+use crate::parsed_query::ParsedQuery;
+use crate::query_words::QueryWords;
+use crate::search::MissingTerm;
+use crate::synonyms::Synonyms;
+use crate::tokenizer::{content_words, for_each_word, is_stop_word, tokenize};
+
+const MAX_MISSING: usize = 8;
+const MAX_NEAREST: usize = 3;
+// Shorter words are near too many others.
+const NEAR_LETTERS: usize = 4;
+// Words before the subject of a question.
+const BEFORE_NAMES: [&str; 9] = [
+    "about", "at", "by", "did", "does", "for", "from", "has", "of",
+];
+// A filing shows five years at most (Item 301 of Regulation S-K), and speaks of the next.
+const EARLIER_YEARS: u64 = 4;
+const LATER_YEARS: u64 = 1;
+// The years of more documents are not read.
+const MAX_DOCUMENTS: usize = 5_000;
+// Words that ask, report, count or speak of documents and of the form of an answer: no document has to have them.
+const QUESTION_WORDS: &str = "answer appear appendix ask attach become begin below bring brought bullet call came cell chart \
+    cite column come comma compare compute contain count decimal describe digit directly discuss do document does doing done \
+    double drag draw drive drove each entire even exclude explain express fall fell figure file find float follow form format \
+    found gave get give go goes gone got greater grew grow happen help highlight identify image include integer int italic kind \
+    least letter line list look made make many match mean mention metric most much name need number often one order page \
+    paragraph part people percent percentage phrase picture place please present print proportion provide put question quote \
+    ran read relate represent respond round row run said saw say section see select sentence separate shall shape share show \
+    shown slide speak spoke state string subsection sum summarize symbol table take talk tell term text thing think three title \
+    together told took two type use value versus want went word worth write written wrote yes";
+// Words before a number that names a part of a document.
+const PART_WORDS: [&str; 10] = [
+    "appendix", "chapter", "exhibit", "figure", "item", "note", "page", "part", "section", "table",
+];
+// Words at the end of a company's name.
+const LEGAL_ENDS: [&str; 9] = [
+    "co",
+    "corp",
+    "corporation",
+    "inc",
+    "incorporated",
+    "limited",
+    "llc",
+    "ltd",
+    "plc",
+];
+
+/// A query and the documents in its scope.
+pub(super) struct MissingTerms<'s> {
+    pub(super) searcher: &'s Searcher,
+    pub(super) fields: &'s Fields,
+    /// Filters of the scope.
+    pub(super) scope: &'s [Box<dyn IndexQuery>],
+    pub(super) text: &'s str,
+    pub(super) words: &'s QueryWords,
+    pub(super) parsed: &'s ParsedQuery,
+    /// Positions of names that are known.
+    pub(super) names: &'s [Range<usize>],
+}
+
+impl MissingTerms<'_> {
+    pub(super) fn find(&self) -> tantivy::Result<Vec<MissingTerm>> {
+        let mut missing = Vec::new();
+        let mut named: Vec<Range<usize>> = self.names.to_vec();
+        for run in self.name_runs() {
+            if self.is_name_missing(&run)? {
+                missing.push(MissingTerm {
+                    term: self.words.written(run.clone()),
+                    nearest: self.nearest_to_name(&run)?,
+                });
+                named.push(run);
+            }
+        }
+        let asked = self.subject_words();
+        for at in 0..self.words.words.len() {
+            let is_named = named.iter().any(|range| range.contains(&at));
+            if !is_named && self.is_first_part(at) && self.is_word_missing(at, &asked)? {
+                missing.push(MissingTerm {
+                    term: self.words.written(at..at + 1),
+                    nearest: self.nearest_words(&self.words.words[at].word)?,
+                });
+            }
+        }
+        for year in &self.parsed.period.years {
+            if self.is_year_missing(*year)? {
+                missing.push(MissingTerm {
+                    term: year.to_string(),
+                    nearest: Vec::new(),
+                });
+            }
+        }
+        missing.dedup_by(|a, b| a.term == b.term);
+        missing.truncate(MAX_MISSING);
+        Ok(missing)
+    }
+
+    // Written words of several parts are looked at once.
+    fn is_first_part(&self, at: usize) -> bool {
+        let words = &self.words.words;
+        at == 0 || words[at - 1].at != words[at].at
+    }
+
+    // Stems that a document has to have, because nothing else says what the query is about.
+    fn subject_words(&self) -> BTreeSet<String> {
+        let content = content_words(self.text);
+        let mut asked: BTreeSet<String> = self
+            .parsed
+            .words
+            .iter()
+            .filter(|(_, weight)| *weight >= 1.0)
+            .map(|(word, _)| word.clone())
+            .collect();
+        for group in Synonyms::get().triggered_groups(&content) {
+            for word in &content[group.from] {
+                asked.remove(word);
+            }
+        }
+        asked.retain(|word| {
+            word.chars().any(char::is_alphabetic)
+                && word.chars().count() >= 3
+                && !question_words().contains(word)
+        });
+        asked
+    }
+
+    fn is_word_missing(&self, at: usize, asked: &BTreeSet<String>) -> tantivy::Result<bool> {
+        let written = self.words.written(at..at + 1);
+        let stems = tokenize(&written);
+        if !stems.iter().any(|stem| asked.contains(stem)) {
+            return Ok(false);
+        }
+        Ok(!self.has_stems(&stems)?)
+    }
+
+    // A compound is there as a whole or by one of its parts: what is `capital-intensive` is written in many ways.
+    fn has_stems(&self, stems: &[String]) -> tantivy::Result<bool> {
+        for stem in stems {
+            if self.has_stem(stem)? {
+                return Ok(true);
+            }
+        }
+        Ok(stems.is_empty())
+    }
+
+    // Titles count, too: running heads are no part of the text.
+    fn has_stem(&self, stem: &str) -> tantivy::Result<bool> {
+        let fields = [self.fields.body, self.fields.path, self.fields.headings];
+        for field in fields {
+            let term = Term::from_field_text(field, stem);
+            if self.searcher.doc_freq(&term)? > 0 && self.exists(basic(term))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    // Stops at the first match: the words of most queries are on thousands of pages.
+    fn exists(&self, query: Box<dyn IndexQuery>) -> tantivy::Result<bool> {
+        let query = all_of(self.scope, query);
+        let weight = query.weight(EnableScoring::disabled_from_searcher(self.searcher))?;
+        for reader in self.searcher.segment_readers() {
+            let mut scorer = weight.scorer(reader, 1.0)?;
+            let mut doc = scorer.doc();
+            while doc != TERMINATED {
+                if !reader.is_deleted(doc) {
+                    return Ok(true);
+                }
+                doc = scorer.advance();
+            }
+        }
+        Ok(false)
+    }
+
+    // Runs of capitalized words that are no known names: `Oracle Health`, `737 MAX`, `Kodak`.
+    fn name_runs(&self) -> Vec<Range<usize>> {
+        let words = &self.words.words;
+        let mut runs = Vec::new();
+        let mut at = 0;
+        while at < words.len() {
+            let start = at;
+            while at < words.len()
+                && self.continues_name(start, at)
+                && (at == start || !words[at].first)
+            {
+                at += 1;
+                if self.words.ends_phrase(at - 1) {
+                    break;
+                }
+            }
+            let run = &words[start..at];
+            let has_letters = run
+                .iter()
+                .any(|word| word.word.chars().any(char::is_alphabetic));
+            let is_marked = run.len() > 1 || run.iter().any(|word| !word.first || word.possessive);
+            if has_letters && is_marked && self.words.has_case() {
+                runs.push(start..at);
+            }
+            at = at.max(start + 1);
+        }
+        runs
+    }
+
+    fn continues_name(&self, start: usize, at: usize) -> bool {
+        let words = &self.words.words;
+        let word = &words[at];
+        let text = word.word.as_str();
+        let before = at
+            .checked_sub(1)
+            .map_or("", |before| words[before].word.as_str());
+        let is_known = self.names.iter().any(|range| range.contains(&at));
+        let is_number = text.starts_with(|c: char| c.is_ascii_digit());
+        let year = text
+            .parse()
+            .is_ok_and(|year| self.parsed.period.years.contains(&year));
+        let is_period =
+            year || matches!(text, "q1" | "q2" | "q3" | "q4" | "fy") || MONTHS.contains(&text);
+        let is_part = PART_WORDS.contains(&text)
+            || is_number && (PART_WORDS.contains(&before) || MONTHS.contains(&before));
+        // `737 MAX` is a name, `500 MHz` is not.
+        let starts_as_name = at > start
+            || !is_number
+            || words
+                .get(at + 1)
+                .is_some_and(|next| next.upper && next.word.len() > 2);
+        let is_small =
+            at > start && text == "of" && words.get(at + 1).is_some_and(|next| next.capital);
+        let is_capital = word.capital && !is_stop_word(text) && starts_as_name;
+        !is_known && !is_period && !is_part && (is_small || is_capital)
+    }
+
+    fn is_name_missing(&self, run: &Range<usize>) -> tantivy::Result<bool> {
+        let words = &self.words.words[run.clone()];
+        let mut stems = Vec::new();
+        for word in words.iter().filter(|word| !is_stop_word(&word.word)) {
+            let own = tokenize(&word.word);
+            if own.iter().any(|stem| stem.chars().any(char::is_alphabetic))
+                && !self.has_stems(&own)?
+            {
+                return Ok(!own.iter().all(|stem| question_words().contains(stem))
+                    && !self.is_vocabulary(&own));
+            }
+            stems.extend(own);
+        }
+        let Some(last) = words.last() else {
+            return Ok(false);
+        };
+        let is_possessive = last.possessive && self.names.is_empty();
+        match words {
+            [word] if word.first && !is_possessive => Ok(false),
+            // Stemming makes one word of `Philips` and `Philip`.
+            [word] if stems != [word.word.as_str()] || is_possessive => {
+                let is_written =
+                    spelling_in_texts(self.searcher, self.fields, self.scope, &stems, |written| {
+                        is_spelled(written, &word.word)
+                            && (!is_possessive || written.starts_with(char::is_uppercase))
+                    })?;
+                Ok(is_written == Some(false))
+            }
+            [_] => Ok(false),
+            _ => {
+                let before = run
+                    .start
+                    .checked_sub(1)
+                    .map(|at| self.words.words[at].word.as_str());
+                let is_subject = before.is_some_and(|word| BEFORE_NAMES.contains(&word))
+                    && self.names.is_empty();
+                let is_company = LEGAL_ENDS.contains(&last.word.as_str());
+                let is_phrase_missing = !self.has_phrase(&stems)?;
+                Ok((is_possessive || is_subject || is_company)
+                    && is_phrase_missing
+                    && !self.is_vocabulary(&stems))
+            }
+        }
+    }
+
+    // Whether the vocabulary knows what texts say instead.
+    fn is_vocabulary(&self, stems: &[String]) -> bool {
+        let content = content_words(self.text);
+        let groups = Synonyms::get().triggered_groups(&content);
+        groups.iter().any(|group| {
+            content[group.from.clone()]
+                .iter()
+                .any(|word| stems.contains(word))
+        })
+    }
+
+    fn has_phrase(&self, stems: &[String]) -> tantivy::Result<bool> {
+        let terms: Vec<Term> = stems
+            .iter()
+            .map(|stem| Term::from_field_text(self.fields.body, stem))
+            .collect();
+        if terms.len() < 2 {
+            return Ok(true);
+        }
+        self.exists(Box::new(PhraseQuery::new(terms)))
+    }
+
+    // No column, date or name of a document has the year. In a text it may be the maturity of a loan, and columns may be of
+    // a forecast: where the query names the year of a report, a report has to be near it.
+    fn is_year_missing(&self, year: u16) -> tantivy::Result<bool> {
+        let text = year.to_string();
+        let is_reported = self.parsed.period.reported.contains(&year);
+        if is_reported
+            && let Some((first, last)) = self.reported_years()?
+            && !(first.saturating_sub(EARLIER_YEARS)..=last + LATER_YEARS)
+                .contains(&u64::from(year))
+        {
+            return Ok(true);
+        }
+        for field in [self.fields.years, self.fields.near_years] {
+            if self.exists(basic(Term::from_field_text(field, &text)))? {
+                return Ok(false);
+            }
+        }
+        Ok(is_reported || !self.has_stem(&text)?)
+    }
+
+    // The first and the last fiscal year of the documents in scope. `None` if one of them has none, unless all are of a named
+    // issuer.
+    fn reported_years(&self) -> tantivy::Result<Option<(u64, u64)>> {
+        let documents = all_of(
+            self.scope,
+            basic(self.fields.kind_term(IndexEntryKind::Document)),
+        );
+        if self.searcher.search(&documents, &Count)? > MAX_DOCUMENTS {
+            return Ok(None);
+        }
+        let mut years: Option<(u64, u64)> = None;
+        for address in self.searcher.search(&documents, &DocSetCollector)? {
+            let columns = self
+                .searcher
+                .segment_reader(address.segment_ord)
+                .fast_fields();
+            let Some(year) = columns.u64("fiscal_year")?.first(address.doc_id) else {
+                match self.names.is_empty() {
+                    true => return Ok(None),
+                    false => continue,
+                }
+            };
+            let (first, last) = years.unwrap_or((year, year));
+            years = Some((first.min(year), last.max(year)));
+        }
+        Ok(years)
+    }
+
+    fn nearest_to_name(&self, run: &Range<usize>) -> tantivy::Result<Vec<String>> {
+        let words = &self.words.words[run.clone()];
+        let name = words
+            .iter()
+            .map(|word| word.word.as_str())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let mut nearest = Vec::new();
+        for distance in 1..=2 {
+            let near = near_aliases(self.searcher, self.fields, &name, distance)?;
+            for alias in near.into_iter().map(|(_, alias)| alias) {
+                if name.chars().count() >= NEAR_LETTERS && !nearest.contains(&alias) {
+                    nearest.push(alias);
+                }
+            }
+        }
+        if nearest.is_empty() && words.len() == 1 {
+            nearest = self.nearest_words(&name)?;
+        }
+        nearest.truncate(MAX_NEAREST);
+        Ok(nearest)
+    }
+
+    // Words in scope with a typo's distance, as texts write them.
+    fn nearest_words(&self, word: &str) -> tantivy::Result<Vec<String>> {
+        let stems = tokenize(word);
+        let Some(stem) = stems
+            .first()
+            .filter(|stem| stem.chars().count() >= NEAR_LETTERS)
+        else {
+            return Ok(Vec::new());
+        };
+        let most = (stem.chars().count() / NEAR_LETTERS).min(2);
+        let mut nearest = Vec::new();
+        for distance in 1..=most {
+            for (near, _) in near_words(self.searcher, self.fields, stem, distance)? {
+                if nearest.len() == MAX_NEAREST {
+                    return Ok(nearest);
+                }
+                if let Some(written) = self
+                    .written_in_scope(&near)?
+                    .filter(|written| !nearest.contains(written))
+                {
+                    nearest.push(written);
+                }
+            }
+            if !nearest.is_empty() {
+                break;
+            }
+        }
+        Ok(nearest)
+    }
+
+    fn written_in_scope(&self, stem: &str) -> tantivy::Result<Option<String>> {
+        let query = all_of(
+            self.scope,
+            basic(Term::from_field_text(self.fields.body, stem)),
+        );
+        let hits = self
+            .searcher
+            .search(&query, &TopDocs::with_limit(1).order_by_score())?;
+        let Some((_, address)) = hits.first() else {
+            return Ok(None);
+        };
+        let stored: TantivyDocument = self.searcher.doc(*address)?;
+        let text = stored
+            .get_first(self.fields.text)
+            .and_then(|text| text.as_str());
+        let text = text.unwrap_or_default();
+        let mut written = None;
+        for_each_word(text, |word, range| {
+            if word == stem && written.is_none() {
+                written = Some(text[range].to_lowercase());
+            }
+        });
+        Ok(written)
+    }
+}
+
+fn question_words() -> &'static HashSet<String> {
+    static WORDS: OnceLock<HashSet<String>> = OnceLock::new();
+    WORDS.get_or_init(|| tokenize(QUESTION_WORDS).into_iter().collect())
+}
+
+fn basic(term: Term) -> Box<dyn IndexQuery> {
+    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+}

@@ -1,0 +1,126 @@
+//! Terms of the index that are nearly written as a word: aliases and words with a typo's distance, and spellings.
+
+use std::collections::BTreeMap;
+
+use tantivy::collector::TopDocs;
+use tantivy::query::{BooleanQuery, FuzzyTermQuery, Occur, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption, Value};
+use tantivy::{Searcher, TantivyDocument, Term};
+
+use super::query::all_of;
+use super::schema::Fields;
+use crate::aliases::{Alias, AliasStrength};
+use crate::tokenizer::for_each_word;
+
+// A spelling is looked up in this many passages.
+const MAX_TEXTS: usize = 32;
+
+// Aliases that people write. Those made of letters would be near too many words.
+const SPELLED: [AliasStrength; 3] = [
+    AliasStrength::Name,
+    AliasStrength::Likely,
+    AliasStrength::First,
+];
+
+/// Aliases within `distance` edits of a name, 1 or 2. Swapped letters are one edit. The first letter has to be the same:
+/// it is rarely wrong, and names of a few letters would be near too many others.
+pub(super) fn near_aliases(
+    searcher: &Searcher,
+    fields: &Fields,
+    name: &str,
+    distance: usize,
+) -> tantivy::Result<Vec<(AliasStrength, String)>> {
+    let mut near = Vec::new();
+    for strength in SPELLED {
+        let start = Alias::term(strength, "");
+        let term = Alias::term(strength, name);
+        for (alias, _) in near_terms(searcher, fields.aliases, &term, distance)? {
+            if let Some(alias) = alias
+                .strip_prefix(&start)
+                .filter(|alias| starts_alike(alias, name))
+            {
+                near.push((strength, alias.to_owned()));
+            }
+        }
+    }
+    Ok(near)
+}
+
+/// Words of the text within a typo's distance of a stem, the most frequent first, with the count of their passages.
+pub(super) fn near_words(
+    searcher: &Searcher,
+    fields: &Fields,
+    stem: &str,
+    distance: usize,
+) -> tantivy::Result<Vec<(String, u64)>> {
+    let mut near: Vec<(String, u64)> = near_terms(searcher, fields.body, stem, distance)?
+        .into_iter()
+        .filter(|(word, _)| starts_alike(word, stem))
+        .collect();
+    near.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    Ok(near)
+}
+
+/// Whether a passage in `scope` has one of the stems in a spelling that is accepted; `None` if no spelling is among the
+/// best passages and there are more than these.
+pub(super) fn spelling_in_texts(
+    searcher: &Searcher,
+    fields: &Fields,
+    scope: &[Box<dyn Query>],
+    stems: &[String],
+    accepts: impl Fn(&str) -> bool,
+) -> tantivy::Result<Option<bool>> {
+    let terms = stems.iter().map(|stem| {
+        let term = Term::from_field_text(fields.body, stem);
+        let query: Box<dyn Query> = Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs));
+        (Occur::Should, query)
+    });
+    let query = all_of(scope, Box::new(BooleanQuery::new(terms.collect())));
+    let hits = searcher.search(&query, &TopDocs::with_limit(MAX_TEXTS).order_by_score())?;
+    let is_all = hits.len() < MAX_TEXTS;
+    for (_, address) in hits {
+        let stored: TantivyDocument = searcher.doc(address)?;
+        let text = stored.get_first(fields.text).and_then(|text| text.as_str());
+        let text = text.unwrap_or_default();
+        let mut found = false;
+        for_each_word(text, |word, range| {
+            found |= stems.iter().any(|stem| stem == word) && accepts(&text[range]);
+        });
+        if found {
+            return Ok(Some(true));
+        }
+    }
+    Ok(is_all.then_some(false))
+}
+
+/// Whether a word of a text is `word` but for its case and a possessive.
+pub(super) fn is_spelled(written: &str, word: &str) -> bool {
+    let written = written.replace('’', "'");
+    let bare = written.trim_end_matches("'s").trim_end_matches('\'');
+    bare.to_lowercase() == word
+}
+
+fn starts_alike(a: &str, b: &str) -> bool {
+    a.chars().next() == b.chars().next()
+}
+
+fn near_terms(
+    searcher: &Searcher,
+    field: Field,
+    text: &str,
+    distance: usize,
+) -> tantivy::Result<BTreeMap<String, u64>> {
+    let distance = u8::try_from(distance.min(2)).unwrap_or(2);
+    let query = FuzzyTermQuery::new(Term::from_field_text(field, text), distance, true);
+    let mut near = BTreeMap::new();
+    for reader in searcher.segment_readers() {
+        let index = reader.inverted_index(field)?;
+        let mut terms = index.terms().search(query.automaton()?).into_stream()?;
+        while terms.advance() {
+            if let Ok(term) = std::str::from_utf8(terms.key()) {
+                *near.entry(term.to_owned()).or_default() += u64::from(terms.value().doc_freq);
+            }
+        }
+    }
+    Ok(near)
+}

@@ -1,0 +1,301 @@
+//! Tests of searches over a small archive of invented companies, in memory.
+
+use stemma_catalog::document_store::OpenDocument;
+use stemma_catalog::fixtures::of_company;
+use stemma_document::{
+    Extent, Fact, Method, SectionTree, SourceBody, TextLines, Ticker, VerifiedOutline,
+};
+use tantivy::{Index, Searcher};
+
+use super::entry::map_document;
+use super::query::search;
+use super::schema::doc_mapper;
+use crate::alias_file::AliasFile;
+use crate::search::{DocumentScope, Query, SearchResults};
+
+// Words that every filing has.
+const COMMON: &str =
+    "The company reports revenue, income and cash. Risk factors may affect results of the year.";
+
+struct Filing {
+    issuer: &'static str,
+    ticker: &'static str,
+    year: &'static str,
+    text: &'static str,
+}
+
+const FILINGS: [Filing; 6] = [
+    Filing {
+        issuer: "Umber Beauty Group, Inc.",
+        ticker: "UMBR",
+        year: "2022",
+        text: "Umber Beauty Group, Inc. (the “Company” or “Umber Beauty”) sells fragrance in target markets.",
+    },
+    Filing {
+        issuer: "Umber Beauty Group, Inc.",
+        ticker: "UMBR",
+        year: "2023",
+        text: "Umber Beauty Group, Inc. sells fragrance. Our health is good.",
+    },
+    Filing {
+        issuer: "Corvid Freight Corporation",
+        ticker: "CVF",
+        year: "2022",
+        text: "Corvid Freight (formerly known as Rook Haulage, Inc.) moves parcels to target markets by aircraft.",
+    },
+    Filing {
+        issuer: "Target Widgets Corp",
+        ticker: "TGW",
+        year: "2022",
+        text: "Target Widgets makes anvils of cast iron.",
+    },
+    Filing {
+        issuer: "Gilt",
+        ticker: "GLT",
+        year: "2022",
+        text: "Gilt lends money. The target of Gilt is growth; its health plans are old.",
+    },
+    Filing {
+        issuer: "Jarvis & Jarvis",
+        ticker: "JRV",
+        year: "2022",
+        text: "Jarvis & Jarvis sells soap in target markets with gilt edges and gilt frames.",
+    },
+];
+
+fn archive() -> Searcher {
+    let mapper = doc_mapper();
+    let mut index = Index::create_in_ram(mapper.schema.clone());
+    index.set_tokenizers(mapper.tokenizers.clone());
+    let mut writer = index.writer_with_num_threads(1, 16 << 20).unwrap();
+    for filing in &FILINGS {
+        let path = format!("{} {}.txt", filing.ticker.to_lowercase(), filing.year);
+        let mut entry = of_company(&path, filing.issuer);
+        entry.facts.form = Some(Fact::from_text("10-K", None));
+        entry.facts.fiscal_year = Some(Fact::from_text(filing.year, None));
+        entry.facts.period_end = Some(Fact::from_text(format!("{}-12-31", filing.year), None));
+        entry.facts.tickers = vec![Ticker {
+            symbol: Fact::from_text(filing.ticker, None),
+            exchange: None,
+        }];
+        let lines = vec![filing.text.to_owned(), COMMON.to_owned()];
+        let outline = VerifiedOutline::new(Extent::Lines(2), Vec::new()).unwrap();
+        let opened = OpenDocument {
+            tree: SectionTree::build(&outline, Method::Markup, Vec::new()),
+            body: Some(SourceBody::Lines(TextLines {
+                lines,
+                tokens: Vec::new(),
+                headings: Vec::new(),
+            })),
+        };
+        map_document(&entry, &opened, &mut |document| {
+            writer.add_document(document).unwrap();
+        });
+    }
+    writer.commit().unwrap();
+    index.reader().unwrap().searcher()
+}
+
+fn found(text: &str) -> SearchResults {
+    search(&archive(), &AliasFile::default(), &Query::new(text)).unwrap()
+}
+
+// The companies a query is routed to.
+fn companies(text: &str) -> Vec<String> {
+    let filters = found(text).applied_filters.into_iter();
+    filters
+        .filter(|filter| filter.facet == "company")
+        .map(|filter| filter.value)
+        .collect()
+}
+
+fn missing(text: &str) -> Vec<String> {
+    let missing = found(text).missing_terms.into_iter();
+    missing.map(|missing| missing.term).collect()
+}
+
+#[test]
+fn issuers_are_found_by_every_name() {
+    let expected = [
+        (
+            "umber beauty group",
+            &[
+                "UMBR",
+                "Umber Beauty",
+                "UmberBeauty",
+                "umber",
+                "UBG",
+                "Umber Beauty Group Inc",
+            ][..],
+        ),
+        (
+            "corvid freight",
+            &[
+                "CVF",
+                "Corvid",
+                "CorvidFreight",
+                "Rook Haulage",
+                "CF",
+                "corvid freight",
+            ],
+        ),
+        (
+            "jarvis & jarvis",
+            &["J&J", "JnJ", "Jarvis and Jarvis", "JRV"],
+        ),
+        (
+            "target widgets",
+            &["Target Widgets", "TGW", "target widgets"],
+        ),
+        ("gilt", &["Gilt", "GLT"]),
+    ];
+    for (company, names) in expected {
+        for name in names {
+            for query in [
+                format!("What was the revenue of {name}?"),
+                format!("How did {name}'s income change?"),
+            ] {
+                assert_eq!(companies(&query), [company], "{query}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ordinary_words_are_no_names() {
+    for query in [
+        "which target markets are there",
+        "Target markets by aircraft",
+        "What are gilt edges?",
+        "the company's health",
+        "What is cf worth?",
+    ] {
+        assert!(
+            companies(query).is_empty(),
+            "{query}: {:?}",
+            companies(query)
+        );
+    }
+    for query in [
+        "Gilt's revenue",
+        "Gilt 2022 revenue",
+        "What does Gilt lend?",
+    ] {
+        assert_eq!(companies(query), ["gilt"], "{query}");
+    }
+}
+
+#[test]
+fn misspelled_names_are_corrected_and_said() {
+    for (name, company) in [
+        ("Umbre Beauty", "umber beauty group"),
+        ("Umber Beatuy", "umber beauty group"),
+        ("Corvd Freight", "corvid freight"),
+        ("Corivd", "corvid freight"),
+        ("Jarvs & Jarvis", "jarvis & jarvis"),
+    ] {
+        let results = found(&format!("What was the revenue of {name} in 2022?"));
+        let filter = &results.applied_filters[0];
+        assert_eq!(
+            (filter.value.as_str(), filter.from.as_str()),
+            (company, name)
+        );
+        assert!(
+            filter.did_you_mean && results.missing_terms.is_empty(),
+            "{name}: {results:?}"
+        );
+    }
+    for name in ["Gild", "Kodak", "Corinth"] {
+        assert!(
+            companies(&format!("What was the revenue of {name}?")).is_empty(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn names_of_the_owner_are_known() {
+    let names = AliasFile::parse(
+        "\"Corvid Freight\" = [\"the crows\", \"Blackbird\"]",
+        "aliases.toml",
+    )
+    .unwrap();
+    for query in [
+        "How do the crows move parcels?",
+        "What was Blackbird's revenue?",
+    ] {
+        let results = search(&archive(), &names, &Query::new(query)).unwrap();
+        assert_eq!(
+            results.applied_filters[0].value, "corvid freight",
+            "{query}"
+        );
+    }
+}
+
+#[test]
+fn what_no_document_has_is_said() {
+    for (query, expected) in [
+        ("What was Kodak's revenue?", &["Kodak"][..]),
+        (
+            "What was the revenue of Ochre Health in 2022?",
+            &["Ochre Health"],
+        ),
+        // Both words occur, but not as this name.
+        ("What was the revenue of Growth Health?", &["Growth Health"]),
+        ("Which risks come from zeppelins?", &["zeppelins"]),
+        // Others sell it.
+        (
+            "How much fragrance does Corvid Freight sell?",
+            &["fragrance"],
+        ),
+        (
+            "What was the revenue of Corvid Freight in FY2009?",
+            &["2009"],
+        ),
+        ("What was the revenue of Corvid Freight in FY2022?", &[]),
+        ("How much fragrance does Umber Beauty sell?", &[]),
+        ("What are the risk factors of Gilt?", &[]),
+    ] {
+        assert_eq!(missing(query), expected, "{query}");
+    }
+    let terms = found("Which anvills are there, and who is Corvidd?").missing_terms;
+    assert_eq!(terms.len(), 1, "{terms:?}");
+    assert_eq!(terms[0].nearest, ["anvils"]);
+}
+
+#[test]
+fn a_name_outside_the_scope_is_missing() {
+    let own = found("What was the income of Gilt?").hits[0].doc_id;
+    let query = Query {
+        within: DocumentScope::Documents(vec![own]),
+        ..Query::new("What was the income of Corvid Freight?")
+    };
+    let results = search(&archive(), &AliasFile::default(), &query).unwrap();
+    assert_eq!(results.missing_terms[0].term, "Corvid Freight");
+}
+
+#[test]
+fn evidence_tells_answers_from_their_absence() {
+    let there = found("Who makes anvils of cast iron?");
+    let absent = found("Which trombones are made of velvet?");
+    assert!(
+        there.evidence > Some(0.6) && !there.has_low_evidence(),
+        "{:?}",
+        there.evidence
+    );
+    assert!(absent.has_low_evidence(), "{:?}", absent.evidence);
+}
+
+#[test]
+fn the_filing_of_the_period_is_first() {
+    for (query, year) in [
+        ("Umber Beauty revenue in FY22", "2022"),
+        ("Umber Beauty revenue in 2023", "2023"),
+        ("Umber Beauty's revenue last year", "2023"),
+        ("Umber Beauty's revenue as of December 31, 2022", "2022"),
+        ("Umber Beauty revenue", "2023"),
+    ] {
+        let name = found(query).hits[0].name.clone();
+        assert!(name.contains(year), "{query}: {name}");
+    }
+}
