@@ -146,22 +146,8 @@ impl AnswerBuilder<'_, '_> {
             what: what.clone(),
             thinking: truncate_argument(&call.why),
         });
-        let used: u32 = self
-            .context
-            .passages
-            .iter()
-            .map(|passage| passage.tokens)
-            .sum();
-        // Sections that tools ask for may take as much room again as those of the first search.
-        let room = self
-            .question
-            .limits
-            .context_tokens
-            .saturating_mul(2)
-            .saturating_sub(used)
-            .min(TOOL_TOKENS);
         let known = self.count_read_pages(&reply.sections);
-        let read = self.read_sections(&reply.sections, room).await?;
+        let read = self.read_sections(&reply.sections, TOOL_TOKENS).await?;
         self.reachable.extend(reply.documents);
         let (read, places) = self.describe_reading(read);
         let known = match known {
