@@ -9,7 +9,7 @@ use stemma_retrieval::tokenizer::content_words;
 
 use super::{AnswerBuilder, FIRST_HITS, LIMIT_CODE};
 use crate::AnswerError;
-use crate::context::{AnswerContext, Passage, SectionRequest};
+use crate::context::{AnswerContext, Passage, SectionRequest, pages_by_worth};
 use crate::event::{AnswerStep, StepKind};
 use crate::prompt::{self, DraftAnswer};
 use crate::request::{FURTHER_CALLS, FURTHER_TOKENS, MIN_CONTEXT_TOKENS};
@@ -215,7 +215,7 @@ impl AnswerBuilder<'_, '_> {
         followed
     }
 
-    // Further hits of the question, or hits of its missing parts in the documents that were read. Only the best page of each.
+    // Pages of the question, or of its missing parts in the documents that were read, that were not read whole.
     async fn search_missing(
         &mut self,
         text: &str,
@@ -242,16 +242,9 @@ impl AnswerBuilder<'_, '_> {
                 Err(error) => return Err(error.into()),
             };
             self.reachable.extend(hits.iter().map(|hit| hit.doc_id));
-            let requests = hits.iter().map(SectionRequest::from_hit);
-            lists.push(
-                requests
-                    .map(|mut request| {
-                        request.pages.truncate(1);
-                        request
-                    })
-                    .filter(|request| !self.has_read(request))
-                    .collect(),
-            );
+            let mut requests = pages_by_worth(&hits);
+            requests.retain(|request| !self.has_read(request));
+            lists.push(requests);
         }
         self.search.queries.extend(missing.iter().cloned());
         Ok(interleave(lists))
