@@ -1,10 +1,10 @@
 //! The passages put before a model: parts of pages, numbered, with what is needed to check quotes from them.
 //!
-//! [`selection`] says which pages are read and how much of each, [`page_text`] which of their lines, and [`open_document`] holds
+//! [`selection`] says which pages are read and how much of each, [`passage_source`] which of their lines, and [`open_document`] holds
 //! the documents they are read from.
 
 mod open_document;
-mod page_text;
+mod passage_source;
 mod selection;
 
 use std::collections::hash_map::Entry;
@@ -19,7 +19,7 @@ use stemma_retrieval::query_terms::{QueryTerms, TermRarity};
 use super::answer::ReadSection;
 use super::quote_target::QuoteTarget;
 pub(super) use open_document::OpenDoc;
-use page_text::{ChosenLines, PageText, TextLine};
+use passage_source::{ChosenLines, PassageSource, TextLine};
 pub(super) use selection::pages_by_worth;
 use selection::{PASSAGE_OVERHEAD_TOKENS, ReadCandidate};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
@@ -182,7 +182,7 @@ impl AnswerContext {
                 _ => text.tokens(),
             })
             .collect();
-        let rarity = TermRarity::new(texts.iter().flat_map(PageText::matches));
+        let rarity = TermRarity::new(texts.iter().flat_map(PassageSource::matches));
         let allotted = texts.iter().zip(selection::allot(&sizes, room));
         allotted
             .filter(|(_, room)| *room > 0)
@@ -245,7 +245,7 @@ impl AnswerContext {
 
     // The texts of candidates in their order. The best pages stand beside the pages where their tables and sections begin or
     // go on.
-    fn page_texts(&self, candidates: &[ReadCandidate<'_>]) -> Vec<PageText<'_>> {
+    fn page_texts(&self, candidates: &[ReadCandidate<'_>]) -> Vec<PassageSource<'_>> {
         let pages = candidates
             .iter()
             .map(|candidate| (candidate.request.doc, candidate.page));
@@ -283,7 +283,7 @@ impl AnswerContext {
     }
 
     // The lines of a page that are in no passage yet; `None` if there is nothing to read.
-    fn page_text(&self, candidate: &ReadCandidate<'_>, page: u32) -> Option<PageText<'_>> {
+    fn page_text(&self, candidate: &ReadCandidate<'_>, page: u32) -> Option<PassageSource<'_>> {
         let open_doc = self.documents.get(&candidate.request.doc)?;
         let lines = open_doc.page_lines(page);
         let requested = candidate
@@ -297,7 +297,7 @@ impl AnswerContext {
         self.text(candidate, section, page, lines)
     }
 
-    fn section_text(&self, candidate: &ReadCandidate<'_>) -> Option<PageText<'_>> {
+    fn section_text(&self, candidate: &ReadCandidate<'_>) -> Option<PassageSource<'_>> {
         let open_doc = self.documents.get(&candidate.request.doc)?;
         let section = open_doc.tree.section(candidate.request.section?)?;
         let lines = open_doc.section_lines(section);
@@ -310,12 +310,12 @@ impl AnswerContext {
         section: SectionId,
         page: u32,
         mut lines: Vec<TextLine>,
-    ) -> Option<PageText<'_>> {
+    ) -> Option<PassageSource<'_>> {
         let request = candidate.request;
         if let Some(included) = self.included_lines.get(&(request.doc, page)) {
             lines.retain(|line| !included.contains(&line.at));
         }
-        let mut text = PageText::new(request.doc, section, page, lines, &self.terms);
+        let mut text = PassageSource::new(request.doc, section, page, lines, &self.terms);
         text.score = request.score;
         text.why.clone_from(&request.why);
         // The excerpt is of the page that was found, not of those beside it.
@@ -326,7 +326,7 @@ impl AnswerContext {
     }
 
     // Whether a table of one page goes on on the next.
-    fn continues(&self, text: &PageText<'_>, next: &PageText<'_>) -> bool {
+    fn continues(&self, text: &PassageSource<'_>, next: &PassageSource<'_>) -> bool {
         let begins_section = self
             .documents
             .get(&next.doc)
@@ -339,9 +339,9 @@ impl AnswerContext {
     fn text_before(
         &self,
         candidate: &ReadCandidate<'_>,
-        text: &PageText<'_>,
+        text: &PassageSource<'_>,
         is_best: bool,
-    ) -> Option<(PageText<'_>, bool)> {
+    ) -> Option<(PassageSource<'_>, bool)> {
         let open_doc = self.documents.get(&text.doc)?;
         let number = text.page.checked_sub(1)?;
         let begins = match open_doc.opening_section(text.page)?.span {
@@ -487,7 +487,7 @@ impl AnswerContext {
 }
 
 // `None` if nothing was chosen.
-fn passage(text: &PageText<'_>, chosen: &ChosenLines) -> Option<Passage> {
+fn passage(text: &PassageSource<'_>, chosen: &ChosenLines) -> Option<Passage> {
     let first = chosen.lines.first()?.at as u32 + 1;
     let last = chosen.lines.last()?.at as u32 + 1;
     let (number, last_line) = match text.page {

@@ -66,8 +66,8 @@ const PERIOD_WORDS: [&str; 17] = [
 pub fn line_kinds(lines: &[&str]) -> Vec<LineKind> {
     let mut kinds: Vec<LineKind> = lines.iter().map(|line| line_kind(line)).collect();
     // A sentence in a narrow column has lines as short as a label.
-    for at in 1..lines.len() {
-        let continues = lines[at].starts_with(char::is_lowercase) && kinds[at] == LineKind::Prose;
+    for (at, line) in lines.iter().enumerate().skip(1) {
+        let continues = line.starts_with(char::is_lowercase) && kinds[at] == LineKind::Prose;
         if continues && kinds[at - 1] == LineKind::Label {
             kinds[at - 1] = LineKind::Prose;
         }

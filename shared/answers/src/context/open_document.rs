@@ -10,7 +10,7 @@ use stemma_document::{
 use stemma_llm::tokens;
 
 use super::SectionRequest;
-use super::page_text::TextLine;
+use super::passage_source::TextLine;
 use crate::scope::matches_item;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::items;

@@ -33,7 +33,7 @@ pub(super) struct TextLine {
 
 /// A page, or a section of a document without pages, that may become a passage.
 #[derive(Debug, Clone)]
-pub(super) struct PageText<'q> {
+pub(super) struct PassageSource<'q> {
     pub(super) doc: DocId,
     pub(super) section: SectionId,
     /// 0 in a document without pages.
@@ -60,7 +60,7 @@ pub(super) struct ChosenLines {
     pub(super) tokens: u32,
 }
 
-impl<'q> PageText<'q> {
+impl<'q> PassageSource<'q> {
     pub(super) fn new(
         doc: DocId,
         section: SectionId,
@@ -252,7 +252,7 @@ impl<'q> PageText<'q> {
     }
 
     /// Whether it begins with a table that has no title of its own, or that of a table on the page before.
-    pub(super) fn continues_table(&self, before: &PageText<'_>) -> bool {
+    pub(super) fn continues_table(&self, before: &PassageSource<'_>) -> bool {
         let Some(first) = self.blocks.first().filter(|first| first.block.is_table) else {
             return false;
         };
@@ -345,14 +345,14 @@ mod tests {
         QueryTerms::new(&ParsedQuery::parse(question, &[]))
     }
 
-    fn page<'q>(text: &str, terms: &'q QueryTerms) -> PageText<'q> {
+    fn page<'q>(text: &str, terms: &'q QueryTerms) -> PassageSource<'q> {
         let lines = text.lines().enumerate().map(|(at, text)| TextLine {
             at,
             text: text.to_owned(),
             tokens: tokens::count(text) + 1,
         });
         let doc = DocId::new(&"tests".parse().unwrap(), "file:///a.pdf");
-        PageText::new(doc, SectionId(0), 1, lines.collect(), terms)
+        PassageSource::new(doc, SectionId(0), 1, lines.collect(), terms)
     }
 
     fn chosen(text: &str, question: &str, room: u32) -> ChosenLines {
