@@ -11,10 +11,11 @@ use stemma_document::{
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 
+use super::passage::{Passage, SectionLine, split_lines};
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
 use crate::page_class::{Confidence, PageClass, classes_of_heading};
-use crate::page_features::{PageFeatures, PageLine, PageText};
+use crate::page_features::{PageFeatures, PageText};
 use crate::synonyms::Synonyms;
 use crate::tokenizer::{SEPARATOR, TokenizedText};
 use stemma_catalog::catalog::DocumentState;
@@ -22,8 +23,6 @@ use stemma_catalog::document_store::OpenDocument;
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::items;
 
-// A page has 3,000 to 8,000 bytes; sections of documents without pages can be much longer.
-const MAX_TEXT_BYTES: usize = 48 << 10;
 // More references say the same again.
 const MAX_ANCHORS: usize = 24;
 // Bounds for damaged trees.
@@ -68,7 +67,9 @@ pub fn map_document(
     add(mapper.document());
     let Some(SourceBody::Pages(pages)) = &opened.body else {
         for at in 0..mapper.sections.len() {
-            add(mapper.passage(&mapper.section_passage(at)));
+            for passage in mapper.section_passages(at) {
+                add(mapper.passage(&passage));
+            }
         }
         return;
     };
@@ -77,14 +78,10 @@ pub fn map_document(
         let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
         let lines = lines.get(&number).map(Vec::as_slice).unwrap_or_default();
         let label = page.label.as_ref().map(|label| label.0.clone());
-        add(mapper.passage(&mapper.page_passage(number, label, lines)));
+        for passage in mapper.page_passages(number, label, lines) {
+            add(mapper.passage(&passage));
+        }
     }
-}
-
-// A line of a page, and the index of its section in pre-order.
-struct SectionLine<'a> {
-    section: usize,
-    line: text::BodyLine<'a>,
 }
 
 // A section, and what its passages show of it. Many pages share a section, so its words are found once.
@@ -130,19 +127,6 @@ impl<'a> SectionFacts<'a> {
         });
         sections.collect()
     }
-}
-
-// A page, or a section of a document without pages.
-struct Passage<'a> {
-    // 1-based; `None` for a section.
-    page: Option<u32>,
-    // Printed page number, if it differs from the physical one.
-    label: Option<String>,
-    lines: Vec<PageLine<'a>>,
-    // Indexes of its sections in pre-order, with the line (0-based) on which each starts.
-    sections: Vec<(usize, usize)>,
-    // Indexes of the sections that start here.
-    begun: Vec<usize>,
 }
 
 struct EntryMapper<'a> {
@@ -195,9 +179,9 @@ impl<'a> EntryMapper<'a> {
         entry
     }
 
-    fn own_lines(&self, at: usize) -> Vec<text::BodyLine<'a>> {
+    fn own_lines(&self, section: usize) -> Vec<text::BodyLine<'a>> {
         let body = self.opened.body.as_ref();
-        body.map(|body| text::own_lines(self.sections[at].section, body))
+        body.map(|body| text::own_lines(self.sections[section].section, body))
             .unwrap_or_default()
     }
 
@@ -206,48 +190,56 @@ impl<'a> EntryMapper<'a> {
         for section in 0..self.sections.len() {
             for line in self.own_lines(section) {
                 if let Some(page) = line.page.map(PageNo::get) {
-                    pages
-                        .entry(page)
-                        .or_default()
-                        .push(SectionLine { section, line });
+                    let line = SectionLine::new(section, &line);
+                    pages.entry(page).or_default().push(line);
                 }
             }
         }
         pages
     }
 
-    fn page_passage(
+    fn page_passages(
         &self,
         number: u32,
         label: Option<String>,
         lines: &[SectionLine<'a>],
-    ) -> Passage<'a> {
-        let mut sections: BTreeMap<usize, usize> = BTreeMap::new();
-        for (at, line) in lines.iter().enumerate() {
-            sections.entry(line.section).or_insert(at);
-        }
-        let begun = sections
-            .keys()
-            .copied()
-            .filter(|at| first_page(self.sections[*at].section) == Some(number));
-        Passage {
-            page: Some(number),
-            label: label.filter(|label| *label != number.to_string()),
-            lines: lines.iter().map(|line| page_line(&line.line)).collect(),
-            begun: begun.collect(),
-            sections: sections.into_iter().collect(),
-        }
+    ) -> Vec<Passage<'a>> {
+        let label = label.filter(|label| *label != number.to_string());
+        let passages = split_lines(lines).into_iter().map(|lines| {
+            let mut sections: BTreeMap<usize, usize> = BTreeMap::new();
+            for (at, line) in lines.iter().enumerate() {
+                sections.entry(line.section).or_insert(at);
+            }
+            let begun = sections
+                .keys()
+                .copied()
+                .filter(|at| first_page(self.sections[*at].section) == Some(number));
+            Passage {
+                page: Some(number),
+                label: label.clone(),
+                lines: lines.iter().map(|line| line.line).collect(),
+                begun: begun.collect(),
+                sections: sections.into_iter().collect(),
+            }
+        });
+        passages.collect()
     }
 
-    // Without pages, a section is its own passage.
-    fn section_passage(&self, at: usize) -> Passage<'a> {
-        Passage {
+    fn section_passages(&self, section: usize) -> Vec<Passage<'a>> {
+        let lines = self.own_lines(section);
+        let lines: Vec<SectionLine<'a>> = lines
+            .iter()
+            .map(|line| SectionLine::new(section, line))
+            .collect();
+        let parts = split_lines(&lines).into_iter().enumerate();
+        let passages = parts.map(|(part, lines)| Passage {
             page: None,
             label: None,
-            lines: self.own_lines(at).iter().map(page_line).collect(),
-            sections: vec![(at, 0)],
-            begun: vec![at],
-        }
+            lines: lines.iter().map(|line| line.line).collect(),
+            sections: vec![(section, 0)],
+            begun: if part == 0 { vec![section] } else { Vec::new() },
+        });
+        passages.collect()
     }
 
     fn passage(&self, passage: &Passage<'_>) -> TantivyDocument {
@@ -388,15 +380,7 @@ impl<'a> EntryMapper<'a> {
         if let Ok(json) = serde_json::to_string(&stored) {
             entry.add_text(self.fields.shown, json);
         }
-        let end = text.text.floor_char_boundary(MAX_TEXT_BYTES);
-        entry.add_text(self.fields.text, &text.text[..end]);
-    }
-}
-
-fn page_line<'a>(line: &text::BodyLine<'a>) -> PageLine<'a> {
-    PageLine {
-        text: line.text,
-        layout: line.layout,
+        entry.add_text(self.fields.text, &text.text);
     }
 }
 

@@ -24,6 +24,7 @@ pub mod local_index;
 mod missing;
 mod near_terms;
 mod operators;
+mod passage;
 pub mod query;
 #[cfg(test)]
 mod query_tests;

@@ -8,8 +8,8 @@ use stemma_document::{DocId, SectionId};
 use stemma_engine::PortError;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{
-    AllQuery, BooleanQuery, ConstScoreQuery, InvertedIndexRangeQuery, Occur, Query as IndexQuery,
-    RangeQuery, TermQuery, TermSetQuery,
+    AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery, Occur,
+    Query as IndexQuery, RangeQuery, TermQuery, TermSetQuery,
 };
 use tantivy::schema::{Field as IndexField, IndexRecordOption, Value};
 use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
@@ -40,6 +40,8 @@ use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 const CANDIDATES: usize = 400;
 // Largest bonus for passages of documents with many good passages.
 const DOC_SCORE_PASSAGES: f32 = 4.0;
+// The automaton of a set of terms costs as much as reading some hundred posting lists.
+const MAX_UNION_TERMS: usize = 128;
 // Longer lists of pages do not help a reader.
 const PAGES_PER_HIT: usize = 20;
 
@@ -216,7 +218,7 @@ impl<'s> SearchRun<'s> {
             let keys = issued
                 .iter()
                 .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
-            self.scope.push(Box::new(TermSetQuery::new(keys)));
+            self.scope.push(any_term(keys.collect()));
             self.stats.documents = self.count(IndexEntryKind::Document)?;
             if self.stats.documents == 0 && self.stats.documents_in_scope > 0 {
                 // The named issuer has no documents in scope. The scope is explicit, so it wins over the name.
@@ -352,7 +354,7 @@ impl<'s> SearchRun<'s> {
             let terms = docs
                 .iter()
                 .map(|doc| Term::from_field_text(self.fields.doc, &doc.to_string()));
-            scope.push(Box::new(TermSetQuery::new(terms)));
+            scope.push(any_term(terms.collect()));
         }
         if !self.query.filter.is_empty() {
             scope.push(filter_query(&self.fields, &self.query.filter));
@@ -493,7 +495,11 @@ impl<'s> SearchRun<'s> {
             match hit_index.get(&(hit.doc_id, hit.section_id)) {
                 Some(at) => {
                     let pages = &mut hits[*at].best_pages;
-                    pages.extend(hit.best_pages);
+                    // A page with very much text has several passages.
+                    let is_listed =
+                        |new: &SearchHitPage| pages.iter().any(|old| old.page == new.page);
+                    let new = hit.best_pages.into_iter().find(|new| !is_listed(new));
+                    pages.extend(new);
                 }
                 None if hits.len() == end => {
                     more = true;
@@ -711,6 +717,18 @@ pub(super) fn all_of(filters: &[Box<dyn IndexQuery>], query: Box<dyn IndexQuery>
     BooleanQuery::new(filters.chain([(Occur::Must, query)]).collect())
 }
 
+// Entries with any of the terms. The automaton of a set takes milliseconds to build, so few terms are a union.
+fn any_term(terms: Vec<Term>) -> Box<dyn IndexQuery> {
+    if terms.len() > MAX_UNION_TERMS {
+        return Box::new(TermSetQuery::new(terms));
+    }
+    let terms = terms.into_iter().map(|term| {
+        let query = TermQuery::new(term, IndexRecordOption::Basic);
+        (Occur::Should, Box::new(query) as Box<dyn IndexQuery>)
+    });
+    Box::new(BooleanQuery::new(terms.collect()))
+}
+
 fn filter_query(fields: &Fields, filter: &Filter) -> Box<dyn IndexQuery> {
     let (filters, occur) = match filter {
         Filter::All(filters) => (filters, Occur::Must),
@@ -731,12 +749,12 @@ fn condition_query(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery
         .collect();
     let first = terms.first().cloned();
     match (condition.op, first) {
-        (FilterOp::In, _) => Box::new(TermSetQuery::new(terms)),
+        (FilterOp::In, _) => any_term(terms),
         (FilterOp::NotIn, _) => Box::new(BooleanQuery::new(vec![
             (Occur::Must, Box::new(AllQuery) as Box<dyn IndexQuery>),
-            (Occur::MustNot, Box::new(TermSetQuery::new(terms))),
+            (Occur::MustNot, any_term(terms)),
         ])),
-        (_, None) => Box::new(TermSetQuery::new(Vec::new())),
+        (_, None) => Box::new(EmptyQuery),
         (op, Some(term)) => {
             let (lower, upper) = match op {
                 FilterOp::Less => (Bound::Unbounded, Bound::Excluded(term)),
