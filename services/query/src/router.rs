@@ -25,8 +25,11 @@ pub(crate) fn router(state: AppState, control: Arc<AccessControl>, mcp: McpServi
     let uploads = state.deps.uploads.as_ref();
     let max_upload_bytes = uploads.map_or(0, |uploads| uploads.max_bytes());
     let (routes, api) = routes(usize::try_from(max_upload_bytes).unwrap_or(usize::MAX));
+    // Each connection copies its routes, and the description is large.
+    let api = Arc::new(api);
+    let openapi = move || async move { Json(OpenApi::clone(&api)) };
     routes
-        .route("/openapi.json", get(|| async { Json(api) }))
+        .route("/openapi.json", get(openapi))
         .route_service("/mcp", mcp)
         .fallback(|| async {
             Problem::new(404, "route.unknown", "this path does not exist")
