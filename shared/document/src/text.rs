@@ -85,6 +85,13 @@ fn matches_title(line: &str, title: &str) -> bool {
 
 /// Lower-case letters and digits without spaces, so that letter-spaced and hyphenated copies of a text compare equal.
 pub fn normalize_key(text: &str) -> String {
+    if text.is_ascii() {
+        return text
+            .bytes()
+            .filter(u8::is_ascii_alphanumeric)
+            .map(|byte| byte.to_ascii_lowercase() as char)
+            .collect();
+    }
     text.chars()
         .filter(|c| c.is_alphanumeric())
         .flat_map(char::to_lowercase)
