@@ -40,7 +40,7 @@ impl SearchClient {
     pub async fn search(&mut self, question: &str, limit: usize) -> Result<HttpResponse> {
         let body = serde_json::json!({ "query": question, "limit": limit }).to_string();
         let request = format!(
-            "POST /v1/search HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
         self.request(&request).await
@@ -51,7 +51,7 @@ impl SearchClient {
     /// # Errors
     /// See [`SearchClient::search`].
     pub async fn get(&mut self, path: &str) -> Result<HttpResponse> {
-        self.request(&format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n"))
+        self.request(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
             .await
     }
 
