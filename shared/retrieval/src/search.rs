@@ -24,7 +24,7 @@ pub const MAX_LIMIT: usize = 500;
 pub const MAX_SKIP: usize = 10_000;
 
 /// Below this share of evidence the answer is hardly in the results (docs/SEARCH.md has the measurement).
-pub const LOW_EVIDENCE: f32 = 0.15;
+pub const LOW_EVIDENCE: f32 = 0.1;
 
 /// Searches one collection.
 #[async_trait]

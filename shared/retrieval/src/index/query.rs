@@ -162,8 +162,8 @@ impl<'s> SearchRun<'s> {
             });
         }
         let fields = Fields::get();
-        let (_, text) = QueryPeriod::parse(&text);
-        let words = QueryWords::new(&text);
+        let (_, unified) = QueryPeriod::parse(&text);
+        let words = QueryWords::new(&unified);
         let mut issuers =
             route::route(searcher, &fields, names, &words).map_err(|error| damaged(&error))?;
         let single = match &query.within {
@@ -193,7 +193,7 @@ impl<'s> SearchRun<'s> {
             searcher,
             fields,
             query,
-            text,
+            text: unified,
             words,
             issuers,
             parsed,
