@@ -8,7 +8,7 @@ use super::period::Period;
 use super::quote_target::QuoteTarget;
 use super::statement::Statement;
 use super::table::{Cell, RowLabel, TablePage};
-use super::terms::{Terms, label_words, phrase, without_parentheses};
+use super::terms::{Terms, label_words, phrase, position, without_parentheses};
 
 // What a word counts that rows of different meaning share.
 const WEAK_WEIGHT: f64 = 0.25;
@@ -328,6 +328,7 @@ pub(super) fn best_row(
         own + ABOVE_WEIGHT * above.count() as f64
     };
     let here = score(cell.line, cell);
+    let named = named_words(words, &cell.label);
     let value = |cell: &Cell| cell.number.as_ref().and_then(NumberMention::signed_value);
     for at in page
         .rows()
@@ -351,6 +352,10 @@ pub(super) fn best_row(
         let Some(rival) = rival.filter(|rival| value(rival) != value(cell)) else {
             continue;
         };
+        // A longer name in the words decides: `interest income` is not the row `Interest expense` below it.
+        if named >= 2 && named > named_words(words, &label.own) {
+            continue;
+        }
         if score(at, rival) >= here - 1e-9 {
             return Err(format!(
                 "{} is in the row \"{}\", and the row \"{}\" fits the statement as well",
@@ -359,6 +364,14 @@ pub(super) fn best_row(
         }
     }
     Ok(())
+}
+
+// How many words of a text in a row are the label, or a name of its line.
+fn named_words(words: &[String], label: &str) -> usize {
+    let own = phrase(label);
+    let own = position(&own, words).map_or(0, |_| own.len());
+    let line = Terms::get().line(label);
+    own.max(line.map_or(0, |line| Terms::get().name_length(line, words)))
 }
 
 // The label of a row: its own line, or with the lines above that it goes on from; in a table of years by row the head.

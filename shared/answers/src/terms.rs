@@ -106,6 +106,17 @@ impl Terms {
             .min()
     }
 
+    /// Words of the longest name of a line that a text has.
+    pub(super) fn name_length(&self, line: &str, words: &[String]) -> usize {
+        let phrases = self.lines.iter().find(|(known, ..)| known == line);
+        let names = phrases.into_iter().flat_map(|(.., phrases)| phrases);
+        names
+            .filter(|name| position(name, words).is_some())
+            .map(Vec::len)
+            .max()
+            .unwrap_or(0)
+    }
+
     /// The measures that the words of a statement name; of nested names the longest.
     pub(super) fn measures(&self, words: &[String]) -> Vec<&Measure> {
         let mut found: Vec<(&Measure, usize, usize)> = Vec::new();
