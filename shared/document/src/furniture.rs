@@ -42,7 +42,7 @@ pub fn mark(pages: &mut [Page]) {
             if role.is_none() {
                 continue;
             }
-            if is_page_number(text) {
+            if page_number(text).is_some() {
                 furniture.push((index, at));
             } else if text.split_whitespace().take(MAX_WORDS + 1).count() <= MAX_WORDS {
                 let place = EdgeLine {
@@ -161,11 +161,19 @@ fn is_numeral(word: &str) -> bool {
             .all(|b| b"ivxlc".contains(&b.to_ascii_lowercase()))
 }
 
-// Matches `12`, `xiv`, `F-12`, `Page 3 of 10`, `- 7 -`.
-fn is_page_number(text: &str) -> bool {
+/// The page number printed in the running head or foot of a marked page, as written.
+pub fn printed_number(page: &Page) -> Option<&str> {
+    let furniture = page.lines.iter().filter(|line| line.is_furniture());
+    furniture
+        .filter_map(|line| page_number(line.text.trim()))
+        .next_back()
+}
+
+// The number in `12`, `xiv`, `F-12`, `Page 3 of 10`, `- 7 -`.
+fn page_number(text: &str) -> Option<&str> {
     // No page number is longer; this also skips the work for body text.
     if text.len() > 24 {
-        return false;
+        return None;
     }
     let bare = text
         .trim_start_matches("Page")
@@ -185,12 +193,13 @@ fn is_page_number(text: &str) -> bool {
     let digits = rest.trim_start_matches(['-', ' ']);
     let is_number = (1..=4).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
     let is_lower = label.bytes().all(|b| b.is_ascii_lowercase());
-    match letters {
+    let is_label = match letters {
         0 => is_number && !label.starts_with('0') || is_lower && is_numeral(label),
         // A separator is required: `Q4` is a quarter, `F-4` a page.
         1 | 2 => is_number && rest.starts_with(['-', ' ']),
         _ => false,
-    }
+    };
+    is_label.then_some(label)
 }
 
 #[cfg(test)]
@@ -272,10 +281,10 @@ mod tests {
     #[test]
     fn page_numbers_are_recognized() {
         for text in ["12", "xiv", "F-12", "Page 3 of 10", "- 7 -", "3/10", "A 4"] {
-            assert!(is_page_number(text), "{text}");
+            assert!(page_number(text).is_some(), "{text}");
         }
         for text in ["", "2022 10-K", "Item 7", "0042", "12,345", "IV.", "Q4"] {
-            assert!(!is_page_number(text), "{text}");
+            assert!(page_number(text).is_none(), "{text}");
         }
     }
 }

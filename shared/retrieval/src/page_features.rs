@@ -1,4 +1,4 @@
-//! The text of a page, tokenized once, and its ranking features: head, headings, row labels, column years, numbers and page
+//! The text of a page, tokenized once, and its ranking features: headings, row labels, column years, numbers and page
 //! classes.
 
 use std::ops::Range;
@@ -11,7 +11,6 @@ use crate::page_class::{
 };
 use crate::tokenizer::TokenizedText;
 
-const HEAD_LINES: usize = 8;
 // Bounds for damaged pages; real pages have far fewer.
 const MAX_HEADINGS: usize = 40;
 const MAX_LABELS: usize = 400;
@@ -34,8 +33,8 @@ pub struct PageText {
     /// The lines, joined by line breaks.
     pub text: String,
     pub words: TokenizedText,
-    // Of each line in `text`.
-    lines: Vec<Range<usize>>,
+    /// The byte range of each line in `text`.
+    pub lines: Vec<Range<usize>>,
 }
 
 impl PageText {
@@ -57,8 +56,6 @@ impl PageText {
 /// The ranking features of a page. Ranges are bytes of its [`PageText`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PageFeatures {
-    /// The first lines.
-    pub head: Range<usize>,
     /// Lines that look like headings.
     pub headings: Vec<Range<usize>>,
     /// The text before the numbers of table rows.
@@ -76,11 +73,7 @@ impl PageFeatures {
     /// Extracts the features of a page from its `text` and the `lines` that this was made from. `page` is 1-based, or 0 for a
     /// section of a document without pages.
     pub fn new(text: &PageText, lines: &[PageLine<'_>], page: u32) -> Self {
-        let head_end = text.lines.iter().take(HEAD_LINES).next_back();
-        let mut features = Self {
-            head: 0..head_end.map_or(0, |line| line.end),
-            ..Self::default()
-        };
+        let mut features = Self::default();
         let usual = body_size(lines);
         for (line, range) in lines.iter().zip(&text.lines) {
             features.add_row(line.text, range.start);
@@ -262,7 +255,6 @@ mod tests {
             .collect();
         assert_eq!(labels[..2], ["Years ended December", "Net sales"]);
         assert_eq!(features.numbers, 1 + 3 + 3 + 1 + 2);
-        assert_eq!(features.head, 0..page.text.len());
     }
 
     #[test]

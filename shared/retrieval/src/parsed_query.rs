@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 
 use crate::dates::QueryPeriod;
+use crate::instructions::strip_instructions;
 use crate::page_class::PageClass;
+use crate::references::QueryReferences;
 use crate::search::ItemRef;
 use crate::synonyms::{Synonyms, TriggeredGroup};
 use crate::tokenizer::{content_words, is_stop_word, tokenize};
 
 // Later words are ignored, which bounds the work per query.
 const MAX_WORDS: usize = 40;
+// More words between two words leave them unrelated.
+const NEIGHBOR_DISTANCE: usize = 3;
 // Weight of words that almost every question has.
 const GENERIC_WEIGHT: f32 = 0.2;
 // A statement named in the query wins over page classes that its words only suggest.
@@ -96,6 +100,10 @@ const GENERIC_WORDS: [&str; 71] = [
 pub struct ParsedQuery {
     /// Normalized words and their weights (0–1), in the order of the query.
     pub words: Vec<(String, f32)>,
+    /// Neighbors among the words: their indices, and how far apart the second one may stand in a text.
+    pub pairs: Vec<(usize, usize, u32)>,
+    /// Pages and numbered parts it names.
+    pub references: QueryReferences,
     /// Phrases expected on pages that answer the query, by synonym group.
     pub phrase_groups: Vec<PhraseGroup>,
     /// Page classes expected to answer the query, with their weights (0–2).
@@ -133,8 +141,10 @@ impl ParsedQuery {
         let mut parsed = Self {
             words: weighted_words(&cleaned, issuer),
             period,
+            references: QueryReferences::parse(&normalized),
             ..Self::default()
         };
+        parsed.pairs = neighbors(&cleaned, &parsed.words);
         parsed.phrase_groups = triggered.iter().map(phrase_group).collect();
         parsed.page_classes = page_classes(&triggered, &normalized);
         parsed.form = parse_form(&normalized);
@@ -150,135 +160,6 @@ impl ParsedQuery {
                 .iter()
                 .any(|(class, _)| class.is_statement());
         parsed
-    }
-}
-
-// Splits at sentence ends, but not within "U.S. net".
-fn sentences(text: &str) -> Vec<&str> {
-    let mut sentences = Vec::new();
-    let mut start = 0;
-    for (at, c) in text.char_indices() {
-        let rest = &text[at + c.len_utf8()..];
-        let ends = match c {
-            '?' | '!' | '\n' => true,
-            '.' => {
-                rest.starts_with(char::is_whitespace)
-                    && rest.trim_start().starts_with(char::is_uppercase)
-            }
-            ':' => rest.starts_with(char::is_whitespace),
-            _ => false,
-        };
-        if ends {
-            sentences.push(&text[start..at + c.len_utf8()]);
-            start = at + c.len_utf8();
-        }
-    }
-    sentences.push(&text[start..]);
-    sentences
-        .into_iter()
-        .map(str::trim)
-        .filter(|sentence| !sentence.is_empty())
-        .collect()
-}
-
-// Sentences that start like this instruct the model instead of describing the subject.
-const INSTRUCTIONS: [&str; 22] = [
-    "you are",
-    "your only",
-    "answer in",
-    "answer the",
-    "answer with",
-    "please answer",
-    "round",
-    "give your",
-    "give a",
-    "give the answer",
-    "express",
-    "respond",
-    "state your",
-    "use only",
-    "here's the question",
-    "here is the question",
-    "base your",
-    "basing your",
-    "assume you",
-    "adopt the",
-    "we are",
-    "provide your",
-];
-
-// Clauses that say where to look. They suggest page classes, but their words are not search terms.
-const SOURCES: [&str; 9] = [
-    "based on",
-    "basing your",
-    "based off",
-    "by relying on",
-    "relying on",
-    "using only",
-    "according to",
-    "from the perspective",
-    "by using",
-];
-
-// Removes instructions, unless fewer than two content words would remain.
-fn strip_instructions(text: &str) -> String {
-    let mut remaining: Vec<String> = Vec::new();
-    for sentence in sentences(text) {
-        let lower = sentence.to_lowercase();
-        let conditional = lower.starts_with("if ")
-            && ["state", "explain", "answer", "mention"]
-                .iter()
-                .any(|word| lower.contains(word));
-        let (instruction, rest) = match INSTRUCTIONS.iter().find(|start| lower.starts_with(*start))
-        {
-            // "Basing your judgments off of the balance sheet, what is …": only the clause is an instruction.
-            Some(_) => (
-                true,
-                sentence
-                    .split_once(", ")
-                    .map(|(_, rest)| rest)
-                    .filter(|rest| has_question_word(rest)),
-            ),
-            None => (conditional, None),
-        };
-        match (instruction, rest) {
-            (false, _) => remaining.push(strip_sources(sentence)),
-            (true, Some(rest)) => remaining.push(rest.to_owned()),
-            (true, None) => {}
-        }
-    }
-    let remaining = remaining.join(" ");
-    if content_words(&remaining).len() < 2 {
-        text.to_owned()
-    } else {
-        remaining
-    }
-}
-
-fn has_question_word(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let starts = [
-        "what", "which", "who", "how", "is ", "are ", "was", "were", "do", "did", "has", "have",
-        "when", "where", "why",
-    ];
-    starts.iter().any(|start| lower.starts_with(start))
-}
-
-// Removes `based on …` up to the next comma or the end, unless fewer than two content words would remain.
-fn strip_sources(sentence: &str) -> String {
-    let lower = sentence.to_ascii_lowercase();
-    let start = SOURCES.iter().filter_map(|source| lower.find(source)).min();
-    let Some(at) = start.filter(|at| sentence.is_char_boundary(*at)) else {
-        return sentence.to_owned();
-    };
-    let end = sentence[at..]
-        .find([',', '?'])
-        .map_or(sentence.len(), |end| at + end);
-    let rest = format!("{} {}", &sentence[..at], &sentence[end..]);
-    if content_words(&rest).len() < 2 {
-        sentence.to_owned()
-    } else {
-        rest
     }
 }
 
@@ -307,6 +188,26 @@ fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
         weighted.iter_mut().for_each(|(_, weight)| *weight = 1.0);
     }
     weighted
+}
+
+// Words with at most two stop words between them. In a text they may stand one word further apart.
+fn neighbors(text: &str, words: &[(String, f32)]) -> Vec<(usize, usize, u32)> {
+    let mut pairs = Vec::new();
+    let mut previous: Option<(usize, usize)> = None;
+    for (position, token) in tokenize(text).iter().enumerate() {
+        let Some(at) = words.iter().position(|(word, _)| word == token) else {
+            continue;
+        };
+        if let Some((before, from)) = previous
+            && position - from <= NEIGHBOR_DISTANCE
+            && before != at
+        {
+            let distance = u32::try_from(position - from + 1).unwrap_or(u32::MAX);
+            pairs.push((before, at, distance));
+        }
+        previous = Some((at, position));
+    }
+    pairs
 }
 
 // A trigger of one word is a weaker sign than one of two.
@@ -500,6 +401,18 @@ mod tests {
                 .all(|(_, weight)| *weight == 1.0)
         );
         assert!(read("?!").words.is_empty());
+    }
+
+    #[test]
+    fn neighboring_words_are_paired_across_stop_words() {
+        let question = read("the cost of goods sold by Corning");
+        let words: Vec<&str> = question
+            .words
+            .iter()
+            .map(|(word, _)| word.as_str())
+            .collect();
+        assert_eq!(words, ["cost", "good", "sold", "corn"]);
+        assert_eq!(question.pairs, [(0, 1, 3), (1, 2, 2), (2, 3, 3)]);
     }
 
     proptest::proptest! {

@@ -171,10 +171,10 @@ impl RankingStrategy {
 pub enum RankingFeature {
     /// Ignores instructions and source names in a question, and gives question words a low weight.
     Cleaning,
-    /// Matches page heads, headings, paths and summaries beside the text.
+    /// Matches headings, paths and summaries beside the text.
     Fields,
-    /// Matches row labels of tables.
-    Labels,
+    /// Counts neighboring words of the query that stand side by side in the text.
+    Adjacency,
     /// Expands terms by the synonym vocabulary.
     #[serde(rename = "vocabulary")]
     Synonyms,
@@ -188,14 +188,14 @@ pub enum RankingFeature {
     Numbers,
     /// Halves the score of tables of contents.
     Contents,
-    /// Counts references to a section from elsewhere.
+    /// Finds the pages, tables, figures and sections that the query names by number.
     References,
     /// Restricts the search to issuers named in the query.
     Routing,
     /// Boosts documents with the years, quarters and forms named in the query.
     Dates,
-    /// Boosts documents with many good passages.
-    DocScore,
+    /// Prefers documents whose passages have the words of the query together.
+    Coverage,
 }
 
 impl RankingFeature {
@@ -203,7 +203,7 @@ impl RankingFeature {
     pub const ALL: [(RankingFeature, &str); 13] = [
         (RankingFeature::Cleaning, "cleaning"),
         (RankingFeature::Fields, "fields"),
-        (RankingFeature::Labels, "labels"),
+        (RankingFeature::Adjacency, "adjacency"),
         (RankingFeature::Synonyms, "vocabulary"),
         (RankingFeature::Statements, "statements"),
         (RankingFeature::Sections, "sections"),
@@ -213,7 +213,7 @@ impl RankingFeature {
         (RankingFeature::References, "references"),
         (RankingFeature::Routing, "routing"),
         (RankingFeature::Dates, "dates"),
-        (RankingFeature::DocScore, "doc_score"),
+        (RankingFeature::Coverage, "coverage"),
     ];
 
     pub fn from_name(name: &str) -> Option<Self> {

@@ -1,12 +1,12 @@
 //! Maps a document to its index entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogEntry, Digest, Extent, PageNo, Reference, ReferenceTarget, Section, SectionId,
-    SectionSpan, SectionTree, SourceBody, text,
+    CatalogEntry, Digest, Extent, Page, PageNo, Section, SectionSpan, SectionTree, SourceBody,
+    furniture, text,
 };
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
@@ -16,6 +16,7 @@ use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
 use crate::page_class::{Confidence, PageClass, classes_of_heading};
 use crate::page_features::{PageFeatures, PageText};
+use crate::references::caption;
 use crate::synonyms::Synonyms;
 use crate::tokenizer::{SEPARATOR, TokenizedText};
 use stemma_catalog::catalog::DocumentState;
@@ -23,8 +24,6 @@ use stemma_catalog::document_store::OpenDocument;
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::items;
 
-// More references say the same again.
-const MAX_ANCHORS: usize = 24;
 // Bounds for damaged trees.
 const MAX_PATH: usize = 12;
 const MAX_TITLE_CHARS: usize = 200;
@@ -74,12 +73,15 @@ pub fn map_document(
         return;
     };
     let lines = mapper.lines_by_page();
+    let mut running = BTreeSet::new();
     for (index, page) in pages.iter().enumerate() {
         let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
         let lines = lines.get(&number).map(Vec::as_slice).unwrap_or_default();
         let label = page.label.as_ref().map(|label| label.0.clone());
         for passage in mapper.page_passages(number, label, lines) {
-            add(mapper.passage(&passage));
+            let mut passage = mapper.passage(&passage);
+            mapper.add_furniture(&mut passage, page, &mut running);
+            add(passage);
         }
     }
 }
@@ -139,8 +141,6 @@ struct EntryMapper<'a> {
     facets: TantivyDocument,
     // Items, with the ids of their sections.
     items: Vec<(items::SectionItem, Range<u32>)>,
-    // Lines that refer to each section from elsewhere.
-    anchors: BTreeMap<SectionId, Vec<String>>,
 }
 
 impl<'a> EntryMapper<'a> {
@@ -159,7 +159,6 @@ impl<'a> EntryMapper<'a> {
             sections: SectionFacts::of_tree(tree),
             facets: facets(&fields, entry),
             items: items.collect(),
-            anchors: reference_lines(opened),
         }
     }
 
@@ -271,7 +270,6 @@ impl<'a> EntryMapper<'a> {
             .chain(begun().map(|section| section.title_words.joined()));
         add_words(&mut entry, fields.headings, headings);
         self.add_items(&mut entry, passage);
-        self.add_anchors(&mut entry, &passage.begun);
         self.add_features(&mut entry, &features, &text);
         self.add_stored(&mut entry, passage, &text);
         entry
@@ -290,19 +288,25 @@ impl<'a> EntryMapper<'a> {
         above
     }
 
-    // Lines that refer to a section describe it in the words of others.
-    fn add_anchors(&self, entry: &mut TantivyDocument, begun: &[usize]) {
-        let lines: Vec<TokenizedText> = begun
-            .iter()
-            .filter_map(|at| self.anchors.get(&self.sections[*at].section.id))
-            .flatten()
-            .take(MAX_ANCHORS)
-            .map(|line| TokenizedText::new(line))
+    // Adds the printed page number, and the running heads that first stand here: each is found once in a document.
+    fn add_furniture<'p>(
+        &self,
+        entry: &mut TantivyDocument,
+        page: &'p Page,
+        running: &mut BTreeSet<&'p str>,
+    ) {
+        let declared = page.label.as_ref().map(|label| label.0.as_str());
+        if let Some(label) = declared.or_else(|| furniture::printed_number(page)) {
+            entry.add_text(self.fields.label, label.to_lowercase());
+        }
+        let heads = page.lines.iter().filter(|line| line.is_furniture());
+        let heads: Vec<TokenizedText> = heads
+            .map(|line| line.text.trim_matches(|c: char| !c.is_alphabetic()))
+            .filter(|head| running.insert(head))
+            .map(TokenizedText::new)
             .collect();
-        let words = lines
-            .iter()
-            .flat_map(|line| line.content_words(&(0..usize::MAX)));
-        add_words(entry, self.fields.anchors, words);
+        let words = heads.iter().map(TokenizedText::joined);
+        add_words(entry, self.fields.running, words);
     }
 
     // Adds the words and the ranking features of a passage.
@@ -312,7 +316,13 @@ impl<'a> EntryMapper<'a> {
         entry.add_u64(fields.numbers, features.numbers as u64);
         entry.add_u64(fields.contents, u64::from(features.is_toc));
         add_words(entry, fields.body, [text.words.joined()]);
-        add_words(entry, fields.head, [text.words.joined_in(&features.head)]);
+        let lines = text
+            .lines
+            .iter()
+            .filter_map(|line| text.text.get(line.clone()));
+        for caption in lines.filter_map(caption) {
+            entry.add_text(fields.captions, caption);
+        }
         let labels = features.labels.iter();
         let labels = labels.map(|label| text.words.joined_in(label));
         add_words(entry, fields.labels, labels);
@@ -397,42 +407,6 @@ fn first_page(section: &Section) -> Option<u32> {
         SectionSpan::Pages { from, .. } => Some(from.page.get()),
         SectionSpan::Lines { .. } => None,
     }
-}
-
-// Lines that refer to a section from another one, by section.
-fn reference_lines(opened: &OpenDocument) -> BTreeMap<SectionId, Vec<String>> {
-    let mut anchors: BTreeMap<SectionId, Vec<String>> = BTreeMap::new();
-    let Some(body) = &opened.body else {
-        return anchors;
-    };
-    let mut by_section: BTreeMap<SectionId, Vec<&Reference>> = BTreeMap::new();
-    for reference in &opened.tree.references {
-        by_section
-            .entry(reference.from)
-            .or_default()
-            .push(reference);
-    }
-    for (from, references) in by_section {
-        let Some(section) = opened.tree.section(from) else {
-            continue;
-        };
-        let lines = text::own_lines(section, body);
-        for reference in references {
-            let ReferenceTarget::Section(to) = reference.to else {
-                continue;
-            };
-            let target_lines = anchors.entry(to).or_default();
-            if to != from
-                && target_lines.len() < MAX_ANCHORS
-                && let Some(line) = lines
-                    .iter()
-                    .find(|line| line.text.contains(&reference.text))
-            {
-                target_lines.push(line.text.to_owned());
-            }
-        }
-    }
-    anchors
 }
 
 // Adds words, or parts whose words are joined by separators.

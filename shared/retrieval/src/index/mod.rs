@@ -7,7 +7,7 @@
 //! - [`snapshot`]: immutable copies in the blob store, made of content-addressed parts that copies share.
 //! - [`local_index`]: the index of one process, which searches read.
 //! - [`builder`]: builds an index for all processes and uploads snapshots.
-//! - [`query`], [`route`] and `score`: searching and ranking.
+//! - [`query`], [`route`] and `ranking`: searching and ranking.
 //!
 //! The index is a cache of published trees; a damaged one is rebuilt. A search sees one commit: never half a document, and
 //! never half an update.
@@ -28,9 +28,9 @@ mod passage;
 pub mod query;
 #[cfg(test)]
 mod query_tests;
+mod ranking;
 pub mod route;
 pub mod schema;
-mod score;
 pub mod snapshot;
 pub mod sync;
 #[cfg(test)]

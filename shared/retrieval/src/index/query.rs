@@ -20,9 +20,9 @@ use super::entry::{StoredEntry, StoredSection, date_number, doc_key};
 use super::evidence::{self, Evidence};
 use super::missing::MissingTerms;
 use super::operators::TextConditions;
+use super::ranking::{Ranking, ScorePart, ScoredPassage};
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
-use super::score::{RankingPlan, ScorePart, ScoredPassage};
 use crate::alias_file::AliasFile;
 use crate::dates::QueryPeriod;
 use crate::parsed_query::ParsedQuery;
@@ -34,14 +34,15 @@ use crate::search::{
     SearchNote, SearchResults, SearchStats, TotalHits,
 };
 use crate::snippet;
+use crate::tokenizer::tokenize;
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
 // Passages that are scored part by part.
 const CANDIDATES: usize = 400;
-// Largest bonus for passages of documents with many good passages.
-const DOC_SCORE_PASSAGES: f32 = 4.0;
 // The automaton of a set of terms costs as much as reading some hundred posting lists.
 const MAX_UNION_TERMS: usize = 128;
+// Bounds a search for all words of a query.
+const MAX_TEXT_WORDS: usize = 60;
 // Longer lists of pages do not help a reader.
 const PAGES_PER_HIT: usize = 20;
 
@@ -156,7 +157,7 @@ impl<'s> SearchRun<'s> {
         if query.skip > MAX_SKIP {
             return Err(SearchError::SkipTooLarge);
         }
-        if crate::tokenizer::tokenize(&text).is_empty() {
+        if tokenize(&text).is_empty() {
             return Err(SearchError::NoWords {
                 text: text.chars().take(80).collect(),
             });
@@ -393,30 +394,28 @@ impl<'s> SearchRun<'s> {
         ))
     }
 
-    // Ranks passages by `RankingPlan` and gathers them into sections.
+    // Ranks passages and gathers them into sections.
     fn ranked(&self, results: &mut SearchResults) -> tantivy::Result<()> {
-        let plan = RankingPlan::new(
+        let passages = (!self.scope.is_empty())
+            .then(|| all_of(&self.scope, self.kind_query(IndexEntryKind::Passage)));
+        let scope = passages.as_ref().map(|query| query as &dyn IndexQuery);
+        let ranking = Ranking::new(
+            self.searcher,
             &self.parsed,
             self.document_fit()?,
-            &self.fields,
             &self.query.disabled_features,
-        );
-        let candidate_limit = self.candidate_limit();
-        let candidates = self.top_passages(
-            &self.passage_scope(),
-            Box::new(plan.query()),
-            candidate_limit,
+            scope,
         )?;
+        let candidate_limit = self.candidate_limit();
+        let query = Box::new(ranking.query()?);
+        let candidates = self.top_passages(&self.passage_scope(), query, candidate_limit)?;
+        if candidates.is_empty() {
+            // What was left out of the question may occur.
+            return self.by_text(&tokenize(&self.query.text), results);
+        }
         let is_limit_reached = candidates.len() == candidate_limit;
         let candidates = candidates.into_iter().map(|(_, address)| address).collect();
-        let mut scored = plan.score(self.searcher, candidates, self.allows_amendments())?;
-        if !self
-            .query
-            .disabled_features
-            .contains(&RankingFeature::DocScore)
-        {
-            add_doc_scores(&mut scored);
-        }
+        let scored = ranking.score(candidates, self.allows_amendments())?;
         results.evidence = self.evidence(&scored)?;
         self.gather(scored, is_limit_reached, results)
     }
@@ -593,9 +592,15 @@ impl<'s> SearchRun<'s> {
         reasons.join(" · ")
     }
 
-    // The lexical baseline: BM25 over the text of passages.
+    // The lexical baseline.
     fn lexical(&self, results: &mut SearchResults) -> tantivy::Result<()> {
-        let clauses = self.parsed.words.iter().map(|(word, _)| {
+        let words = self.parsed.words.iter().map(|(word, _)| word.clone());
+        self.by_text(&words.collect::<Vec<_>>(), results)
+    }
+
+    // BM25 over the text of passages.
+    fn by_text(&self, words: &[String], results: &mut SearchResults) -> tantivy::Result<()> {
+        let clauses = words.iter().take(MAX_TEXT_WORDS).map(|word| {
             let term = TermQuery::new(
                 Term::from_field_text(self.fields.body, word),
                 IndexRecordOption::WithFreqs,
@@ -615,36 +620,6 @@ impl<'s> SearchRun<'s> {
             .map(|(score, address)| ScoredPassage::for_text(address, score));
         self.gather(scored.collect(), is_limit_reached, results)
     }
-}
-
-// Adds a bonus for the DocScore of each document, the sum of its scores over √(N + 1), relative to the best document.
-fn add_doc_scores(scored: &mut [ScoredPassage]) {
-    let mut sums: BTreeMap<u64, (f32, u32)> = BTreeMap::new();
-    for passage in scored.iter().take(CANDIDATES / 8) {
-        let sum = sums.entry(passage.doc_key).or_default();
-        *sum = (sum.0 + passage.score, sum.1 + 1);
-    }
-    let best = sums.values().map(doc_score).fold(0.0, f32::max);
-    if sums.len() < 2 || best <= 0.0 {
-        return;
-    }
-    for passage in scored.iter_mut() {
-        let share = sums
-            .get(&passage.doc_key)
-            .map_or(0.0, |sum| doc_score(sum) / best);
-        passage.score += DOC_SCORE_PASSAGES * share;
-        *passage.parts.entry(ScorePart::Document).or_default() += DOC_SCORE_PASSAGES * share;
-    }
-    scored.sort_by(|a, b| {
-        b.score
-            .total_cmp(&a.score)
-            .then(a.doc_key.cmp(&b.doc_key))
-            .then(a.page.cmp(&b.page))
-    });
-}
-
-fn doc_score((sum, count): &(f32, u32)) -> f32 {
-    sum / (f64::from(*count) + 1.0).sqrt() as f32
 }
 
 // The stored fields of an entry.

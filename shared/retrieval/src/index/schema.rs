@@ -15,7 +15,7 @@ use super::word_splitter::WordSplitter;
 use crate::synonyms::Synonyms;
 
 // Increase this when entries or tokens change; a changed vocabulary changes the index revision by itself.
-const REVISION: u32 = 7;
+const REVISION: u32 = 8;
 
 // Name of the tokenizer that splits tokenized texts.
 const WORDS: &str = "words";
@@ -103,18 +103,20 @@ fields! {
     contents: column;
     /// Text without running heads.
     body: positioned;
-    /// First lines of the page.
-    head: counted;
     /// Titles of sections that start here, and lines that look like headings.
     headings: counted;
+    /// Parts that start on the page: `table 3`, `section 4.2`.
+    captions: term;
+    /// Printed page number.
+    label: term;
     /// Titles from the root to the sections on the page.
     path: counted;
     /// Row labels of tables.
     labels: counted;
+    /// Running heads that first stand on the page.
+    running: counted;
     /// Summaries of the sections on the page.
     summary: counted;
-    /// Lines elsewhere in the document that refer to a section starting here.
-    anchors: counted;
     /// Vocabulary phrases in the text.
     phrases: present;
     /// Vocabulary phrases in row labels.

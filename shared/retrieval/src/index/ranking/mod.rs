@@ -1,0 +1,382 @@
+//! Ranks passages.
+//!
+//! First, the index sums the words and phrases of the query (BM25) and returns the best candidates. Then the words of
+//! each candidate are scored by their rarity in the scope of the query, in the text, in headings, and side by side. What
+//! else speaks for a passage is added in shares of the best word score, so that it weighs as much as the words do: the
+//! pages and parts that the query names, and in filings, statements, kinds of sections, years and numbers.
+
+mod candidates;
+mod filing;
+mod words;
+
+use std::collections::BTreeMap;
+
+use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocAddress, Searcher, Term};
+
+use self::candidates::{PassageSet, ScopeStatistics};
+use self::filing::{FilingRules, PHRASE_WEIGHT};
+use self::words::WordScorer;
+use super::document_fit::DocumentFit;
+use super::schema::{DocumentKind, Fields};
+use crate::page_class::PageClass;
+use crate::parsed_query::ParsedQuery;
+use crate::search::RankingFeature;
+
+// Shares of the best word score for a named caption, and for a named page or the table of contents.
+const CAPTION_WEIGHT: f32 = 0.5;
+const PAGE_WEIGHT: f32 = 0.7;
+// Share of the words that a document has together.
+const COVERAGE_WEIGHT: f32 = 0.3;
+// A table of contents has the words of all sections, but answers nothing.
+const TOC_FACTOR: f32 = 0.5;
+
+/// The parts of a score, as returned by `explain`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum ScorePart {
+    Text,
+    Headings,
+    Labels,
+    Path,
+    Summary,
+    Adjacency,
+    Phrases,
+    RowPhrases,
+    References,
+    Statement,
+    Section,
+    Years,
+    Numbers,
+    Contents,
+    Document,
+}
+
+impl ScorePart {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            ScorePart::Text => "text",
+            ScorePart::Headings => "headings",
+            ScorePart::Labels => "labels",
+            ScorePart::Path => "path",
+            ScorePart::Summary => "summary",
+            ScorePart::Adjacency => "adjacency",
+            ScorePart::Phrases => "phrases",
+            ScorePart::RowPhrases => "row_phrases",
+            ScorePart::References => "references",
+            ScorePart::Statement => "statement",
+            ScorePart::Section => "section",
+            ScorePart::Years => "years",
+            ScorePart::Numbers => "numbers",
+            ScorePart::Contents => "contents",
+            ScorePart::Document => "document",
+        }
+    }
+}
+
+// The scores of all candidates, by part.
+struct Parts {
+    scores: BTreeMap<ScorePart, Vec<f32>>,
+    totals: Vec<f32>,
+}
+
+impl Parts {
+    fn add(&mut self, part: ScorePart, scores: &[f32]) {
+        let sums = self
+            .scores
+            .entry(part)
+            .or_insert_with(|| vec![0.0; self.totals.len()]);
+        for ((sum, total), score) in sums.iter_mut().zip(&mut self.totals).zip(scores) {
+            *sum += score;
+            *total += score;
+        }
+    }
+
+    fn best(&self) -> f32 {
+        self.totals.iter().copied().fold(0.0, f32::max)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ScoredPassage {
+    pub(super) address: DocAddress,
+    pub(super) doc_key: u64,
+    pub(super) page: u64,
+    pub(super) score: f32,
+    pub(super) parts: BTreeMap<ScorePart, f32>,
+    // The phrase and the page class that contributed most.
+    pub(super) phrase: Option<String>,
+    pub(super) page_class: Option<PageClass>,
+}
+
+impl ScoredPassage {
+    /// A passage with a score of its text alone.
+    pub(super) fn for_text(address: DocAddress, score: f32) -> Self {
+        Self {
+            address,
+            doc_key: 0,
+            page: 0,
+            score,
+            parts: BTreeMap::from([(ScorePart::Text, score)]),
+            phrase: None,
+            page_class: None,
+        }
+    }
+}
+
+/// Ranks the passages of a scope for a query.
+pub(super) struct Ranking<'q> {
+    searcher: &'q Searcher,
+    fields: Fields,
+    parsed: &'q ParsedQuery,
+    documents: DocumentFit<'q>,
+    disabled: &'q [RankingFeature],
+    scope: ScopeStatistics<'q>,
+    words: WordScorer,
+}
+
+impl<'q> Ranking<'q> {
+    /// `scope` selects the passages; `None` stands for the whole index.
+    pub(super) fn new(
+        searcher: &'q Searcher,
+        parsed: &'q ParsedQuery,
+        documents: DocumentFit<'q>,
+        disabled: &'q [RankingFeature],
+        scope: Option<&dyn Query>,
+    ) -> tantivy::Result<Self> {
+        let fields = Fields::get();
+        let scope = ScopeStatistics::new(searcher, &fields, scope)?;
+        Ok(Self {
+            searcher,
+            fields,
+            parsed,
+            documents,
+            disabled,
+            words: WordScorer::new(parsed, &fields, &scope)?,
+            scope,
+        })
+    }
+
+    fn uses(&self, feature: RankingFeature) -> bool {
+        !self.disabled.contains(&feature)
+    }
+
+    /// The query that selects candidates. It must stay a short sum of terms with frequencies, which the index can prune.
+    pub(super) fn query(&self) -> tantivy::Result<BooleanQuery> {
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+        let mut add = |term: &Term, boost: f32| {
+            let query = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
+            clauses.push((
+                Occur::Should,
+                Box::new(BoostQuery::new(Box::new(query), boost)),
+            ));
+        };
+        for (term, weight) in self.words.weighted_terms() {
+            // The index weighs words by their rarity in all documents.
+            add(term, weight / self.scope.global_idf(term)?);
+        }
+        if self.uses(RankingFeature::Synonyms) {
+            for group in &self.parsed.phrase_groups {
+                for phrase in &group.phrases {
+                    let term = Term::from_field_text(self.fields.phrases, phrase);
+                    add(&term, PHRASE_WEIGHT * group.weight);
+                }
+            }
+        }
+        for (class, share) in &self.parsed.page_classes {
+            let term = Term::from_field_text(self.fields.places, class.code());
+            add(&term, share / 2.0);
+        }
+        if self.uses(RankingFeature::References) {
+            let references = &self.parsed.references;
+            for caption in &references.captions {
+                add(&Term::from_field_text(self.fields.captions, caption), 1.0);
+            }
+            for page in references
+                .pages
+                .iter()
+                .copied()
+                .chain(references.cover.then_some(1))
+            {
+                add(
+                    &Term::from_field_u64(self.fields.page, u64::from(page)),
+                    1.0,
+                );
+                add(
+                    &Term::from_field_text(self.fields.label, &page.to_string()),
+                    1.0,
+                );
+            }
+        }
+        Ok(BooleanQuery::new(clauses))
+    }
+
+    /// Scores candidates part by part, best first, and drops amendments unless they are allowed.
+    pub(super) fn score(
+        &self,
+        candidates: Vec<DocAddress>,
+        amendments: bool,
+    ) -> tantivy::Result<Vec<ScoredPassage>> {
+        let passages = PassageSet::new(self.searcher, candidates);
+        let mut parts = Parts {
+            scores: BTreeMap::new(),
+            totals: vec![0.0; passages.len()],
+        };
+        let doc_keys = passages.column("doc_key")?;
+        let by_word = self.words.score(
+            &passages,
+            &self.scope,
+            &self.fields,
+            self.disabled,
+            &mut parts,
+        )?;
+        let kinds = passages.column("sort")?;
+        let rules = FilingRules {
+            parsed: self.parsed,
+            fields: &self.fields,
+            disabled: self.disabled,
+            is_filing: kinds
+                .iter()
+                .map(|kind| *kind != DocumentKind::Other as u64)
+                .collect(),
+            passages: &passages,
+        };
+        let phrases = rules.score_phrases(&self.scope, &mut parts)?;
+        // Pages named by number count even where no word occurs.
+        let unit = parts.best().max(1.0);
+        let page_classes = rules.score_page_classes(unit, &mut parts)?;
+        rules.score_years(unit, &mut parts)?;
+        rules.score_numbers(unit, &mut parts)?;
+        self.halve_contents(&passages, &mut parts)?;
+        self.score_references(&passages, unit, &mut parts)?;
+        rules.score_documents(&self.documents, unit, &mut parts)?;
+        if self.uses(RankingFeature::Coverage) {
+            parts.add(ScorePart::Document, &coverage(&doc_keys, &by_word));
+        }
+        let pages = passages.column("page")?;
+        let amended = passages.column("amended")?;
+        let mut scored: Vec<ScoredPassage> = passages
+            .addresses()
+            .enumerate()
+            .filter(|(at, _)| amendments || amended[*at] == 0)
+            .map(|(at, address)| ScoredPassage {
+                address,
+                doc_key: doc_keys[at],
+                page: pages[at],
+                score: parts.totals[at],
+                parts: parts
+                    .scores
+                    .iter()
+                    .map(|(part, scores)| (*part, scores[at]))
+                    .filter(|(_, score)| *score != 0.0)
+                    .collect(),
+                phrase: phrases[at].clone(),
+                page_class: page_classes[at],
+            })
+            .collect();
+        scored.sort_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then(a.doc_key.cmp(&b.doc_key))
+                .then(a.page.cmp(&b.page))
+        });
+        Ok(scored)
+    }
+
+    // Unless the query asks for the contents.
+    fn halve_contents(&self, passages: &PassageSet<'_>, parts: &mut Parts) -> tantivy::Result<()> {
+        if !self.uses(RankingFeature::Contents) || self.parsed.references.contents {
+            return Ok(());
+        }
+        let contents = passages.column("contents")?;
+        let losses = contents
+            .iter()
+            .zip(&parts.totals)
+            .map(|(contents, total)| match contents {
+                0 => 0.0,
+                _ => -total * (1.0 - TOC_FACTOR),
+            });
+        let losses: Vec<f32> = losses.collect();
+        parts.add(ScorePart::Contents, &losses);
+        Ok(())
+    }
+
+    // Pages, captions and the table of contents that the query names.
+    fn score_references(
+        &self,
+        passages: &PassageSet<'_>,
+        unit: f32,
+        parts: &mut Parts,
+    ) -> tantivy::Result<()> {
+        let references = &self.parsed.references;
+        if references.is_empty() || !self.uses(RankingFeature::References) {
+            return Ok(());
+        }
+        let mut scores = vec![0.0_f32; passages.len()];
+        for caption in &references.captions {
+            let term = Term::from_field_text(self.fields.captions, caption);
+            for (score, found) in scores.iter_mut().zip(passages.having(&term)?) {
+                *score += if found { unit * CAPTION_WEIGHT } else { 0.0 };
+            }
+        }
+        let pages = passages.column("page")?;
+        let counts = passages.column("pages")?;
+        let contents = passages.column("contents")?;
+        let mut add_page = |page: Option<u64>, weight: f32| {
+            for (at, score) in scores.iter_mut().enumerate() {
+                let is_named = pages[at] > 0 && pages[at] == page.unwrap_or(counts[at]);
+                *score += if is_named { unit * weight } else { 0.0 };
+            }
+        };
+        if references.last_page {
+            add_page(None, PAGE_WEIGHT);
+        }
+        for page in references
+            .pages
+            .iter()
+            .copied()
+            .chain(references.cover.then_some(1))
+        {
+            add_page(Some(u64::from(page)), PAGE_WEIGHT);
+        }
+        for page in &references.pages {
+            let term = Term::from_field_text(self.fields.label, &page.to_string());
+            for (score, found) in scores.iter_mut().zip(passages.having(&term)?) {
+                *score += if found { unit * PAGE_WEIGHT } else { 0.0 };
+            }
+        }
+        if references.contents {
+            for (score, contents) in scores.iter_mut().zip(contents) {
+                *score += if contents > 0 {
+                    unit * PAGE_WEIGHT
+                } else {
+                    0.0
+                };
+            }
+        }
+        parts.add(ScorePart::References, &scores);
+        Ok(())
+    }
+}
+
+// A share of how well all passages of a document have the words together; nothing if there is one document only.
+fn coverage(doc_keys: &[u64], by_word: &[Vec<f32>]) -> Vec<f32> {
+    let mut best: BTreeMap<u64, Vec<f32>> = BTreeMap::new();
+    for (at, key) in doc_keys.iter().enumerate() {
+        let words = best.entry(*key).or_insert_with(|| vec![0.0; by_word.len()]);
+        for (word, scores) in words.iter_mut().zip(by_word) {
+            *word = word.max(scores[at]);
+        }
+    }
+    if best.len() < 2 {
+        return vec![0.0; doc_keys.len()];
+    }
+    let sums: BTreeMap<u64, f32> = best
+        .into_iter()
+        .map(|(key, words)| (key, words.iter().sum()))
+        .collect();
+    doc_keys
+        .iter()
+        .map(|key| COVERAGE_WEIGHT * sums[key])
+        .collect()
+}

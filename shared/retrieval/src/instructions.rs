@@ -1,0 +1,274 @@
+//! Removes from a question what is no part of its subject: roles, sources, and the form of the answer.
+
+use crate::tokenizer::content_words;
+
+// Sentences with one of these first words and one of these objects say how to write the answer.
+const FORM_VERBS: [&str; 17] = [
+    "answer",
+    "directly",
+    "express",
+    "format",
+    "give",
+    "list",
+    "output",
+    "please",
+    "present",
+    "provide",
+    "report",
+    "represent",
+    "respond",
+    "return",
+    "show",
+    "state",
+    "write",
+];
+const FORM_OBJECTS: [&str; 4] = ["answer", "decimal", "format", "response"];
+// Words between a preposition and the unit or format of an answer: "in USD millions", "to two decimal places".
+const FORM_FILLERS: [&str; 22] = [
+    "a",
+    "an",
+    "decimal",
+    "dollar",
+    "dollars",
+    "float",
+    "int",
+    "integer",
+    "json",
+    "list",
+    "number",
+    "of",
+    "one",
+    "percent",
+    "percentage",
+    "plain",
+    "string",
+    "the",
+    "three",
+    "two",
+    "us",
+    "usd",
+];
+const FORM_ENDS: [&str; 9] = [
+    "billions",
+    "decimal",
+    "decimals",
+    "format",
+    "hundreds",
+    "millions",
+    "places",
+    "thousands",
+    "usd",
+];
+
+// Splits at sentence ends, but not within "U.S. net".
+fn sentences(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    for (at, c) in text.char_indices() {
+        let rest = &text[at + c.len_utf8()..];
+        let ends = match c {
+            '?' | '!' | '\n' => true,
+            '.' => {
+                rest.starts_with(char::is_whitespace)
+                    && rest.trim_start().starts_with(char::is_uppercase)
+            }
+            ':' => rest.starts_with(char::is_whitespace),
+            _ => false,
+        };
+        if ends {
+            sentences.push(&text[start..at + c.len_utf8()]);
+            start = at + c.len_utf8();
+        }
+    }
+    sentences.push(&text[start..]);
+    sentences
+        .into_iter()
+        .map(str::trim)
+        .filter(|sentence| !sentence.is_empty())
+        .collect()
+}
+
+// Sentences that start like this instruct the model instead of describing the subject.
+const INSTRUCTIONS: [&str; 22] = [
+    "you are",
+    "your only",
+    "answer in",
+    "answer the",
+    "answer with",
+    "please answer",
+    "round",
+    "give your",
+    "give a",
+    "give the answer",
+    "express",
+    "respond",
+    "state your",
+    "use only",
+    "here's the question",
+    "here is the question",
+    "base your",
+    "basing your",
+    "assume you",
+    "adopt the",
+    "we are",
+    "provide your",
+];
+
+// Clauses that say where to look. They suggest page classes, but their words are not search terms.
+const SOURCES: [&str; 9] = [
+    "based on",
+    "basing your",
+    "based off",
+    "by relying on",
+    "relying on",
+    "using only",
+    "according to",
+    "from the perspective",
+    "by using",
+];
+
+/// Removes instructions, unless fewer than two content words would remain.
+pub fn strip_instructions(text: &str) -> String {
+    let mut remaining: Vec<String> = Vec::new();
+    for sentence in sentences(text) {
+        let lower = sentence.to_lowercase();
+        let is_form = is_about_form(&lower);
+        let conditional = lower.starts_with("if ")
+            && ["state", "explain", "answer", "mention"]
+                .iter()
+                .any(|word| lower.contains(word));
+        let (instruction, rest) = match INSTRUCTIONS.iter().find(|start| lower.starts_with(*start))
+        {
+            // "Basing your judgments off of the balance sheet, what is …": only the clause is an instruction.
+            Some(_) => (
+                true,
+                sentence
+                    .split_once(", ")
+                    .map(|(_, rest)| rest)
+                    .filter(|rest| has_question_word(rest)),
+            ),
+            None => (conditional || is_form, None),
+        };
+        match (instruction, rest) {
+            (false, _) => remaining.push(strip_form(&strip_sources(sentence))),
+            (true, Some(rest)) => remaining.push(rest.to_owned()),
+            (true, None) => {}
+        }
+    }
+    let remaining = remaining.join(" ");
+    if content_words(&remaining).len() < 2 {
+        text.to_owned()
+    } else {
+        remaining
+    }
+}
+
+fn has_question_word(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let starts = [
+        "what", "which", "who", "how", "is ", "are ", "was", "were", "do", "did", "has", "have",
+        "when", "where", "why",
+    ];
+    starts.iter().any(|start| lower.starts_with(start))
+}
+
+// Removes `based on …` up to the next comma or the end, unless fewer than two content words would remain.
+fn strip_sources(sentence: &str) -> String {
+    let lower = sentence.to_ascii_lowercase();
+    let start = SOURCES.iter().filter_map(|source| lower.find(source)).min();
+    let Some(at) = start.filter(|at| sentence.is_char_boundary(*at)) else {
+        return sentence.to_owned();
+    };
+    let end = sentence[at..]
+        .find([',', '?'])
+        .map_or(sentence.len(), |end| at + end);
+    let rest = format!("{} {}", &sentence[..at], &sentence[end..]);
+    if content_words(&rest).len() < 2 {
+        sentence.to_owned()
+    } else {
+        rest
+    }
+}
+
+// "Write the answer in int format.", "The answer should be a list."
+fn is_about_form(sentence: &str) -> bool {
+    let first = sentence
+        .split(|c: char| !c.is_alphanumeric())
+        .next()
+        .unwrap_or("");
+    let asks =
+        FORM_VERBS.contains(&first) && FORM_OBJECTS.iter().any(|object| sentence.contains(object));
+    asks || [
+        "the answer should",
+        "the answer shall",
+        "the answer must",
+        "your answer",
+    ]
+    .iter()
+    .any(|start| sentence.starts_with(start))
+}
+
+// Removes "in USD millions", "into float format" and "to two decimal places".
+fn strip_form(sentence: &str) -> String {
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    let bare: Vec<String> = words
+        .iter()
+        .map(|word| {
+            word.trim_matches(|c: char| !c.is_alphanumeric())
+                .to_lowercase()
+        })
+        .collect();
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let starts = matches!(bare[at].as_str(), "as" | "in" | "into" | "to" | "with");
+        let rest = bare[at + 1..].iter().take(5);
+        let clause = rest.take_while(|word| {
+            FORM_FILLERS.contains(&word.as_str())
+                || FORM_ENDS.contains(&word.as_str())
+                || word.parse::<u8>().is_ok()
+        });
+        let length = clause
+            .enumerate()
+            .filter(|(_, word)| FORM_ENDS.contains(&word.as_str()))
+            .last();
+        match length.filter(|_| starts) {
+            Some((length, _)) => at += length + 2,
+            None => {
+                kept.push(words[at]);
+                at += 1;
+            }
+        }
+    }
+    kept.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_of_the_answer_is_no_part_of_the_subject() {
+        for (question, subject) in [
+            (
+                "How many papers are cited in Table 2? Write the answer in int format.",
+                "How many papers are cited in Table 2?",
+            ),
+            (
+                "What was revenue in FY2022 in USD millions?",
+                "What was revenue in FY2022",
+            ),
+            (
+                "List the primary questions. The answer should be formatted as a list like ['a'].",
+                "List the primary questions.",
+            ),
+            (
+                "Write the case number in this document?",
+                "Write the case number in this document?",
+            ),
+            ("revenue in 2022", "revenue in 2022"),
+        ] {
+            assert_eq!(strip_instructions(question), subject);
+        }
+    }
+}

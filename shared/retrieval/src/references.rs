@@ -1,0 +1,254 @@
+//! Parts of a document that a question names by number or place: `page 14`, `the last page`, `Table 3`, `Section 4.2`.
+
+/// What a question refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QueryReferences {
+    /// Pages by number: a physical page, or the printed label.
+    pub pages: Vec<u32>,
+    /// Whether the last page is named.
+    pub last_page: bool,
+    /// Whether the cover, front or title page is named.
+    pub cover: bool,
+    /// Whether the table of contents is named.
+    pub contents: bool,
+    /// Captions and numbered headings, as index terms.
+    pub captions: Vec<String>,
+}
+
+// Parts that carry a number or letter.
+const PARTS: [&str; 22] = [
+    "algorithm",
+    "annex",
+    "appendix",
+    "article",
+    "box",
+    "chapter",
+    "equation",
+    "example",
+    "exhibit",
+    "figure",
+    "lecture",
+    "lesson",
+    "listing",
+    "note",
+    "part",
+    "rule",
+    "schedule",
+    "section",
+    "step",
+    "table",
+    "theorem",
+    "unit",
+];
+const ORDINALS: [&str; 10] = [
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+];
+const NUMBERS: [&str; 10] = [
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+];
+// Names of a document's front, as they stand before "page" or "slide", and alone.
+const FRONTS: [&str; 3] = ["cover", "front", "title"];
+// Longer numbered lines are text or table rows.
+const HEADING_WORDS: usize = 12;
+
+impl QueryReferences {
+    pub fn parse(text: &str) -> Self {
+        let words: Vec<&str> = text
+            .split_whitespace()
+            .map(|word| {
+                let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+                word.strip_suffix("'s").unwrap_or(word)
+            })
+            .collect();
+        let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+        let mut references = Self {
+            contents: lower
+                .windows(3)
+                .any(|three| three == ["table", "of", "contents"])
+                || lower.windows(2).any(|two| two == ["contents", "page"]),
+            ..Self::default()
+        };
+        for (at, word) in lower.iter().enumerate() {
+            let before = at.checked_sub(1).map_or("", |at| lower[at].as_str());
+            match word.as_str() {
+                "page" | "pages" | "slide" | "slides" => {
+                    references.last_page |= before == "last" || before == "final";
+                    references.cover |= FRONTS.contains(&before);
+                    references.pages.extend(ordinal(before));
+                    references.add_pages(&lower[at + 1..]);
+                }
+                "cover" => references.cover = true,
+                _ => references.add_captions(word, &words[at + 1..]),
+            }
+        }
+        references.pages.dedup();
+        references.captions.sort_unstable();
+        references.captions.dedup();
+        references
+    }
+
+    // `14`, `two`, `3 and 4`, `7-9`.
+    fn add_pages(&mut self, after: &[String]) {
+        for word in after {
+            let numbers: Vec<u32> = word.split(['-', '–']).filter_map(page_number).collect();
+            if numbers.is_empty() && !is_joiner(word) {
+                break;
+            }
+            self.pages.extend(numbers);
+        }
+    }
+
+    // `3`, `B`, `4.2`, and of several `1 and 2`.
+    fn add_captions(&mut self, word: &str, after: &[&str]) {
+        let Some(part) = part_name(word) else { return };
+        let mut last_is_number = false;
+        for number in after {
+            match part_number(number) {
+                Some(number) if !last_is_number => {
+                    self.captions.push(format!("{part} {number}"));
+                    last_is_number = true;
+                }
+                None if word.ends_with('s') && is_joiner(number) => last_is_number = false,
+                _ => break,
+            }
+        }
+    }
+
+    /// Whether nothing is named.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The part that a line starts, as an index term: `table 3` for `Table 3: Results`, `section 4.2` for `4.2 Data`.
+/// Sentences that only mention a part start none.
+pub fn caption(line: &str) -> Option<String> {
+    let (first, rest) = line.trim_start().split_once(char::is_whitespace)?;
+    if let Some(part) = part_name(&first.to_lowercase()) {
+        let (number, title) = rest
+            .trim_start()
+            .split_once(char::is_whitespace)
+            .unwrap_or((rest, ""));
+        let closed = number.ends_with([':', '.', ')', '|', '-', '–', '—']);
+        let begins = title
+            .trim_start()
+            .chars()
+            .next()
+            .is_none_or(|c| !c.is_lowercase());
+        return (closed || begins)
+            .then(|| part_number(number.trim_matches(|c: char| !c.is_alphanumeric())))
+            .flatten()
+            .map(|number| format!("{part} {number}"));
+    }
+    let number = first.trim_end_matches('.');
+    let title = rest.trim_start();
+    let is_section = !number.is_empty()
+        && number.split('.').all(|part| {
+            (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+        })
+        && title.starts_with(char::is_uppercase)
+        && !title.contains(|c: char| c.is_ascii_digit())
+        && title.split_whitespace().count() <= HEADING_WORDS;
+    is_section.then(|| format!("section {number}"))
+}
+
+// The singular of a part's name.
+fn part_name(word: &str) -> Option<&'static str> {
+    let word = match word.trim_end_matches('.') {
+        "fig" | "figs" => "figure",
+        "appendices" => "appendix",
+        word => word,
+    };
+    let singular = word.strip_suffix('s').unwrap_or(word);
+    PARTS
+        .into_iter()
+        .find(|part| *part == word || *part == singular)
+}
+
+// `3`, `4.2`, `B`, `A.1`, `IV`; a letter is a capital, since `a` is a word.
+fn part_number(word: &str) -> Option<String> {
+    let mut parts = word.split('.');
+    let first = parts.next()?;
+    let is_roman = !first.is_empty() && first.bytes().all(|byte| b"IVX".contains(&byte));
+    let is_letter = first.len() == 1 && first.bytes().all(|byte| byte.is_ascii_uppercase());
+    let is_digits = |part: &str| {
+        (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let first_is_number = is_digits(first) || is_letter || is_roman;
+    (first_is_number && parts.all(is_digits)).then(|| word.to_lowercase())
+}
+
+fn page_number(word: &str) -> Option<u32> {
+    let named = NUMBERS.iter().position(|number| *number == word);
+    named.map_or_else(|| word.parse().ok(), |at| u32::try_from(at + 1).ok())
+}
+
+// `first`, `2nd`.
+fn ordinal(word: &str) -> Option<u32> {
+    let named = ORDINALS.iter().position(|ordinal| *ordinal == word);
+    let digits = ["st", "nd", "rd", "th"]
+        .iter()
+        .find_map(|ending| word.strip_suffix(ending));
+    named.map_or_else(|| digits?.parse().ok(), |at| u32::try_from(at + 1).ok())
+}
+
+fn is_joiner(word: &str) -> bool {
+    matches!(word, "and" | "to" | "or" | "number" | "no" | "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_named_by_number_order_and_place() {
+        let pages = |text| QueryReferences::parse(text).pages;
+        assert_eq!(pages("In the table at page 28, which signal"), [28]);
+        assert_eq!(
+            pages("the second page, and pages 4 and 6-7 too"),
+            [2, 4, 6, 7]
+        );
+        assert_eq!(pages("the top of the page two?"), [2]);
+        assert!(pages("How many pages have a logo?").is_empty());
+        let last =
+            QueryReferences::parse("Who signs on the last page, and whom does the cover show?");
+        assert!(last.last_page && last.cover);
+        assert!(QueryReferences::parse("What lists the table of contents?").contents);
+    }
+
+    #[test]
+    fn parts_are_named_by_number_or_letter() {
+        let captions = |text| QueryReferences::parse(text).captions;
+        assert_eq!(
+            captions("papers of Table 1 and Table 2 not in Section 3.4"),
+            ["section 3.4", "table 1", "table 2"]
+        );
+        assert_eq!(
+            captions("Tables 1 and 2, Fig. 3"),
+            ["figure 3", "table 1", "table 2"]
+        );
+        assert_eq!(captions("strengths in Appendix C?"), ["appendix c"]);
+        assert!(
+            captions("which section a reader needs, and the table I like")
+                .contains(&"table i".to_owned())
+        );
+        assert!(captions("the note a reader wrote").is_empty());
+    }
+
+    #[test]
+    fn captions_start_a_line() {
+        assert_eq!(
+            caption("Table 3: Results of the survey").as_deref(),
+            Some("table 3")
+        );
+        assert_eq!(caption("APPENDIX B").as_deref(), Some("appendix b"));
+        assert_eq!(caption("NOTE 7. Income Taxes").as_deref(), Some("note 7"));
+        assert_eq!(
+            caption("4.2 Data collection").as_deref(),
+            Some("section 4.2")
+        );
+        assert_eq!(caption("Table 3 shows the results"), None);
+        assert_eq!(caption("12 Months 2022"), None);
+        assert_eq!(caption("a table"), None);
+    }
+}
