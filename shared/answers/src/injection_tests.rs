@@ -379,7 +379,8 @@ fn value_of(formula: &str, values: &[f64]) -> f64 {
         "a - b" => a - b,
         "b - a" => b - a,
         "a - b / a" => a - b / a,
-        "a - b / b" => a - b / b,
+        // A missing parenthesis: what is left of b / b.
+        "a - b / b" => a - 1.0,
         "a - b / c" => a - b / c,
         "(a - b) / (c - d)" => (a - b) / (c - d),
         "(a + b) / 2" => f64::midpoint(a, b),

@@ -94,12 +94,10 @@ fn by_definition(formula: &Formula, operands: &[FoundOperand<'_>]) -> Option<Mea
     for name in &names {
         let found = of_line(name);
         let is_current = |operand: &&FoundOperand<'_>| operand.period.order() == last;
-        let several_rows = found.len() > 1 && found.iter().all(|operand| is_current(operand));
+        let several_rows = found.len() > 1 && found.iter().all(is_current);
         let averaged =
             found.len() == 2 && found.iter().filter(|operand| is_current(operand)).count() == 1;
-        if !(found.iter().all(|operand| is_current(operand)) && (found.len() == 1 || several_rows)
-            || averaged)
-        {
+        if !(found.iter().all(is_current) && (found.len() == 1 || several_rows) || averaged) {
             return None;
         }
     }

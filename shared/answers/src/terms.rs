@@ -20,10 +20,13 @@ const FUNCTION_WORDS: [&str; 26] = [
 
 /// The lexicon of `terms.toml`.
 pub(super) struct Terms {
-    lines: Vec<(String, Vec<BTreeSet<String>>, Vec<Vec<String>>)>,
+    lines: Vec<StatementLine>,
     outflows: BTreeSet<String>,
     measures: Vec<Measure>,
 }
+
+// A line of a statement, with the words of each of its labels as sets and in order.
+type StatementLine = (String, Vec<BTreeSet<String>>, Vec<Vec<String>>);
 
 /// A figure with a name of its own and its definitions.
 pub(super) struct Measure {

@@ -299,7 +299,7 @@ mod tests {
             ("Bath, Towel & Body Works, Inc.", &["bt&bw", "btbw"]),
             ("Bank of Ruritania Corporation", &["br", "bor", "bofr"]),
             ("The Grand Hotel Company", &["gh"]),
-            ("WXMorgan Hunt & Co.", &["wx", "wxmh"]),
+            ("WXMorgan Hunt & Co.", &["wxm", "wxmh"]),
             ("FastParcel Corporation", &["fp"]),
         ] {
             let names = names(issuer);

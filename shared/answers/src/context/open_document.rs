@@ -112,8 +112,9 @@ impl OpenDoc {
         let is_number = |line: &Line| !line.text.contains(|c: char| !c.is_ascii_digit());
         lines
             .filter(|(at, line)| {
+                let is_page_number = *at + 1 == count && is_number(line);
                 !line.is_furniture()
-                    && !(at + 1 == count && is_number(line))
+                    && !is_page_number
                     && allowed.iter().any(|range| range.contains(at))
             })
             .map(|(at, line)| TextLine {
@@ -127,7 +128,7 @@ impl OpenDoc {
     // A question about one Item reads nothing else.
     fn allowed_lines(&self, page: u32, count: usize) -> Vec<Range<usize>> {
         match &self.item_sections {
-            None => vec![0..count],
+            None => std::iter::once(0..count).collect(),
             Some(sections) => {
                 let sections = sections.iter().filter_map(|id| self.tree.section(*id));
                 sections

@@ -152,7 +152,7 @@ impl<'q> PassageSource<'q> {
                 break;
             }
         }
-        self.assemble(&chosen, cut)
+        self.assemble(&chosen, cut.as_ref())
     }
 
     // The lines around the best one; of a table also its column heads. A line that is longer than `room` is cut.
@@ -200,7 +200,7 @@ impl<'q> PassageSource<'q> {
         }
     }
 
-    fn assemble(&self, chosen: &BTreeSet<usize>, cut: Option<(usize, String)>) -> ChosenLines {
+    fn assemble(&self, chosen: &BTreeSet<usize>, cut: Option<&(usize, String)>) -> ChosenLines {
         let mut assembled = ChosenLines::default();
         let mut texts: Vec<&str> = Vec::new();
         let mut next = 0;
@@ -211,7 +211,7 @@ impl<'q> PassageSource<'q> {
             }
             next = at + 1;
             let line = &self.lines[*at];
-            match &cut {
+            match cut {
                 Some((cut_at, text)) if cut_at == at => {
                     assembled.tokens += tokens::count(text) + 1;
                     texts.push(text);
@@ -245,9 +245,9 @@ impl<'q> PassageSource<'q> {
 
     /// Whether it ends with a table, apart from a note below it.
     pub(super) fn ends_with_table(&self) -> bool {
-        let tables = self.blocks.iter().filter(|block| block.block.is_table);
+        let mut tables = self.blocks.iter().filter(|block| block.block.is_table);
         tables
-            .last()
+            .next_back()
             .is_some_and(|last| last.block.lines.end + NOTE_LINES >= self.lines.len())
     }
 

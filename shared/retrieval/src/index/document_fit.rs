@@ -74,7 +74,7 @@ impl<'q> DocumentFit<'q> {
         let mut fit = self.period_fit(document, is_annual);
         match self.parsed.period.quarter.map(u64::from) {
             Some(quarter) if document.quarter == quarter && !is_annual => {
-                fit += SAME_QUARTER_WEIGHT
+                fit += SAME_QUARTER_WEIGHT;
             }
             // Annual reports often have a table of quarters, and the fourth has no report of its own.
             Some(4) if is_annual => fit += SAME_QUARTER_WEIGHT / 2.0,

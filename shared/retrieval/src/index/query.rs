@@ -410,7 +410,8 @@ impl<'s> SearchRun<'s> {
         let query = Box::new(ranking.query()?);
         let candidates = self.top_passages(&self.passage_scope(), query, candidate_limit)?;
         if candidates.is_empty() {
-            // What was left out of the question may occur.
+            // What was left out of the question may occur. It is no evidence.
+            results.evidence = self.evidence(&[])?;
             return self.by_text(&tokenize(&self.query.text), results);
         }
         let is_limit_reached = candidates.len() == candidate_limit;
