@@ -148,12 +148,12 @@ fn stated_result(
     draft: &DraftComputation,
     statement: &Statement<'_>,
 ) -> Result<NumberMention, String> {
-    let wanted = numbers(&draft.result)
+    let result = numbers(&draft.result)
         .into_iter()
         .find(|number| !number.is_label());
-    let wanted = wanted.ok_or("the result is no number")?;
+    let result = result.ok_or("the result is no number")?;
     let stated = statement.figures.iter().find(|figure| {
-        figure.digits == wanted.digits && figure.is_percent() == wanted.is_percent()
+        figure.digits == result.digits && figure.is_percent() == result.is_percent()
     });
     stated
         .cloned()
@@ -200,15 +200,15 @@ fn compare(
     scale: Option<f64>,
     statement: &Statement<'_>,
 ) -> Result<Decimal, String> {
-    let shown = shown_value(result, meaning, scale, statement)?;
+    let displayed = shown_value(result, meaning, scale, statement)?;
     let stated = result.signed_value().ok_or("the result is too long")?;
-    let signed = with_direction(stated, shown, meaning.sense, statement.text)?;
+    let signed = with_direction(stated, displayed, meaning.sense, statement.text)?;
     let half = Decimal::new(5, result.decimals() + 1);
-    match (signed - shown).abs() <= half {
-        true => Ok(shown),
+    match (signed - displayed).abs() <= half {
+        true => Ok(displayed),
         false => Err(format!(
             "the formula gives {}, not {}",
-            shown.round_dp(result.decimals() + 2).normalize(),
+            displayed.round_dp(result.decimals() + 2).normalize(),
             result.text
         )),
     }
@@ -258,8 +258,8 @@ fn shown_value(
                 (None, Some(scale)) if !result.is_currency() => scale,
                 _ => 1.0,
             };
-            let shown = value.checked_div(Decimal::from(own as u64));
-            shown.ok_or_else(|| "the result is too long".to_owned())
+            let quotient = value.checked_div(Decimal::from(own as u64));
+            quotient.ok_or_else(|| "the result is too long".to_owned())
         }
     }
 }
@@ -267,7 +267,7 @@ fn shown_value(
 // `fell 5%` states -5: the words give the sign that the number leaves out. Words that contradict the sign are an error.
 fn with_direction(
     stated: Decimal,
-    shown: Decimal,
+    displayed: Decimal,
     sense: Sense,
     text: &str,
 ) -> Result<Decimal, String> {
@@ -275,10 +275,10 @@ fn with_direction(
         (Sense::Level, Some(_)) => {
             Err("the statement speaks of a change that is not computed".into())
         }
-        (Sense::Change, Some(Ordering::Less)) if shown > Decimal::ZERO => {
+        (Sense::Change, Some(Ordering::Less)) if displayed > Decimal::ZERO => {
             Err("the figure rises, and the statement says that it falls".into())
         }
-        (Sense::Change, Some(Ordering::Greater)) if shown < Decimal::ZERO => {
+        (Sense::Change, Some(Ordering::Greater)) if displayed < Decimal::ZERO => {
             Err("the figure falls, and the statement says that it rises".into())
         }
         (Sense::Change, Some(Ordering::Less)) => Ok(-stated.abs()),

@@ -437,8 +437,8 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
         return Ok(());
     };
     let lower = text.to_lowercase();
-    let said: BTreeSet<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-    let says_negative = number.is_negative() || NEGATIVES.iter().any(|word| said.contains(word));
+    let words: BTreeSet<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
+    let says_negative = number.is_negative() || NEGATIVES.iter().any(|word| words.contains(word));
     let is_outflow = is_outflow(&cell.label);
     let negative = match (printed.is_negative(), number.is_negative()) {
         (true, false) if !says_negative && !is_outflow => true,
@@ -454,7 +454,7 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
         .unwrap_or_default();
     let alternative = inside
         .split(|c: char| !c.is_alphanumeric())
-        .any(|word| NEGATIVES.contains(&word) && said.contains(word));
+        .any(|word| NEGATIVES.contains(&word) && words.contains(word));
     if negative || (alternative && !printed.is_negative() && !is_outflow) {
         return Err(format!("the sign of {} is another", cell.text));
     }

@@ -111,10 +111,10 @@ pub(super) fn find_operand<'d>(
     let text = at
         .and_then(|at| *cited.get(at)?)
         .ok_or_else(|| format!("{} has no quote that stands on its page", draft.value))?;
-    let wanted =
+    let figure =
         printed_number(&draft.value).ok_or_else(|| format!("{} is no number", draft.value))?;
     let same = |number: &NumberMention| {
-        number.digits == wanted.digits && number.is_negative() == wanted.is_negative()
+        number.digits == figure.digits && number.is_negative() == figure.is_negative()
     };
     let stated = head_period(&draft.period);
     let mut reason = format!("{} is not in its quote", draft.value);
@@ -129,8 +129,8 @@ pub(super) fn find_operand<'d>(
             continue;
         }
         let words: Vec<String> = [statement.words(), phrase(&draft.period)].concat();
-        let asked = Some(stated).filter(|stated| !stated.is_empty());
-        if let Err(other) = check_column(&words, statement.text, asked, page, cell) {
+        let head = Some(stated).filter(|stated| !stated.is_empty());
+        if let Err(other) = check_column(&words, statement.text, head, page, cell) {
             reason = other;
             continue;
         }

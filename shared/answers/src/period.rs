@@ -80,7 +80,7 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
             open = Period::default();
         }
         if let Some((year, quarter)) = year_of(word, before) {
-            let said = Period {
+            let period = Period {
                 year: Some(year),
                 quarter,
                 length: quarter.map(|_| 3),
@@ -89,7 +89,7 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
             // `December 31, 2022 and 2021`: the years share the words before.
             let is_bare = word.chars().all(|c| c.is_ascii_digit());
             mentions.push(PeriodMention {
-                period: if is_bare { said.or(open) } else { said },
+                period: if is_bare { period.or(open) } else { period },
                 at: at.clone(),
             });
             (open_at, age) = (None, 0);

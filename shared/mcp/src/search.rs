@@ -184,9 +184,9 @@ impl ToolContext {
                 false => format!("{}={}", filter.facet, filter.value),
             })
             .collect();
-        let mut said = String::new();
+        let mut remarks = String::new();
         if !routed.is_empty() {
-            said = format!(" · narrowed to {}", routed.join(", "));
+            remarks = format!(" · narrowed to {}", routed.join(", "));
         }
         let documents_searched = response.searched.documents;
         let mut notes: Vec<String> = response
@@ -199,10 +199,10 @@ impl ToolContext {
             notes.push("low evidence: the results have little of what is asked".into());
         }
         for note in &notes {
-            said.push_str(&format!(" · {note}"));
+            remarks.push_str(&format!(" · {note}"));
         }
         let summary = format!(
-            "{} of{at_least} {total} sections, in {} of {} documents{said}",
+            "{} of{at_least} {total} sections, in {} of {} documents{remarks}",
             results.len(),
             documents_searched,
             response.searched.documents_in_scope

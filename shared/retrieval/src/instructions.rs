@@ -218,7 +218,7 @@ fn strip_form(sentence: &str) -> String {
                 .to_lowercase()
         })
         .collect();
-    let mut kept = Vec::new();
+    let mut remaining = Vec::new();
     let mut at = 0;
     while at < words.len() {
         let starts = matches!(bare[at].as_str(), "as" | "in" | "into" | "to" | "with");
@@ -235,12 +235,12 @@ fn strip_form(sentence: &str) -> String {
         match length.filter(|_| starts) {
             Some((length, _)) => at += length + 2,
             None => {
-                kept.push(words[at]);
+                remaining.push(words[at]);
                 at += 1;
             }
         }
     }
-    kept.join(" ")
+    remaining.join(" ")
 }
 
 #[cfg(test)]

@@ -107,12 +107,12 @@ impl PageFeatures {
         }
     }
 
-    /// Adds the classes announced by headings on the page, by the sections that start on it (`begun`), and by the titles
+    /// Adds the classes announced by headings on the page, by the sections that start on it (`starting`), and by the titles
     /// above (`above`).
     pub fn add_classes(
         &mut self,
         text: &PageText,
-        begun: impl Iterator<Item = PageClass>,
+        starting: impl Iterator<Item = PageClass>,
         above: impl Iterator<Item = PageClass>,
     ) {
         if self.is_toc {
@@ -121,7 +121,7 @@ impl PageFeatures {
         let headings = self.headings.iter();
         let on_page: Vec<PageClass> = headings
             .flat_map(|heading| classes_of_heading(&text.words.content_words(heading)))
-            .chain(begun)
+            .chain(starting)
             .collect();
         let on_page = on_page.into_iter().map(|class| (class, Confidence::Strong));
         for (class, confidence) in on_page.chain(above.map(|class| (class, Confidence::Weak))) {
@@ -137,7 +137,9 @@ impl PageFeatures {
 
     // `start` is where the line starts in the text.
     fn add_row(&mut self, line: &str, start: usize) {
-        let (mut words, mut text_words, mut numbers) = (0, 0, 0);
+        let mut words = 0;
+        let mut text_words = 0;
+        let mut numbers = 0;
         let mut years: Vec<u16> = Vec::new();
         let mut label_end = None;
         for word in line.split_whitespace() {

@@ -209,7 +209,7 @@ impl<'a> EntryMapper<'a> {
             for (at, line) in lines.iter().enumerate() {
                 sections.entry(line.section).or_insert(at);
             }
-            let begun = sections
+            let starting = sections
                 .keys()
                 .copied()
                 .filter(|at| first_page(self.sections[*at].section) == Some(number));
@@ -217,7 +217,7 @@ impl<'a> EntryMapper<'a> {
                 page: Some(number),
                 label: label.clone(),
                 lines: lines.iter().map(|line| line.line).collect(),
-                begun: begun.collect(),
+                starting: starting.collect(),
                 sections: sections.into_iter().collect(),
             }
         });
@@ -236,7 +236,7 @@ impl<'a> EntryMapper<'a> {
             label: None,
             lines: lines.iter().map(|line| line.line).collect(),
             sections: vec![(section, 0)],
-            begun: if part == 0 { vec![section] } else { Vec::new() },
+            starting: if part == 0 { vec![section] } else { Vec::new() },
         });
         passages.collect()
     }
@@ -250,11 +250,11 @@ impl<'a> EntryMapper<'a> {
         }
         let text = PageText::new(&passage.lines);
         let mut features = PageFeatures::new(&text, &passage.lines, passage.page.unwrap_or(0));
-        let begun = || passage.begun.iter().map(|at| &self.sections[*at]);
+        let starting = || passage.starting.iter().map(|at| &self.sections[*at]);
         let above = self.titles_above(passage);
         features.add_classes(
             &text,
-            begun().flat_map(|section| section.title_classes.iter().copied()),
+            starting().flat_map(|section| section.title_classes.iter().copied()),
             above
                 .iter()
                 .flat_map(|section| section.title_classes.iter().copied()),
@@ -267,7 +267,7 @@ impl<'a> EntryMapper<'a> {
         let headings = features.headings.iter();
         let headings = headings
             .map(|heading| text.words.joined_in(heading))
-            .chain(begun().map(|section| section.title_words.joined()));
+            .chain(starting().map(|section| section.title_words.joined()));
         add_words(&mut entry, fields.headings, headings);
         self.add_items(&mut entry, passage);
         self.add_features(&mut entry, &features, &text);

@@ -89,10 +89,10 @@ impl MissingTerms<'_> {
                 named.push(run);
             }
         }
-        let asked = self.subject_words();
+        let subject = self.subject_words();
         for at in 0..self.words.words.len() {
             let is_named = named.iter().any(|range| range.contains(&at));
-            if !is_named && self.is_first_part(at) && self.is_word_missing(at, &asked)? {
+            if !is_named && self.is_first_part(at) && self.is_word_missing(at, &subject)? {
                 missing.push(MissingTerm {
                     term: self.words.written(at..at + 1),
                     nearest: self.nearest_words(&self.words.words[at].word)?,
@@ -121,7 +121,7 @@ impl MissingTerms<'_> {
     // Stems that a document has to have, because nothing else says what the query is about.
     fn subject_words(&self) -> BTreeSet<String> {
         let content = content_words(self.text);
-        let mut asked: BTreeSet<String> = self
+        let mut subject: BTreeSet<String> = self
             .parsed
             .words
             .iter()
@@ -130,21 +130,21 @@ impl MissingTerms<'_> {
             .collect();
         for group in Synonyms::get().triggered_groups(&content) {
             for word in &content[group.from] {
-                asked.remove(word);
+                subject.remove(word);
             }
         }
-        asked.retain(|word| {
+        subject.retain(|word| {
             word.chars().any(char::is_alphabetic)
                 && word.chars().count() >= 3
                 && !question_words().contains(word)
         });
-        asked
+        subject
     }
 
-    fn is_word_missing(&self, at: usize, asked: &BTreeSet<String>) -> tantivy::Result<bool> {
+    fn is_word_missing(&self, at: usize, subject: &BTreeSet<String>) -> tantivy::Result<bool> {
         let written = self.words.written(at..at + 1);
         let stems = tokenize(&written);
-        if !stems.iter().any(|stem| asked.contains(stem)) {
+        if !stems.iter().any(|stem| subject.contains(stem)) {
             return Ok(false);
         }
         Ok(!self.has_stems(&stems)?)

@@ -36,7 +36,7 @@ pub(super) struct Passage<'a> {
     // Indexes of its sections in pre-order, with the line (0-based) on which each starts.
     pub(super) sections: Vec<(usize, usize)>,
     // Indexes of the sections that start here.
-    pub(super) begun: Vec<usize>,
+    pub(super) starting: Vec<usize>,
 }
 
 // Cuts lines into parts of at most `MAX_PASSAGE_BYTES`, so that an entry takes little memory and a snippet can show any
