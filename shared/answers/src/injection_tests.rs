@@ -500,7 +500,7 @@ fn years_before(table: &Table, year: i32) -> Vec<i32> {
     years
 }
 
-fn shown(value: f64, form: Form, scale: &str, negative: bool) -> String {
+fn format_figure(value: f64, form: Form, scale: &str, negative: bool) -> String {
     let sign = if negative { "-" } else { "" };
     match form {
         Form::Percent => format!("{sign}{:.1}%", value.abs() * 100.0),
@@ -552,7 +552,7 @@ fn values(table: &Table, plan: &Plan) -> Vec<f64> {
 
 fn right_figure(table: &Table, plan: &Plan) -> String {
     // `fell by 5%` is written without a sign, and so is an amount that flows out.
-    shown(
+    format_figure(
         value_of(plan.formula, &values(table, plan)),
         plan.form,
         table.scale,
@@ -662,7 +662,7 @@ fn wrong_claim(
             _ => scale = ["billion", "thousand", "million"][random.below(3)],
         },
     }
-    let figure = shown(value_of(formula, &values), plan.form, scale, is_negative);
+    let figure = format_figure(value_of(formula, &values), plan.form, scale, is_negative);
     (figure != right).then(|| claim(table, &plan, &operands, formula, &figure))
 }
 

@@ -11,6 +11,16 @@ use super::statement::Statement;
 use super::terms::{Terms, phrase};
 use super::verify_claim::direction_of;
 
+const MEAN_WORDS: [&str; 3] = [" average", " mean ", "averaged"];
+const SUM_WORDS: [&str; 6] = [
+    "total",
+    "sum",
+    "combined",
+    "together",
+    "aggregate",
+    "altogether",
+];
+
 /// What a statement means: a value, how it is written, and whether words such as "grew" are about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Meaning {
@@ -257,25 +267,14 @@ fn of_series(statement: &Statement<'_>, ordered: &[&FoundOperand<'_>]) -> Vec<Me
         return growth.into_iter().collect();
     }
     let totals = sum_and_mean(ordered).filter(|_| is_contiguous(ordered));
-    if says(statement, &[" average", " mean ", "averaged"]) {
+    if says(statement, &MEAN_WORDS) {
         return totals
             .map(|(_, mean, unit)| level(mean, unit))
             .into_iter()
             .collect();
     }
-    if says(
-        statement,
-        &[
-            "total",
-            "sum",
-            "combined",
-            "together",
-            "aggregate",
-            "cumulative",
-            "altogether",
-        ],
-    ) && direction_of(statement.text).is_none()
-    {
+    let says_sum = says(statement, &SUM_WORDS) || says(statement, &["cumulative"]);
+    if says_sum && direction_of(statement.text).is_none() {
         return totals
             .map(|(sum, _, unit)| level(sum, unit))
             .into_iter()
@@ -314,20 +313,10 @@ fn of_group(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Vec<Mea
         return Vec::new();
     };
     let mut meanings = Vec::new();
-    if says(statement, &[" average", " mean ", "averaged"]) {
+    if says(statement, &MEAN_WORDS) {
         meanings.push(level(mean, unit));
     }
-    if says(
-        statement,
-        &[
-            "total",
-            "sum",
-            "combined",
-            "together",
-            "aggregate",
-            "altogether",
-        ],
-    ) {
+    if says(statement, &SUM_WORDS) {
         meanings.push(level(sum, unit));
     }
     if says(statement, &["number of", "count"]) {

@@ -183,6 +183,16 @@ impl TestArchive {
         }
     }
 
+    async fn ask_with_tools(
+        &self,
+        client: LlmClient,
+        tools: &dyn ToolSet,
+        question: &AskRequest,
+    ) -> Answer {
+        self.ask_with(Some(client), Some(tools), question, &mut Vec::new())
+            .await
+    }
+
     async fn ask_with(
         &self,
         client: Option<LlmClient>,
@@ -566,9 +576,7 @@ async fn agent_reads_until_answered_and_planner_sees_no_page_text() {
         mode: AnswerMode::Agent,
         ..capex_question()
     };
-    let answer = archive
-        .ask_with(Some(client), Some(&tools), &question, &mut Vec::new())
-        .await;
+    let answer = archive.ask_with_tools(client, &tools, &question).await;
     assert_eq!(answer.outcome, AnswerOutcome::Answered);
     assert_eq!(answer.rejected.tool_calls, 1);
     assert_eq!(tools.calls.load(Ordering::SeqCst), 1);
@@ -600,9 +608,7 @@ async fn agent_reads_until_answered_and_planner_sees_no_page_text() {
         },
         ..AskRequest::new("3M revenue?")
     };
-    let answer = archive
-        .ask_with(Some(client), Some(&tools), &question, &mut Vec::new())
-        .await;
+    let answer = archive.ask_with_tools(client, &tools, &question).await;
     assert_eq!(answer.outcome, AnswerOutcome::NotInDocuments);
     assert_eq!(endless.requests().len(), 4);
 }
@@ -642,12 +648,7 @@ async fn open_questions_are_searched_once_more_and_then_left_to_the_agent() {
             ..StubTools::default()
         };
         let answer = archive
-            .ask_with(
-                Some(client),
-                Some(&tools),
-                &capex_question(),
-                &mut Vec::new(),
-            )
+            .ask_with_tools(client, &tools, &capex_question())
             .await;
         assert_eq!(answer.outcome, AnswerOutcome::Answered, "{answer:?}");
         assert_eq!(answer.mode, mode);
@@ -679,24 +680,14 @@ async fn further_calls_are_bounded_and_a_refusal_is_stored() {
         ..StubTools::default()
     };
     let refused = archive
-        .ask_with(
-            Some(client),
-            Some(&tools),
-            &capex_question(),
-            &mut Vec::new(),
-        )
+        .ask_with_tools(client, &tools, &capex_question())
         .await;
     assert_eq!(refused.outcome, AnswerOutcome::NotInDocuments);
     assert_eq!(refused.degradation, None);
     assert!(model.requests().len() <= 1 + FURTHER_CALLS as usize);
     let (silent, client) = Model::with_replies(&[]);
     let again = archive
-        .ask_with(
-            Some(client),
-            Some(&tools),
-            &capex_question(),
-            &mut Vec::new(),
-        )
+        .ask_with_tools(client, &tools, &capex_question())
         .await;
     assert!(again.is_replay && silent.requests().is_empty());
     // Only one call where the mode says so.
@@ -705,9 +696,7 @@ async fn further_calls_are_bounded_and_a_refusal_is_stored() {
         mode: AnswerMode::Search,
         ..capex_question()
     };
-    archive
-        .ask_with(Some(client), Some(&tools), &question, &mut Vec::new())
-        .await;
+    archive.ask_with_tools(client, &tools, &question).await;
     assert_eq!(model.requests().len(), 1);
     // Limits that forbid another call also forbid to say that the documents do not tell.
     let (_, client) = reader_of("nobody wrote this");
@@ -763,9 +752,7 @@ async fn agent_outage_is_not_reported_as_not_in_documents() {
             },
             ..capex_question()
         };
-        let answer = archive
-            .ask_with(Some(client), Some(&tools), &question, &mut Vec::new())
-            .await;
+        let answer = archive.ask_with_tools(client, &tools, &question).await;
         let why = answer
             .degradation
             .as_ref()
@@ -781,9 +768,7 @@ async fn agent_outage_is_not_reported_as_not_in_documents() {
                 }
             })
         });
-        let again = archive
-            .ask_with(Some(client), Some(&tools), &question, &mut Vec::new())
-            .await;
+        let again = archive.ask_with_tools(client, &tools, &question).await;
         assert!(
             again.outcome == AnswerOutcome::Answered && !again.is_replay && again.id != answer.id,
             "{again:?}"

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use stemma_document::english_words::MONTHS;
+
 use crate::page_features::{is_number, year};
 
 /// What a line is within a text.
@@ -42,25 +44,8 @@ const MAX_LABEL_LINES: usize = 8;
 const MAX_HEAD_LINES: usize = 3;
 
 const SCALES: [&str; 4] = ["thousands", "millions", "billions", "000s"];
-const PERIOD_WORDS: [&str; 17] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "ended",
-    "ending",
-    "fiscal",
-    "as of",
-    "months",
-];
+// Beside the months.
+const PERIOD_WORDS: [&str; 5] = ["ended", "ending", "fiscal", "as of", "months"];
 
 /// The kinds of all lines.
 pub fn line_kinds(lines: &[&str]) -> Vec<LineKind> {
@@ -148,7 +133,8 @@ fn is_column_head(line: &str, words: &[&str]) -> bool {
         .iter()
         .filter(|word| word.chars().any(char::is_alphabetic))
         .count();
-    let is_period = PERIOD_WORDS.iter().any(|word| lower.contains(word));
+    let mut period_words = MONTHS.iter().chain(&PERIOD_WORDS);
+    let is_period = period_words.any(|word| lower.contains(word));
     // `December 31,` stands above the years.
     let is_open_period = lower.contains("ended") || lower.trim_end().ends_with(',');
     let is_dates =
