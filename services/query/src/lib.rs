@@ -3,25 +3,9 @@
 //! Handlers read from a snapshot of each collection that is refreshed in the background. Access control runs before every
 //! handler. A client error is a 4xx that says what to do; an unreachable store is a 503.
 
-#[cfg(test)]
-mod answer_service_tests;
-#[cfg(test)]
-mod answers_tests;
-#[cfg(test)]
-mod hostile_tests;
-#[cfg(test)]
-mod mcp_tests;
-#[cfg(test)]
-mod model_access_tests;
-#[cfg(test)]
-mod openai_tests;
-#[cfg(test)]
-mod openapi_tests;
-#[cfg(test)]
-mod pageindex_tests;
 mod router;
 #[cfg(test)]
-mod server_tests;
+mod tests;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

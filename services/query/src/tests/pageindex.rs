@@ -8,9 +8,9 @@ use stemma_answers::{Answer, AnswerError, AnswerEvent, Answerer, AskRequest, Eve
 use stemma_document::{Collection, DocId};
 use stemma_engine::blobs::Blobs;
 
+use super::openai::{frames, scripted};
+use super::test_server::{start, start_over, start_with};
 use crate::ServerDeps;
-use crate::openai_tests::{frames, scripted};
-use crate::server_tests::{start, start_over, start_with};
 use stemma_archive::AnswererFactory;
 use stemma_archive::ApiError;
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
@@ -294,7 +294,7 @@ async fn retrievals_are_answered_from_their_id() {
 
 #[tokio::test]
 async fn api_key_header_is_accepted() {
-    let server = crate::server_tests::start_with_key("secret").await;
+    let server = super::test_server::start_with_key("secret").await;
     assert_eq!(server.get("/docs/").await.status, 401);
     assert_eq!(
         server

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use stemma_answers::{Answerer, ScriptedAnswerer};
 
+use super::test_server::{TestServer, start, start_with};
 use crate::ServerDeps;
-use crate::server_tests::{TestServer, start, start_with};
 use stemma_archive::AnswererFactory;
 use stemma_archive::Archive;
 

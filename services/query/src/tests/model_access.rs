@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stemma_document::Collection;
 use stemma_sim::{Behavior, Provider};
 
-use crate::server_tests::{TestReply, TestServer, bearer, start_configured, start_with_model_and};
+use super::test_server::{TestReply, TestServer, bearer, start_configured, start_with_model_and};
 use crate::{QuerySettings, ServerDeps};
 use stemma_gateway::auth::{KeyScope, KeySettings};
 use stemma_sample_store::model::{ConstantEmbedder, answer_model, semantic_router};

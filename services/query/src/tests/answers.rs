@@ -9,8 +9,8 @@ use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
 use tokio::io::AsyncReadExt;
 
+use super::test_server::{TestServer, start, start_answering, start_with};
 use crate::ServerDeps;
-use crate::server_tests::{TestServer, start, start_answering, start_with};
 use stemma_archive::AnswererFactory;
 use stemma_sample_store::model::answer_model;
 
@@ -28,7 +28,7 @@ async fn rendered_texts(server: &TestServer, question: &str) -> (String, String)
     let text = chat["choices"][0]["message"]["content"].as_str().unwrap();
     assert_eq!(response["output"][0]["content"][0]["text"], text);
     assert_eq!(pageindex["choices"][0]["message"]["content"], text);
-    let chunks = crate::openai_tests::frames(
+    let chunks = super::openai::frames(
         &server
             .stream("/chat/completions/", &streaming, "*/*")
             .await

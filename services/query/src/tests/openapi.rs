@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::openai_tests::scripted;
-use crate::server_tests::{TestReply, TestServer, start};
+use super::openai::scripted;
+use super::test_server::{TestReply, TestServer, start};
 
 #[tokio::test]
 async fn described_routes_are_served_and_have_unique_ids() {
@@ -213,4 +213,25 @@ async fn dialect_responses_match_their_schemas() {
         )
         .is_some()
     );
+}
+
+#[tokio::test]
+async fn openapi_document_is_served() {
+    let server = start().await;
+    let api = server.get("/openapi.json").await.json();
+    assert_eq!(
+        (&api["openapi"], &api["info"]["version"]),
+        (&"3.1.0".into(), &env!("CARGO_PKG_VERSION").into())
+    );
+    let text = api.to_string();
+    for reference in text
+        .split("\"#/components/schemas/")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+    {
+        assert!(
+            api["components"]["schemas"][reference].is_object(),
+            "{reference} has no schema"
+        );
+    }
 }

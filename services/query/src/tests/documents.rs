@@ -1,0 +1,263 @@
+//! Reading documents: listings, trees, pages, sections, Items, facets, files.
+
+use std::time::{Duration, Instant};
+
+use stemma_document::Collection;
+use stemma_engine::Env;
+
+use super::test_server::start;
+use stemma_sample_store as store;
+
+#[tokio::test]
+async fn listings_are_paged_and_bad_cursors_are_refused() {
+    let server = start().await;
+    let whole = server.get("/v1/documents?limit=500").await;
+    let ids = whole.column("items", "doc_id");
+    assert_eq!(whole.json()["total"], ids.len());
+    let paged = server
+        .column("/v1/documents?limit=2", "items", "doc_id")
+        .await;
+    assert_eq!(paged, ids);
+    let first = server.get("/v1/documents?limit=2").await.json();
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let other_list = format!("/v1/documents?form=10-K&cursor={cursor}");
+    assert_eq!(server.get(&other_list).await.code(), "cursor.invalid");
+    assert_eq!(server.get("/v1/documents?cursor=1").await.status, 400);
+    let annual = server
+        .get("/v1/documents?form=10-K&fiscal_year=2022")
+        .await
+        .json();
+    assert_eq!(
+        (annual["total"].clone(), annual["items"][0]["name"].clone()),
+        (1.into(), "ACME_2022.pdf".into())
+    );
+    assert_eq!(
+        server.get("/v1/documents?form=none").await.json()["total"],
+        0
+    );
+}
+
+#[tokio::test]
+async fn documents_are_read_by_tree_pages_sections_and_items() {
+    let server = start().await;
+    let stat = server.get("/v1/documents/ACME_2022").await.json();
+    let id = stat["document"]["doc_id"].as_str().unwrap().to_string();
+    assert_eq!(
+        server.get(&format!("/v1/documents/{id}")).await.json(),
+        stat
+    );
+    let tree = server.get("/v1/documents/ACME_2022/tree?depth=1").await;
+    assert!(
+        tree.column("sections", "depth")
+            .iter()
+            .all(|depth| *depth == 1)
+    );
+    let tag = tree.header("etag").unwrap();
+    let again = server
+        .request(&format!(
+            "GET /v1/documents/{id}/tree HTTP/1.1\r\nIf-None-Match: \"x\", {tag}\r\n"
+        ))
+        .await;
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    let outline = server
+        .get(&format!("/v1/documents/{id}/tree?format=outline"))
+        .await;
+    assert!(
+        outline.body.contains("Item 1. Business  p 2–2"),
+        "{}",
+        outline.body
+    );
+    assert!(
+        server
+            .get(&format!("/v1/documents/{id}/tree?format=pageindex"))
+            .await
+            .json()["structure"]
+            .is_array()
+    );
+    let pages = server
+        .get(&format!("/v1/documents/{id}/pages?range=2-3,5"))
+        .await;
+    assert_eq!(pages.column("pages", "page"), [2, 3, 5]);
+    let section = server
+        .get(&format!("/v1/documents/{id}/sections/0002?text=true"))
+        .await
+        .json();
+    assert!(
+        section["text"].as_str().unwrap().contains("anvils"),
+        "{section}"
+    );
+    let items = server.get(&format!("/v1/documents/{id}/items")).await;
+    assert!(!items.column("items", "item").is_empty());
+}
+
+#[tokio::test]
+async fn items_facets_and_files_are_listed() {
+    let server = start().await;
+    let item = server
+        .get("/v1/documents/ACME_2022/items/1a?text=true")
+        .await
+        .json();
+    assert_eq!(item["item"]["item"], "1A");
+    assert!(item["text"].as_str().unwrap().contains("Hedging"), "{item}");
+    let facets = server
+        .get("/v1/facets?fields=form,fiscal_year&q=acme")
+        .await
+        .json();
+    assert_eq!(
+        (
+            &facets["total"],
+            &facets["facets"][0]["values"][0]["documents"]
+        ),
+        (&2.into(), &2.into()),
+        "{facets}"
+    );
+    assert_eq!(facets["facets"][1]["distinct"], 2);
+    let filtered = server
+        .get("/v1/documents?where=form=10-K%20and%20fiscal_year%3C2022")
+        .await
+        .json();
+    assert_eq!(
+        (&filtered["total"], &filtered["items"][0]["locator"]),
+        (&1.into(), &"ACME_2021".into())
+    );
+    let paths = server
+        .column("/v1/fs?depth=2&limit=3", "entries", "path")
+        .await;
+    let paths: Vec<&str> = paths.iter().filter_map(|path| path.as_str()).collect();
+    insta::assert_snapshot!(paths.join("\n"), @r"
+    /10-K
+    /10-K/ACME_2021.pdf
+    /10-K/ACME_2022.pdf
+    /8-K
+    /8-K/BROKEN.pdf
+    /8-K/QUEUED.pdf
+    /manual.md
+    /@fiscal_year
+    /@status
+    ");
+    for path in paths {
+        let opened = server.get(&format!("/v1/fs{path}")).await;
+        let has_tree = !path.contains("BROKEN") && !path.contains("QUEUED");
+        assert!(
+            opened.status == if has_tree { 200 } else { 422 },
+            "{path}: {}",
+            opened.body
+        );
+    }
+    let inside = server.get("/v1/fs/10-K/ACME_2022.pdf?depth=3").await;
+    for path in inside.column("entries", "path") {
+        let opened = server
+            .get(&format!("/v1/fs{}", path.as_str().unwrap()))
+            .await;
+        assert_eq!(opened.json()["path"], path);
+    }
+}
+
+#[tokio::test]
+async fn stored_files_support_range_requests() {
+    let server = start().await;
+    let document = server.get("/v1/documents/ACME_2022").await.json();
+    let digest: stemma_document::Digest = document["source"].as_str().unwrap().parse().unwrap();
+    let key = stemma_document::blob_keys::original_key(&Collection::default(), digest);
+    let bytes: Vec<u8> = (0..1_000_u32).map(|at| b'a' + (at % 26) as u8).collect();
+    server.blobs.put(&key, bytes.into()).await.unwrap();
+    let path = "/v1/documents/ACME_2022/source";
+    let whole = server.get(path).await;
+    assert_eq!(
+        (whole.status, whole.body.len(), whole.header("content-type")),
+        (200, 1_000, Some("application/pdf"))
+    );
+    let part = server
+        .request(&format!("GET {path} HTTP/1.1\r\nRange: bytes=26-28\r\n"))
+        .await;
+    assert_eq!(
+        (
+            part.status,
+            part.body.as_str(),
+            part.header("content-range")
+        ),
+        (206, "abc", Some("bytes 26-28/1000"))
+    );
+    let past = server
+        .request(&format!("GET {path} HTTP/1.1\r\nRange: bytes=1000-\r\n"))
+        .await;
+    assert_eq!(
+        (
+            past.status,
+            past.code().as_str(),
+            past.header("content-range")
+        ),
+        (416, "source.range", Some("bytes */1000"))
+    );
+    let tag = whole.header("etag").unwrap();
+    assert_eq!(
+        server
+            .request(&format!("GET {path} HTTP/1.1\r\nIf-None-Match: {tag}\r\n"))
+            .await
+            .status,
+        304
+    );
+    let head = server.request(&format!("HEAD {path} HTTP/1.1\r\n")).await;
+    assert_eq!(
+        (
+            head.status,
+            head.header("content-length"),
+            head.body.as_str()
+        ),
+        (200, Some("1000"), "")
+    );
+}
+
+/// A document without a tree is no error: the response is its state.
+#[tokio::test]
+async fn documents_without_a_tree_report_their_state() {
+    let server = start().await;
+    let all = server.get("/v1/documents").await.json();
+    let open = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["state"] == "failed")
+        .expect("one failed");
+    let reply = server
+        .get(&format!(
+            "/v1/documents/{}/tree",
+            open["doc_id"].as_str().unwrap()
+        ))
+        .await;
+    assert_eq!(
+        (reply.status, reply.json()["ready"].clone()),
+        (200, false.into()),
+        "{}",
+        reply.body
+    );
+    assert_eq!(reply.json()["document"]["state"], "failed");
+}
+
+#[tokio::test]
+async fn publications_are_visible_within_two_seconds() {
+    let server = start().await;
+    store::publish_now(
+        server.blobs.as_ref(),
+        "10-K/NEW_2023.pdf",
+        Env::system().now_ms(),
+    )
+    .await;
+    let began = Instant::now();
+    while server.get("/v1/documents/NEW_2023/tree").await.status != 200 {
+        assert!(began.elapsed() < Duration::from_secs(2), "not yet visible");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let search = r#"{"query": "anvils and rockets", "limit": 50}"#;
+    while !server
+        .post("/v1/search", search)
+        .await
+        .body
+        .contains("NEW_2023")
+    {
+        assert!(began.elapsed() < Duration::from_secs(2), "not yet found");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    server.stop.cancel();
+    server.serving.join().await.unwrap();
+}

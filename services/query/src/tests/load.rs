@@ -1,0 +1,223 @@
+//! Clients that disconnect, read slowly, or are too many.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use stemma_sim::{Behavior, Provider};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+use super::test_server::{TestServer, start_with_model_and};
+use crate::QuerySettings;
+use stemma_sample_store::model::answer_model;
+
+/// Requests a stream and reads the status line of the response.
+async fn open_stream(server: &TestServer, path: &str, body: &Value) -> TcpStream {
+    let mut stream = server
+        .send(
+            path,
+            "Accept: text/event-stream\r\n",
+            body.to_string().as_bytes(),
+        )
+        .await;
+    let mut head = [0; 15];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    stream
+}
+
+/// The stored answer to a question, found by asking again.
+async fn stored_answer(server: &TestServer, body: &Value) -> Value {
+    let whole = server.post("/v1/answers", &body.to_string()).await.json();
+    assert_eq!(
+        server
+            .get(&format!("/v1/answers/{}", whole["id"].as_str().unwrap()))
+            .await
+            .json()["text"],
+        whole["text"]
+    );
+    whole
+}
+
+fn question(number: usize) -> Value {
+    json!({ "question": format!("How much was R&D spending in our {number}th year?"), "scopes": ["ACME_2022"] })
+}
+
+/// ADR 0020: generation continues after a disconnect, and the answer is stored.
+#[tokio::test]
+async fn disconnected_streams_finish_and_are_paid_once() {
+    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(400)))
+        .await
+        .unwrap();
+    let server = start_with_model_and(answer_model(&provider), QuerySettings::default()).await;
+    let messages =
+        |number: usize| json!([{ "role": "user", "content": question(number)["question"] }]);
+    for (number, path, body) in [
+        (1, "/v1/answers", question(1)),
+        (
+            2,
+            "/v1/chat/completions",
+            json!({ "model": "ACME_2022", "messages": messages(2), "stream": true }),
+        ),
+        (
+            3,
+            "/v1/responses",
+            json!({ "model": "ACME_2022", "input": messages(3), "stream": true }),
+        ),
+        (
+            4,
+            "/chat/completions/",
+            json!({ "doc_id": "ACME_2022", "messages": messages(4), "stream": true }),
+        ),
+    ] {
+        drop(open_stream(&server, path, &body).await);
+        while provider.report().calls < number {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let answer = stored_answer(&server, &question(number)).await;
+        assert_eq!(
+            (&answer["replayed"], &answer["outcome"]),
+            (&json!(true), &json!("answered")),
+            "{path}"
+        );
+        assert_eq!(provider.report().calls, number, "{path}");
+    }
+    // The same without streaming.
+    let body = question(5).to_string();
+    let waiting = server.send("/v1/answers", "", body.as_bytes()).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    drop(waiting);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(
+        (
+            stored_answer(&server, &question(5)).await["replayed"].clone(),
+            provider.report().calls
+        ),
+        (json!(true), 5)
+    );
+}
+
+/// A search with a model stores no result: a disconnect cancels it.
+#[tokio::test]
+async fn model_searches_stop_on_disconnect() {
+    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(300)))
+        .await
+        .unwrap();
+    let query = QuerySettings {
+        answers: 1,
+        ..QuerySettings::default()
+    };
+    let server = start_with_model_and(answer_model(&provider), query).await;
+    let search = json!({ "query": "How much was R&D spending?", "strategy": "beam" }).to_string();
+    let asker = server.send("/v1/search", "", search.as_bytes()).await;
+    while provider.request_count() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(asker);
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(
+        provider.request_count(),
+        1,
+        "no further calls after the disconnect"
+    );
+    let whole = server.post("/v1/search", &search).await;
+    assert_eq!(whole.status, 200, "the permit is released: {}", whole.body);
+    assert!(
+        provider.request_count() > 2,
+        "a complete search makes more calls"
+    );
+}
+
+#[tokio::test]
+async fn slow_readers_do_not_block_others() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let query = QuerySettings {
+        answers: 1,
+        concurrency: 1,
+        ..QuerySettings::default()
+    };
+    let server = start_with_model_and(answer_model(&provider), query).await;
+    let mut open = Vec::new();
+    for number in 0..20 {
+        open.push(open_stream(&server, "/v1/answers", &question(number)).await);
+    }
+    let began = Instant::now();
+    assert_eq!(
+        server
+            .post("/v1/answers", &question(99).to_string())
+            .await
+            .status,
+        200
+    );
+    assert_eq!(server.get("/v1/documents").await.status, 200);
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "slow readers hold no permit: {:?}",
+        began.elapsed()
+    );
+    for mut stream in open {
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).await.unwrap();
+        assert!(
+            rest.contains("event: done"),
+            "the complete stream arrives: {rest}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn excess_questions_get_retry_after() {
+    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(1_500)))
+        .await
+        .unwrap();
+    let query = QuerySettings {
+        answers: 1,
+        ..QuerySettings::default()
+    };
+    let server = start_with_model_and(answer_model(&provider), query).await;
+    let asks = (0..40).map(|number| {
+        let (path, body) = match number % 2 {
+            0 => ("/v1/answers", question(number)),
+            _ => ("/v1/chat/completions", json!({ "model": "ACME_2022", "messages": [{ "role": "user", "content": question(number)["question"] }], "stream": true })),
+        };
+        let server = &server;
+        async move { (path, server.post(path, &body.to_string()).await) }
+    });
+    let (replies, reading) = tokio::join!(futures::future::join_all(asks), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let began = Instant::now();
+        (
+            server
+                .post("/v1/search", r#"{"query": "anvils"}"#)
+                .await
+                .status,
+            began.elapsed(),
+        )
+    });
+    assert!(
+        reading.0 == 200 && reading.1 < Duration::from_secs(2),
+        "reads do not wait for model requests: {reading:?}"
+    );
+    let (answered, shed): (Vec<_>, Vec<_>) =
+        replies.iter().partition(|(_, reply)| reply.status == 200);
+    assert!(
+        !answered.is_empty() && shed.len() >= 40 - 17,
+        "{} answered",
+        answered.len()
+    );
+    for (path, reply) in shed {
+        assert_eq!(
+            (
+                reply.status,
+                reply.header("retry-after"),
+                reply.code_on(path).as_str()
+            ),
+            (503, Some("2"), "server.busy")
+        );
+    }
+    assert!(
+        provider.report().calls <= answered.len(),
+        "refused requests make no calls"
+    );
+}

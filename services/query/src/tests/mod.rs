@@ -1,0 +1,16 @@
+//! The server on a local port over the sample store: one file for each kind of route or client.
+
+mod access;
+mod answer_service;
+mod answers;
+mod bad_requests;
+mod documents;
+mod hostile;
+mod load;
+mod mcp;
+mod model_access;
+mod openai;
+mod openapi;
+mod pageindex;
+mod search;
+mod test_server;
