@@ -14,6 +14,7 @@ use super::meaning::{Meaning, Sense, Unit, meanings};
 use super::numbers::{NumberMention, NumberRole, numbers};
 use super::operand::{FoundOperand, Rivals, find_operand};
 use super::prompt::DraftComputation;
+use super::row_names::RowNames;
 use super::statement::Statement;
 use super::verify_claim::direction_of;
 
@@ -68,8 +69,13 @@ pub(super) fn check_computation(
         false => computed,
     };
     check_periods(statement, &operands)?;
-    let rivals = Rivals::new(&draft.operands, &operands, statement, cited);
-    let meanings = meanings(statement, &operands, &rivals);
+    let labels: Vec<&str> = operands
+        .iter()
+        .map(|operand| operand.row.as_str())
+        .collect();
+    let names = RowNames::new(statement.text, &labels);
+    let rivals = Rivals::new(&draft.operands, &operands, &names, cited);
+    let meanings = meanings(statement, &names, &operands, &rivals);
     if meanings.is_empty() {
         return Err(rivals.reason.unwrap_or_else(|| {
             "the statement does not say how its figure is computed".to_owned()
@@ -88,7 +94,7 @@ pub(super) fn check_computation(
     let scale = common_scale(&operands);
     let mut reasons = Vec::new();
     for meaning in meant {
-        match compare(&result, meaning, scale, statement) {
+        match compare(&result, meaning, scale, statement, &names) {
             Ok(value) => {
                 return Ok(Computed {
                     value,
@@ -199,10 +205,11 @@ fn compare(
     meaning: Meaning,
     scale: Option<f64>,
     statement: &Statement<'_>,
+    names: &RowNames<'_>,
 ) -> Result<Decimal, String> {
     let displayed = shown_value(result, meaning, scale, statement)?;
     let stated = result.signed_value().ok_or("the result is too long")?;
-    let signed = with_direction(stated, displayed, meaning.sense, statement.text)?;
+    let signed = with_direction(stated, displayed, meaning.sense, &names.rest())?;
     let half = Decimal::new(5, result.decimals() + 1);
     match (signed - displayed).abs() <= half {
         true => Ok(displayed),

@@ -6,6 +6,7 @@ use super::normalize::CharPosition;
 use super::numbers::{NumberMention, QuotedNumbers};
 use super::period::Period;
 use super::quote_target::QuoteTarget;
+use super::row_names::literal_length;
 use super::statement::Statement;
 use super::table::{Cell, RowLabel, TablePage};
 use super::terms::{Terms, label_words, phrase, position, without_parentheses};
@@ -184,8 +185,12 @@ pub(super) fn check_figure(
 
 /// Scales of a cell: amounts per share are printed as they are.
 pub(super) fn cell_scales(cell: &Cell) -> Vec<f64> {
-    let words = format!("{} {}", cell.label, cell.head).to_lowercase();
-    match words.contains("per share") || words.contains("per common share") {
+    let is_per_share =
+        |words: &str| words.contains("per share") || words.contains("per common share");
+    let head = cell.head.to_lowercase();
+    // `(in millions, except per share amounts)` may stand over one column alone.
+    let is_per_share_column = is_per_share(&head) && !head.contains("except");
+    match is_per_share(&cell.label.to_lowercase()) || is_per_share_column {
         true => Vec::new(),
         false => cell.scales.clone(),
     }
@@ -208,7 +213,8 @@ fn check_cell(
     let label = page.row_label(cell.line);
     let named = windows.iter().find(|words| covers(words, &label, cell));
     let words = named.ok_or_else(|| format!("{} is in the row \"{}\"", cell.text, cell.label))?;
-    best_row(words, page, cell, &[])?;
+    check_measure(words, &label, cell)?;
+    best_row(statement.text, words, page, cell, &[])?;
     check_sign(statement.text, &statement.figures[figure], cell)
 }
 
@@ -303,11 +309,35 @@ pub(super) fn covers(words: &[String], label: &RowLabel, cell: &Cell) -> bool {
     })
 }
 
+// A measure with a name of its own, such as net debt, stands only in a row of that name.
+fn check_measure(words: &[String], label: &RowLabel, cell: &Cell) -> Result<(), String> {
+    let terms = Terms::get();
+    let row = format!(
+        "{} {} {} {}",
+        cell.label,
+        label.above.join(" "),
+        label.group,
+        cell.head
+    );
+    let row = phrase(&row);
+    for (_, at) in terms.measures(words) {
+        let name = words[at].join(" ");
+        let named = label_words(&name);
+        let is_line =
+            terms.line(&cell.label).is_some() && terms.line(&cell.label) == terms.line(&name);
+        if !is_line && !named.iter().all(|word| row.contains(word)) {
+            return Err(format!("{} is in the row \"{}\"", cell.text, cell.label));
+        }
+    }
+    Ok(())
+}
+
 /// Whether no other row of the page fits the words as well as that of the cell.
 ///
 /// # Errors
 /// Names the row. Rows in `excluded` do not count.
 pub(super) fn best_row(
+    text: &str,
     words: &[String],
     page: &TablePage<'_>,
     cell: &Cell,
@@ -356,7 +386,12 @@ pub(super) fn best_row(
         if named >= 2 && named > named_words(words, &label.own) {
             continue;
         }
-        if score(at, rival) >= here - 1e-9 {
+        let there = score(at, rival);
+        let is_equal = (there - here).abs() <= 1e-9;
+        if is_equal && is_named_better(text, words, &cell.label, &label.own) {
+            continue;
+        }
+        if there >= here - 1e-9 {
             return Err(format!(
                 "{} is in the row \"{}\", and the row \"{}\" fits the statement as well",
                 cell.text, cell.label, rival.label
@@ -364,6 +399,19 @@ pub(super) fn best_row(
         }
     }
     Ok(())
+}
+
+// Whether the words of a statement are those of one label rather than of another with the same telling words: `Net income` and
+// `Net income attributable to …`, `Due to affiliates` and `Due from affiliates`.
+fn is_named_better(text: &str, words: &[String], label: &str, other: &str) -> bool {
+    let fit = |label: &str| {
+        let own: BTreeSet<String> = phrase(&without_parentheses(label)).into_iter().collect();
+        let hits = own.iter().filter(|word| words.contains(*word)).count() as f64;
+        hits - MISSING_COST * (own.len() as f64 - hits)
+    };
+    let difference = fit(label) - fit(other);
+    difference > 1e-9
+        || (difference.abs() <= 1e-9 && literal_length(label, text) > literal_length(other, text))
 }
 
 // How many words of a text in a row are the label, or a name of its line.
@@ -436,7 +484,8 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
     let Some(printed) = &cell.number else {
         return Ok(());
     };
-    let lower = text.to_lowercase();
+    // `Net increase (decrease)` repeats the label and says neither.
+    let lower = without_parentheses(text).to_lowercase();
     let words: BTreeSet<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
     let says_negative = number.is_negative() || NEGATIVES.iter().any(|word| words.contains(word));
     let is_outflow = is_outflow(&cell.label);

@@ -31,8 +31,6 @@ mod event;
 mod figures;
 mod formula;
 mod generate;
-#[cfg(test)]
-mod injection_tests;
 mod meaning;
 mod normalize;
 pub mod numbers;
@@ -42,6 +40,7 @@ mod prompt;
 pub mod quote;
 pub mod quote_target;
 mod request;
+mod row_names;
 mod scope;
 mod scripted;
 mod statement;

@@ -1,12 +1,14 @@
 //! What a statement means by a computed figure: the definition of the measure it names, or what its words say is done with rows.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use rust_decimal::Decimal;
 
 use super::figures::is_outflow;
 use super::formula::{Formula, Function, Operator};
 use super::operand::{FoundOperand, Rivals};
+use super::row_names::RowNames;
 use super::statement::Statement;
 use super::terms::{Terms, phrase};
 use super::verify_claim::direction_of;
@@ -55,6 +57,7 @@ pub(super) enum Unit {
 // The values that the statement's words may mean, each with its unit.
 pub(super) fn meanings(
     statement: &Statement<'_>,
+    names: &RowNames<'_>,
     operands: &[FoundOperand<'_>],
     rivals: &Rivals,
 ) -> Vec<Meaning> {
@@ -62,23 +65,29 @@ pub(super) fn meanings(
     let terms = Terms::get();
     let mut meanings = Vec::new();
     let measures = terms.measures(&words);
-    for formula in measures.iter().flat_map(|measure| &measure.formulas) {
+    for formula in measures.iter().flat_map(|(measure, _)| &measure.formulas) {
         if rivals.has_twin {
             break;
         }
         meanings.extend(by_definition(formula, operands));
         meanings.extend(change_of_measure(formula, operands));
     }
-    // Where the statement names a measure, its operands must be that measure's row.
+    // Where the statement names a measure, its operands must be that measure's row. `Total debt` may be a row, too.
+    let is_label = |at: &Range<usize>| {
+        statement
+            .bytes_of(at)
+            .is_some_and(|bytes| names.covers(&bytes))
+    };
     let is_row_of_measure = |operand: &FoundOperand<'_>| {
         let row = phrase(&operand.row);
         measures
             .iter()
-            .any(|measure| measure.words().any(|word| row.contains(word)))
+            .any(|(measure, _)| measure.words().any(|word| row.contains(word)))
     };
-    let names_rows = measures.is_empty() || operands.iter().all(is_row_of_measure);
+    let names_rows =
+        measures.iter().all(|(_, at)| is_label(at)) || operands.iter().all(is_row_of_measure);
     if names_rows && !rivals.has_rival {
-        meanings.extend(by_words(statement, operands));
+        meanings.extend(by_words(statement, names, operands));
     }
     meanings
 }
@@ -189,12 +198,20 @@ fn changes(before: Decimal, after: Decimal) -> Vec<Meaning> {
 }
 
 // What the words of the statement mean for operands whose rows it names.
-fn by_words(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
-    let words = statement.words();
+fn by_words(
+    statement: &Statement<'_>,
+    names: &RowNames<'_>,
+    operands: &[FoundOperand<'_>],
+) -> Vec<Meaning> {
     let places: Option<Vec<usize>> = operands
         .iter()
-        .map(|operand| row_place(&operand.row, &words))
+        .zip(&names.spans)
+        .map(|(operand, span)| match span {
+            Some(span) => Some(span.start),
+            None => row_place(&operand.row, statement, names),
+        })
         .collect();
+    let rest = names.rest();
     let Some(places) = places else {
         return Vec::new();
     };
@@ -208,20 +225,20 @@ fn by_words(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Vec<Mea
     let mut ordered: Vec<&FoundOperand<'_>> = operands.iter().collect();
     ordered.sort_by_key(|operand| operand.period.order());
     if same_row && periods.len() == operands.len() && operands.len() > 1 {
-        return of_series(statement, &ordered);
+        return of_series(&rest, &ordered);
     }
     if periods.len() > 1 {
         return Vec::new();
     }
-    let mut meanings = of_group(statement, operands);
+    let mut meanings = of_group(&rest, operands);
     if let ([one, two], [first, second]) = (operands, &places[..]) {
-        meanings.extend(of_pair(statement, [one, two], [*first, *second]));
+        meanings.extend(of_pair(&rest, [one, two], [*first, *second]));
     }
     meanings
 }
 
-fn says(statement: &Statement<'_>, words: &[&str]) -> bool {
-    let lower = format!(" {} ", statement.text.to_lowercase());
+fn says(text: &str, words: &[&str]) -> bool {
+    let lower = format!(" {} ", text.to_lowercase());
     words.iter().any(|word| lower.contains(word))
 }
 
@@ -249,11 +266,11 @@ fn sum_and_mean(operands: &[&FoundOperand<'_>]) -> Option<(Decimal, Decimal, Uni
 }
 
 // One row in several periods, in their order.
-fn of_series(statement: &Statement<'_>, ordered: &[&FoundOperand<'_>]) -> Vec<Meaning> {
+fn of_series(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<Meaning> {
     let [first, .., last] = ordered else {
         return Vec::new();
     };
-    if says(statement, &["cagr", "compound annual", "compounded annual"]) {
+    if says(text, &["cagr", "compound annual", "compounded annual"]) {
         let years = last.period.year.unwrap_or(0) - first.period.year.unwrap_or(0);
         let given = [first.value, last.value, Decimal::from(years)];
         let growth = Function::Cagr
@@ -267,21 +284,20 @@ fn of_series(statement: &Statement<'_>, ordered: &[&FoundOperand<'_>]) -> Vec<Me
         return growth.into_iter().collect();
     }
     let totals = sum_and_mean(ordered).filter(|_| is_contiguous(ordered));
-    if says(statement, &MEAN_WORDS) {
+    if says(text, &MEAN_WORDS) {
         return totals
             .map(|(_, mean, unit)| level(mean, unit))
             .into_iter()
             .collect();
     }
-    let says_sum = says(statement, &SUM_WORDS) || says(statement, &["cumulative"]);
-    if says_sum && direction_of(statement.text).is_none() {
+    let says_sum = says(text, &SUM_WORDS) || says(text, &["cumulative"]);
+    if says_sum && direction_of(text).is_none() {
         return totals
             .map(|(sum, _, unit)| level(sum, unit))
             .into_iter()
             .collect();
     }
-    let says_change =
-        direction_of(statement.text).is_some() || says(statement, &["chang", "growth", "differ"]);
+    let says_change = direction_of(text).is_some() || says(text, &["chang", "growth", "differ"]);
     if ordered.len() != 2 || !says_change {
         return Vec::new();
     }
@@ -307,19 +323,19 @@ fn of_series(statement: &Statement<'_>, ordered: &[&FoundOperand<'_>]) -> Vec<Me
 }
 
 // Several rows of one period, or counted ones.
-fn of_group(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
+fn of_group(text: &str, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
     let all: Vec<&FoundOperand<'_>> = operands.iter().collect();
     let Some((sum, mean, unit)) = sum_and_mean(&all).filter(|_| all.len() > 1) else {
         return Vec::new();
     };
     let mut meanings = Vec::new();
-    if says(statement, &MEAN_WORDS) {
+    if says(text, &MEAN_WORDS) {
         meanings.push(level(mean, unit));
     }
-    if says(statement, &SUM_WORDS) {
+    if says(text, &SUM_WORDS) {
         meanings.push(level(sum, unit));
     }
-    if says(statement, &["number of", "count"]) {
+    if says(text, &["number of", "count"]) {
         meanings.push(level(Decimal::from(all.len()), Unit::Amount));
     }
     meanings
@@ -327,14 +343,13 @@ fn of_group(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Vec<Mea
 
 // Two rows of one period: the one that is named first over, or less, the other.
 fn of_pair(
-    statement: &Statement<'_>,
+    text: &str,
     [one, two]: [&FoundOperand<'_>; 2],
     [first, second]: [usize; 2],
 ) -> Vec<Meaning> {
     let is_first = first < second;
     let (named_first, named_second) = if is_first { (one, two) } else { (two, one) };
-    let under =
-        named_after_cue(statement, [first, second]).map(|at| if at == 0 { one } else { two });
+    let under = named_after_cue(text, [first, second]).map(|at| if at == 0 { one } else { two });
     let swaps = under.is_some_and(|under| under.name == named_first.name);
     let (over, under) = if swaps {
         (named_second, named_first)
@@ -343,7 +358,7 @@ fn of_pair(
     };
     let mut meanings = Vec::new();
     if says(
-        statement,
+        text,
         &[
             "percent of",
             "percentage of",
@@ -375,12 +390,11 @@ fn of_pair(
         let value = from.value.checked_sub(taken.value);
         value.map(|value| Meaning { value, unit, sense })
     };
-    if says(statement, &[" less ", "minus", "differ", "net of"]) && !says(statement, &["less than"])
-    {
+    if says(text, &[" less ", "minus", "differ", "net of"]) && !says(text, &["less than"]) {
         meanings.extend(difference(named_first, named_second, Sense::Level));
     }
     if says(
-        statement,
+        text,
         &[
             "excess",
             "exceed",
@@ -393,7 +407,7 @@ fn of_pair(
         meanings.extend(difference(named_first, named_second, Sense::Comparison));
     }
     if says(
-        statement,
+        text,
         &[
             "lower than",
             "less than",
@@ -413,18 +427,19 @@ fn is_contiguous(ordered: &[&FoundOperand<'_>]) -> bool {
 }
 
 // Where the words of a statement name a row: all words of its label, or a name of its line.
-fn row_place(row: &str, words: &[String]) -> Option<usize> {
+fn row_place(row: &str, statement: &Statement<'_>, names: &RowNames<'_>) -> Option<usize> {
+    let (words, places) = statement.words_apart_from(names);
     let label = super::terms::label_words(row);
     let strong: Vec<&String> = label.iter().filter(|word| *word != "net").collect();
     let named = Terms::get()
         .line(row)
-        .and_then(|line| Terms::get().position_of_line(line, words));
+        .and_then(|line| Terms::get().position_of_line(line, &words));
     let all = strong
         .iter()
         .map(|word| words.iter().position(|own| own == *word))
         .collect::<Option<Vec<usize>>>();
     let all = all.and_then(|places| places.into_iter().min());
-    named.or(all)
+    named.or(all).map(|at| places[at])
 }
 
 // Words that a statement says before what is divided by.
@@ -439,13 +454,12 @@ const UNDER_CUES: [&str; 7] = [
 ];
 
 // In `12% of revenue was cost of sales` what follows the cue is divided by: its index.
-fn named_after_cue(statement: &Statement<'_>, places: [usize; 2]) -> Option<usize> {
-    let lower = statement.text.to_ascii_lowercase();
+fn named_after_cue(text: &str, places: [usize; 2]) -> Option<usize> {
+    let lower = text.to_ascii_lowercase();
     let cue = UNDER_CUES
         .iter()
         .find_map(|cue| Some(lower.find(cue)? + cue.len()))?;
-    let first_word = statement.words_in(0..cue).len();
     (0..2)
-        .filter(|at| places[*at] >= first_word)
+        .filter(|at| places[*at] >= cue)
         .min_by_key(|at| places[*at])
 }

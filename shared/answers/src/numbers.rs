@@ -435,7 +435,12 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
     let currency = currency_at.is_some()
         || CURRENCIES.contains(&next_word(chars, until).0.as_str())
         || CURRENCIES.contains(&before_word.as_str());
+    // `Receivables(1)`: the mark of a footnote.
+    let is_mark = digits.len() <= 2
+        && matches!(&chars[..start], [.., before, '('] if before.is_alphabetic() || *before == ')')
+        && chars.get(end) == Some(&')');
     let role = match () {
+        () if is_mark => NumberRole::Name,
         () if measured || currency => NumberRole::Amount,
         () if year => NumberRole::Year,
         // `December 31`, `31 December`, `12/31`.
@@ -601,6 +606,10 @@ mod tests {
         assert_eq!(
             parse_number("a 5-year plan for the 1990s"),
             ["5?", "1990s?"]
+        );
+        assert_eq!(
+            parse_number("Receivables(1) of $5, SG&A(a)(2), loss (3)"),
+            ["1?", "$5", "2?", "3"]
         );
     }
 

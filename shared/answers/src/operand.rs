@@ -6,6 +6,7 @@ use super::figures::{CitedText, best_row, cell_scales, check_column};
 use super::numbers::{NumberMention, numbers};
 use super::period::{Period, head_period};
 use super::prompt::DraftOperand;
+use super::row_names::RowNames;
 use super::statement::Statement;
 use super::table::Cell;
 use super::terms::{Terms, phrase};
@@ -49,7 +50,7 @@ impl Rivals {
     pub(super) fn new(
         drafts: &[DraftOperand],
         operands: &[FoundOperand<'_>],
-        statement: &Statement<'_>,
+        names: &RowNames<'_>,
         cited: &[Option<&CitedText<'_>>],
     ) -> Self {
         let mut rivals = Self {
@@ -57,7 +58,7 @@ impl Rivals {
             has_rival: false,
             reason: None,
         };
-        for (operand, draft) in operands.iter().zip(drafts) {
+        for (at, (operand, draft)) in operands.iter().zip(drafts).enumerate() {
             let Some((citation, target)) = operand.place else {
                 continue;
             };
@@ -86,11 +87,13 @@ impl Rivals {
             };
             let page = &text.pages[target];
             let own = phrase(&operand.row);
-            if let Err(reason) = best_row(&own, page, cell, &others) {
+            if let Err(reason) = best_row(&operand.row, &own, page, cell, &others) {
                 rivals.has_twin = true;
                 rivals.reason.get_or_insert(reason);
             }
-            if let Err(reason) = best_row(&statement.words(), page, cell, &others) {
+            // What names another operand's row does not speak of a rival of this one.
+            let text = names.rest_for(at);
+            if let Err(reason) = best_row(&text, &phrase(&text), page, cell, &others) {
                 rivals.has_rival = true;
                 rivals.reason.get_or_insert(reason);
             }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::numbers::{NumberMention, numbers};
 use super::period::{Period, PeriodMention, period_mentions};
+use super::row_names::RowNames;
 use super::terms::for_each_meaning;
 
 pub(super) struct Statement<'a> {
@@ -41,6 +42,18 @@ impl<'a> Statement<'a> {
 
     pub(super) fn words(&self) -> Vec<String> {
         self.words.iter().map(|(word, _)| word.clone()).collect()
+    }
+
+    /// The words outside the labels of rows, and where each begins.
+    pub(super) fn words_apart_from(&self, names: &RowNames<'_>) -> (Vec<String>, Vec<usize>) {
+        let apart = self.words.iter().filter(|(_, at)| !names.covers(at));
+        apart.map(|(word, at)| (word.clone(), at.start)).unzip()
+    }
+
+    /// The bytes of a range of words.
+    pub(super) fn bytes_of(&self, words: &Range<usize>) -> Option<Range<usize>> {
+        let inside = self.words.get(words.clone())?;
+        Some(inside.first()?.1.start..inside.last()?.1.end)
     }
 
     /// The words between two places.

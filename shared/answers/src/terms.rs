@@ -18,6 +18,13 @@ const FUNCTION_WORDS: [&str; 26] = [
     "is", "it", "of", "on", "or", "s", "that", "the", "to", "was", "were", "with",
 ];
 
+const OF_OTHERS: [&str; 4] = [
+    "to noncontrolling",
+    "to non-controlling",
+    "to minority",
+    "to redeemable",
+];
+
 /// The lexicon of `terms.toml`.
 pub(super) struct Terms {
     lines: Vec<StatementLine>,
@@ -88,6 +95,13 @@ impl Terms {
 
     /// The statement line that a label names.
     pub(super) fn line(&self, label: &str) -> Option<&str> {
+        let lower = label.to_lowercase();
+        // `Less: current portion of long-term debt` has the words of `long-term debt less current portion`.
+        let label = lower.strip_prefix("less").unwrap_or(&lower);
+        // What belongs to others is not the company's line.
+        if OF_OTHERS.iter().any(|owner| label.contains(owner)) {
+            return None;
+        }
         let words = label_words(label);
         let line = self
             .lines
@@ -120,8 +134,8 @@ impl Terms {
             .unwrap_or(0)
     }
 
-    /// The measures that the words of a statement name; of nested names the longest.
-    pub(super) fn measures(&self, words: &[String]) -> Vec<&Measure> {
+    /// The measures that the words of a statement name, and where; of nested names the longest.
+    pub(super) fn measures(&self, words: &[String]) -> Vec<(&Measure, Range<usize>)> {
         let mut found: Vec<(&Measure, usize, usize)> = Vec::new();
         for measure in &self.measures {
             let names = measure.names.iter();
@@ -138,7 +152,7 @@ impl Terms {
         found
             .iter()
             .filter(|(_, start, end)| !is_nested(*start, *end))
-            .map(|(measure, ..)| *measure)
+            .map(|(measure, start, end)| (*measure, *start..*end))
             .collect()
     }
 }
@@ -191,9 +205,11 @@ pub(super) fn label_words(label: &str) -> BTreeSet<String> {
             bare.truncate(at);
         }
     }
-    let mut words: BTreeSet<String> = phrase(&bare).into_iter().collect();
-    words.retain(|word| !NEUTRAL_WORDS.contains(&word.as_str()));
-    words
+    let words: BTreeSet<String> = phrase(&bare).into_iter().collect();
+    let mut own = words.clone();
+    own.retain(|word| !NEUTRAL_WORDS.contains(&word.as_str()));
+    // `Total Company` has no other words.
+    if own.is_empty() { words } else { own }
 }
 
 /// A text without what stands in parentheses: `Net income (loss)`.
@@ -258,6 +274,15 @@ mod tests {
             ("Total current assets", Some("current_assets")),
             ("Total liabilities and equity", None),
             ("Other revenue", None),
+            (
+                "Long-term debt, less current portion",
+                Some("long_term_debt"),
+            ),
+            (
+                "Less: current portion of long-term debt",
+                Some("short_term_debt"),
+            ),
+            ("Net income attributable to noncontrolling interests", None),
         ] {
             assert_eq!(terms.line(label), line, "{label}");
         }
@@ -267,6 +292,6 @@ mod tests {
     fn the_longest_name_of_a_measure_counts() {
         let measures = Terms::get().measures(&phrase("The EBITDA margin was 12%"));
         assert_eq!(measures.len(), 1);
-        assert_eq!(measures[0].formulas.len(), 1);
+        assert_eq!(measures[0].0.formulas.len(), 1);
     }
 }

@@ -11,6 +11,7 @@ use super::computation::{Computed, check_computation};
 use super::figures::{CitedText, FigureCheck, check_figure};
 use super::numbers::{NumberMention, NumberRole, numbers};
 use super::prompt::DraftClaim;
+use super::row_names::RowNames;
 use super::statement::Statement;
 use super::table::Cell;
 use super::terms::{Terms, phrase};
@@ -108,7 +109,9 @@ fn contradicts_direction(
     cells: &[Cell],
     cited: &[CheckedCitation<'_>],
 ) -> Result<(), String> {
-    let (Some(stated), Some(first)) = (direction_of(statement.text), cells.first()) else {
+    let labels: Vec<&str> = cells.iter().map(|cell| cell.label.as_str()).collect();
+    let rest = RowNames::new(statement.text, &labels).rest();
+    let (Some(stated), Some(first)) = (direction_of(&rest), cells.first()) else {
         return Ok(());
     };
     let value = |cell: &Cell| cell.number.as_ref().and_then(NumberMention::signed_value);
@@ -174,7 +177,7 @@ fn measure_words(text: &str) -> BTreeSet<String> {
     let measures = Terms::get().measures(&words);
     measures
         .iter()
-        .flat_map(|measure| measure.words().cloned())
+        .flat_map(|(measure, _)| measure.words().cloned())
         .collect()
 }
 

@@ -2,13 +2,13 @@
 
 use stemma_document::{Line, Page, Pt, Rect, Word};
 
-use super::citation::{Citation, QuoteMatch};
-use super::claims::CheckedCitation;
-use super::figures::CitedText;
-use super::prompt::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
-use super::quote::check_quote;
-use super::quote_target::QuoteTarget;
-use super::verdict::{Verdict, judge_claim};
+use crate::citation::{Citation, QuoteMatch};
+use crate::claims::CheckedCitation;
+use crate::figures::CitedText;
+use crate::prompt::{DraftCitation, DraftClaim, DraftComputation, DraftOperand};
+use crate::quote::check_quote;
+use crate::quote_target::QuoteTarget;
+use crate::verdict::{Verdict, judge_claim};
 
 const INJECTIONS: usize = 100;
 const LOCATION: &str = "Item 8 Financial Statements\nACME 2022 10K.pdf\nAcme Corporation 10-K 2022";
@@ -141,21 +141,26 @@ fn printed(value: i64) -> String {
 
 impl Table {
     fn new(random: &mut Random) -> Self {
+        Self::with_rows(random, &ROWS)
+    }
+
+    // A label that ends with a colon is the head of the rows below it.
+    fn with_rows(random: &mut Random, rows: &[(&[&'static str], i64, i64)]) -> Self {
         let count = 2 + random.below(2);
         let mut years: Vec<i32> = (0..count as i32).map(|back| 2022 - back).collect();
         if random.below(2) == 0 {
             years.reverse();
         }
-        let labels: Vec<&'static str> = ROWS
+        let labels: Vec<&'static str> = rows
             .iter()
             .map(|(labels, ..)| labels[random.below(labels.len())])
             .collect();
         let mut used: Vec<i64> = Vec::new();
         let mut values = Vec::new();
-        for (_, low, high) in ROWS {
+        for (_, low, high) in rows {
             let mut row: Vec<i64> = Vec::new();
             while row.len() < count {
-                let value = random.between(low, high);
+                let value = random.between(*low, *high);
                 if !used.contains(&value.abs()) {
                     used.push(value.abs());
                     row.push(value);
@@ -216,6 +221,10 @@ impl Table {
         lines.push(heads);
         for (row, label) in self.labels.iter().enumerate() {
             let mut cells = vec![((*label).to_owned(), None)];
+            if label.ends_with(':') {
+                lines.push(cells);
+                continue;
+            }
             if notes && row % 5 == 2 {
                 cells.push((format!("{}", 3 + row), Some(300.0)));
             } else if notes && !self.has_places {
@@ -715,4 +724,198 @@ fn right_claims_are_shown_and_wrong_ones_are_not() {
             }
         }
     }
+}
+
+// Rows whose labels are easily taken for each other.
+const SIMILAR_ROWS: [(&[&str], i64, i64); 19] = [
+    (&["Net sales"], 20_000, 30_000),
+    (&["Net income"], 5_000, 6_000),
+    (
+        &["Net income attributable to noncontrolling interests"],
+        100,
+        400,
+    ),
+    (&["Net income attributable to Acme"], 4_000, 4_500),
+    (&["Receivables(1)"], 2_000, 3_000),
+    (&["Due from affiliates"], 600, 700),
+    (&["Due to affiliates"], 800, 900),
+    (&["Total assets of segments"], 40_000, 50_000),
+    (&["Total assets"], 60_000, 70_000),
+    (&["Long-term debt"], 9_000, 10_000),
+    (&["Less current portion of long-term debt"], 1_000, 1_900),
+    (&["Total debt"], 11_000, 12_000),
+    (&["Increases for tax positions"], 31_000, 32_000),
+    (&["Net increase (decrease) in cash"], 7_000, 8_000),
+    (&["Americas:"], 1, 90),
+    (&["Depreciation"], 410, 500),
+    (&["Europe:"], 1, 90),
+    (&["Depreciation"], 510, 590),
+    (&["Total Company"], 33_000, 35_000),
+];
+
+fn similar(label: &str) -> usize {
+    let named = |row: &(&[&str], i64, i64)| row.0[0] == label;
+    SIMILAR_ROWS.iter().position(named).unwrap()
+}
+
+// A claim that copies the figure of 2022 of a row.
+fn copied_claim(table: &Table, subject: &str, row: usize) -> DraftClaim {
+    let figure = format!("${} {}", grouped(table.value(row, 2022)), table.scale);
+    let citation = DraftCitation {
+        passage: 1,
+        quote: table.line(row).to_owned(),
+    };
+    DraftClaim {
+        statement: format!("{subject} was {figure} in 2022."),
+        citations: vec![citation],
+        computation: None,
+    }
+}
+
+// A claim about two rows, with its figure in per cent.
+fn share_claim(table: &Table, words: &str, formula: &str, cells: [(usize, i32); 2]) -> DraftClaim {
+    let values = cells.map(|(row, year)| table.value(row, year) as f64);
+    let figure = format!("{:.1}%", 100.0 * value_of(formula, &values).abs());
+    let citations = cells.map(|(row, _)| DraftCitation {
+        passage: 1,
+        quote: table.line(row).to_owned(),
+    });
+    let operands =
+        [0, 1].map(|at| table.operand(NAMES[at], at as i64 + 1, cells[at].0, cells[at].1));
+    let computation = DraftComputation {
+        formula: formula.into(),
+        operands: operands.to_vec(),
+        result: figure.clone(),
+    };
+    DraftClaim {
+        statement: format!("{words} {figure} in 2022."),
+        citations: citations.to_vec(),
+        computation: Some(computation),
+    }
+}
+
+#[test]
+fn rows_with_similar_labels_are_told_apart() {
+    let mut random = Random(0x5eed_2026_1124);
+    let mut right = (0, 0);
+    for round in 0..INJECTIONS {
+        let table = Table::with_rows(&mut random, &SIMILAR_ROWS);
+        let share = |one: &str, two: &str, formula: &str| {
+            let words = format!("{one} as a percentage of {} was", two.to_lowercase());
+            share_claim(
+                &table,
+                &words,
+                formula,
+                [(similar(one), 2022), (similar(two), 2022)],
+            )
+        };
+        let tax = similar("Increases for tax positions");
+        let rises = table.value(tax, 2022) > table.value(tax, 2021);
+        let change = |verb: &str| {
+            let words = format!("Increases for tax positions {verb}");
+            share_claim(&table, &words, "(a - b) / b", [(tax, 2022), (tax, 2021)])
+        };
+        let mut claims: Vec<DraftClaim> = (SIMILAR_ROWS.iter().enumerate())
+            .filter(|(_, (labels, ..))| !labels[0].ends_with(':') && labels[0] != "Depreciation")
+            .map(|(row, (labels, ..))| copied_claim(&table, labels[0], row))
+            .collect();
+        let americas = similar("Americas:") + 1;
+        let europe = similar("Europe:") + 1;
+        claims.extend([
+            copied_claim(&table, "Depreciation of the Americas", americas),
+            copied_claim(&table, "Depreciation of Europe", europe),
+            share("Total assets of segments", "Total assets", "a / b"),
+            share("Long-term debt", "Total debt", "a / b"),
+            share("Due to affiliates", "Total assets", "a / b"),
+            share("Receivables(1)", "Total assets", "a / b"),
+            change(if rises { "grew" } else { "fell" }),
+        ]);
+        for claim in claims.iter().filter(|_| round % 5 == 0) {
+            let verdict = table.judge(claim);
+            right.1 += 1;
+            right.0 += usize::from(verdict.verified);
+            if !verdict.verified {
+                println!(
+                    "refused: {} {verdict:?}\n{}",
+                    claim.statement,
+                    table.lines.join("\n")
+                );
+            }
+        }
+        let wrong_rows = [
+            (
+                "Net income",
+                "Net income attributable to noncontrolling interests",
+            ),
+            ("Net income", "Net income attributable to Acme"),
+            (
+                "Net income attributable to noncontrolling interests",
+                "Net income",
+            ),
+            ("Net income attributable to Acme", "Net income"),
+            ("Due to affiliates", "Due from affiliates"),
+            ("Due from affiliates", "Due to affiliates"),
+            ("Total assets", "Total assets of segments"),
+            ("Total assets of segments", "Total assets"),
+            ("Long-term debt", "Less current portion of long-term debt"),
+            ("The current portion of long-term debt", "Long-term debt"),
+            ("Long-term debt", "Total debt"),
+            ("Net debt", "Total debt"),
+            (
+                "The net decrease in cash",
+                "Net increase (decrease) in cash",
+            ),
+            ("Depreciation of Europe", "Depreciation"),
+        ];
+        let mut wrong: Vec<DraftClaim> = wrong_rows
+            .iter()
+            .map(|(subject, row)| copied_claim(&table, subject, similar(row)))
+            .collect();
+        let margin = [
+            (
+                similar("Net income attributable to noncontrolling interests"),
+                2022,
+            ),
+            (0, 2022),
+        ];
+        let debt = [
+            (similar("Total debt"), 2022),
+            (similar("Total assets"), 2022),
+        ];
+        wrong.extend([
+            copied_claim(&table, "Depreciation of the Americas", europe),
+            // Reversed shares, and one over a row that the statement does not name.
+            share("Total assets of segments", "Total assets", "b / a"),
+            share("Long-term debt", "Total debt", "b / a"),
+            share("Due to affiliates", "Total assets", "b / a"),
+            share_claim(
+                &table,
+                "Due to affiliates as a percentage of total assets was",
+                "a / b",
+                [(similar("Due from affiliates"), 2022), debt[1]],
+            ),
+            share_claim(&table, "The net margin was", "a / b", margin),
+            share_claim(
+                &table,
+                "Net debt as a percentage of total assets was",
+                "a / b",
+                debt,
+            ),
+            change(if rises { "fell" } else { "grew" }),
+        ]);
+        let mark = copied_claim(&table, "Receivables(1)", similar("Receivables(1)"));
+        wrong.push(DraftClaim {
+            statement: format!("Receivables(1) were $1 {} in 2022.", table.scale),
+            ..mark
+        });
+        for claim in wrong {
+            let verdict = table.judge(&claim);
+            assert!(
+                !verdict.verified,
+                "{claim:?} {verdict:?}\n{}",
+                table.lines.join("\n")
+            );
+        }
+    }
+    assert!(right.0 * 100 >= right.1 * 95, "{right:?}");
 }

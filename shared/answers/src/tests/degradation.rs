@@ -1,0 +1,128 @@
+//! Answers without a model, or after it failed; questions that cannot be answered.
+
+use serde_json::json;
+use stemma_catalog::catalog::Catalog;
+use stemma_engine::blobs::Blobs;
+use stemma_llm::request::{LlmError, LlmRequest};
+
+use super::test_archive::{TestArchive, capex_question, claim, scripted_client};
+use crate::tree_search::TreeSearchStrategy;
+use crate::tree_search::scripted::ScriptedModel as Model;
+use crate::{AnswerEvent, AnswerLimits, AnswerOutcome, Answerer, AskRequest, RetrievalStrategy};
+use stemma_retrieval::search::DocumentScope;
+
+#[tokio::test]
+async fn without_a_model_the_answer_is_search_only() {
+    let archive = TestArchive::new();
+    let none = archive
+        .ask_with(None, None, &capex_question(), &mut Vec::new())
+        .await;
+    assert_eq!(none.outcome, AnswerOutcome::SearchOnly);
+    assert_eq!(none.degradation.unwrap().code.as_str(), "model.absent");
+    assert!(!none.sections.is_empty() && none.model.is_none());
+    let (_, away) = Model::new(|_| {
+        Err(LlmError::Server {
+            status: 500,
+            message: String::new(),
+        })
+    });
+    let lost = archive.ask(away, &capex_question()).await;
+    assert_eq!(lost.outcome, AnswerOutcome::SearchOnly);
+    // When the model is back, the same question is answered.
+    let (_, back) = scripted_client(&json!([claim("It was (1,749).", &[(1, "(1,749)")])]));
+    let answer = archive.ask(back, &capex_question()).await;
+    assert_eq!(answer.outcome, AnswerOutcome::Answered);
+    assert!(!answer.is_replay);
+    let (_, client) = scripted_client(&json!([claim("It was 5.", &[])]));
+    let capped = AskRequest {
+        limits: AnswerLimits {
+            calls: 0,
+            ..AnswerLimits::default()
+        },
+        ..capex_question()
+    };
+    assert_eq!(
+        archive.ask(client, &capped).await.degradation.unwrap().code,
+        "answer.limit"
+    );
+}
+
+#[tokio::test]
+async fn failed_tree_search_calls_degrade_and_are_not_stored() {
+    let archive = TestArchive::new();
+    let claims = json!([claim(
+        "Purchases were (1,749).",
+        &[(1, "Purchases of property, plant and equipment (1,749)")]
+    )]);
+    let (_, client) = Model::new(move |request: &LlmRequest| match request.schema.name {
+        "answer" => Ok(json!({ "answerable": true, "confidence": 1, "claims": claims })),
+        _ => Ok(json!({ "garbage": true })),
+    });
+    let question = AskRequest {
+        strategy: RetrievalStrategy::TreeSearch(TreeSearchStrategy::Beam),
+        ..capex_question()
+    };
+    let question = AskRequest {
+        limits: AnswerLimits {
+            calls: 100,
+            ..AnswerLimits::default()
+        },
+        ..question
+    };
+    let answer = archive.ask(client, &question).await;
+    assert_eq!(answer.outcome, AnswerOutcome::Answered, "{answer:?}");
+    assert_eq!(
+        answer.degradation.map(|degraded| degraded.code).as_deref(),
+        Some("model.unusable")
+    );
+    assert_eq!(
+        archive
+            .answers()
+            .get(&answer.id)
+            .await
+            .unwrap()
+            .map(|stored| stored.id),
+        Some(answer.id)
+    );
+}
+
+#[tokio::test]
+async fn unreadable_documents_are_reported_and_nothing_is_stored() {
+    let archive = TestArchive::new();
+    let refused = async |archive: &TestArchive, question: AskRequest| {
+        let answers = archive.answers();
+        let answerer = archive.answerer(None, None, &answers);
+        let mut events: Vec<AnswerEvent> = Vec::new();
+        let error = answerer.answer(&question, &mut events).await.unwrap_err();
+        assert!(
+            matches!(events.last(), Some(AnswerEvent::Error { .. })),
+            "{events:?}"
+        );
+        assert!(
+            archive.blobs.list("", None, 1).await.unwrap().is_empty(),
+            "nothing is stored"
+        );
+        (error.code(), error.to_string())
+    };
+    let mut bare = TestArchive::new();
+    bare.catalog = stemma_catalog::fixtures::claimed(&["scan.pdf"]);
+    let (code, message) = refused(&bare, AskRequest::new("scan text?")).await;
+    assert!(
+        code == "document.no_tree" && message.contains("scan"),
+        "{code} {message}"
+    );
+    let mut empty = TestArchive::new();
+    empty.catalog = Catalog::from_entries([]);
+    assert_eq!(
+        refused(&empty, AskRequest::new("capex?")).await.0,
+        "answer.no_documents"
+    );
+    let item = AskRequest {
+        item: "99".parse().ok(),
+        within: DocumentScope::Documents(vec![]),
+        ..capex_question()
+    };
+    assert_eq!(refused(&archive, item).await.0, "answer.no_documents");
+    let long = AskRequest::new("Background. ".repeat(400) + "QUESTION: revenue?");
+    assert_eq!(refused(&archive, long).await.0, "answer.too_long");
+}

@@ -1,0 +1,9 @@
+//! `CachedAnswerer` over a small archive in memory, with a scripted model.
+
+mod agent;
+mod answering;
+mod degradation;
+mod further;
+mod injections;
+mod test_archive;
+mod verification;
