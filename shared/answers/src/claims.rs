@@ -245,10 +245,10 @@ fn checked_citation<'a>(
     });
     let page = passage.last_line.is_none().then_some(passage.number);
     let size = targets.first().and_then(|target| match target.lines {
-        TargetLines::Page(page) => Some([
-            f64::from(page.width.points()),
-            f64::from(page.height.points()),
-        ]),
+        TargetLines::Page(page) => {
+            let (width, height) = page.displayed_size();
+            Some([width, height].map(|length| f64::from(length.points())))
+        }
         TargetLines::Text(_) => None,
     });
     let line = passage

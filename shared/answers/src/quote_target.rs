@@ -1,6 +1,6 @@
 //! A page, or lines of a document without pages, in which quotes are searched.
 
-use stemma_document::{Line, Page};
+use stemma_document::{Line, Page, Rect};
 
 use super::citation::CitedRect;
 
@@ -80,16 +80,22 @@ impl<'a> QuoteTarget<'a> {
         let Some(line) = page.lines.get(at) else {
             return Vec::new();
         };
-        let width = page.width.points().max(1.0);
-        let height = page.height.points().max(1.0);
+        let (width, height) = page.displayed_size();
+        let width = width.points().max(1.0);
+        let height = height.points().max(1.0);
         word_spans(line, start, end)
             .into_iter()
-            .map(|(left, right): (f32, f32)| CitedRect {
-                page: self.number,
-                x: relative_coordinate(left, width),
-                y: relative_coordinate(line.rect.y0.points(), height),
-                w: relative_coordinate(right - left, width),
-                h: relative_coordinate(line.rect.height(), height),
+            .map(|(left, right): (f32, f32)| {
+                let top = line.rect.y0.points();
+                let bottom = line.rect.y1.points();
+                let rect = page.displayed(Rect::new(left, top, right, bottom));
+                CitedRect {
+                    page: self.number,
+                    x: relative_coordinate(rect.x0.points(), width),
+                    y: relative_coordinate(rect.y0.points(), height),
+                    w: relative_coordinate(rect.width(), width),
+                    h: relative_coordinate(rect.height(), height),
+                }
             })
             .collect()
     }

@@ -37,19 +37,18 @@ pub fn mark(pages: &mut [Page]) {
     let mut lines_by_text: BTreeMap<String, Vec<EdgeLine>> = BTreeMap::new();
     for (index, page) in pages.iter().enumerate() {
         for (at, line) in page.lines.iter().enumerate() {
-            let role = edge_role(line, page);
             let text = line.text.trim();
-            if role.is_none() {
+            let Some((role, y)) = edge(line, page) else {
                 continue;
-            }
+            };
             if page_number(text).is_some() {
                 furniture.push((index, at));
             } else if text.split_whitespace().take(MAX_WORDS + 1).count() <= MAX_WORDS {
                 let place = EdgeLine {
                     page: index,
                     line: at,
-                    y: line.rect.y0.points(),
-                    number: heading_number(text).filter(|_| role == Some(LineRole::Head)),
+                    y,
+                    number: heading_number(text).filter(|_| role == LineRole::Head),
                 };
                 lines_by_text
                     .entry(match_key(text))
@@ -68,20 +67,29 @@ pub fn mark(pages: &mut [Page]) {
         let Some(page) = pages.get_mut(index) else {
             continue;
         };
-        let role = page.lines.get(at).and_then(|line| edge_role(line, page));
-        if let (Some(role), Some(line)) = (role, page.lines.get_mut(at)) {
+        let place = page.lines.get(at).and_then(|line| edge(line, page));
+        if let (Some((role, _)), Some(line)) = (place, page.lines.get_mut(at)) {
             line.role = role;
         }
     }
 }
 
-// Head or foot by position alone; `None` for the body.
-fn edge_role(line: &Line, page: &Page) -> Option<LineRole> {
-    let height = page.height.points().max(1.0);
-    match line.rect {
-        rect if rect.y1.points() < EDGE_SHARE * height => Some(LineRole::Head),
-        rect if rect.y0.points() > (1.0 - EDGE_SHARE) * height => Some(LineRole::Foot),
-        _ => None,
+// Head or foot by position alone, and the points from the top; `None` for the body.
+fn edge(line: &Line, page: &Page) -> Option<(LineRole, f32)> {
+    // Heads and feet stay upright on the displayed page when its table is turned.
+    let (rect, height) = if line.role == LineRole::Across {
+        (page.displayed(line.rect), page.displayed_size().1)
+    } else {
+        (line.rect, page.height)
+    };
+    let height = height.points().max(1.0);
+    let y = rect.y0.points();
+    if rect.y1.points() < EDGE_SHARE * height {
+        Some((LineRole::Head, y))
+    } else if y > (1.0 - EDGE_SHARE) * height {
+        Some((LineRole::Foot, y))
+    } else {
+        None
     }
 }
 
@@ -211,7 +219,6 @@ mod tests {
         Page {
             width: Pt(61200),
             height: Pt(79200),
-            label: None,
             lines: lines
                 .iter()
                 .map(|(text, y): &(&str, f32)| Line {
@@ -220,6 +227,7 @@ mod tests {
                     ..Line::default()
                 })
                 .collect(),
+            ..Page::default()
         }
     }
 

@@ -24,7 +24,33 @@ impl Pt {
     }
 }
 
-/// A box on a page. The origin is the top left corner of the displayed page (after `/Rotate`); y grows downwards.
+/// A clockwise turn from a page as it is read to the page as it is displayed (after `/Rotate`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    #[default]
+    None,
+    Quarter,
+    Half,
+    ThreeQuarters,
+}
+
+impl Turn {
+    /// Whether width and height change places.
+    pub fn is_sideways(self) -> bool {
+        matches!(self, Self::Quarter | Self::ThreeQuarters)
+    }
+
+    pub fn inverse(self) -> Self {
+        match self {
+            Self::Quarter => Self::ThreeQuarters,
+            Self::ThreeQuarters => Self::Quarter,
+            other => other,
+        }
+    }
+}
+
+/// A box on a page. The origin is the top left corner of the page as it is read (see [`Turn`]); y grows downwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "[i32; 4]", into = "[i32; 4]")]
 pub struct Rect {
@@ -55,6 +81,24 @@ impl Rect {
     /// Height in points.
     pub fn height(&self) -> f32 {
         self.y1.points() - self.y0.points()
+    }
+
+    /// The box after a sheet of `width` and `height` is turned.
+    pub fn turned(self, turn: Turn, width: Pt, height: Pt) -> Self {
+        let from = |edge: Pt, length: Pt| Pt(edge.0.saturating_sub(length.0));
+        let Self { x0, y0, x1, y1 } = self;
+        let corners = match turn {
+            Turn::None => [x0, y0, x1, y1],
+            Turn::Quarter => [from(height, y1), x0, from(height, y0), x1],
+            Turn::Half => [
+                from(width, x1),
+                from(height, y1),
+                from(width, x0),
+                from(height, y0),
+            ],
+            Turn::ThreeQuarters => [y0, from(width, x1), y1, from(width, x0)],
+        };
+        Self::from(corners.map(|corner| corner.0))
     }
 
     pub fn union(self, other: Self) -> Self {
@@ -104,5 +148,26 @@ mod tests {
             Rect::new(1.0, 2.0, 10.0, 20.0)
         );
         assert_eq!(Rect::from([5, 5, 1, 1]), Rect::from([1, 1, 5, 5]));
+    }
+
+    #[test]
+    fn turning_a_box_there_and_back_returns_it() {
+        // A mark near the top left corner of a sheet of 100 by 200 points.
+        let mark = Rect::new(10.0, 20.0, 40.0, 25.0);
+        let sheet = [Pt::new(100.0), Pt::new(200.0)];
+        for (turn, turned) in [
+            (Turn::None, mark),
+            (Turn::Quarter, Rect::new(175.0, 10.0, 180.0, 40.0)),
+            (Turn::Half, Rect::new(60.0, 175.0, 90.0, 180.0)),
+            (Turn::ThreeQuarters, Rect::new(20.0, 60.0, 25.0, 90.0)),
+        ] {
+            assert_eq!(mark.turned(turn, sheet[0], sheet[1]), turned);
+            let [width, height] = if turn.is_sideways() {
+                [sheet[1], sheet[0]]
+            } else {
+                sheet
+            };
+            assert_eq!(turned.turned(turn.inverse(), width, height), mark);
+        }
     }
 }

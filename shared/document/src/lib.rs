@@ -43,7 +43,7 @@ pub use catalog::{
 };
 pub use doubt::{Doubt, DoubtCode, DoubtReason};
 pub use facts::{CoRegistrant, Fact, FactSource, FilingFacts, ShareCount, Ticker};
-pub use geometry::{Pt, Rect};
+pub use geometry::{Pt, Rect, Turn};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
 pub use items::{Boundary, BoundaryEvidence, FilingItem, ItemLink, ItemStatus, ItemTarget};
 pub use outline::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PageLabel, PageNo, Pt, Rect};
+use crate::{PageLabel, PageNo, Pt, Rect, Turn};
 
 /// The detected format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,8 +70,11 @@ impl Extent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Page {
+    /// Width and height of the page as it is read; see [`Page::displayed_size`].
     pub width: Pt,
     pub height: Pt,
+    /// How a page whose text runs sideways or upside down is turned for display.
+    pub turn: Turn,
     /// The label declared by the file (`/PageLabels`), not the printed one.
     pub label: Option<PageLabel>,
     /// In reading order, column by column. Empty for scans and blank pages.
@@ -79,6 +82,26 @@ pub struct Page {
 }
 
 impl Page {
+    /// Width and height of the displayed page.
+    pub fn displayed_size(&self) -> (Pt, Pt) {
+        if self.turn.is_sideways() {
+            (self.height, self.width)
+        } else {
+            (self.width, self.height)
+        }
+    }
+
+    /// Where a box of this page lies on the displayed page.
+    pub fn displayed(&self, rect: Rect) -> Rect {
+        rect.turned(self.turn, self.width, self.height)
+    }
+
+    /// Where a box of the displayed page lies on the page as it is read.
+    pub fn as_read(&self, displayed: Rect) -> Rect {
+        let (width, height) = self.displayed_size();
+        displayed.turned(self.turn.inverse(), width, height)
+    }
+
     /// All lines, joined by `\n`.
     pub fn text(&self) -> String {
         self.lines
@@ -118,11 +141,13 @@ pub enum LineRole {
     Head,
     /// A running foot or page number.
     Foot,
+    /// Runs in another direction than the text of its page: a label of a chart, a note in the margin.
+    Across,
 }
 
 impl Line {
     pub fn is_furniture(&self) -> bool {
-        self.role != LineRole::Body
+        matches!(self.role, LineRole::Head | LineRole::Foot)
     }
 
     /// The style of most bytes of the line.

@@ -15,7 +15,7 @@ use stemma_document::{
 };
 
 // Increment when the layout or the content types change.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Pages per chunk.
 pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
@@ -367,7 +367,7 @@ fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T,
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use stemma_document::{Line, LineRole, PageLabel, Pt, Rect, StyleRun, Word};
+    use stemma_document::{Line, LineRole, PageLabel, Pt, Rect, StyleRun, Turn, Word};
 
     use super::*;
 
@@ -395,6 +395,7 @@ mod tests {
                 .map(|n: usize| Page {
                     width: Pt(61200),
                     height: Pt(79200),
+                    turn: Turn::Quarter,
                     label: Some(PageLabel(n.to_string())),
                     lines: vec![line(n)],
                 })

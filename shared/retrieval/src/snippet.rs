@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use stemma_document::Page;
+use stemma_document::{Page, Rect};
 
 use crate::query_terms::{QueryTerms, TermMatches};
 use crate::search::{PageRect, Snippet};
@@ -257,8 +257,9 @@ fn highlights(text: &str, weights: &WordWeights) -> Vec<(usize, usize)> {
 
 /// Rectangles of the matched terms on a page, in reading order.
 pub fn highlight_rects(page: &Page, weights: &WordWeights) -> Vec<PageRect> {
-    let width = page.width.points().max(1.0);
-    let height = page.height.points().max(1.0);
+    let (width, height) = page.displayed_size();
+    let width = width.points().max(1.0);
+    let height = height.points().max(1.0);
     let mut rectangles = Vec::new();
     for line in &page.lines {
         for (start, end) in highlights(&line.text, weights) {
@@ -270,12 +271,14 @@ pub fn highlight_rects(page: &Page, weights: &WordWeights) -> Vec<PageRect> {
                 (left.min(word.x0.points()), right.max(word.x1.points()))
             });
             if left < right && rectangles.len() < MAX_RECTANGLES {
+                let top = line.rect.y0.points();
+                let rect = page.displayed(Rect::new(left, top, right, line.rect.y1.points()));
                 // Fractions of the page, so that viewers can scale them.
                 rectangles.push(PageRect {
-                    x: (left / width).clamp(0.0, 1.0),
-                    y: (line.rect.y0.points() / height).clamp(0.0, 1.0),
-                    w: ((right - left) / width).clamp(0.0, 1.0),
-                    h: (line.rect.height() / height).clamp(0.0, 1.0),
+                    x: (rect.x0.points() / width).clamp(0.0, 1.0),
+                    y: (rect.y0.points() / height).clamp(0.0, 1.0),
+                    w: (rect.width() / width).clamp(0.0, 1.0),
+                    h: (rect.height() / height).clamp(0.0, 1.0),
                 });
             }
         }
@@ -285,7 +288,7 @@ pub fn highlight_rects(page: &Page, weights: &WordWeights) -> Vec<PageRect> {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{Line, Pt, Rect, Word};
+    use stemma_document::{Line, Pt, Word};
 
     use super::*;
     use crate::parsed_query::ParsedQuery;

@@ -335,6 +335,21 @@ fn apply_edit(edit: &Edit, done: &mut TypesetPages, look: &Typography, rng: &mut
                 change(page, look, *revision, rng);
             }
         }
+        Edit::RotatePage { page, degrees } => {
+            if let Some(page) = done.pages.get_mut((*page as usize).wrapping_sub(1)) {
+                page.rotation = *degrees;
+            }
+        }
+        Edit::AddMarginNote { page, text } => {
+            if let Some(page) = done.pages.get_mut((*page as usize).wrapping_sub(1)) {
+                page.margin_note = Some(TextSpan {
+                    x: look.margin / 2.0,
+                    text: (*text).to_owned(),
+                    font: fonts::index(look.family, Face::Bold),
+                    size: look.size * 1.4,
+                });
+            }
+        }
     }
 }
 

@@ -208,11 +208,15 @@ impl PdfWriter {
         } else {
             format!("/Annots[{links}]")
         };
+        let rotation = match page.rotation {
+            0 => String::new(),
+            degrees => format!("/Rotate {degrees}"),
+        };
         let parent = plan.first_tree_node + n / FAN_OUT;
         self.object(
             object,
             &format!(
-                "<</Type/Page/Parent {parent} 0 R/MediaBox[0 0 {width} {height}]/Resources<</Font<<{fonts}>>/XObject<</Im {IMAGE} 0 R>>>>/Contents {} 0 R{annotations}>>",
+                "<</Type/Page/Parent {parent} 0 R/MediaBox[0 0 {width} {height}]/Resources<</Font<<{fonts}>>/XObject<</Im {IMAGE} 0 R>>>>/Contents {} 0 R{annotations}{rotation}>>",
                 object + 1
             ),
         );
@@ -424,21 +428,28 @@ fn operators(page: &SetPage, options: &PdfOptions<'_>) -> Vec<u8> {
     let mut current = (usize::MAX, 0.0);
     for line in &page.lines {
         for span in &line.spans {
-            show(span, height - line.y, &mut current, &mut out);
+            show(span, RIGHTWARDS, height - line.y, &mut current, &mut out);
         }
+    }
+    if let Some(note) = &page.margin_note {
+        show(note, UPWARDS, height / 2.0, &mut current, &mut out);
     }
     out.extend_from_slice(b"ET\n");
     out
 }
 
-fn show(span: &TextSpan, y: f32, current: &mut (usize, f32), out: &mut Vec<u8>) {
+// The first four numbers of a text matrix.
+const RIGHTWARDS: &[u8] = b"1 0 0 1 ";
+const UPWARDS: &[u8] = b"0 1 -1 0 ";
+
+fn show(span: &TextSpan, direction: &[u8], y: f32, current: &mut (usize, f32), out: &mut Vec<u8>) {
     if *current != (span.font, span.size) {
         *current = (span.font, span.size);
         out.extend_from_slice(format!("/F{} ", span.font).as_bytes());
         number(span.size, out);
         out.extend_from_slice(b"Tf\n");
     }
-    out.extend_from_slice(b"1 0 0 1 ");
+    out.extend_from_slice(direction);
     number(span.x, out);
     number(y, out);
     if span.font == fonts::SONG {

@@ -176,4 +176,8 @@ pub enum Edit {
     },
     /// Inserts a page with an explanatory note, without a printed number, before all others.
     InsertFront,
+    /// Declares that a page (1-based) is displayed turned clockwise by `degrees`; its content stays.
+    RotatePage { page: u32, degrees: u16 },
+    /// Writes a bold note up the left margin of a page (1-based).
+    AddMarginNote { page: u32, text: &'static str },
 }

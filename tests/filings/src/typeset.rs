@@ -57,6 +57,10 @@ pub(crate) struct SetPage {
     pub(crate) numbering: Numbering,
     pub(crate) head: String,
     pub(crate) scanned: bool,
+    /// `/Rotate`, in degrees.
+    pub(crate) rotation: u16,
+    /// Runs upwards.
+    pub(crate) margin_note: Option<TextSpan>,
 }
 
 impl SetPage {
@@ -67,6 +71,8 @@ impl SetPage {
             numbering,
             head,
             scanned: false,
+            rotation: 0,
+            margin_note: None,
         }
     }
 }

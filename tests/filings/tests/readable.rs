@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use stemma_diff::{AlignInput, AlignOptions, DiffStatus, align};
-use stemma_document::{SectionId, SectionTree, Source, SourceBody};
+use stemma_document::{SectionId, SectionTree, Source, SourceBody, Turn};
 use stemma_extract::{Limits, pdf};
-use stemma_filings::{FilingKind, Spec, generate, year_pair};
+use stemma_filings::{ContentsMode, Edit, FilingKind, Spec, generate, year_pair};
 use stemma_outline::{enrich, items, structure};
 
 fn outline(bytes: &[u8]) -> (Source, SectionTree) {
@@ -54,6 +54,50 @@ fn quarterly_report_becomes_this_section_tree() {
     };
     let (_, tree) = outline(&generate(&spec).pdf);
     insta::assert_snapshot!(tree_text(&tree));
+}
+
+// Without a contents page, so that headings are found by their look.
+fn unlisted(edits: Vec<Edit>) -> (Source, SectionTree) {
+    let spec = Spec {
+        contents: ContentsMode::Nothing,
+        edits,
+        ..Spec::new(FilingKind::Manual, 3)
+    };
+    outline(&generate(&spec).pdf)
+}
+
+#[test]
+fn rotated_pages_keep_their_sections() {
+    let (_, upright) = unlisted(Vec::new());
+    let rotations = [
+        (90, Turn::Quarter),
+        (180, Turn::Half),
+        (270, Turn::ThreeQuarters),
+    ];
+    for (degrees, turn) in rotations {
+        let edits = (3..=8).map(|page| Edit::RotatePage { page, degrees });
+        let (source, rotated) = unlisted(edits.collect());
+        assert_eq!(tree_text(&rotated), tree_text(&upright));
+        let SourceBody::Pages(pages) = &source.body else {
+            panic!("a PDF has pages")
+        };
+        assert!(pages[2..8].iter().all(|page| page.turn == turn));
+    }
+}
+
+#[test]
+fn notes_up_the_margin_are_no_sections() {
+    let (_, plain) = unlisted(Vec::new());
+    let notes = (3..=8).map(|page| Edit::AddMarginNote {
+        page,
+        text: ["Draft for review", "9.4 Other matters"][page as usize % 2],
+    });
+    let (source, noted) = unlisted(notes.collect());
+    assert_eq!(tree_text(&noted), tree_text(&plain));
+    let SourceBody::Pages(pages) = &source.body else {
+        panic!("a PDF has pages")
+    };
+    assert!(pages[2].text().contains("9.4 Other matters"));
 }
 
 #[test]

@@ -66,6 +66,7 @@ pub fn pages(texts: &[&str]) -> SourceBody {
                 height: Pt::new(792.0),
                 label: Some(PageLabel(if at == 0 { "i".into() } else { at.to_string() })),
                 lines: text.lines().map(line).collect(),
+                ..Page::default()
             })
             .collect(),
     )

@@ -7,8 +7,8 @@ use hayro_syntax::Pdf;
 use hayro_syntax::object::{
     Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, String as PdfString,
 };
-use hayro_syntax::page::Page;
-use stemma_document::{Destination, PageNo, Pt};
+use hayro_syntax::page::Page as PdfPage;
+use stemma_document::{Destination, Page, PageNo, Pt, Turn};
 
 use super::matrix::Matrix;
 use crate::Limits;
@@ -18,30 +18,32 @@ const MAX_HOPS: usize = 4;
 
 pub(super) struct Destinations<'a> {
     pdf: &'a Pdf,
+    pages: &'a [Page],
     root: Dict<'a>,
     // PDF 1.1 names: a plain dictionary in the catalog.
     legacy_names: OnceCell<Dict<'a>>,
-    pages: HashMap<ObjectIdentifier, usize>,
+    indices: HashMap<ObjectIdentifier, usize>,
     names: OnceCell<HashMap<Vec<u8>, Object<'a>>>,
     max_names: usize,
 }
 
 impl<'a> Destinations<'a> {
-    pub(super) fn new(pdf: &'a Pdf, root: Dict<'a>, limits: &Limits) -> Self {
+    pub(super) fn new(pdf: &'a Pdf, pages: &'a [Page], root: Dict<'a>, limits: &Limits) -> Self {
         let ids = pdf
             .pages()
             .iter()
             .enumerate()
             .filter_map(|(index, page)| Some((page.raw().obj_id()?, index)));
-        let mut pages = HashMap::new();
+        let mut indices = HashMap::new();
         for (id, index) in ids {
-            pages.entry(id).or_insert(index);
+            indices.entry(id).or_insert(index);
         }
         Self {
             pdf,
+            pages,
             root,
             legacy_names: OnceCell::new(),
-            pages,
+            indices,
             names: OnceCell::new(),
             max_names: limits.max_destinations as usize,
         }
@@ -76,14 +78,17 @@ impl<'a> Destinations<'a> {
 
     fn resolve_explicit(&self, array: &Array<'a>) -> Option<Destination> {
         let index = match array.raw_iter().next()? {
-            MaybeRef::Ref(id) => *self.pages.get(&id.into())?,
+            MaybeRef::Ref(id) => *self.indices.get(&id.into())?,
             MaybeRef::NotRef(Object::Number(number)) => usize::try_from(number.as_i64()).ok()?,
             MaybeRef::NotRef(_) => return None,
         };
         let page = self.pdf.pages().get(index)?;
+        // A destination is the top left corner of what is displayed, which is no distance from the top of a turned page.
+        let is_upright = self.pages.get(index)?.turn == Turn::None;
+        let y = scroll_point(array).map(|(x, y)| distance_from_top(page, x, y));
         Some(Destination {
             page: PageNo::from_index(index),
-            y: scroll_point(array).map(|(x, y)| distance_from_top(page, x, y)),
+            y: y.filter(|_| is_upright),
         })
     }
 
@@ -168,7 +173,7 @@ fn scroll_point(array: &Array<'_>) -> Option<(f64, f64)> {
     }
 }
 
-fn distance_from_top(page: &Page<'_>, x: f64, y: f64) -> Pt {
+fn distance_from_top(page: &PdfPage<'_>, x: f64, y: f64) -> Pt {
     let (_, height) = page.render_dimensions();
     let (_, y) = Matrix(page.initial_transform(true).as_coeffs()).apply(x, y);
     Pt::new((y as f32).clamp(0.0, height.max(0.0)))

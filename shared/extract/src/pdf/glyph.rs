@@ -1,5 +1,7 @@
 //! Positioned characters, the output of the content stream interpreter.
 
+use stemma_document::Turn;
+
 /// A code without a known character. It keeps its position in a word.
 pub(super) const UNMAPPED: char = '\u{fffd}';
 
@@ -71,7 +73,7 @@ fn turn(u: f32, v: f32, degrees: f32) -> (f32, f32) {
     (u * cos - v * sin, u * sin + v * cos)
 }
 
-/// The nearest axis of the displayed page.
+/// The nearest axis of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Direction {
     Right,
@@ -80,7 +82,27 @@ pub(super) enum Direction {
     Up,
 }
 
-/// A positioned character. Coordinates are points on the displayed page, y downwards.
+impl Direction {
+    /// Clockwise.
+    pub(super) const ALL: [Self; 4] = [Self::Right, Self::Down, Self::Left, Self::Up];
+
+    /// How a page whose text runs this way is turned.
+    pub(super) fn turn(self) -> Turn {
+        match self {
+            Self::Right => Turn::None,
+            Self::Down => Turn::Quarter,
+            Self::Left => Turn::Half,
+            Self::Up => Turn::ThreeQuarters,
+        }
+    }
+
+    // This direction on a page that is turned until `base` runs to the right.
+    fn relative_to(self, base: Self) -> Self {
+        Self::ALL[(self as usize + 4 - base as usize) % 4]
+    }
+}
+
+/// A positioned character. Coordinates are points on the page, y downwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Glyph {
     pub(super) text: char,
@@ -95,4 +117,26 @@ pub(super) struct Glyph {
     pub(super) italic: bool,
     /// Text render mode 3.
     pub(super) invisible: bool,
+}
+
+impl Glyph {
+    /// This glyph of a displayed page of `width` and `height`, on the page turned until `base` runs to the right.
+    pub(super) fn seen_along(&self, base: Direction, width: f32, height: f32) -> Self {
+        let (x, y) = match base {
+            Direction::Right => (self.x, self.y),
+            Direction::Down => (self.y, width - self.x),
+            Direction::Left => (width - self.x, height - self.y),
+            Direction::Up => (height - self.y, self.x),
+        };
+        let writing = Writing {
+            direction: self.writing.direction.relative_to(base),
+            ..self.writing
+        };
+        Self {
+            x,
+            y,
+            writing,
+            ..*self
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Internal link annotations. In filings most of them are rows of a contents page.
 
 use hayro_syntax::object::{Array, Dict, Name, Rect as PdfRect};
-use hayro_syntax::page::Page;
-use stemma_document::{Link, PageNo, Rect};
+use hayro_syntax::page::Page as PdfPage;
+use stemma_document::{Link, Page, PageNo, Rect};
 
 use super::destinations::Destinations;
 use super::matrix::Matrix;
@@ -12,12 +12,16 @@ const MAX_ANNOTATIONS: usize = 20_000;
 
 /// Returns the internal links of a page in file order, at most `room`.
 pub(super) fn read_links<'a>(
-    page: &Page<'a>,
+    pdf_page: &PdfPage<'a>,
+    page: &Page,
     number: PageNo,
     destinations: &Destinations<'a>,
     room: usize,
 ) -> Vec<Link> {
-    let annotations = page.raw().get::<Array<'a>>("Annots").unwrap_or_default();
+    let annotations = pdf_page
+        .raw()
+        .get::<Array<'a>>("Annots")
+        .unwrap_or_default();
     annotations
         .iter::<Dict<'a>>()
         .take(MAX_ANNOTATIONS)
@@ -31,7 +35,7 @@ pub(super) fn read_links<'a>(
             let rect = annotation.get::<PdfRect>("Rect")?;
             Some(Link {
                 page: number,
-                rect: to_page_rect(page, &rect),
+                rect: page.as_read(displayed_rect(pdf_page, &rect)),
                 target,
             })
         })
@@ -39,7 +43,7 @@ pub(super) fn read_links<'a>(
         .collect()
 }
 
-fn to_page_rect(page: &Page<'_>, rect: &PdfRect) -> Rect {
+fn displayed_rect(page: &PdfPage<'_>, rect: &PdfRect) -> Rect {
     let map = Matrix(page.initial_transform(true).as_coeffs());
     let (x0, y0) = map.apply(rect.x0, rect.y0);
     let (x1, y1) = map.apply(rect.x1, rect.y1);

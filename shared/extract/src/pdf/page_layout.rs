@@ -13,12 +13,17 @@ use super::words::build_line_text;
 const ASCENT: f32 = 0.8;
 const DESCENT: f32 = 0.22;
 
-/// Lays out a page, starting with the most frequent writing direction.
+// Degrees. The lines of a skewed scan differ by a few, a watermark by 30 to 60.
+const MAX_TILT: u8 = 20;
+
+/// Lays out a page as it is read: most of its text runs to the right, whatever way the displayed page is turned.
 pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
+    let direction = main_direction(glyphs);
     // Few: there are 360 directions.
     let mut groups: Vec<(Writing, Vec<LineGlyph>)> = Vec::new();
     for glyph in visible_glyphs(glyphs) {
-        let mark = LineGlyph::from_glyph(glyph);
+        let glyph = glyph.seen_along(direction, width, height);
+        let mark = LineGlyph::from_glyph(&glyph);
         match groups
             .iter_mut()
             .find(|(writing, _)| *writing == glyph.writing)
@@ -28,21 +33,49 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
         }
     }
     groups.sort_by_key(|(writing, marks)| (Reverse(marks.len()), *writing));
+    let tilt = groups
+        .iter()
+        .find(|(writing, _)| writing.direction == Direction::Right)
+        .map_or(0, |(writing, _)| writing.tilt);
     let mut lines = Vec::new();
     for (writing, marks) in &groups {
+        let is_across =
+            writing.direction != Direction::Right || writing.tilt.abs_diff(tilt) > MAX_TILT;
+        let role = if is_across {
+            LineRole::Across
+        } else {
+            LineRole::Body
+        };
         let ordered = reading_order(build_rows(marks));
         lines.extend(
             ordered
                 .iter()
-                .filter_map(|segments| build_line(segments, *writing)),
+                .filter_map(|segments| build_line(segments, *writing, role)),
         );
     }
+    let turn = direction.turn();
+    let (width, height) = if turn.is_sideways() {
+        (height, width)
+    } else {
+        (width, height)
+    };
     Page {
         width: Pt::new(width),
         height: Pt::new(height),
+        turn,
         label: None,
         lines,
     }
+}
+
+// The direction of most characters.
+fn main_direction(glyphs: &[Glyph]) -> Direction {
+    let mut counts = Direction::ALL.map(|direction| (0_usize, Reverse(direction)));
+    for glyph in visible_glyphs(glyphs).filter(|glyph| glyph.text != ' ') {
+        counts[glyph.writing.direction as usize].0 += 1;
+    }
+    let most = counts.into_iter().max();
+    most.map_or(Direction::Right, |(_, Reverse(direction))| direction)
 }
 
 /// Whether a page has text, and none of it can be seen.
@@ -59,7 +92,7 @@ fn visible_glyphs(glyphs: &[Glyph]) -> impl Iterator<Item = &Glyph> {
     glyphs.iter().filter(move |glyph| !any || !glyph.invisible)
 }
 
-fn build_line(segments: &[TextSegment], writing: Writing) -> Option<Line> {
+fn build_line(segments: &[TextSegment], writing: Writing, role: LineRole) -> Option<Line> {
     let mut text = build_line_text(segments);
     if text.text.is_empty() {
         return None;
@@ -103,7 +136,7 @@ fn build_line(segments: &[TextSegment], writing: Writing) -> Option<Line> {
         runs: text.runs,
         words: text.words,
         tokens: 0,
-        role: LineRole::Body,
+        role,
     })
 }
 

@@ -446,15 +446,15 @@ fn assemble(
         .xref()
         .get::<Dict<'_>>(pdf.xref().root_id())
         .unwrap_or_default();
-    let destinations = Destinations::new(pdf, root.clone(), limits);
     for (page, label) in pages
         .iter_mut()
         .zip(labels::read_labels(&root, pdf.pages().len()))
     {
         page.label = label;
     }
+    let destinations = Destinations::new(pdf, &pages, root.clone(), limits);
     let outline = outline::read_outline(pdf, &root, &destinations, limits);
-    let links = all_links(pdf, &destinations, limits);
+    let links = all_links(pdf, &pages, &destinations, limits);
     let budgets = [
         (
             "limits.outline",
@@ -484,14 +484,20 @@ fn assemble(
     }
 }
 
-fn all_links<'a>(pdf: &'a Pdf, destinations: &Destinations<'a>, limits: &Limits) -> Vec<Link> {
+fn all_links<'a>(
+    pdf: &'a Pdf,
+    pages: &[Page],
+    destinations: &Destinations<'a>,
+    limits: &Limits,
+) -> Vec<Link> {
     let mut all = Vec::new();
-    for (index, page) in pdf.pages().iter().enumerate() {
+    for (index, (pdf_page, page)) in pdf.pages().iter().zip(pages).enumerate() {
         let room = (limits.max_links as usize).saturating_sub(all.len());
         if room == 0 {
             break;
         }
         all.extend(links::read_links(
+            pdf_page,
             page,
             PageNo::from_index(index),
             destinations,

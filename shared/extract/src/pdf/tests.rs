@@ -1,6 +1,6 @@
 //! Whole files through [`read`].
 
-use stemma_document::{Page, PageNo, Pt, Source, SourceBody};
+use stemma_document::{LineRole, Page, PageNo, Pt, Source, SourceBody, Turn};
 
 use super::fixture::{PdfFixture, deflate, styled_text_at, text_at};
 use super::{decode_limits, read};
@@ -258,6 +258,114 @@ fn rotation_and_crop_box_are_applied() {
     let source_ = source(&cropped);
     let page = &pages(&source_)[0];
     assert_eq!((page.lines.len(), page.lines[0].rect.x0), (1, Pt(5000)));
+}
+
+// A link on the first line, which leads there.
+const ENTRY: &str =
+    "/Annots[<</Type/Annot/Subtype/Link/Rect[72 690 200 712]/Dest[0/XYZ 0 712 0]>>]";
+
+#[test]
+fn page_rotated_as_a_whole_is_read_upright() {
+    let content = styled_text_at(72.0, 700.0, "F2", 14.0, "Section 2. Business")
+        + &text_at(72.0, 680.0, "Our products are sold worldwide.");
+    let read_rotated = |degrees: u32| {
+        let entries = format!("{ENTRY}/Rotate {degrees}");
+        source(
+            &PdfFixture::default()
+                .page(&entries, content.as_bytes())
+                .build(),
+        )
+    };
+    let upright = read_rotated(0);
+    let expected = &pages(&upright)[0];
+    for (degrees, turn, size) in [
+        (90, Turn::Quarter, (Pt(79200), Pt(61200))),
+        (180, Turn::Half, (Pt(61200), Pt(79200))),
+        (270, Turn::ThreeQuarters, (Pt(79200), Pt(61200))),
+    ] {
+        let rotated = read_rotated(degrees);
+        let page = &pages(&rotated)[0];
+        assert_eq!(page.lines, expected.lines);
+        assert_eq!((page.width, page.height), (expected.width, expected.height));
+        assert_eq!((page.turn, page.displayed_size()), (turn, size));
+        assert_eq!(rotated.links[0].rect, upright.links[0].rect);
+        assert_eq!(
+            (upright.links[0].target.y, rotated.links[0].target.y),
+            (Some(Pt(8000)), None)
+        );
+    }
+    let heading = pages(&read_rotated(90))[0].lines[0].rect;
+    // Clockwise by 90 degrees, the first line runs down the right edge.
+    let displayed = pages(&read_rotated(90))[0].displayed(heading);
+    assert_eq!((displayed.y0, displayed.y1), (heading.x0, heading.x1));
+    assert!(displayed.x0.points() > 680.0 && displayed.width() < 20.0);
+}
+
+#[test]
+fn sideways_table_between_upright_head_and_foot_is_read_upright() {
+    let table: String = (0..12)
+        .map(|row| {
+            let x = 150 + 20 * row;
+            format!("BT /F1 10 Tf 0 1 -1 0 {x} 100 Tm (Revenue of region {row}) Tj ET\nBT /F1 10 Tf 0 1 -1 0 {x} 400 Tm (1,{row}45) Tj ET\n")
+        })
+        .collect();
+    let running =
+        text_at(72.0, 760.0, "Annual report of Example Corp") + &text_at(300.0, 30.0, "12");
+    let upright = text_at(72.0, 600.0, "The regions are listed on the next page.");
+    let portrait = running.clone() + &upright;
+    let landscape = running + &table;
+    let source = source(&PdfFixture::with_pages(&[&portrait, &landscape, &portrait]).build());
+    let page = &pages(&source)[1];
+    assert_eq!(
+        (page.turn, page.width, page.height),
+        (Turn::ThreeQuarters, Pt(79200), Pt(61200))
+    );
+    let first = &page.lines[0];
+    assert_eq!(
+        (first.text.as_str(), first.words[4].x0),
+        ("Revenue of region 0 1,045", Pt(40000))
+    );
+    assert!(
+        page.lines[..12]
+            .iter()
+            .all(|line| line.role == LineRole::Body && line.rect.height() < 12.0)
+    );
+    let roles: Vec<_> = page.lines[12..]
+        .iter()
+        .map(|line| (line.text.as_str(), line.role))
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            ("Annual report of Example Corp", LineRole::Head),
+            ("12", LineRole::Foot)
+        ]
+    );
+}
+
+#[test]
+fn text_in_another_direction_than_its_page_lies_across() {
+    let note = "BT /F2 14 Tf 0 1 -1 0 30 300 Tm (Risk Factors) Tj ET\n";
+    let mark = "BT /F2 60 Tf .7 .7 -.7 .7 150 250 Tm (DRAFT) Tj ET\n";
+    let content =
+        note.to_owned() + mark + &text_at(72.0, 700.0, "Most of the text runs to the right.");
+    let source = source(&PdfFixture::with_pages(&[&content]).build());
+    let page = &pages(&source)[0];
+    let roles: Vec<_> = page
+        .lines
+        .iter()
+        .map(|line| (line.text.as_str(), line.role))
+        .collect();
+    let across = LineRole::Across;
+    assert_eq!(page.turn, Turn::None);
+    assert_eq!(
+        roles,
+        [
+            ("Most of the text runs to the right.", LineRole::Body),
+            ("Risk Factors", across),
+            ("DRAFT", across)
+        ]
+    );
 }
 
 #[test]

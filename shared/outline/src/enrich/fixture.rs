@@ -54,12 +54,12 @@ pub(crate) fn paged(pages: &[&str]) -> Source {
         .map(|text: &&str| Page {
             width: Pt::new(612.0),
             height: Pt::new(792.0),
-            label: None,
             lines: text
                 .lines()
                 .enumerate()
                 .map(|(index, text)| line(text, index))
                 .collect(),
+            ..Page::default()
         })
         .collect();
     furniture::mark(&mut pages);

@@ -92,8 +92,7 @@ impl Doc {
         let page = Page {
             width: Pt::new(612.0),
             height: Pt::new(792.0),
-            label: None,
-            lines: Vec::new(),
+            ..Page::default()
         };
         Self {
             pages: vec![page; pages],

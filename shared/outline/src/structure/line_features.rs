@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stemma_document::{Line, Page, StyleRun};
+use stemma_document::{Line, LineRole, Page, StyleRun};
 
 use super::{item_grammar, numbering, titles};
 
@@ -50,7 +50,7 @@ pub(super) struct LineFeatures<'a> {
     pub(super) marked: bool,
     /// Distance to the line above, in font sizes (-1 to 9); 9 at the top of a page or column.
     pub(super) gap: f32,
-    /// Running header or footer, or page number (see [`stemma_document::furniture`]).
+    /// Running header or footer, page number (see [`stemma_document::furniture`]), or a line across the page's text.
     pub(super) running: bool,
     /// A line of a paragraph.
     pub(super) prose: bool,
@@ -362,7 +362,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
         titled,
         marked: is_marked(source),
         gap: 9.0,
-        running: source.is_furniture(),
+        running: source.role != LineRole::Body,
         prose: false,
         table: false,
         run_in: if cells == 1 {

@@ -56,7 +56,7 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 4;
+    const REVISION: u32 = 5;
     const LANE: Lane = Lane::Cpu;
     const DEADLINE: Duration = Duration::from_secs(120);
 

@@ -307,8 +307,8 @@ impl SyntheticArchive {
                     .map(|lines: Vec<Line>| Page {
                         width: Pt::new(612.0),
                         height: Pt::new(792.0),
-                        label: None,
                         lines,
+                        ..Page::default()
                     })
                     .collect(),
             ),
