@@ -33,10 +33,13 @@ pub struct DocumentVersion {
 }
 
 impl DocumentVersion {
-    /// The digest of the correction that makes the tree of this version: one for the same bytes.
-    pub fn applied_correction(&self) -> Option<Digest> {
+    /// The digest of the correction that makes the tree of this version: one for the same bytes. `content` is the digest of the
+    /// bytes where [`source`](Self::source) is another.
+    pub fn applied_correction(&self, content: Option<Digest>) -> Option<Digest> {
         let correction = self.correction.as_ref()?;
-        (correction.source == self.source).then_some(correction.headings)
+        let is_same =
+            correction.source == self.source || content.is_some() && correction.content == content;
+        is_same.then_some(correction.headings)
     }
 }
 
@@ -47,6 +50,9 @@ pub struct CorrectionRef {
     pub headings: Digest,
     /// [`DocumentVersion::source`] of the corrected version.
     pub source: Digest,
+    /// Digest of its bytes, if `source` is that of an ETag: the same bytes may get another one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content: Option<Digest>,
 }
 
 /// How the bytes of a version are identified.

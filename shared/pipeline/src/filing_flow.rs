@@ -42,7 +42,7 @@ impl Flow for FilingFlow {
 
         let source = paginate.key(replay.settings());
         let mode = (replay.settings().structure, &replay.settings().model);
-        let (tree, outline) = match (version.applied_correction(), mode) {
+        let (tree, outline) = match (version.applied_correction(text.content), mode) {
             (Some(headings), _) => tree_by_person(replay, text.digest, source, headings)?,
             (None, (StructureMode::Layout, _) | (StructureMode::Auto, None)) => {
                 tree_by_rules(replay, text.digest, source)?

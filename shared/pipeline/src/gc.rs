@@ -307,6 +307,7 @@ mod tests {
             self.claim(seq).await;
             let source = Digest::from_content(&seq.to_le_bytes());
             let correction = correction.map(|text| CorrectionRef {
+                content: None,
                 headings: Digest::from_content(text.as_bytes()),
                 source,
             });

@@ -161,10 +161,11 @@ pub fn header_key(collection: &str, run: &RunId) -> Option<String> {
     ))
 }
 
-struct VersionState {
+pub(crate) struct VersionState {
+    // `None` also if the newest claim was torn.
     newest: Option<RunHeader>,
     // What the newest readable claim says, unless the document was removed.
-    correction: Option<CorrectionRef>,
+    pub(crate) correction: Option<CorrectionRef>,
     // Greater than all claims and tombstones.
     next: u64,
     // Whether the document was removed after the newest claim.
@@ -188,15 +189,14 @@ pub(crate) async fn claim_version(
         .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
     let doc = DocId::new(&collection, &submission.uri);
     loop {
-        let versions = load_versions(ports, &collection, doc).await?;
+        let versions = load_versions(&ports.blobs, &collection, doc).await?;
         let correction = match submission.correction {
             CorrectionChange::Keep if submission.origin != Origin::Removed => versions.correction,
             CorrectionChange::Set { correction, .. } => Some(correction),
             CorrectionChange::Keep | CorrectionChange::Reset => None,
         };
-        let newest = versions.newest.filter(|_| !versions.removed);
+        let newest = versions.newest.as_ref().filter(|_| !versions.removed);
         if let Some(newest) = newest
-            .as_ref()
             .filter(|newest| is_same_version(newest, &submission, correction, job))
             .cloned()
         {
@@ -221,7 +221,7 @@ pub(crate) async fn claim_version(
         if submission.origin == Origin::Removed && (versions.next == 1 || versions.removed) {
             return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)); // nothing to remove
         }
-        if is_outdated(ports, &submission, versions.correction, newest.as_ref()).await? {
+        if is_outdated(ports, &submission, &versions).await? {
             return Ok(ClaimOutcome::Ended(outdated_correction()));
         }
         let header = run_header(
@@ -246,17 +246,20 @@ pub(crate) async fn claim_version(
 async fn is_outdated(
     ports: &Ports,
     submission: &Submission,
-    current: Option<CorrectionRef>,
-    newest: Option<&RunHeader>,
+    versions: &VersionState,
 ) -> PortResult<bool> {
     let CorrectionChange::Set { replaces, .. } = submission.correction else {
         return Ok(false);
     };
-    let Some(newest) = newest else {
-        return Ok(true); // the document was removed
+    if versions.removed || versions.next == 1 {
+        return Ok(true);
+    }
+    let is_seen = versions.correction == replaces;
+    let Some(newest) = &versions.newest else {
+        return Ok(!is_seen); // torn, so nobody could see it
     };
     let source = document_version(newest).map(|version| version.source);
-    if current == replaces && source.is_ok_and(|source| source == submission.source) {
+    if is_seen && source.is_ok_and(|source| source == submission.source) {
         return Ok(false);
     }
     let outcome = run_outcome(ports, newest).await?;
@@ -362,7 +365,7 @@ pub(crate) async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Op
 
 /// Whether the newest claim of the document at `uri` has neither a tree nor a failure.
 pub async fn has_open_run(ports: &Ports, collection: &Collection, uri: &str) -> PortResult<bool> {
-    let versions = load_versions(ports, collection, DocId::new(collection, uri)).await?;
+    let versions = load_versions(&ports.blobs, collection, DocId::new(collection, uri)).await?;
     match versions.newest.filter(|_| !versions.removed) {
         Some(newest) => Ok(run_outcome(ports, &newest).await?.is_none()),
         None => Ok(false),
@@ -375,15 +378,14 @@ pub(crate) async fn next_version(
     collection: &Collection,
     doc: DocId,
 ) -> PortResult<u64> {
-    Ok(load_versions(ports, collection, doc).await?.next)
+    Ok(load_versions(&ports.blobs, collection, doc).await?.next)
 }
 
-async fn load_versions(
-    ports: &Ports,
+pub(crate) async fn load_versions(
+    blobs: &dyn Blobs,
     collection: &Collection,
     doc: DocId,
 ) -> PortResult<VersionState> {
-    let blobs = &ports.blobs;
     let claims = blob_keys::versions_prefix(collection, doc);
     let trees = blob_keys::trees_prefix(collection, doc);
     let claims = list_all(blobs, &claims).await?;
@@ -392,7 +394,7 @@ async fn load_versions(
     let finished = highest_seq(&trees);
     let newest = match claims.last() {
         // A claim torn by a power loss is skipped: the next number is claimed instead.
-        Some(key) => read_claim(ports, key).await?,
+        Some(key) => read_claim(blobs, key).await?,
         None => None,
     };
     let removed = finished > claimed;
@@ -402,7 +404,7 @@ async fn load_versions(
         if removed || readable.is_some() {
             break;
         }
-        readable = read_claim(ports, key).await?;
+        readable = read_claim(blobs, key).await?;
     }
     let correction = readable
         .filter(|_| !removed)
@@ -416,8 +418,8 @@ async fn load_versions(
 }
 
 // `None` if the claim was torn.
-async fn read_claim(ports: &Ports, key: &str) -> PortResult<Option<RunHeader>> {
-    let json = ports.blobs.get(key).await?;
+async fn read_claim(blobs: &dyn Blobs, key: &str) -> PortResult<Option<RunHeader>> {
+    let json = blobs.get(key).await?;
     Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
 }
 
@@ -566,6 +568,7 @@ mod tests {
         let correction = CorrectionRef {
             headings: Digest::from_content(headings.as_bytes()),
             source: Digest::from_content(text.as_bytes()),
+            content: None,
         };
         CorrectionChange::Set {
             correction,
@@ -591,7 +594,7 @@ mod tests {
         claim_run(&ports, "text").await;
         let corrected = claim_change(&ports, "text", set("text", "a", None)).await;
         assert_eq!(
-            (corrected.seq, corrected.applied_correction().is_some()),
+            (corrected.seq, corrected.applied_correction(None).is_some()),
             (2, true)
         );
         let keep = CorrectionChange::Keep;
@@ -603,9 +606,16 @@ mod tests {
 
         let changed = claim_change(&ports, "other text", keep).await;
         assert_eq!(changed.correction, corrected.correction);
-        assert_eq!(changed.applied_correction(), None, "made for other bytes");
+        assert_eq!(
+            changed.applied_correction(None),
+            None,
+            "made for other bytes"
+        );
         let back = claim_change(&ports, "text", keep).await;
-        assert_eq!(back.applied_correction(), corrected.applied_correction());
+        assert_eq!(
+            back.applied_correction(None),
+            corrected.applied_correction(None)
+        );
 
         let reset = claim_change(&ports, "text", CorrectionChange::Reset).await;
         assert_eq!((reset.seq, reset.correction), (5, None));
@@ -663,6 +673,72 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_torn_claim_does_not_refuse_a_correction() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let first = claim_run(&ports, "text").await;
+        let torn = first.at.header.replace("1.json", "2.json");
+        ports.blobs.put(&torn, "{".into()).await.unwrap();
+        let corrected = claim_change(&ports, "text", set("text", "a", None)).await;
+        assert_eq!(corrected.seq, 3);
+        let torn = first.at.header.replace("1.json", "4.json");
+        ports.blobs.put(&torn, "{".into()).await.unwrap();
+        let late = entry_with("text", set("text", "b", None));
+        let outcome = claim_entry(&ports, &late).await;
+        assert!(matches!(
+            outcome,
+            ClaimOutcome::Ended(RunOutcome::Failed(_))
+        ));
+    }
+
+    #[tokio::test]
+    async fn a_correction_without_a_tree_can_be_reset() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let collection = Collection::default();
+        let first = document_version(&claim_run(&ports, "text").await).unwrap();
+        claim_change(&ports, "text", set("text", "a", None)).await;
+        let claimed =
+            || crate::corrections::claimed_correction(&ports.blobs, &collection, first.doc);
+        assert!(claimed().await.unwrap().is_some());
+        claim_change(&ports, "text", CorrectionChange::Reset).await;
+        assert_eq!(claimed().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_correction_applies_to_the_same_bytes_under_another_etag() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let content = Some(Digest::from_content(b"bytes"));
+        let change = match set("first etag", "a", None) {
+            CorrectionChange::Set {
+                correction,
+                replaces,
+            } => CorrectionChange::Set {
+                correction: CorrectionRef {
+                    content,
+                    ..correction
+                },
+                replaces,
+            },
+            other => other,
+        };
+        claim_run(&ports, "first etag").await;
+        let first = claim_change(&ports, "first etag", change).await;
+        let again = claim_change(&ports, "second etag", CorrectionChange::Keep).await;
+        assert!(first.applied_correction(None).is_some());
+        assert_eq!(
+            again.applied_correction(content),
+            first.applied_correction(None)
+        );
+        assert_eq!(
+            again.applied_correction(Some(Digest::from_content(b"other"))),
+            None
+        );
+        assert_eq!(again.applied_correction(None), None);
+    }
+
+    #[tokio::test]
     async fn a_correction_that_failed_is_tried_again() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
@@ -673,7 +749,7 @@ mod tests {
         for seq in [2, 3] {
             let collection = Collection::default();
             let submission =
-                crate::corrections::store_correction(&ports, &collection, &first, &correction)
+                crate::corrections::store_correction(&ports, &collection, &first, "", &correction)
                     .await
                     .unwrap();
             let entry = JobEntry {

@@ -9,6 +9,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
 use serde_json::{Value, json};
 use stemma_cluster::{
     BrokerClient, EventSubscription, ServiceFleet, ServiceRole, TestServers, binary,
@@ -89,6 +90,38 @@ impl ReindexHarness {
             .send()
             .await
             .unwrap();
+    }
+
+    /// Writes an object as an upload in parts, whose ETag is not that of the same bytes in one request.
+    async fn put_in_parts(&self, key: &str, bytes: Vec<u8>) {
+        let client = self.servers.s3();
+        let bucket = self.bucket.as_str();
+        let begun = client.create_multipart_upload().bucket(bucket).key(key);
+        let upload = begun.send().await.unwrap().upload_id.unwrap();
+        let part = client.upload_part().bucket(bucket).key(key);
+        let part = part.upload_id(&upload).part_number(1).body(bytes.into());
+        let tag = part.send().await.unwrap().e_tag.unwrap();
+        let part = CompletedPart::builder().part_number(1).e_tag(tag).build();
+        let parts = CompletedMultipartUpload::builder().parts(part).build();
+        let complete = client.complete_multipart_upload().bucket(bucket).key(key);
+        let complete = complete.upload_id(&upload).multipart_upload(parts);
+        complete.send().await.unwrap();
+    }
+
+    /// Runs a command and returns what it printed.
+    async fn stemma(&self, arguments: &[&str]) -> String {
+        let output = self.fleet.run(arguments, TIMEOUT).await.unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Method and gap codes of a document's tree.
+    async fn method_and_gaps(&self, document: &str) -> (Value, Vec<Value>) {
+        let tree = self.stemma(&["tree", document, "--json"]).await;
+        let tree: Value = serde_json::from_str(&tree).unwrap();
+        let gaps = tree["gaps"].as_array().unwrap().iter();
+        let codes = gaps.map(|gap| gap["code"].clone()).collect();
+        (tree["document"]["method"].clone(), codes)
     }
 
     /// Publishes an S3 event notification.
@@ -321,5 +354,55 @@ async fn changes_during_processing_are_coalesced() {
     assert!(
         String::from_utf8_lossy(&tree).contains("Revision 10"),
         "the newest state"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn corrections_survive_an_object_that_is_written_again() {
+    let Some(servers) = TestServers::from_env().unwrap() else {
+        return;
+    };
+    let mut harness = ReindexHarness::start(servers, "corrected").await;
+    const KEY: &str = "in/report.md";
+    const CREATED: &str = "ObjectCreated:Put";
+    let report = b"# Report\n\n## Results\n\nWe sold more.\n\nCosts\n\nThey fell.\n".to_vec();
+    harness.put(KEY, report.clone()).await;
+    harness.notify(CREATED, KEY).await;
+    harness.wait_until_published(1).await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("outline.txt");
+    let exported = harness.stemma(&["outline", "export", "report"]).await;
+    std::fs::write(&file, exported + "  line 7 Costs\n").unwrap();
+    let file = file.to_str().unwrap();
+    harness.stemma(&["outline", "import", "report", file]).await;
+    harness.wait_until_published(2).await;
+
+    harness.put_in_parts(KEY, report.clone()).await;
+    harness.notify(CREATED, KEY).await;
+    harness.wait_until_published(3).await;
+    let person = ("person".into(), Vec::new());
+    assert_eq!(harness.method_and_gaps("report").await, person);
+
+    harness
+        .put(KEY, [report, b"More.\n".to_vec()].concat())
+        .await;
+    harness.notify(CREATED, KEY).await;
+    harness.wait_until_published(4).await;
+    let (method, gaps) = harness.method_and_gaps("report").await;
+    assert_ne!(method, "person");
+    assert!(
+        gaps.contains(&"outline.correction_dropped".into()),
+        "{gaps:?}"
+    );
+
+    harness
+        .stemma(&["outline", "reset", "report", "--yes"])
+        .await;
+    harness.wait_until_published(5).await;
+    let (_, gaps) = harness.method_and_gaps("report").await;
+    assert!(
+        !gaps.contains(&"outline.correction_dropped".into()),
+        "{gaps:?}"
     );
 }

@@ -15,7 +15,8 @@ use stemma_engine::flow::JobOptions;
 use stemma_engine::{Env, PortResult, Ports, Priority};
 use stemma_pipeline::Submission;
 use stemma_pipeline::corrections::{
-    self, Correction, LineError, parse, print, reset_correction, store_correction,
+    self, Correction, LineError, claimed_correction, parse, print, reset_correction,
+    store_correction,
 };
 
 use crate::commands::jobs::runner::JobRunner;
@@ -180,7 +181,7 @@ impl OpenOutline {
         corrections::check(&self.source, &read.correction, &read.lines)
             .map_err(|errors| invalid_lines(&errors))?;
         let change = OutlineChange::Import(&read.correction);
-        publish(&self.label, version, change, context).await
+        publish(&self.label, &self.published, change, context).await
     }
 }
 
@@ -334,9 +335,13 @@ fn run_editor(path: &Path) -> Result<(), CommandError> {
 }
 
 async fn reset(locator: &str, context: &Context) -> Result<Exit, CommandError> {
-    let reader = open(context).await?;
+    let store = context.open_store().await?;
+    let reader = Archive::open(store.blobs.clone(), context.collection.clone()).await?;
     let (label, published) = published(&reader, locator).await?;
-    if published.version.correction.is_none() {
+    // An import that failed made no tree, but later ingests would repeat it.
+    let doc = published.version.doc;
+    let claimed = claimed_correction(&*store.blobs, &context.collection, doc).await?;
+    if claimed.is_none() {
         show(
             &label,
             &published,
@@ -352,7 +357,7 @@ async fn reset(locator: &str, context: &Context) -> Result<Exit, CommandError> {
     if !confirmed {
         return Ok(Exit::Nothing);
     }
-    publish(&label, &published.version, OutlineChange::Reset, context).await
+    publish(&label, &published, OutlineChange::Reset, context).await
 }
 
 #[derive(Clone, Copy)]
@@ -365,14 +370,16 @@ impl OutlineChange<'_> {
     async fn submission(
         &self,
         ports: &Ports,
-        version: &DocumentVersion,
+        published: &PublishedTree,
         context: &Context,
     ) -> PortResult<Submission> {
         match self {
             Self::Import(correction) => {
-                store_correction(ports, &context.collection, version, correction).await
+                let collection = &context.collection;
+                let text = &published.text_artifact;
+                store_correction(ports, collection, &published.version, text, correction).await
             }
-            Self::Reset => Ok(reset_correction(version)),
+            Self::Reset => Ok(reset_correction(&published.version)),
         }
     }
 }
@@ -380,7 +387,7 @@ impl OutlineChange<'_> {
 // Runs the flow of the document as a job, and waits for it.
 async fn publish(
     label: &str,
-    version: &DocumentVersion,
+    before: &PublishedTree,
     change: OutlineChange<'_>,
     context: &Context,
 ) -> Result<Exit, CommandError> {
@@ -398,7 +405,7 @@ async fn publish(
         },
     };
     let jobs = &runner.job_context;
-    let submitted = match change.submission(&jobs.ports, version, context).await {
+    let submitted = match change.submission(&jobs.ports, before, context).await {
         Ok(submission) => {
             stemma_coordinator::submit(&jobs.env, &jobs.ports, order, &[submission]).await
         }
@@ -416,7 +423,7 @@ async fn publish(
     let (_, published) = published(&reader, label).await?;
     // Another person may have been faster between the check and the claim.
     if view.reasons.contains_key("outline.outdated") {
-        return Err(outdated(label, version.seq, published.version.seq));
+        return Err(outdated(label, before.version.seq, published.version.seq));
     }
     let exit = exit(&view);
     if exit != Exit::Done {

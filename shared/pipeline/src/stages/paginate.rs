@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, DocumentVersion, Extent, Source, SourceBody};
+use stemma_document::{Digest, DocumentVersion, Extent, Origin, Source, SourceBody};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
@@ -34,6 +34,9 @@ pub(crate) struct PaginateOutcome {
     pub(crate) digest: Digest,
     pub(crate) extent: Extent,
     pub(crate) defects: u32,
+    /// Digest of the bytes of an object, which is identified by its ETag.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) content: Option<Digest>,
 }
 
 impl Paginate {
@@ -70,6 +73,7 @@ impl Stage for Paginate {
         let limits = &task.settings.limits;
         let version = document_version(&task.header().await?)?;
         let bytes = sources::read_source(task, &version).await?;
+        let content = (version.origin != Origin::Content).then(|| Digest::from_content(&bytes));
         let password = task
             .tools
             .password
@@ -97,6 +101,7 @@ impl Stage for Paginate {
             digest: Digest::from_content(&packed),
             extent: source.extent(),
             defects,
+            content,
         };
         Ok(StageOutput::new(outcome, vec![("source", packed)]))
     }
