@@ -1,11 +1,11 @@
 //! Options and services that every command uses: store, collection, configuration, output.
 
 use std::io::{BufRead, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use stemma_boot::backends::Cluster;
-use stemma_boot::config::{LoadedConfig, load};
+use stemma_boot::config::{LoadedConfig, Setting, load};
 use stemma_boot::location::Location;
 use stemma_boot::store::{Store, WritableStore};
 use stemma_document::Collection;
@@ -53,7 +53,10 @@ impl Context {
         if let Some(loaded) = self.loaded_config.get() {
             return Ok(loaded);
         }
-        let loaded = load(self.config_file.as_deref())?;
+        let mut loaded = load(self.config_file.as_deref())?;
+        if let Some(file) = &self.config_file {
+            resolve_prompts(&mut loaded, file);
+        }
         Ok(self.loaded_config.get_or_init(|| loaded))
     }
 
@@ -115,4 +118,17 @@ fn env_path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
+}
+
+// A relative path in a configuration file starts at the file, one in a variable at the working directory.
+fn resolve_prompts(loaded: &mut LoadedConfig<Config>, file: &Path) {
+    let name = file.display().to_string();
+    let is_in_file = |setting: &Setting| setting.key == "prompts" && setting.source == name;
+    let prompts = &mut loaded.config.prompts;
+    if let Some(folder) = file.parent()
+        && !prompts.as_os_str().is_empty()
+        && loaded.settings.iter().any(is_in_file)
+    {
+        *prompts = folder.join(&*prompts);
+    }
 }

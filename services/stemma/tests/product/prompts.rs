@@ -70,6 +70,30 @@ fn exported_prompts_can_be_overridden() {
 }
 
 #[test]
+fn relative_paths_start_at_the_configuration_file() {
+    let lab = TestEnv::new();
+    let exported = lab
+        .stemma("store", ["prompts", "export", "setup/own"])
+        .run();
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    fs::write(
+        lab.path("setup/own/summarize.md"),
+        "Summarize it in verse.\n",
+    )
+    .unwrap();
+    fs::write(lab.path("setup/stemma.toml"), "prompts = \"own\"\n").unwrap();
+    let named = || {
+        lab.stemma(
+            "store",
+            ["--json", "prompts", "--config", "setup/stemma.toml"],
+        )
+    };
+    assert_eq!(overridden(&named().run()), ["summarize"]);
+    let from_variable = named().env("STEMMA_PROMPTS", "setup/own").run();
+    assert_eq!(overridden(&from_variable), ["summarize"]);
+}
+
+#[test]
 fn prompts_of_unknown_stages_are_rejected() {
     let lab = TestEnv::new();
     let refused = |name: &str, text: &str| {
