@@ -144,6 +144,9 @@ pub enum AnswerOutcome {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
+    /// `c1`, `c2` … in the order of the answer. Empty in answers that were stored before claims had ids.
+    #[serde(default)]
+    pub id: String,
     /// Without citation marks.
     pub text: String,
     /// Ids of its citations.
@@ -176,8 +179,11 @@ pub struct FinalAnswer {
     /// What a judgement was measured by.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub criterion: String,
-    /// Whether its figures are those of verified claims; without figures, whether all claims are verified.
+    /// Whether all claims it rests on are verified and have its figures, for its periods.
     pub verified: bool,
+    /// Ids of the claims it rests on: those that state its figures, or all for a judgement and for an answer in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<String>,
 }
 
 impl FinalAnswer {

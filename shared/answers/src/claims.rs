@@ -1,14 +1,12 @@
 //! Checks a draft answer: citations must name passages the model was shown, quotes and numbers are compared with their pages.
 
-use std::collections::BTreeSet;
-
 use stemma_document::{Collection, PageNo};
 
 use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
 use super::figures::CitedText;
-use super::numbers::{QuotedNumbers, numbers};
+use super::final_answer::with_claims;
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{QuoteCheck, check_quote};
 use super::quote_target::TargetLines;
@@ -84,6 +82,7 @@ pub(super) fn compose_answer(
             }
         });
         composed.claims.push(Claim {
+            id: format!("c{}", composed.claims.len() + 1),
             text: statement,
             citations: ids,
             verified: verdict.verified,
@@ -92,10 +91,8 @@ pub(super) fn compose_answer(
             unsupported_numbers: verdict.unsupported,
         });
     }
-    composed.final_answer = draft.final_answer.clone().map(|stated| FinalAnswer {
-        verified: is_supported_by_claims(&stated, &composed.claims),
-        ..stated
-    });
+    let stated = draft.final_answer.clone();
+    composed.final_answer = stated.map(|stated| with_claims(stated, &composed.claims));
     composed.text = answer_text(&composed, &draft.missing);
     let verified = composed
         .claims
@@ -309,24 +306,6 @@ fn page_url(passage: &Passage, collection: &Collection) -> String {
     }
     let joint = if place.contains('?') { '&' } else { '?' };
     format!("{place}{joint}collection={collection}")
-}
-
-// Whether each figure and year of a final answer is in a verified claim; without figures, whether all claims are verified.
-fn is_supported_by_claims(stated: &FinalAnswer, claims: &[Claim]) -> bool {
-    let figure = stated.figure();
-    let stated_numbers = numbers(&figure);
-    let verified = || claims.iter().filter(|claim| claim.verified);
-    if !stated_numbers.iter().any(|number| !number.is_label()) {
-        return verified().count() == claims.len() && !claims.is_empty();
-    }
-    verified().any(|claim| {
-        let quoted = QuotedNumbers::new(&claim.text, &claim.text);
-        let words: BTreeSet<&str> = claim.text.split(|c: char| !c.is_alphanumeric()).collect();
-        stated_numbers.iter().all(|number| match number.is_label() {
-            true => words.contains(number.digits.as_str()),
-            false => number.is_supported_by(&quoted, false),
-        })
-    })
 }
 
 // The final answer, the claims, and what is missing.

@@ -371,7 +371,8 @@ impl AnswerBuilder<'_, '_> {
             &self.search.missing_terms,
             &self.context,
         );
-        match session.complete(&prompt, prompt::validate_draft).await {
+        let validate = |draft| prompt::validate_draft(text, draft);
+        match session.complete(&prompt, validate).await {
             Ok(draft) => {
                 let what = if draft.answerable {
                     format!("{} claims", draft.claims.len())

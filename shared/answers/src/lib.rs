@@ -29,6 +29,7 @@ mod decompose;
 mod document_scope;
 mod event;
 mod figures;
+mod final_answer;
 mod formula;
 mod generate;
 mod meaning;

@@ -227,7 +227,12 @@ fn by_words(
     if same_row && periods.len() == operands.len() && operands.len() > 1 {
         return of_series(&rest, &ordered);
     }
-    if periods.len() > 1 {
+    // One figure twice is not what a statement about two rows speaks of.
+    let rows: BTreeSet<&str> = operands
+        .iter()
+        .map(|operand| operand.row.as_str())
+        .collect();
+    if periods.len() > 1 || rows.len() < operands.len() {
         return Vec::new();
     }
     let mut meanings = of_group(&rest, operands);

@@ -259,19 +259,33 @@ fn passage_heading(context: &AnswerContext, passage: &Passage) -> String {
         .join(" · ")
 }
 
-// Errors go back to the model, which gets another try.
-pub(super) fn validate_draft(mut draft: DraftAnswer) -> Result<DraftAnswer, String> {
+// Errors go back to the model, which gets another try. Claims of a draft that says that it is no answer are a part of one: `question` is missing
+// where the draft does not name the rest.
+pub(super) fn validate_draft(
+    question: &str,
+    mut draft: DraftAnswer,
+) -> Result<DraftAnswer, String> {
     draft.missing.retain(|part| !part.trim().is_empty());
     draft.missing.truncate(MAX_MISSING);
     for part in &mut draft.missing {
         *part = short_line(part, MAX_MISSING_CHARS);
     }
+    draft
+        .claims
+        .retain(|claim| !claim.statement.trim().is_empty());
     if !draft.answerable {
-        return Ok(DraftAnswer {
-            answerable: false,
-            missing: draft.missing,
-            ..DraftAnswer::default()
-        });
+        // What it gives as the value of no answer is none.
+        draft.final_answer = None;
+        if draft.claims.is_empty() {
+            return Ok(DraftAnswer {
+                missing: draft.missing,
+                ..DraftAnswer::default()
+            });
+        }
+        if draft.missing.is_empty() {
+            draft.missing = vec![short_line(question, MAX_MISSING_CHARS)];
+        }
+        draft.answerable = true;
     }
     let final_answer = draft.final_answer.take().map(|stated| FinalAnswer {
         value: short_line(&stated.value, MAX_FINAL_CHARS),
@@ -280,13 +294,10 @@ pub(super) fn validate_draft(mut draft: DraftAnswer) -> Result<DraftAnswer, Stri
         criterion: short_line(&stated.criterion, MAX_FINAL_CHARS),
         // Not for the model to say.
         verified: false,
+        claims: Vec::new(),
     });
     draft.final_answer = final_answer.filter(|stated| !stated.value.is_empty());
-    let claims: Vec<DraftClaim> = draft
-        .claims
-        .into_iter()
-        .filter(|claim| !claim.statement.trim().is_empty())
-        .collect();
+    let claims = &draft.claims;
     let quotes = claims
         .iter()
         .flat_map(|claim| &claim.citations)
@@ -318,7 +329,7 @@ pub(super) fn validate_draft(mut draft: DraftAnswer) -> Result<DraftAnswer, Stri
         Some(_) if operands > Some(MAX_OPERANDS) => Err(format!(
             "a computation has more than {MAX_OPERANDS} operands"
         )),
-        Some(_) => Ok(DraftAnswer { claims, ..draft }),
+        Some(_) => Ok(draft),
     }
 }
 
@@ -344,15 +355,51 @@ mod tests {
                 citations: vec![citation; citations],
                 computation: None,
             };
-            validate_draft(DraftAnswer {
+            let draft = DraftAnswer {
                 answerable: true,
                 claims: vec![claim],
                 confidence: 1.0,
                 ..DraftAnswer::default()
-            })
+            };
+            validate_draft("Why?", draft)
         };
         assert!(draft(MAX_STATEMENT, MAX_QUOTE, MAX_CITATIONS).is_ok());
         assert!(draft(MAX_STATEMENT + 1, 1, 1).is_err() && draft(1, MAX_QUOTE + 1, 1).is_err());
         assert!(draft(1, 1, MAX_CITATIONS + 1).is_err());
+    }
+
+    #[test]
+    fn claims_of_an_open_question_are_a_partial_answer() {
+        let draft = |claims: usize, missing: &[&str]| {
+            let claim = DraftClaim {
+                statement: "Capex was 5.".into(),
+                ..DraftClaim::default()
+            };
+            let value = "Not stated".to_owned();
+            let draft = DraftAnswer {
+                claims: vec![claim; claims],
+                missing: missing.iter().map(|part| (*part).to_owned()).collect(),
+                final_answer: Some(FinalAnswer {
+                    value,
+                    ..FinalAnswer::default()
+                }),
+                ..DraftAnswer::default()
+            };
+            validate_draft("Capex and revenue?", draft).unwrap()
+        };
+        for (claims, missing, answerable, expected) in [
+            (1, vec!["revenue"], true, vec!["revenue"]),
+            (1, vec![], true, vec!["Capex and revenue?"]),
+            (0, vec!["capex"], false, vec!["capex"]),
+            (0, vec![], false, vec![]),
+        ] {
+            let partial = draft(claims, &missing);
+            assert_eq!(
+                (partial.answerable, partial.claims.len()),
+                (answerable, claims)
+            );
+            assert_eq!(partial.missing, expected);
+            assert_eq!(partial.final_answer, None);
+        }
     }
 }

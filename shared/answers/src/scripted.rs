@@ -35,7 +35,8 @@ impl ScriptedAnswerer {
     // One claim per sentence.
     fn claims(&self, text: &str) -> Vec<Claim> {
         text.split_inclusive(". ")
-            .map(|sentence| {
+            .zip(1..)
+            .map(|(sentence, number)| {
                 let sentence = sentence.trim_end();
                 let citations = citation_marks(sentence);
                 let is_unverified = self
@@ -43,6 +44,7 @@ impl ScriptedAnswerer {
                     .iter()
                     .any(|words| sentence.contains(words.as_str()));
                 Claim {
+                    id: format!("c{number}"),
                     text: strip_marks(sentence),
                     verified: !citations.is_empty() && !is_unverified,
                     citations,

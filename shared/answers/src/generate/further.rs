@@ -13,6 +13,7 @@ use crate::context::{AnswerContext, Passage, SectionRequest, pages_by_worth};
 use crate::event::{AnswerStep, StepKind};
 use crate::prompt::{self, DraftAnswer};
 use crate::request::{FURTHER_CALLS, FURTHER_TOKENS, MIN_CONTEXT_TOKENS};
+use crate::statement::Statement;
 use crate::tools::{MAX_CALL_TOKENS, ToolSet};
 use crate::tree_search::LlmSession;
 
@@ -57,6 +58,11 @@ impl AnswerBuilder<'_, '_> {
         if draft.is_complete() {
             return Ok(Some(draft));
         }
+        if let Some(absent) = self.absent_subject(text, &draft).await? {
+            let what = format!("left open: {absent}; not looked further");
+            self.step(StepKind::Plan, what);
+            return Ok(Some(draft));
+        }
         let usage = session.usage();
         self.allowance = Some(Allowance {
             calls: usage.calls + FURTHER_CALLS,
@@ -85,6 +91,68 @@ impl AnswerBuilder<'_, '_> {
             Some(tools) if !draft.is_complete() => self.run_agent(text, tools, draft).await,
             _ => Ok(Some(draft)),
         }
+    }
+
+    // What an open question is about, if no document has it: another search would find nothing.
+    async fn absent_subject(
+        &mut self,
+        text: &str,
+        draft: &DraftAnswer,
+    ) -> Result<Option<String>, AnswerError> {
+        let term = self.absent_term(text, draft);
+        if term.is_some() || !self.search.low_evidence || !draft.claims.is_empty() {
+            return Ok(term);
+        }
+        let lacks_parts = self.lacks_parts(draft).await?;
+        Ok(
+            lacks_parts
+                .then(|| "no document that was read has the part that is missing".to_owned()),
+        )
+    }
+
+    // A name where no company is known, the only years of the question, or any word where the evidence is low. Other words do not tell: documents
+    // have others for the same thing.
+    fn absent_term(&self, text: &str, draft: &DraftAnswer) -> Option<String> {
+        let search = &self.search;
+        let is_open = |term: &str| {
+            let mut parts = draft.missing.iter();
+            draft.claims.is_empty() || parts.all(|part| names_term(part, term))
+        };
+        let mut filters = search.applied_filters.iter();
+        let names_company = filters.any(|filter| filter.facet == "company");
+        let years = Statement::new(text).years();
+        let is_year = |term: &str| years.iter().any(|year| year.to_string() == term);
+        let terms = || search.missing_terms.iter();
+        let missing_years = terms().filter(|missing| is_year(&missing.term)).count();
+        let absent = terms().find(|missing| {
+            let is_subject = match is_year(&missing.term) {
+                true => missing_years == years.len(),
+                false => !names_company && is_name(text, &missing.term),
+            };
+            (is_subject || search.low_evidence) && is_open(&missing.term)
+        });
+        absent.map(ToString::to_string)
+    }
+
+    // Whether the missing parts name notes or Items, and no document that was read has one of them.
+    async fn lacks_parts(&mut self, draft: &DraftAnswer) -> Result<bool, AnswerError> {
+        let parts = draft.missing.iter().flat_map(|part| references_in(part));
+        let parts: Vec<Reference> = parts.collect();
+        let sources = self.answerer.sources;
+        let documents: BTreeSet<DocId> = self.context.passages.iter().map(|one| one.doc).collect();
+        for document in documents
+            .into_iter()
+            .filter_map(|doc| sources.catalog.get(doc))
+        {
+            let tree = sources.store.tree(document).await?;
+            let mut found = tree
+                .iter()
+                .flat_map(|tree| parts.iter().map(|part| part.section(tree)));
+            if found.any(|section| section.is_some()) {
+                return Ok(false);
+            }
+        }
+        Ok(!parts.is_empty())
     }
 
     // A search that was cut short cannot claim that the documents do not say.
@@ -339,6 +407,19 @@ impl Reference {
             .last()
             .or_else(|| sections().filter(numbered).last())
     }
+}
+
+fn names_term(text: &str, term: &str) -> bool {
+    text.to_lowercase().contains(&term.to_lowercase())
+}
+
+// Whether a term of a question is written as a name, and not only because it begins the question.
+fn is_name(question: &str, term: &str) -> bool {
+    let is_first = question.trim_start().starts_with(term) && !term.contains(' ');
+    !is_first
+        && term
+            .split_whitespace()
+            .all(|word| word.starts_with(char::is_uppercase))
 }
 
 fn title_words(title: &str) -> impl Iterator<Item = String> {

@@ -9,6 +9,7 @@ use stemma_llm::request::LlmRequest;
 use super::test_archive::{TestArchive, capex_question, reader_of};
 use crate::tree_search::scripted::ScriptedModel as Model;
 use crate::{AnswerLimits, AnswerMode, AnswerOutcome, AskRequest, FURTHER_CALLS};
+use stemma_retrieval::search::MissingTerm;
 
 #[tokio::test]
 async fn open_questions_are_searched_once_more_and_then_left_to_the_agent() {
@@ -81,4 +82,60 @@ async fn further_calls_are_bounded_and_a_refusal_is_stored() {
     assert_eq!(limited.outcome, AnswerOutcome::SearchOnly);
     let code = limited.degradation.map(|degraded| degraded.code);
     assert_eq!(code.as_deref(), Some("answer.limit"));
+}
+
+#[tokio::test]
+async fn questions_about_what_no_document_has_take_no_further_calls() {
+    for (question, missing, evidence, is_absent) in [
+        (
+            "What was the capex of Oracle Health?",
+            "Oracle Health",
+            0.5,
+            true,
+        ),
+        ("What was 3M's capex in 1985?", "1985", 0.5, true),
+        ("What are 3M's zeppelins?", "zeppelins", 0.02, true),
+        ("Who rents 3M's Note 99 property?", "", 0.02, true),
+        // A word or name beside a known company, a year beside others: documents may have others for the same thing.
+        ("What are 3M's zeppelins?", "zeppelins", 0.5, false),
+        ("What did 3M lose in Caracas?", "Caracas", 0.5, false),
+        (
+            "How did 3M's capex differ in 2022 from 1985?",
+            "1985",
+            0.5,
+            false,
+        ),
+        ("Who rents 3M's property?", "", 0.02, false),
+    ] {
+        let mut archive = TestArchive::new();
+        archive.evidence = Some(evidence);
+        let term = MissingTerm {
+            term: missing.into(),
+            nearest: Vec::new(),
+        };
+        archive.missing_terms = Some(term)
+            .filter(|term| !term.term.is_empty())
+            .into_iter()
+            .collect();
+        let (model, client) = Model::new(move |request: &LlmRequest| {
+            Ok(match request.schema.name {
+                "choose_tool" => json!({ "tool": "get_page_content", "pages": "3", "last": true }),
+                _ => {
+                    json!({ "answerable": false, "claims": [], "missing": [question], "confidence": 0 })
+                }
+            })
+        });
+        let tools = archive.tools();
+        let answer = archive
+            .ask_with_tools(client, &tools, &AskRequest::new(question))
+            .await;
+        assert_eq!(answer.outcome, AnswerOutcome::NotInDocuments, "{question}");
+        let made = model.requests().len();
+        assert_eq!(made == 1, is_absent, "{question}: {made} calls");
+        let ended = answer
+            .steps
+            .iter()
+            .any(|step| step.what.contains("not looked further"));
+        assert_eq!(ended, is_absent, "{question}");
+    }
 }

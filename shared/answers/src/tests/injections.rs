@@ -903,6 +903,10 @@ fn rows_with_similar_labels_are_told_apart() {
             ),
             change(if rises { "fell" } else { "grew" }),
         ]);
+        // One row twice instead of the row that it is a share of.
+        let twice = [(tax, 2022); 2];
+        let words = "Increases for tax positions as a percentage of total assets was";
+        wrong.push(share_claim(&table, words, "a / b", twice));
         let mark = copied_claim(&table, "Receivables(1)", similar("Receivables(1)"));
         wrong.push(DraftClaim {
             statement: format!("Receivables(1) were $1 {} in 2022.", table.scale),

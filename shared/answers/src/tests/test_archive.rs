@@ -26,7 +26,7 @@ use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::of_company;
 use stemma_retrieval::search::{
-    AppliedFilter, DocumentScope, Query, SearchHit, SearchHitPage, SearchResults,
+    AppliedFilter, DocumentScope, MissingTerm, Query, SearchHit, SearchHitPage, SearchResults,
 };
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{SearchError, SearchService};
@@ -38,6 +38,9 @@ pub(super) struct TestArchive {
     pub(super) catalog: Catalog,
     pub(super) blobs: Arc<MemoryBlobs>,
     collection: Collection,
+    /// What searches say that no document has.
+    pub(super) missing_terms: Vec<MissingTerm>,
+    pub(super) evidence: Option<f32>,
 }
 
 fn page(text: &str) -> Page {
@@ -159,16 +162,20 @@ impl SearchService for TestArchive {
             }
         }
         hits.truncate(query.limit);
-        let applied_filters = vec![AppliedFilter {
+        let company = AppliedFilter {
             facet: "company".into(),
             value: "3M".into(),
             from: "3M".into(),
             documents: 2,
             ..AppliedFilter::default()
-        }];
+        };
+        let names_company = query.text.contains("3M");
+        let applied_filters = names_company.then_some(company).into_iter().collect();
         Ok(SearchResults {
             hits,
             applied_filters,
+            missing_terms: self.missing_terms.clone(),
+            evidence: self.evidence,
             ..SearchResults::default()
         })
     }
@@ -186,6 +193,8 @@ impl TestArchive {
             catalog: Catalog::from_entries([filing("2022"), filing("2023")]),
             blobs: Arc::default(),
             collection: Collection::default(),
+            missing_terms: Vec::new(),
+            evidence: None,
         }
     }
 

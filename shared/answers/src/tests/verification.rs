@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::test_archive::{TestArchive, capex_question, claim, scripted_client};
-use crate::{AskRequest, CitationPolicy, RejectedCounts};
+use crate::tree_search::scripted::ScriptedModel as Model;
+use crate::{AnswerOutcome, AskRequest, CitationPolicy, RejectedCounts};
 
 #[tokio::test]
 async fn false_claims_are_never_marked_verified() {
@@ -69,4 +70,65 @@ async fn false_claims_are_never_marked_verified() {
     };
     assert_eq!(answer.rejected, dropped);
     assert_eq!(answer.text.as_str(), "It was 5.");
+}
+
+#[tokio::test]
+async fn a_final_answer_names_the_claims_it_rests_on() {
+    let capex = claim(
+        "Purchases of property, plant and equipment were $1,749 million in 2022.",
+        &[(1, "plant and equipment (1,749)")],
+    );
+    let guess = claim(
+        "They were high because of new plants.",
+        &[(1, "plant and equipment (1,749)")],
+    );
+    for (claims, criterion, verified, ids) in [
+        (json!([guess, capex]), "", true, vec!["c2"]),
+        (
+            json!([guess, capex]),
+            "more than a tenth of sales",
+            false,
+            vec!["c1", "c2"],
+        ),
+    ] {
+        let stated = json!({ "value": "1,749", "unit": "$ million", "period": "2022", "criterion": criterion });
+        let reply =
+            json!({ "answerable": true, "answer": stated, "claims": claims, "confidence": 0.9 });
+        let (_, client) = Model::new(move |_| Ok(reply.clone()));
+        let answer = TestArchive::new().ask(client, &capex_question()).await;
+        assert_eq!(answer.claims[1].id, "c2");
+        assert!(
+            !answer.claims[0].verified && answer.claims[1].verified,
+            "{answer:?}"
+        );
+        let stated = answer.final_answer.unwrap();
+        assert_eq!(
+            (stated.verified, stated.claims),
+            (verified, ids.iter().map(|id| (*id).to_owned()).collect())
+        );
+    }
+}
+
+#[tokio::test]
+async fn claims_of_a_reply_without_an_answer_are_a_partial_answer() {
+    let capex = claim(
+        "Purchases of property, plant and equipment were $1,749 million in 2022.",
+        &[(1, "plant and equipment (1,749)")],
+    );
+    let reply = json!({ "answerable": false, "claims": [capex], "missing": ["the revenue"], "confidence": 0.4 });
+    let (_, client) = Model::new(move |_| Ok(reply.clone()));
+    let answer = TestArchive::new().ask(client, &capex_question()).await;
+    assert_eq!(answer.outcome, AnswerOutcome::Answered);
+    assert!(
+        answer.claims[0].verified && answer.final_answer.is_none(),
+        "{answer:?}"
+    );
+    assert_eq!(answer.missing, ["the revenue"]);
+    assert!(
+        answer
+            .text
+            .ends_with("Not found in what was read: the revenue."),
+        "{}",
+        answer.text
+    );
 }
