@@ -267,6 +267,9 @@ class TableReader(Reader):
         a, b = amount(one["values"][at]), amount(two["values"][at])
         if not a or not b or one["label"] == two["label"] or one["unit"] != two["unit"]:
             return None
+        # Costs that are printed as negative are added, not taken off.
+        if formula == "(a - b) / a" and b < 0:
+            return None
         forms = {"a / b": lambda a, b: a / b, "b / a": lambda a, b: b / a, "(a - b) / a": lambda a, b: (a - b) / a, "a - b": lambda a, b: a - b,
                  "a - abs(b)": lambda a, b: a - abs(b), "(a - b) / b": lambda a, b: (a - b) / b, "a + b": lambda a, b: a + b,
                  "a - b / a": lambda a, b: a - b / a}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::normalize::CharPosition;
-use super::numbers::{NumberMention, QuotedNumbers};
+use super::numbers::{Bound, NumberMention, QuotedNumbers, numbers};
 use super::period::Period;
 use super::quote_target::QuoteTarget;
 use super::row_names::literal_length;
@@ -151,13 +151,21 @@ pub(super) fn check_figure(
 ) -> FigureCheck {
     let number = &statement.figures[figure];
     let gain = super::numbers::mentions_gain(statement.text);
+    let bound = Bound::before(statement.text, number);
     let mut differs: Option<String> = None;
     for text in cited {
         for (target, cell) in &text.cells {
             let Some(printed) = &cell.number else {
                 continue;
             };
-            if !number.is_supported_by_cell(printed, &cell_scales(cell), text.mentions_money) {
+            let scales = cell_scales(cell);
+            let fits = match bound {
+                Some(bound) => {
+                    number.is_bound_of_cell(bound, printed, &scales, text.mentions_money)
+                }
+                None => number.is_supported_by_cell(printed, &scales, text.mentions_money),
+            };
+            if !fits {
                 continue;
             }
             match check_cell(statement, figure, &text.pages[*target], cell) {
@@ -171,9 +179,19 @@ pub(super) fn check_figure(
     if let Some(reason) = differs {
         return FigureCheck::Differs(reason);
     }
+    // A sentence that states a bound supports the same bound only.
+    let has_bound = |text: &CitedText<'_>| {
+        let found = numbers(&text.sentences);
+        let mut same = found
+            .iter()
+            .filter(|other| other.digits == number.digits)
+            .peekable();
+        let is_open = same.peek().is_none() && bound.is_none();
+        is_open || same.any(|other| Bound::before(&text.sentences, other) == bound)
+    };
     let in_prose = cited
         .iter()
-        .find(|text| number.is_supported_by(&text.prose, gain));
+        .find(|text| number.is_supported_by(&text.prose, gain) && has_bound(text));
     match in_prose {
         None => FigureCheck::NotFound,
         Some(text) => match check_sentence(statement, figure, &text.sentences) {

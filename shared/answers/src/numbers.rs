@@ -42,6 +42,51 @@ pub enum NumberRole {
     Name,
 }
 
+/// A number that another is above or below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    Over,
+    AtLeast,
+    Under,
+    AtMost,
+}
+
+// The longest first: `no more than` ends with `more than`.
+const BOUNDS: [(&str, Bound); 16] = [
+    ("not more than", Bound::AtMost),
+    ("not less than", Bound::AtLeast),
+    ("no more than", Bound::AtMost),
+    ("no less than", Bound::AtLeast),
+    ("greater than", Bound::Over),
+    ("in excess of", Bound::Over),
+    ("fewer than", Bound::Under),
+    ("more than", Bound::Over),
+    ("less than", Bound::Under),
+    ("exceeding", Bound::Over),
+    ("exceeded", Bound::Over),
+    ("at least", Bound::AtLeast),
+    ("at most", Bound::AtMost),
+    ("up to", Bound::AtMost),
+    ("above", Bound::Over),
+    ("over", Bound::Over),
+];
+
+impl Bound {
+    /// What the words before a number make of it.
+    pub(super) fn before(text: &str, number: &NumberMention) -> Option<Self> {
+        bound_words(text, number).map(|(bound, _)| bound)
+    }
+
+    fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Self::Over => value > limit,
+            Self::AtLeast => value >= limit,
+            Self::Under => value < limit,
+            Self::AtMost => value <= limit,
+        }
+    }
+}
+
 /// The numbers of a quote, and what its page says about them.
 #[derive(Debug, Clone, Default)]
 pub struct QuotedNumbers {
@@ -69,6 +114,30 @@ impl QuotedNumbers {
             mentions_money,
         }
     }
+}
+
+// The bound that a number is, and the bytes of its words.
+fn bound_words(text: &str, number: &NumberMention) -> Option<(Bound, Range<usize>)> {
+    let before = text.get(..number.at.start)?;
+    let before = before.trim_end_matches(|c: char| "$€£¥(".contains(c) || c.is_whitespace());
+    BOUNDS.iter().find_map(|(words, bound)| {
+        let start = before.len().checked_sub(words.len())?;
+        let found = before.get(start..)?.eq_ignore_ascii_case(words);
+        let is_word = !before[..start].ends_with(char::is_alphanumeric);
+        (found && is_word).then_some((*bound, start..before.len()))
+    })
+}
+
+/// A text without the words that make bounds of its numbers: `no more than` denies nothing.
+pub(super) fn without_bounds(text: &str) -> String {
+    let mut plain = text.to_owned();
+    for (_, at) in numbers(text)
+        .iter()
+        .filter_map(|number| bound_words(text, number))
+    {
+        plain.replace_range(at.clone(), &" ".repeat(at.len()));
+    }
+    plain
 }
 
 const MONEY: [&str; 8] = ["$", "€", "£", "¥", "dollar", "euro", "usd", "rmb"];
@@ -261,6 +330,43 @@ impl NumberMention {
         self.is_supported_by(&quoted, false)
     }
 
+    /// Whether the number of a cell keeps to this number as a bound: `more than $5 billion`. Nothing is rounded, and outflows count by their
+    /// amount.
+    pub(super) fn is_bound_of_cell(
+        &self,
+        bound: Bound,
+        cell: &NumberMention,
+        scales: &[f64],
+        mentions_money: bool,
+    ) -> bool {
+        let quoted = QuotedNumbers {
+            numbers: Vec::new(),
+            scales: scales.to_vec(),
+            mentions_percent: cell.is_percent,
+            mentions_money,
+        };
+        let limit = self.value * self.scale.unwrap_or(1.0);
+        let scales = self.scales_of(cell, scales);
+        self.has_same_kind(cell, &quoted)
+            && !scales.is_empty()
+            && scales
+                .iter()
+                .all(|scale| bound.holds(cell.value * scale, limit))
+    }
+
+    // Scales that the number of a page may have beside this one.
+    fn scales_of(&self, cited: &NumberMention, declared: &[f64]) -> Vec<f64> {
+        let bare = cited.scale.is_none() && !cited.is_percent;
+        // In a table declared in millions, money is in millions, except amounts with cents (per share).
+        let scaled_only = bare && !declared.is_empty() && self.is_currency && cited.decimals != 2;
+        let as_written = Some(cited.scale.unwrap_or(1.0)).filter(|_| !scaled_only);
+        let declared = declared
+            .iter()
+            .copied()
+            .filter(|_| bare && !self.is_percent);
+        as_written.into_iter().chain(declared).collect()
+    }
+
     /// Whether the number is a year or a name, not a quantity.
     pub fn is_label(&self) -> bool {
         matches!(self.role, NumberRole::Year | NumberRole::Name)
@@ -302,12 +408,7 @@ impl NumberMention {
         let exponent = 10_f64.powi(-self.decimals);
         let value = self.value * self.scale.unwrap_or(1.0);
         let unit = exponent * self.scale.unwrap_or(1.0);
-        let bare = cited.scale.is_none() && !cited.is_percent;
-        // In a table declared in millions, money is in millions, except amounts with cents (per share).
-        let scaled_only = bare && !scales.is_empty() && self.is_currency && cited.decimals != 2;
-        let as_written = Some(cited.scale.unwrap_or(1.0)).filter(|_| !scaled_only);
-        let declared = scales.iter().copied().filter(|_| bare && !self.is_percent);
-        as_written.into_iter().chain(declared).any(|scale| {
+        self.scales_of(cited, scales).into_iter().any(|scale| {
             let theirs = cited.value * scale;
             let step = 10_f64.powi(-cited.decimals) * scale;
             // A number with fewer digits is rounded; half a unit of its last digit is allowed.

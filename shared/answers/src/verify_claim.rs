@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use super::numbers::without_bounds;
 use stemma_retrieval::synonyms::Synonyms;
 use stemma_retrieval::tokenizer::{content_words, tokenize};
 
@@ -334,12 +335,12 @@ pub(super) fn direction_of(statement: &str) -> Option<Ordering> {
 // Every polarity group of the statement must occur in the quotes, the quotes must not add a negation, and both must agree on
 // increase or decrease.
 fn has_same_polarity(statement: &str, quotes: &str) -> bool {
-    let statement_words = plain_words(statement);
+    let statement_words = plain_words(&without_bounds(statement));
     let quoted = plain_words(quotes);
     let groups_agree = POLARITY_GROUPS
         .iter()
         .all(|group| !has_any(&statement_words, group) || has_any(&quoted, group));
-    let denied = has_any(&quoted, NEGATIONS) && !has_any(&statement_words, NEGATIONS);
+    let denied = has_any(&quoted, NEGATIONS) && !has_any(&plain_words(statement), NEGATIONS);
     let stated = direction(&statement_words);
     let contradicted = stated.is_some() && stated == direction(&quoted).map(Ordering::reverse);
     groups_agree && !denied && !contradicted

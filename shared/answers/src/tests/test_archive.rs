@@ -41,6 +41,8 @@ pub(super) struct TestArchive {
     /// What searches say that no document has.
     pub(super) missing_terms: Vec<MissingTerm>,
     pub(super) evidence: Option<f32>,
+    /// Follows the risk factors of each filing.
+    pub(super) sentence: String,
 }
 
 fn page(text: &str) -> Page {
@@ -65,9 +67,9 @@ fn page(text: &str) -> Page {
     }
 }
 
-fn pages(name: &str) -> Vec<Page> {
+fn pages(name: &str, sentence: &str) -> Vec<Page> {
     let risks = format!(
-        "Risk Factors\nWe may fail to retain people in {}.",
+        "Risk Factors\nWe may fail to retain people in {}.\n{sentence}",
         if name.contains("2022") {
             "2022"
         } else {
@@ -117,7 +119,10 @@ impl DocumentStore for TestArchive {
     async fn open(&self, document: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
         Ok(Some(OpenDocument {
             tree: tree(),
-            body: Some(SourceBody::Pages(pages(&document.version().name))),
+            body: Some(SourceBody::Pages(pages(
+                &document.version().name,
+                &self.sentence,
+            ))),
         }))
     }
 }
@@ -195,6 +200,7 @@ impl TestArchive {
             collection: Collection::default(),
             missing_terms: Vec::new(),
             evidence: None,
+            sentence: String::new(),
         }
     }
 

@@ -73,6 +73,53 @@ async fn false_claims_are_never_marked_verified() {
 }
 
 #[tokio::test]
+async fn a_bound_in_a_sentence_supports_the_same_bound() {
+    for (statement, quote, verified) in [
+        (
+            "They lease more than 50 zorbs to others.",
+            "We lease more than 50 zorbs to others.",
+            true,
+        ),
+        (
+            "They lease 50 zorbs to others.",
+            "We lease 50 zorbs to others.",
+            true,
+        ),
+        (
+            "They lease 50 zorbs to others.",
+            "We lease more than 50 zorbs to others.",
+            false,
+        ),
+        (
+            "They lease more than 50 zorbs to others.",
+            "We lease 50 zorbs to others.",
+            false,
+        ),
+        (
+            "They lease at least 50 zorbs to others.",
+            "We lease more than 50 zorbs to others.",
+            false,
+        ),
+        (
+            "They lease 50 zorbs to others.",
+            "We lease no more than 50 zorbs to others.",
+            false,
+        ),
+    ] {
+        let mut archive = TestArchive::new();
+        archive.sentence = quote.into();
+        let (_, client) = scripted_client(&json!([claim(statement, &[(1, quote)])]));
+        let answer = archive
+            .ask(client, &AskRequest::new("3M risk of zorbs?"))
+            .await;
+        assert_eq!(
+            answer.claims[0].verified, verified,
+            "{statement} / {quote} {answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_final_answer_names_the_claims_it_rests_on() {
     let capex = claim(
         "Purchases of property, plant and equipment were $1,749 million in 2022.",
