@@ -91,6 +91,12 @@ class Archive:
     def has(self, name):
         return squash(name.lower()) in self.squashed
 
+    def has_words_of(self, template, name):
+        """Whether the texts about a name have the words of a template: one that they lack would be a true alarm."""
+        own = [issuer.stems for issuer in self.issuers.values() if name in (issuer.name, issuer.ticker)]
+        stems = own[0] if own else self.stems
+        return all(stem in stems for stem in words_of(re.sub(r"FY\{\w+\}|\{\w+\}('s)?", " ", template)))
+
 
 class Issuer:
     def __init__(self, company, pages, half):
@@ -135,9 +141,7 @@ def question(kind, absent, half, text, term):
 def made_up(pages, companies, material, halves):
     """Questions about what is not there and, as many of each kind, about what is."""
     archive, rng = Archive(pages, companies, halves), random.Random(16)
-    # A word of a template that no document has would be a true alarm.
-    templates = {name: [text for text in texts if all(archive.stems[stem] for stem in words_of(re.sub(r"FY\{\w+\}|\{\w+\}('s)?", " ", text)))]
-                 for name, texts in (("company", ABOUT_COMPANY), ("year", ABOUT_YEAR), ("word", ABOUT_WORD), ("topic", ABOUT_TOPIC))}
+    templates = {"company": ABOUT_COMPANY, "year": ABOUT_YEAR, "word": ABOUT_WORD, "topic": ABOUT_TOPIC}
     issuers = list(archive.issuers.values())
     absent, there = defaultdict(list), defaultdict(list)
     missing = [name for name in material["companies"] if not archive.has(name)]
@@ -161,7 +165,8 @@ def made_up(pages, companies, material, halves):
                 there["topic"].append(fields)
             elif issuer.lacks(topic) and archive.has(topic):
                 absent["topic"].append(fields)
-    missing = [word for word in material["words"] if not archive.has(word)]
+    # Another form of a word is the word.
+    missing = [word for word in material["words"] if not archive.has(word) and not any(archive.stems[stem] for stem in words_of(word))]
     absent["word"] = [(half, word, {"word": word}) for word, half in alternate(missing).items()]
     counts = Counter(re.findall(r"\b[a-z]{7,}\b", "\n".join(issuer.text for issuer in issuers)))
     rare = pick(sorted(word for word, count in counts.items() if count <= 2), rng, EACH)
@@ -170,8 +175,10 @@ def made_up(pages, companies, material, halves):
     for kind, texts in templates.items():
         for is_absent, candidates in ((True, absent[kind]), (False, there[kind])):
             chosen = [one for half in "AB" for one in pick([one for one in candidates if one[0] == half], rng, EACH // 2)]
-            for at, (half, term, fields) in enumerate(chosen if texts else ()):
-                made.append(question(kind, is_absent, half, texts[at % len(texts)].format(**fields), term))
+            for at, (half, term, fields) in enumerate(chosen):
+                sound = [text for text in texts if archive.has_words_of(text, fields.get("name"))]
+                if sound:
+                    made.append(question(kind, is_absent, half, sound[at % len(sound)].format(**fields), term))
     return list({one["id"]: one for one in made}.values())
 
 

@@ -347,7 +347,8 @@ mod tests {
                     facet: "company".into(),
                     value: normalize_value(FacetField::Company, company),
                     from: "as asked".into(),
-                    documents: 1,
+                    narrows: true,
+                    documents: Some(1),
                     ..AppliedFilter::default()
                 })
                 .collect(),

@@ -223,7 +223,8 @@ impl CollectionCache {
             facet: "meaning".into(),
             value: value.into(),
             from: query.text.chars().take(80).collect(),
-            documents,
+            narrows: routed.is_ok(),
+            documents: Some(documents),
             ..AppliedFilter::default()
         };
         Ok(Some(MeaningRouting {

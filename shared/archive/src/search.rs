@@ -245,7 +245,8 @@ impl Archive {
             facet: condition.field.as_str().into(),
             value: condition.values.join(" | "),
             from: condition.to_string(),
-            documents: self.count_matches(condition),
+            narrows: true,
+            documents: Some(self.count_matches(condition)),
             ..AppliedFilter::default()
         });
         let applied_filters: Vec<AppliedFilter> = applied_filters.collect();

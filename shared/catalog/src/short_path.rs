@@ -56,18 +56,22 @@ fn is_part(title: &str) -> bool {
         })
 }
 
-// At most `chars` characters, cut at a word.
+// At most `chars` characters, cut at a word. Punctuation at the cut leaves room for the mark.
 fn shortened(title: &str, chars: usize) -> String {
-    let Some((limit, _)) = title.char_indices().nth(chars) else {
+    if title.chars().count() <= chars {
         return title.to_owned();
-    };
-    // The mark takes the place of a character.
-    let start = &title[..limit];
-    let end = start
-        .rfind(char::is_whitespace)
-        .unwrap_or_else(|| start.char_indices().next_back().map_or(0, |(at, _)| at));
-    let words = start[..end].trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
-    format!("{words}…")
+    }
+    let room = chars.saturating_sub(1);
+    let spaces = title.match_indices(char::is_whitespace);
+    let words = spaces
+        .map(|(end, _)| title[..end].trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')'))
+        .take_while(|words| words.chars().count() <= room)
+        .last()
+        .filter(|words| !words.is_empty());
+    match words {
+        Some(words) => format!("{words}…"),
+        None => title.chars().take(room).chain(['…']).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +128,14 @@ mod tests {
             (
                 &["Donaudampfschifffahrtsgesellschaftskapitänswitwenrente"],
                 "Donaudampfschifffahrtsgesellschaftskapitänswitw…",
+            ),
+            (
+                &["Concentrations of Credit Risk and Major Suppliers, Customers and Partners"],
+                "Concentrations of Credit Risk and Major…",
+            ),
+            (
+                &["Concentrations of Credit Risks and of Suppliers, Customers and Partners"],
+                "Concentrations of Credit Risks and of Suppliers…",
             ),
         ] {
             assert_eq!(short(path), expected);

@@ -31,6 +31,14 @@ impl AliasStrength {
         AliasStrength::First,
         AliasStrength::Short,
     ];
+
+    /// Whether people write these names, and may misspell them. The others are made of letters of a name.
+    pub fn is_spelled(self) -> bool {
+        matches!(
+            self,
+            AliasStrength::Name | AliasStrength::Likely | AliasStrength::First
+        )
+    }
 }
 
 /// A name by which an issuer may be mentioned.
@@ -47,6 +55,9 @@ impl Alias {
         format!("{}:{name}", strength as u8)
     }
 }
+
+// A document may list thousands of symbols and subsidiaries; those of the issuer come first.
+const MAX_ALIASES: usize = 256;
 
 /// Longest alias, in words.
 pub const MAX_WORDS: usize = 6;
@@ -84,7 +95,7 @@ fn follows_initial(chars: &[char], at: usize) -> bool {
 pub fn aliases(entry: &CatalogEntry, body: Option<&SourceBody>) -> Vec<Alias> {
     let mut aliases: Vec<Alias> = Vec::new();
     let mut add = |strength, name: String| {
-        if name.chars().count() < 2 {
+        if name.chars().count() < 2 || aliases.len() == MAX_ALIASES {
             return;
         }
         match aliases.iter_mut().find(|existing| existing.name == name) {

@@ -288,7 +288,9 @@ impl Reader<'_> {
             let digits = self.digits(at + 1);
             let number = quarter_number(digits.get(..1)?)?;
             let rest = &digits[1..];
-            let fits = joined_next && [0, 2, 4].contains(&rest.len());
+            // `Q1FY23` goes on with a year, `H1N1` is no half of a year.
+            let ends = !self.is_joined(at + 2) || self.word(at + 2) == "fy";
+            let fits = joined_next && ends && [0, 2, 4].contains(&rest.len());
             // A half ends with its second quarter.
             let quarter = if word == "h" { number * 2 } else { number };
             return (fits && quarter <= 4).then(|| {
@@ -650,6 +652,7 @@ mod tests {
             "quotient of 12 parts",
             "20 people's 19 items",
             "level 3 of 4Qx",
+            "deaths from H1N1 and use of H2O",
             "the 10-K and the 8-K",
             "Rule 144A of 1933",
         ] {

@@ -23,6 +23,7 @@ pub mod parsed_query;
 pub mod query_syntax;
 pub mod query_terms;
 pub mod query_words;
+mod question_words;
 pub mod references;
 pub mod search;
 pub mod snippet;

@@ -66,6 +66,14 @@ impl QueryWords {
             .any(|word| !word.upper && word.word.chars().any(char::is_alphabetic))
     }
 
+    /// Whether a word within a sentence starts with a capital letter.
+    pub fn has_capitals(&self) -> bool {
+        let is_capital = |word: &QueryWord| {
+            word.capital && !word.first && word.word.starts_with(char::is_alphabetic)
+        };
+        self.has_case() && self.words.iter().any(is_capital)
+    }
+
     /// The written words of some of `words`, without punctuation around them and without the possessive.
     pub fn written(&self, words: std::ops::Range<usize>) -> String {
         let Some(words) = self.words.get(words).filter(|words| !words.is_empty()) else {

@@ -327,8 +327,11 @@ pub struct AppliedFilter {
     pub value: String,
     /// The words of the query that state it.
     pub from: String,
-    /// Documents that satisfy it.
-    pub documents: usize,
+    /// Whether other documents and sections are left out. Otherwise they come later.
+    pub narrows: bool,
+    /// Documents that satisfy it, of those in scope; omitted if they are not counted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub documents: Option<usize>,
     /// Whether the words of the query are no name as written, and this is the nearest one.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub did_you_mean: bool,

@@ -161,7 +161,7 @@ fn snippet_text(units: &[SnippetUnit<'_, '_>], best: usize, terms: &QueryTerms) 
     let mut first = best;
     let mut last = best;
     loop {
-        // A heading says little without what follows it.
+        // A heading or a column head says little without what follows it.
         let after = units.get(last + 1);
         let before = first.checked_sub(1).map(|at| &units[at]);
         let mut grown = None;
@@ -169,7 +169,9 @@ fn snippet_text(units: &[SnippetUnit<'_, '_>], best: usize, terms: &QueryTerms) 
             let Some(next) = next else { continue };
             let mut both = matches.clone();
             both.extend(&next.matches);
-            let is_heading = is_after && units[last].kind == LineKind::Label;
+            let ends_with_heading =
+                matches!(units[last].kind, LineKind::Label | LineKind::ColumnHead);
+            let is_heading = is_after && ends_with_heading;
             if terms.worth(&both) <= worth && !is_heading {
                 continue;
             }
@@ -332,6 +334,17 @@ mod tests {
         );
         assert_eq!(line, 5);
         assert!(marked(&snippet).contains(&"2022"), "{snippet:?}");
+    }
+
+    #[test]
+    fn snippet_that_begins_with_heads_goes_on_to_a_row() {
+        let text = "Restructuring and Related Activities, Net\nThree Months Ended December 31,\n2022 2021\n\
+                    Plant closures 12 13\nOther 4 5";
+        let (snippet, _) = best_snippet(text, &terms("restructuring activities"));
+        assert!(
+            snippet.text.ends_with("2022 2021 · Plant closures 12 13"),
+            "{snippet:?}"
+        );
     }
 
     #[test]

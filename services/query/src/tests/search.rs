@@ -1,8 +1,11 @@
 //! Search, browsing and comparisons over HTTP.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use stemma_sample_store::model::answer_model;
+use stemma_sim::{Behavior, Provider};
 
-use super::test_server::start;
+use super::test_server::{start, start_with_model_and};
+use crate::QuerySettings;
 
 #[tokio::test]
 async fn a_search_finds_sections() {
@@ -82,6 +85,66 @@ async fn a_search_by_url_is_the_same_search() {
         .request(&format!("GET {other} HTTP/1.1\r\nIf-None-Match: {tag}\r\n"))
         .await;
     assert_eq!(second.json()["hits"][0]["rank"], 2, "{}", second.body);
+}
+
+/// Every hit of a search by URL meets the operators of its query.
+#[tokio::test]
+async fn operators_hold_in_a_search_by_url() {
+    let server = start().await;
+    // Each query with the page of its first hit, and its notes.
+    let cases: [(&str, Option<u64>, &[&str]); 10] = [
+        ("%22currency+risk%22", Some(4), &[]),
+        ("anvils+OR+hedging+year:2022+-anvils", Some(4), &[]),
+        ("currency+-hedging", Some(3), &[]),
+        ("currency+-%22foreign+currency%22", Some(4), &[]),
+        ("title:business+rockets", Some(2), &[]),
+        ("text:liquidity", Some(5), &[]),
+        ("anvils+year:2021+form:10-K", Some(2), &[]),
+        ("anvils+year:1999", None, &["search.unmet"]),
+        ("%22rocket+risk%22+currency", Some(3), &["search.absent"]),
+        ("currency+-currency", None, &["search.excluded"]),
+    ];
+    for (query, page, notes) in cases {
+        let reply = server.get(&format!("/v1/search?q={query}")).await;
+        let found = reply.json();
+        let first = found["hits"][0]["best_pages"][0]["page"].as_u64();
+        assert_eq!(first, page, "{query}: {found}");
+        let codes = found["notes"].as_array().into_iter().flatten();
+        let codes: Vec<&str> = codes.filter_map(|note| note["code"].as_str()).collect();
+        assert_eq!(codes, notes, "{query}: {found}");
+    }
+    let found = server.get("/v1/search?q=anvils+in+2021").await.json();
+    let year = &found["routed"][0];
+    assert_eq!(
+        (&year["narrows"], &year["documents"]),
+        (&false.into(), &1.into()),
+        "{found}"
+    );
+}
+
+/// Operators choose among the sections that a model found.
+#[tokio::test]
+async fn operators_hold_in_searches_with_a_model() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let query = QuerySettings::default();
+    let server = start_with_model_and(answer_model(&provider), query).await;
+    for strategy in ["beam", "best_first", "mcts"] {
+        let search = json!({ "query": "What about R&D spending? -anvils", "strategy": strategy });
+        let found = server.post("/v1/search", &search.to_string()).await;
+        assert_eq!(found.status, 200, "{strategy}: {}", found.body);
+        let found = found.json();
+        let hits = found["hits"].as_array().unwrap();
+        assert!(
+            hits.iter()
+                .all(|hit| !hit["path"].to_string().contains("Business")),
+            "{strategy}: {found}"
+        );
+        let routed = found["routed"].as_array().unwrap();
+        assert!(
+            routed.iter().any(|filter| filter["facet"] == "not"),
+            "{strategy}: {found}"
+        );
+    }
 }
 
 #[tokio::test]

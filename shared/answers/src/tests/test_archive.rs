@@ -171,7 +171,7 @@ impl SearchService for TestArchive {
             facet: "company".into(),
             value: "3M".into(),
             from: "3M".into(),
-            documents: 2,
+            documents: Some(2),
             ..AppliedFilter::default()
         };
         let names_company = query.text.contains("3M");

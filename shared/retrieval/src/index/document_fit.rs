@@ -5,10 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tantivy::collector::DocSetCollector;
-use tantivy::query::Query;
-use tantivy::{Searcher, columnar};
-
+use super::ranking::PassageSet;
 use super::schema::DocumentKind;
 use crate::dates::LatestPeriod;
 use crate::parsed_query::ParsedQuery;
@@ -50,18 +47,16 @@ pub(super) struct DocumentFit<'q> {
 }
 
 impl<'q> DocumentFit<'q> {
-    /// `documents` matches the document entries in scope, `count` of them. `is_one_issuer` says that they are all of one
-    /// issuer, under whatever name they were filed.
+    /// `documents` are those in scope. `is_one_issuer` says that they are all of one issuer, under whatever name they were
+    /// filed.
     pub(super) fn new(
         parsed: &'q ParsedQuery,
-        searcher: &Searcher,
-        documents: &dyn Query,
-        count: usize,
+        documents: &PassageSet<'_>,
         is_one_issuer: bool,
     ) -> tantivy::Result<Self> {
         let mut newest = BTreeMap::new();
-        if parsed.period.years.is_empty() && count <= MAX_DOCUMENTS {
-            newest = newest_documents(parsed, searcher, documents, is_one_issuer)?;
+        if parsed.period.years.is_empty() && documents.len() <= MAX_DOCUMENTS {
+            newest = newest_documents(parsed, documents, is_one_issuer)?;
         }
         Ok(Self {
             parsed,
@@ -121,32 +116,31 @@ impl<'q> DocumentFit<'q> {
 // The document of the requested kind whose period ends last, with that end, by issuer.
 fn newest_documents(
     parsed: &ParsedQuery,
-    searcher: &Searcher,
-    documents: &dyn Query,
+    documents: &PassageSet<'_>,
     is_one_issuer: bool,
 ) -> tantivy::Result<BTreeMap<u64, (u64, u64)>> {
+    let columns = [
+        "doc_key",
+        "company_key",
+        "period_end",
+        "fiscal_year",
+        "sort",
+        "quarter",
+    ];
+    let columns: tantivy::Result<Vec<Vec<u64>>> =
+        columns.iter().map(|name| documents.column(name)).collect();
+    let columns = columns?;
     let mut newest: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    for address in searcher.search(documents, &DocSetCollector)? {
-        let columns = searcher.segment_reader(address.segment_ord).fast_fields();
-        let read = |name: &str| -> tantivy::Result<u64> {
-            let column: columnar::Column<u64> = columns.u64(name)?;
-            Ok(column.first(address.doc_id).unwrap_or(0))
-        };
-        let issuer = if is_one_issuer {
-            1
-        } else {
-            read("company_key")?
-        };
-        let end = match read("period_end")? {
-            0 => read("fiscal_year")? * 10_000,
-            end => end,
-        };
-        if issuer == 0 || end == 0 || !is_requested_kind(parsed, read("sort")?, read("quarter")?) {
+    for at in 0..documents.len() {
+        let [doc_key, company, end, year, sort, quarter] =
+            std::array::from_fn(|column| columns[column][at]);
+        let issuer = if is_one_issuer { 1 } else { company };
+        let end = if end == 0 { year * 10_000 } else { end };
+        if issuer == 0 || end == 0 || !is_requested_kind(parsed, sort, quarter) {
             continue;
         }
-        let candidate = (end, read("doc_key")?);
         let best = newest.entry(issuer).or_default();
-        *best = candidate.max(*best);
+        *best = (end, doc_key).max(*best);
     }
     Ok(newest)
 }

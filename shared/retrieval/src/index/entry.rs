@@ -166,11 +166,18 @@ impl<'a> EntryMapper<'a> {
         let mut entry = self.facets.clone();
         entry.add_text(self.fields.kind, IndexEntryKind::Document.as_str());
         entry.add_u64(self.fields.sections, self.sections.len() as u64);
+        let mut alias_words = BTreeSet::new();
         for alias in aliases(self.entry, self.opened.body.as_ref()) {
+            if alias.strength.is_spelled() {
+                alias_words.extend(alias.name.split(' ').map(str::to_owned));
+            }
             entry.add_text(
                 self.fields.aliases,
                 Alias::term(alias.strength, &alias.name),
             );
+        }
+        for word in alias_words {
+            entry.add_text(self.fields.alias_words, word);
         }
         for name in self.entry.facts.issuer_identity() {
             entry.add_text(self.fields.identity, name);

@@ -3,23 +3,24 @@
 //! A name counts as a whole: "Oracle Health" is missing where only "health" occurs. Words that state a form of answer, words
 //! of every question, and words that the vocabulary translates are left out.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use stemma_document::english_words::MONTHS;
 
-use tantivy::collector::{Count, DocSetCollector, TopDocs};
+use tantivy::collector::TopDocs;
 use tantivy::query::{EnableScoring, PhraseQuery, Query as IndexQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{DocSet, Searcher, TERMINATED, TantivyDocument, Term};
 
-use super::near_terms::{is_spelled, near_aliases, near_words, spelling_in_texts};
+use super::near_terms::{is_spelled, near_alias_words, near_words, spelling_in_texts};
 use super::query::all_of;
-use super::schema::{Fields, IndexEntryKind};
+use super::ranking::{PassageSet, ScopeStatistics};
+use super::schema::Fields;
 use crate::parsed_query::ParsedQuery;
 use crate::query_words::QueryWords;
-use crate::search::MissingTerm;
+use crate::question_words::is_question_word;
+use crate::search::{MissingTerm, SearchNote};
 use crate::synonyms::Synonyms;
 use crate::tokenizer::{content_words, for_each_word, is_stop_word, tokenize};
 
@@ -34,18 +35,9 @@ const BEFORE_NAMES: [&str; 9] = [
 // A filing shows five years at most (Item 301 of Regulation S-K), and speaks of the next.
 const EARLIER_YEARS: u64 = 4;
 const LATER_YEARS: u64 = 1;
-// The years of more documents are not read.
-const MAX_DOCUMENTS: usize = 5_000;
-// Words that ask, report, count or speak of documents and of the form of an answer: no document has to have them.
-const QUESTION_WORDS: &str = "answer appear appendix ask attach become begin below bring brought bullet call came cell chart \
-    cite column come comma compare compute contain count decimal describe digit directly discuss do document does doing done \
-    double drag draw drive drove each entire even exclude explain express fall fell figure file find float follow form format \
-    found gave get give go goes gone got greater grew grow happen help highlight identify image include integer int italic kind \
-    least letter line list look made make many match mean mention metric most much name need number often one order page \
-    paragraph part people percent percentage phrase picture place please present print proportion provide put question quote \
-    ran read relate represent respond round row run said saw say section see select sentence separate shall shape share show \
-    shown slide speak spoke state string subsection sum summarize symbol table take talk tell term text thing think three title \
-    together told took two type use value versus want went word worth write written wrote yes";
+// A word that no document has says that the answer is not there if it is this much of what the query asks about: many
+// questions say a thing in other words than the documents (docs/SEARCH.md has the measurement).
+const MISSING_SHARE: f32 = 0.4;
 // Words before a number that names a part of a document.
 const PART_WORDS: [&str; 10] = [
     "appendix", "chapter", "exhibit", "figure", "item", "note", "page", "part", "section", "table",
@@ -69,11 +61,16 @@ pub(super) struct MissingTerms<'s> {
     pub(super) fields: &'s Fields,
     /// Filters of the scope.
     pub(super) scope: &'s [Box<dyn IndexQuery>],
+    pub(super) documents: &'s PassageSet<'s>,
+    /// The passages in scope; `None` for the whole index.
+    pub(super) passages: Option<&'s PassageSet<'s>>,
     pub(super) text: &'s str,
     pub(super) words: &'s QueryWords,
     pub(super) parsed: &'s ParsedQuery,
-    /// Positions of names that are known.
+    /// Positions of names that are known, and their words.
     pub(super) names: &'s [Range<usize>],
+    pub(super) issuer_words: &'s [String],
+    pub(super) statistics: &'s ScopeStatistics<'s>,
 }
 
 impl MissingTerms<'_> {
@@ -103,7 +100,7 @@ impl MissingTerms<'_> {
             if self.is_year_missing(*year)? {
                 missing.push(MissingTerm {
                     term: year.to_string(),
-                    nearest: Vec::new(),
+                    nearest: self.nearest_years(*year)?,
                 });
             }
         }
@@ -136,7 +133,7 @@ impl MissingTerms<'_> {
         subject.retain(|word| {
             word.chars().any(char::is_alphabetic)
                 && word.chars().count() >= 3
-                && !question_words().contains(word)
+                && !is_question_word(word)
         });
         subject
     }
@@ -144,10 +141,30 @@ impl MissingTerms<'_> {
     fn is_word_missing(&self, at: usize, subject: &BTreeSet<String>) -> tantivy::Result<bool> {
         let written = self.words.written(at..at + 1);
         let stems = tokenize(&written);
-        if !stems.iter().any(|stem| subject.contains(stem)) {
+        if !stems.iter().any(|stem| subject.contains(stem)) || self.has_stems(&stems)? {
             return Ok(false);
         }
-        Ok(!self.has_stems(&stems)?)
+        Ok(self.share(&stems)? >= MISSING_SHARE)
+    }
+
+    // How much of what the query asks about a word is: its rarity as a share of the rarity of all.
+    fn share(&self, stems: &[String]) -> tantivy::Result<f32> {
+        let mut own = 0.0_f32;
+        let mut all = 0.0;
+        for (word, weight) in &self.parsed.words {
+            let is_asked = *weight < 1.0 || self.issuer_words.contains(word);
+            if is_asked || is_stop_word(word) || is_question_word(word) {
+                continue;
+            }
+            let term = Term::from_field_text(self.fields.body, word);
+            let rarity = self.statistics.idf(&term)?;
+            match stems.contains(word) {
+                // The parts of a compound are one word.
+                true => own = own.max(rarity),
+                false => all += rarity,
+            }
+        }
+        Ok(own / (own + all).max(f32::MIN_POSITIVE))
     }
 
     // A compound is there as a whole or by one of its parts: what is `capital-intensive` is written in many ways.
@@ -162,8 +179,8 @@ impl MissingTerms<'_> {
 
     // Titles count, too: running heads are no part of the text.
     fn has_stem(&self, stem: &str) -> tantivy::Result<bool> {
-        let fields = [self.fields.body, self.fields.path, self.fields.headings];
-        for field in fields {
+        let fields = self.fields;
+        for field in [fields.body, fields.path, fields.headings, fields.running] {
             let term = Term::from_field_text(field, stem);
             if self.searcher.doc_freq(&term)? > 0 && self.exists(basic(term))? {
                 return Ok(true);
@@ -174,7 +191,9 @@ impl MissingTerms<'_> {
 
     // Stops at the first match: the words of most queries are on thousands of pages.
     fn exists(&self, query: Box<dyn IndexQuery>) -> tantivy::Result<bool> {
-        let query = all_of(self.scope, query);
+        if let Some(passages) = self.passages {
+            return passages.has_match(query.as_ref());
+        }
         let weight = query.weight(EnableScoring::disabled_from_searcher(self.searcher))?;
         for reader in self.searcher.segment_readers() {
             let mut scorer = weight.scorer(reader, 1.0)?;
@@ -254,8 +273,9 @@ impl MissingTerms<'_> {
             if own.iter().any(|stem| stem.chars().any(char::is_alphabetic))
                 && !self.has_stems(&own)?
             {
-                return Ok(!own.iter().all(|stem| question_words().contains(stem))
-                    && !self.is_vocabulary(&own));
+                return Ok(
+                    !own.iter().all(|stem| is_question_word(stem)) && !self.is_vocabulary(&own)
+                );
             }
             stems.extend(own);
         }
@@ -316,7 +336,6 @@ impl MissingTerms<'_> {
     // No column, date or name of a document has the year. In a text it may be the maturity of a loan, and columns may be of
     // a forecast: where the query names the year of a report, a report has to be near it.
     fn is_year_missing(&self, year: u16) -> tantivy::Result<bool> {
-        let text = year.to_string();
         let is_reported = self.parsed.period.reported.contains(&year);
         if is_reported
             && let Some((first, last)) = self.reported_years()?
@@ -325,63 +344,92 @@ impl MissingTerms<'_> {
         {
             return Ok(true);
         }
+        Ok(!self.has_column(year)? && (is_reported || !self.has_stem(&year.to_string())?))
+    }
+
+    /// Says which years of the query no document is of and no table has, where all documents have a fiscal year. Texts may
+    /// speak of such a year, so it is not missing.
+    pub(super) fn period_notes(&self) -> tantivy::Result<Vec<SearchNote>> {
+        let mut notes = Vec::new();
+        for year in &self.parsed.period.years {
+            let nearest = self.nearest_years(*year)?;
+            if nearest.is_empty() || self.has_column(*year)? || self.is_year_missing(*year)? {
+                continue;
+            }
+            let nearest = nearest.join(", ");
+            notes.push(SearchNote::new(
+                "search.period",
+                format!("no document here is of {year}, and no table has it (nearest: {nearest})"),
+            ));
+        }
+        Ok(notes)
+    }
+
+    // The nearest fiscal years of documents in scope, if all have one.
+    fn nearest_years(&self, year: u16) -> tantivy::Result<Vec<String>> {
+        if self.reported_years()?.is_none() {
+            return Ok(Vec::new());
+        }
+        let years = self.documents.column("fiscal_year")?;
+        let years: BTreeSet<u64> = years.into_iter().filter(|year| *year > 0).collect();
+        let mut years: Vec<u64> = years.into_iter().collect();
+        years.sort_by_key(|known| known.abs_diff(u64::from(year)));
+        Ok(years.iter().take(MAX_NEAREST).map(u64::to_string).collect())
+    }
+
+    // Whether a document is of the year, or a table has it over a column.
+    fn has_column(&self, year: u16) -> tantivy::Result<bool> {
         for field in [self.fields.years, self.fields.near_years] {
-            if self.exists(basic(Term::from_field_text(field, &text)))? {
-                return Ok(false);
+            if self.exists(basic(Term::from_field_text(field, &year.to_string())))? {
+                return Ok(true);
             }
         }
-        Ok(is_reported || !self.has_stem(&text)?)
+        Ok(false)
     }
 
     // The first and the last fiscal year of the documents in scope. `None` if one of them has none, unless all are of a named
     // issuer.
     fn reported_years(&self) -> tantivy::Result<Option<(u64, u64)>> {
-        let documents = all_of(
-            self.scope,
-            basic(self.fields.kind_term(IndexEntryKind::Document)),
-        );
-        if self.searcher.search(&documents, &Count)? > MAX_DOCUMENTS {
+        let years = self.documents.column("fiscal_year")?;
+        // Of a named issuer, some documents may have none.
+        if years.contains(&0) && self.names.is_empty() {
             return Ok(None);
         }
-        let mut years: Option<(u64, u64)> = None;
-        for address in self.searcher.search(&documents, &DocSetCollector)? {
-            let columns = self
-                .searcher
-                .segment_reader(address.segment_ord)
-                .fast_fields();
-            let Some(year) = columns.u64("fiscal_year")?.first(address.doc_id) else {
-                match self.names.is_empty() {
-                    true => return Ok(None),
-                    false => continue,
-                }
-            };
-            let (first, last) = years.unwrap_or((year, year));
-            years = Some((first.min(year), last.max(year)));
-        }
-        Ok(years)
+        let known = || years.iter().copied().filter(|year| *year > 0);
+        Ok(known().min().zip(known().max()))
     }
 
+    // Issuers with almost such a word in their name, or words of texts.
     fn nearest_to_name(&self, run: &Range<usize>) -> tantivy::Result<Vec<String>> {
         let words = &self.words.words[run.clone()];
-        let name = words
-            .iter()
-            .map(|word| word.word.as_str())
-            .collect::<Vec<_>>()
-            .join(" ");
         let mut nearest = Vec::new();
-        for distance in 1..=2 {
-            let near = near_aliases(self.searcher, self.fields, &name, distance)?;
-            for alias in near.into_iter().map(|(_, alias)| alias) {
-                if name.chars().count() >= NEAR_LETTERS && !nearest.contains(&alias) {
-                    nearest.push(alias);
-                }
+        for word in words
+            .iter()
+            .filter(|word| word.word.chars().count() >= NEAR_LETTERS)
+        {
+            for near in near_alias_words(self.searcher, self.fields, &word.word, 2)? {
+                let company = self.company_of(&near)?;
+                nearest.extend(company.filter(|company| !nearest.contains(company)));
             }
         }
-        if nearest.is_empty() && words.len() == 1 {
-            nearest = self.nearest_words(&name)?;
+        if let ([word], true) = (words, nearest.is_empty()) {
+            nearest = self.nearest_words(&word.word)?;
         }
         nearest.truncate(MAX_NEAREST);
         Ok(nearest)
+    }
+
+    fn company_of(&self, alias_word: &str) -> tantivy::Result<Option<String>> {
+        let term = Term::from_field_text(self.fields.alias_words, alias_word);
+        let top = TopDocs::with_limit(1).order_by_score();
+        let Some((_, address)) = self.searcher.search(&basic(term), &top)?.first().copied() else {
+            return Ok(None);
+        };
+        let stored: TantivyDocument = self.searcher.doc(address)?;
+        let company = stored.get_first(self.fields.company);
+        Ok(company
+            .and_then(|company| company.as_str())
+            .map(str::to_owned))
     }
 
     // Words in scope with a typo's distance, as texts write them.
@@ -438,11 +486,6 @@ impl MissingTerms<'_> {
         });
         Ok(written)
     }
-}
-
-fn question_words() -> &'static HashSet<String> {
-    static WORDS: OnceLock<HashSet<String>> = OnceLock::new();
-    WORDS.get_or_init(|| tokenize(QUESTION_WORDS).into_iter().collect())
 }
 
 fn basic(term: Term) -> Box<dyn IndexQuery> {

@@ -14,7 +14,6 @@
 
 pub mod builder;
 mod claim;
-mod column_sum;
 pub mod doc_mapper;
 mod document_fit;
 pub mod entry;

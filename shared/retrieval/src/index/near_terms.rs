@@ -1,4 +1,4 @@
-//! Terms of the index that are nearly written as a word: aliases and words with a typo's distance, and spellings.
+//! Terms of the index that are nearly written as a word: words of names and of texts within a typo's distance, and spellings.
 
 use std::collections::BTreeMap;
 
@@ -9,41 +9,28 @@ use tantivy::{Searcher, TantivyDocument, Term};
 
 use super::query::all_of;
 use super::schema::Fields;
-use crate::aliases::{Alias, AliasStrength};
 use crate::tokenizer::for_each_word;
 
 // A spelling is looked up in this many passages.
 const MAX_TEXTS: usize = 32;
+// Shorter words with another first letter are other words.
+const OTHER_START_LETTERS: usize = 5;
 
-// Aliases that people write. Those made of letters would be near too many words.
-const SPELLED: [AliasStrength; 3] = [
-    AliasStrength::Name,
-    AliasStrength::Likely,
-    AliasStrength::First,
-];
-
-/// Aliases within `distance` edits of a name, 1 or 2. Swapped letters are one edit. The first letter has to be the same:
-/// it is rarely wrong, and names of a few letters would be near too many others.
-pub(super) fn near_aliases(
+/// Words of names within `distance` edits of a word, 1 or 2, those with its first letter first. Swapped letters are one edit.
+/// The first letter is rarely wrong: with another one the word needs five letters, and has no other error.
+pub(super) fn near_alias_words(
     searcher: &Searcher,
     fields: &Fields,
-    name: &str,
+    word: &str,
     distance: usize,
-) -> tantivy::Result<Vec<(AliasStrength, String)>> {
-    let mut near = Vec::new();
-    for strength in SPELLED {
-        let start = Alias::term(strength, "");
-        let term = Alias::term(strength, name);
-        for (alias, _) in near_terms(searcher, fields.aliases, &term, distance)? {
-            if let Some(alias) = alias
-                .strip_prefix(&start)
-                .filter(|alias| starts_alike(alias, name))
-            {
-                near.push((strength, alias.to_owned()));
-            }
-        }
+) -> tantivy::Result<Vec<String>> {
+    let near = near_terms(searcher, fields.alias_words, word, distance)?;
+    let (mut alike, other): (Vec<String>, Vec<String>) =
+        near.into_keys().partition(|near| starts_alike(near, word));
+    if distance == 1 && word.chars().count() >= OTHER_START_LETTERS {
+        alike.extend(other);
     }
-    Ok(near)
+    Ok(alike)
 }
 
 /// Words of the text within a typo's distance of a stem, the most frequent first, with the count of their passages.

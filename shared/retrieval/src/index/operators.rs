@@ -88,6 +88,7 @@ impl TextConditions {
                 facet: facet.into(),
                 value,
                 from,
+                narrows: true,
                 ..AppliedFilter::default()
             })
     }

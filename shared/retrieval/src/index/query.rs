@@ -14,13 +14,12 @@ use tantivy::query::{
 use tantivy::schema::{Field as IndexField, IndexRecordOption, Value};
 use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
-use super::column_sum::ColumnSum;
 use super::document_fit::DocumentFit;
 use super::entry::{StoredEntry, StoredSection, date_number, doc_key};
 use super::evidence::{self, Evidence};
 use super::missing::MissingTerms;
 use super::operators::TextConditions;
-use super::ranking::{Ranking, ScorePart, ScoredPassage};
+use super::ranking::{PassageSet, Ranking, ScopeStatistics, ScorePart, ScoredPassage};
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
 use crate::alias_file::AliasFile;
@@ -29,9 +28,9 @@ use crate::parsed_query::ParsedQuery;
 use crate::query_terms::QueryTerms;
 use crate::query_words::QueryWords;
 use crate::search::{
-    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, MatchedDocuments,
-    MissingTerm, Query, RankingFeature, RankingStrategy, SearchError, SearchHit, SearchHitPage,
-    SearchNote, SearchResults, SearchStats, TotalHits,
+    AppliedFilter, DocumentScope, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, MatchedDocuments, Query,
+    RankingFeature, RankingStrategy, SearchError, SearchHit, SearchHitPage, SearchNote,
+    SearchResults, SearchStats, TotalHits,
 };
 use crate::snippet;
 use crate::tokenizer::tokenize;
@@ -57,6 +56,8 @@ pub fn search(
 ) -> Result<SearchResults, SearchError> {
     let started = Instant::now();
     let run = SearchRun::new(searcher, names, query)?;
+    let statistics = run.statistics().map_err(|error| damaged(&error))?;
+    let missing = run.missing_terms(&statistics);
     let mut results = SearchResults {
         terms: run
             .parsed
@@ -64,14 +65,14 @@ pub fn search(
             .iter()
             .map(|(word, _)| word.clone())
             .collect(),
-        applied_filters: run.applied_filters(),
-        notes: run.notes.clone(),
+        applied_filters: run.applied_filters().map_err(|error| damaged(&error))?,
+        notes: run.notes(&missing).map_err(|error| damaged(&error))?,
         stats: run.stats.clone(),
-        missing_terms: run.missing_terms().map_err(|error| damaged(&error))?,
+        missing_terms: missing.find().map_err(|error| damaged(&error))?,
         ..SearchResults::default()
     };
     match query.strategy {
-        RankingStrategy::Auto | RankingStrategy::Ranked => run.ranked(&mut results),
+        RankingStrategy::Auto | RankingStrategy::Ranked => run.ranked(&statistics, &mut results),
         RankingStrategy::Lexical => run.lexical(&mut results),
     }
     .map_err(|error| damaged(&error))?;
@@ -142,6 +143,10 @@ struct SearchRun<'s> {
     // Filters that a passage must match. The first ones hold for documents, too.
     scope: Vec<Box<dyn IndexQuery>>,
     document_filters: usize,
+    documents: PassageSet<'s>,
+    // The passages of these documents, and of the Item alone; `None` for the whole index, and without an Item.
+    passages: Option<PassageSet<'s>>,
+    of_item: Option<PassageSet<'s>>,
     conditions: TextConditions,
     notes: Vec<SearchNote>,
     stats: SearchStats,
@@ -201,6 +206,9 @@ impl<'s> SearchRun<'s> {
             terms,
             scope: Vec::new(),
             document_filters: 0,
+            documents: PassageSet::default(),
+            passages: None,
+            of_item: None,
             conditions: TextConditions::default(),
             notes: Vec::new(),
             stats: SearchStats::default(),
@@ -231,13 +239,14 @@ impl<'s> SearchRun<'s> {
             }
         }
         self.document_filters = self.scope.len();
-        let sections = self.searcher.search(
-            &self.in_scope(IndexEntryKind::Document),
-            &ColumnSum("sections"),
-        )?;
+        let documents = self.in_scope(IndexEntryKind::Document);
+        self.documents = PassageSet::matching(self.searcher, documents.as_ref())?;
+        let sections: u64 = self.documents.column("sections")?.iter().sum();
         self.stats.sections = usize::try_from(sections).unwrap_or(usize::MAX);
+        self.passages = self.passages_of(&self.scope)?;
         if let Some(item) = self.requested_item() {
             self.scope.push(self.term_query(self.fields.items, &item));
+            self.of_item = self.passages_of(&self.scope)?;
         }
         Ok(())
     }
@@ -272,17 +281,30 @@ impl<'s> SearchRun<'s> {
         ))
     }
 
-    fn missing_terms(&self) -> tantivy::Result<Vec<MissingTerm>> {
-        let missing = MissingTerms {
+    fn notes(&self, missing: &MissingTerms<'_>) -> tantivy::Result<Vec<SearchNote>> {
+        let periods = missing.period_notes()?;
+        Ok(self.notes.iter().cloned().chain(periods).collect())
+    }
+
+    fn statistics(&self) -> tantivy::Result<ScopeStatistics<'s>> {
+        let scope = self.of_item.as_ref().or(self.passages.as_ref());
+        ScopeStatistics::new(self.searcher, &self.fields, scope)
+    }
+
+    fn missing_terms<'r>(&'r self, statistics: &'r ScopeStatistics<'r>) -> MissingTerms<'r> {
+        MissingTerms {
             searcher: self.searcher,
             fields: &self.fields,
             scope: &self.scope[..self.document_filters],
+            documents: &self.documents,
+            passages: self.passages.as_ref(),
             text: &self.text,
             words: &self.words,
             parsed: &self.parsed,
             names: &self.issuers.names,
-        };
-        missing.find()
+            issuer_words: &self.issuers.issuer_words,
+            statistics,
+        }
     }
 
     // The share of the query that one of the best passages has.
@@ -308,33 +330,59 @@ impl<'s> SearchRun<'s> {
         Ok(evidence.best(texts.into_iter()))
     }
 
-    fn applied_filters(&self) -> Vec<AppliedFilter> {
-        let period = &self.parsed.period;
-        let years = period.years.iter().map(|year| {
-            let year = year.to_string();
-            ("fiscal_year", year.clone(), year)
-        });
-        let latest = period
-            .latest
-            .map(|latest| ("period", latest.as_str().to_owned(), "latest".to_owned()));
-        let quarter = period.quarter.map(|quarter| {
-            let quarter = format!("Q{quarter}");
-            ("fiscal_period", quarter.clone(), quarter)
-        });
-        let form = self.parsed.form.as_ref();
-        let form = form.map(|form| ("form", form.to_uppercase(), form.clone()));
-        let item = self.parsed.item.as_ref();
-        let item = item.map(|(item, from)| ("item", item.number.clone(), from.clone()));
-        let named = years.chain(latest).chain(quarter).chain(form).chain(item);
-        let named = named.map(|(facet, value, from)| AppliedFilter {
+    // What the query names: issuers, a period, a form, an Item, and operators. A period and a form only order documents.
+    fn applied_filters(&self) -> tantivy::Result<Vec<AppliedFilter>> {
+        let named = |facet: &str, value: String, from: String| AppliedFilter {
             facet: facet.into(),
             value,
             from,
             ..AppliedFilter::default()
-        });
-        let issuers = self.issuers.applied_filters.iter().cloned();
-        let operators = self.conditions.applied_filters();
-        issuers.chain(named).chain(operators).collect()
+        };
+        let period = &self.parsed.period;
+        let mut filters = self.issuers.applied_filters.clone();
+        for year in &period.years {
+            filters.push(AppliedFilter {
+                documents: Some(self.count_documents("fiscal_year", u64::from(*year))?),
+                ..named("fiscal_year", year.to_string(), year.to_string())
+            });
+        }
+        filters.extend(
+            period
+                .latest
+                .map(|latest| named("period", latest.as_str().to_owned(), "latest".to_owned())),
+        );
+        if let Some(quarter) = period.quarter {
+            let name = format!("Q{quarter}");
+            filters.push(AppliedFilter {
+                documents: Some(self.count_documents("quarter", u64::from(quarter))?),
+                ..named("fiscal_period", name.clone(), name)
+            });
+        }
+        if let Some(form) = &self.parsed.form {
+            let term = Term::from_field_text(self.fields.form, form);
+            let documents = self.documents.having(&term)?;
+            filters.push(AppliedFilter {
+                documents: Some(documents.into_iter().filter(|has| *has).count()),
+                ..named("form", form.to_uppercase(), form.clone())
+            });
+        }
+        if let Some((item, from)) = &self.parsed.item {
+            let passages = self.of_item.as_ref();
+            let keys = passages.map(|passages| passages.column("doc_key"));
+            let keys = keys.transpose()?.unwrap_or_default();
+            filters.push(AppliedFilter {
+                narrows: passages.is_some(),
+                documents: Some(keys.into_iter().collect::<BTreeSet<_>>().len()),
+                ..named("item", item.number.clone(), from.clone())
+            });
+        }
+        filters.extend(self.conditions.applied_filters());
+        Ok(filters)
+    }
+
+    fn count_documents(&self, column: &str, value: u64) -> tantivy::Result<usize> {
+        let values = self.documents.column(column)?;
+        Ok(values.into_iter().filter(|found| *found == value).count())
     }
 
     fn term_query(&self, field: IndexField, text: &str) -> Box<dyn IndexQuery> {
@@ -395,27 +443,31 @@ impl<'s> SearchRun<'s> {
     }
 
     // Ranks passages and gathers them into sections.
-    fn ranked(&self, results: &mut SearchResults) -> tantivy::Result<()> {
-        let passages = (!self.scope.is_empty())
-            .then(|| all_of(&self.scope, self.kind_query(IndexEntryKind::Passage)));
-        let scope = passages.as_ref().map(|query| query as &dyn IndexQuery);
+    fn ranked(
+        &self,
+        statistics: &ScopeStatistics<'_>,
+        results: &mut SearchResults,
+    ) -> tantivy::Result<()> {
         let ranking = Ranking::new(
             self.searcher,
             &self.parsed,
             self.document_fit()?,
             &self.query.disabled_features,
-            scope,
+            statistics,
         )?;
+        let conditioned = match self.conditions.is_empty() {
+            true => None,
+            false => self.passages_of(&self.passage_scope())?,
+        };
+        let scope = self.of_item.as_ref().or(self.passages.as_ref());
         let candidate_limit = self.candidate_limit();
-        let query = Box::new(ranking.query()?);
-        let candidates = self.top_passages(&self.passage_scope(), query, candidate_limit)?;
+        let candidates = ranking.candidates(conditioned.as_ref().or(scope), candidate_limit)?;
         if candidates.is_empty() {
             // What was left out of the question may occur. It is no evidence.
             results.evidence = self.evidence(&[])?;
             return self.by_text(&tokenize(&self.query.text), results);
         }
         let is_limit_reached = candidates.len() == candidate_limit;
-        let candidates = candidates.into_iter().map(|(_, address)| address).collect();
         let scored = ranking.score(candidates, self.allows_amendments())?;
         results.evidence = self.evidence(&scored)?;
         self.gather(scored, is_limit_reached, results)
@@ -423,6 +475,18 @@ impl<'s> SearchRun<'s> {
 
     fn candidate_limit(&self) -> usize {
         CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)))
+    }
+
+    // The passages that match all filters; `None` without a filter.
+    fn passages_of(
+        &self,
+        filters: &[Box<dyn IndexQuery>],
+    ) -> tantivy::Result<Option<PassageSet<'s>>> {
+        if filters.is_empty() {
+            return Ok(None);
+        }
+        let query = all_of(filters, self.kind_query(IndexEntryKind::Passage));
+        PassageSet::matching(self.searcher, &query).map(Some)
     }
 
     // The scope with the operators of the query.
@@ -445,16 +509,8 @@ impl<'s> SearchRun<'s> {
     }
 
     fn document_fit(&self) -> tantivy::Result<DocumentFit<'_>> {
-        let filters = &self.scope[..self.document_filters];
-        let documents = all_of(filters, self.kind_query(IndexEntryKind::Document));
         let is_one_issuer = self.issuers.applied_filters.len() == 1;
-        DocumentFit::new(
-            &self.parsed,
-            self.searcher,
-            &documents,
-            self.stats.documents,
-            is_one_issuer,
-        )
+        DocumentFit::new(&self.parsed, &self.documents, is_one_issuer)
     }
 
     fn top_passages(

@@ -190,7 +190,11 @@ fn misspelled_names_are_corrected_and_said() {
         ("Umbre Beauty", "umber beauty group"),
         ("Corvd Freight", "corvid freight"),
         ("Corivd", "corvid freight"),
+        ("Orvid", "corvid freight"),
         ("Jarvs", "jarvis & jarvis"),
+        // Both words are known, but not side by side.
+        ("Parget Widgets", "target widgets"),
+        ("Target Midgets", "target widgets"),
     ] {
         let results = found(&format!("What was the revenue of {name} in 2022?"));
         let filter = &results.applied_filters[0];
@@ -209,6 +213,23 @@ fn misspelled_names_are_corrected_and_said() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn ordinary_words_are_no_misspelled_names() {
+    for query in [
+        "the covid years and their revenue",
+        "What does Form 10-K say about Risk?",
+        "What are the targets of growth?",
+    ] {
+        assert!(companies(query).is_empty(), "{query}");
+    }
+}
+
+#[test]
+fn several_issuers_are_named_together() {
+    let named = companies("Compare the revenue of Umber and of Jarvis and Jarvis");
+    assert_eq!(named, ["umber beauty group", "jarvis & jarvis"]);
 }
 
 #[test]
@@ -259,6 +280,12 @@ fn what_no_document_has_is_said() {
     ] {
         assert_eq!(missing(query), expected, "{query}");
     }
+    // Questions say much in other words than documents.
+    let paraphrase =
+        "How many parcels does Corvid Freight's aircraft fleet move to target markets hourly?";
+    assert_eq!(missing(paraphrase), [""; 0]);
+    let old = found("What was the revenue of Corvid Freight in FY2009?");
+    assert_eq!(old.missing_terms[0].nearest, ["2022"]);
     let terms = found("Which anvlis are there?").missing_terms;
     assert_eq!(terms.len(), 1, "{terms:?}");
     assert_eq!(terms[0].nearest, ["anvils"]);

@@ -14,7 +14,7 @@ use tantivy::query::{BooleanQuery, TermQuery, TermSetQuery};
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{Searcher, TantivyDocument, Term};
 
-use super::near_terms::{is_spelled, near_aliases, spelling_in_texts};
+use super::near_terms::{is_spelled, near_alias_words, spelling_in_texts};
 use super::schema::{Fields, IndexEntryKind};
 use crate::alias_file::AliasFile;
 use crate::aliases::{Alias, AliasStrength, MAX_WORDS};
@@ -26,16 +26,15 @@ use crate::tokenizer::{is_stop_word, tokenize};
 const MAX_DOCUMENTS: usize = 5_000;
 // An issuer's numbers are the same in most of its documents, so a few are enough.
 const READ_DOCUMENTS: usize = 8;
-// A word is rare elsewhere on up to this share of the passages of other issuers, and a few more.
+// A word is rare elsewhere on up to this share of the passages of other issuers, and a capitalized one on a few more.
 const RARE_SHARE: f64 = 0.01;
 const RARE_PASSAGES: usize = 2;
 // A capitalized word on more passages than this is probably spelled right.
 const MAX_TYPO_PASSAGES: u64 = 3;
-// With this many letters, a name may have one typo; with twice as many, two.
+// With this many letters, a word may have one typo; with twice as many, two.
 const TYPO_LETTERS: usize = 4;
-// Shorter words of a name are never the misspelled ones.
+// Shorter words are never the misspelled ones of a name.
 const UNKNOWN_LETTERS: usize = 3;
-const MAX_TYPO_WORDS: usize = 4;
 
 /// The issuers named in a query.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +54,8 @@ struct NameMatch {
     strength: AliasStrength,
     from: Range<usize>,
     documents: NamedDocuments,
+    // Whether it is written as a name, and not as any word.
+    is_marked: bool,
     is_corrected: bool,
 }
 
@@ -75,6 +76,15 @@ enum Spelling {
     Word,
     // Not written as names of this strength are.
     Other,
+}
+
+// Why a word may be a misspelled one of a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Typo {
+    // No document has it.
+    Unknown,
+    // It is another word, but written as a name.
+    Known,
 }
 
 /// Finds the issuers named in a query.
@@ -100,7 +110,7 @@ pub fn route(
     if let Some(documents) = &mut routed.documents {
         router.add_same_issuer(documents)?;
         if let [filter] = routed.applied_filters.as_mut_slice() {
-            filter.documents = documents.len();
+            filter.documents = Some(documents.len());
         }
     }
     Ok(routed)
@@ -116,13 +126,25 @@ struct Router<'s> {
 impl Router<'_> {
     fn exact_matches(&self) -> tantivy::Result<Vec<NameMatch>> {
         let count = self.query.words.len();
+        let in_names: Vec<bool> = self
+            .query
+            .words
+            .iter()
+            .map(|word| self.is_alias_word(word))
+            .collect::<tantivy::Result<_>>()?;
         let mut matches: Vec<NameMatch> = Vec::new();
         for start in 0..count {
             for end in (start + 1..=count.min(start + MAX_WORDS)).rev() {
-                matches.extend(self.match_name(start..end)?);
+                let is_spelled = in_names[start..end].iter().all(|is_in_name| *is_in_name);
+                matches.extend(self.match_name(start..end, is_spelled)?);
             }
         }
         Ok(matches)
+    }
+
+    fn is_alias_word(&self, word: &QueryWord) -> tantivy::Result<bool> {
+        let term = Term::from_field_text(self.fields.alias_words, &word.word);
+        Ok(self.searcher.doc_freq(&term)? > 0)
     }
 
     fn joined(&self, range: Range<usize>) -> String {
@@ -134,12 +156,18 @@ impl Router<'_> {
 
     // The documents of a name at the strongest level that matches. If weaker levels name no other issuer, their documents
     // are added: those may state no issuer.
-    fn match_name(&self, range: Range<usize>) -> tantivy::Result<Option<NameMatch>> {
+    // Without `is_spelled`, one of the words is in no name that people write.
+    fn match_name(
+        &self,
+        range: Range<usize>,
+        is_spelled: bool,
+    ) -> tantivy::Result<Option<NameMatch>> {
         let name = self.joined(range.clone());
+        let is_given = !self.names.names_of(&name).is_empty();
         let mut best: Option<NameMatch> = None;
         for strength in AliasStrength::ALL {
             let spelling = spelling(strength, self.query, &range);
-            if spelling == Spelling::Other {
+            if spelling == Spelling::Other || strength.is_spelled() && !is_spelled && !is_given {
                 continue;
             }
             let matched = self.documents_named(strength, &name)?;
@@ -158,6 +186,7 @@ impl Router<'_> {
                         strength,
                         from: range.clone(),
                         documents: matched,
+                        is_marked: is_marked(self.query, &range),
                         is_corrected: false,
                     });
                 }
@@ -245,7 +274,9 @@ impl Router<'_> {
             elsewhere = elsewhere.max(self.count_elsewhere(word, documents)?);
         }
         let total = self.count_elsewhere(passages, documents)?;
-        Ok(elsewhere <= RARE_PASSAGES + (total as f64 * RARE_SHARE) as usize)
+        // Elsewhere a name may be mentioned now and then. An ordinary word is as rare in a small archive.
+        let mentions = if word.capital { RARE_PASSAGES } else { 0 };
+        Ok(elsewhere <= mentions + (total as f64 * RARE_SHARE) as usize)
     }
 
     fn count_elsewhere(&self, term: Term, documents: &BTreeSet<u64>) -> tantivy::Result<usize> {
@@ -258,34 +289,51 @@ impl Router<'_> {
         Ok(all - self.searcher.search(&own, &Count)?)
     }
 
-    // Names that match an alias but for typos, beside those found already. Only a word that is unknown can be a typo.
+    // Names that match an alias but for a typo in one word, beside those found already.
     fn corrected_matches(&self, accepted: &[NameMatch]) -> tantivy::Result<Vec<NameMatch>> {
-        let unknown: Vec<bool> = self
-            .query
-            .words
-            .iter()
-            .map(|word| self.is_unknown(word))
-            .collect::<tantivy::Result<_>>()?;
         let mut corrected: Vec<NameMatch> = Vec::new();
-        let count = self.query.words.len();
-        for start in 0..count {
-            for end in (start + 1..=count.min(start + MAX_TYPO_WORDS)).rev() {
-                let overlaps = |one: &NameMatch| one.from.start < end && start < one.from.end;
-                let has_unknown = unknown[start..end].contains(&true);
-                if has_unknown && !accepted.iter().chain(&corrected).any(overlaps) {
-                    corrected.extend(self.correct(start..end, &unknown)?);
-                }
+        for at in 0..self.query.words.len() {
+            let is_named = |one: &NameMatch| one.from.contains(&at);
+            if accepted.iter().chain(&corrected).any(is_named) {
+                continue;
+            }
+            let Some(typo) = self.typo(at)? else { continue };
+            let found = self.correct(at, typo)?;
+            let overlaps = |one: &NameMatch| {
+                let of =
+                    |range: &Range<usize>| one.from.start < range.end && range.start < one.from.end;
+                found.as_ref().is_some_and(|found| of(&found.from))
+            };
+            if !accepted.iter().chain(&corrected).any(overlaps) {
+                corrected.extend(found);
             }
         }
         Ok(corrected)
     }
 
-    fn is_unknown(&self, word: &QueryWord) -> tantivy::Result<bool> {
-        if word.word.chars().count() < UNKNOWN_LETTERS
-            || !word.word.chars().all(char::is_alphabetic)
-        {
-            return Ok(false);
+    // Whether a word may be a misspelled one of a name.
+    fn typo(&self, at: usize) -> tantivy::Result<Option<Typo>> {
+        let word = &self.query.words[at];
+        let letters = word.word.chars().count();
+        if letters < UNKNOWN_LETTERS || !word.word.chars().all(char::is_alphabetic) {
+            return Ok(None);
         }
+        let is_capitalized = word.capital && self.query.has_case();
+        // Whoever writes capitals writes them in names.
+        if !is_capitalized && self.query.has_capitals() {
+            return Ok(None);
+        }
+        Ok(match self.is_unknown(word)? {
+            true => Some(Typo::Unknown),
+            false if is_capitalized && !is_stop_word(&word.word) || word.possessive => {
+                Some(Typo::Known)
+            }
+            false => None,
+        })
+    }
+
+    // Whether no document writes a word like this.
+    fn is_unknown(&self, word: &QueryWord) -> tantivy::Result<bool> {
         let Some(stem) = tokenize(&word.word).into_iter().next() else {
             return Ok(false);
         };
@@ -305,36 +353,89 @@ impl Router<'_> {
         Ok(is_written != Some(true))
     }
 
-    // The issuer with the nearest alias, if there is one only. The words that are known have to be words of the alias.
-    fn correct(&self, range: Range<usize>, unknown: &[bool]) -> tantivy::Result<Option<NameMatch>> {
-        let name = self.joined(range.clone());
-        let most = (name.chars().filter(|c| *c != ' ').count() / TYPO_LETTERS).min(2);
+    // The issuer with the nearest name, if there is one only.
+    fn correct(&self, at: usize, typo: Typo) -> tantivy::Result<Option<NameMatch>> {
+        let word = &self.query.words[at];
+        let letters = word.word.chars().count();
+        let most = match typo {
+            Typo::Unknown if letters >= 2 * TYPO_LETTERS => 2,
+            _ => 1,
+        };
         for distance in 1..=most {
-            let mut documents = NamedDocuments::default();
-            let mut strongest = AliasStrength::Short;
-            for (strength, alias) in near_aliases(self.searcher, self.fields, &name, distance)? {
-                let words: Vec<&str> = alias.split(' ').collect();
-                let is_alike = range
-                    .clone()
-                    .all(|at| unknown[at] || words.contains(&self.query.words[at].word.as_str()));
-                if is_alike {
-                    self.add_documents(strength, &alias, &mut documents)?;
-                    strongest = strongest.max(strength);
+            let mut found: Vec<NameMatch> = Vec::new();
+            let mut is_alike = false;
+            for near in near_alias_words(self.searcher, self.fields, &word.word, distance)? {
+                if near == word.word {
+                    continue;
                 }
+                let starts_alike = near.chars().next() == word.word.chars().next();
+                if is_alike && !starts_alike {
+                    break;
+                }
+                let named = self.names_with(at, &near, typo)?;
+                is_alike |= starts_alike && !named.is_empty();
+                found.extend(named);
             }
-            if documents.issuers.len() > 1 {
-                return Ok(None);
-            }
-            if !documents.documents.is_empty() {
-                return Ok(Some(NameMatch {
-                    strength: strongest,
-                    from: range,
-                    documents,
-                    is_corrected: true,
-                }));
+            let issuers: BTreeSet<u64> = found
+                .iter()
+                .flat_map(|one| one.documents.issuers.iter().copied())
+                .collect();
+            // The longest name, then the strongest.
+            let best = resolve_matches(found).into_iter().next();
+            match best {
+                Some(best) if best.documents.issuers.len() <= 1 && issuers.len() <= 1 => {
+                    return Ok(Some(best));
+                }
+                Some(_) => return Ok(None),
+                None => {}
             }
         }
         Ok(None)
+    }
+
+    // The names that have `near` in place of the word `at`.
+    fn names_with(&self, at: usize, near: &str, typo: Typo) -> tantivy::Result<Vec<NameMatch>> {
+        let count = self.query.words.len();
+        let mut named = Vec::new();
+        for start in at.saturating_sub(MAX_WORDS - 1)..=at {
+            for end in at + 1..=count.min(start + MAX_WORDS) {
+                let range = start..end;
+                let words = &self.query.words[range.clone()];
+                let is_name = match typo {
+                    Typo::Unknown => range.len() > 1 || near.chars().count() >= TYPO_LETTERS,
+                    // Other words that are right, or a possessive, say that it is a name.
+                    Typo::Known if range.len() > 1 => words.iter().all(|word| word.capital),
+                    Typo::Known => words[0].possessive && near.chars().count() > TYPO_LETTERS,
+                };
+                if !is_name {
+                    continue;
+                }
+                let words = range.clone().map(|position| match position == at {
+                    true => near,
+                    false => self.query.words[position].word.as_str(),
+                });
+                let name = words.collect::<Vec<_>>().join(" ");
+                for strength in AliasStrength::ALL {
+                    // One word in lower case may be near the first word of a name by accident: `covid`.
+                    let is_sure = strength != AliasStrength::First || self.query.words[at].capital;
+                    if !strength.is_spelled() || !is_sure {
+                        continue;
+                    }
+                    let mut documents = NamedDocuments::default();
+                    self.add_documents(strength, &name, &mut documents)?;
+                    if !documents.documents.is_empty() {
+                        named.push(NameMatch {
+                            strength,
+                            from: range.clone(),
+                            documents,
+                            is_marked: true,
+                            is_corrected: true,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(named)
     }
 
     // An issuer may have filed under other names. Adds documents that share one of its identifiers.
@@ -448,9 +549,11 @@ fn resolve_matches(mut matches: Vec<NameMatch>) -> Vec<NameMatch> {
             accepted.push(one);
         }
     }
-    // A weak match next to a strong one is probably an ordinary word.
+    // A weak match next to a strong one is probably an ordinary word, unless it is written as a name.
     let surest = accepted.iter().map(|one| one.strength).max();
-    accepted.retain(|one| Some(one.strength) == surest || one.strength >= AliasStrength::Capitals);
+    accepted.retain(|one| {
+        one.is_marked || Some(one.strength) == surest || one.strength >= AliasStrength::Capitals
+    });
     accepted
 }
 
@@ -475,7 +578,8 @@ fn applied(accepted: Vec<NameMatch>, query: &QueryWords) -> IssuerRouting {
                 facet: "company".into(),
                 value,
                 from,
-                documents: one.documents.documents.len(),
+                narrows: true,
+                documents: Some(one.documents.documents.len()),
                 did_you_mean: one.is_corrected,
             });
         }

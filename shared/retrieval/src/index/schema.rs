@@ -15,7 +15,7 @@ use super::word_splitter::WordSplitter;
 use crate::synonyms::Synonyms;
 
 // Increase this when entries or tokens change; a changed vocabulary changes the index revision by itself.
-const REVISION: u32 = 8;
+const REVISION: u32 = 9;
 
 // Name of the tokenizer that splits tokenized texts.
 const WORDS: &str = "words";
@@ -131,6 +131,8 @@ fields! {
     items: term;
     /// Aliases of the issuer, for document entries.
     aliases: term;
+    /// Words of the aliases that people write, for document entries.
+    alias_words: term;
     /// Normalized company name.
     company: stored_term;
     /// CIK and numbers of the issuer, which survive a change of name, for document entries.

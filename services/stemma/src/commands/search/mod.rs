@@ -10,7 +10,7 @@ use std::time::Instant;
 use stemma_answers::RetrievalStrategy;
 use stemma_archive::{MAX_LIMIT, SearchFacets, SearchHit, SearchRequest, SearchResponse};
 use stemma_retrieval::RankingStrategy;
-use stemma_retrieval::search::{MissingTerm, RankingFeature, TotalHits};
+use stemma_retrieval::search::{AppliedFilter, MissingTerm, RankingFeature, TotalHits};
 
 use crate::commands::ask;
 use crate::commands::format::{excerpt_line, page_or_line_range, short_section_path, show_notes};
@@ -278,16 +278,29 @@ fn footer(view: &SearchResponse, next: Option<usize>, millis: u128) -> String {
         ),
         false => counted(searched.documents, "document"),
     };
-    let chips: Vec<String> = view
-        .routed
-        .iter()
-        .map(|chip| format!("{}: {}", chip.facet, clean(&chip.value)))
-        .collect();
-    let routed = if chips.is_empty() {
-        String::new()
-    } else {
-        format!(" by {}", chips.join(", "))
+    let (narrowing, preferred): (Vec<&AppliedFilter>, Vec<&AppliedFilter>) =
+        view.routed.iter().partition(|filter| filter.narrows);
+    let listed = |label: &str, filters: &[&AppliedFilter], count: fn(&AppliedFilter) -> String| {
+        let filters = filters.iter().map(|filter| {
+            format!(
+                "{}: {}{}",
+                filter.facet,
+                clean(&filter.value),
+                count(filter)
+            )
+        });
+        let filters: Vec<String> = filters.collect();
+        match filters.is_empty() {
+            true => String::new(),
+            false => format!(" {label} {}", filters.join(", ")),
+        }
     };
+    let narrowing = listed("by", &narrowing, |_| String::new());
+    let preferred = listed("· preferred", &preferred, |filter| {
+        filter.documents.map_or(String::new(), |count| {
+            format!(" ({})", counted(count, "document"))
+        })
+    });
     let prefix = if view.hits.is_empty() {
         "nothing found · "
     } else {
@@ -299,7 +312,7 @@ fn footer(view: &SearchResponse, next: Option<usize>, millis: u128) -> String {
         .as_ref()
         .map_or("no model".into(), reasoned::cost);
     format!(
-        "{prefix}{documents}{routed} · {} · {millis} ms · {model}{more}",
+        "{prefix}{documents}{narrowing}{preferred} · {} · {millis} ms · {model}{more}",
         counted(searched.sections, "section")
     )
 }

@@ -1,5 +1,6 @@
 //! A sorted set of passages, read term by term: the candidates of a query, or a sample of its scope.
 
+use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::SegmentPostings;
 use tantivy::query::{EnableScoring, Query};
 use tantivy::schema::{Field, IndexRecordOption};
@@ -10,15 +11,17 @@ use super::super::schema::{Fields, IndexEntryKind};
 // A larger scope is sampled: words of one passage in a hundred are estimated well enough.
 const SAMPLE: usize = 2_000;
 // Saturation of repeated words, and how much the length of a passage counts (BM25).
-const K1: f32 = 1.2;
+pub(super) const K1: f32 = 1.2;
 const B: f32 = 0.75;
 
-/// Passages in the order of the index.
-pub(super) struct PassageSet<'s> {
+/// Passages, or documents, in the order of the index.
+#[derive(Clone, Default)]
+pub(in crate::index) struct PassageSet<'s> {
     segments: Vec<SegmentPassages<'s>>,
     count: usize,
 }
 
+#[derive(Clone)]
 struct SegmentPassages<'s> {
     ordinal: u32,
     reader: &'s SegmentReader,
@@ -51,7 +54,54 @@ impl<'s> PassageSet<'s> {
         set
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// The passages that a query matches.
+    pub(in crate::index) fn matching(
+        searcher: &'s Searcher,
+        query: &dyn Query,
+    ) -> tantivy::Result<Self> {
+        let mut addresses = Vec::new();
+        let weight = query.weight(EnableScoring::disabled_from_searcher(searcher))?;
+        for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
+            let is_alive = |doc: &DocId| {
+                reader
+                    .alive_bitset()
+                    .is_none_or(|alive| alive.is_alive(*doc))
+            };
+            weight.for_each_no_score(reader, &mut |docs| {
+                let docs = docs.iter().copied().filter(is_alive);
+                addresses.extend(docs.map(|doc| DocAddress::new(ordinal, doc)));
+            })?;
+        }
+        Ok(Self::new(searcher, addresses))
+    }
+
+    /// Whether a query matches one of them.
+    pub(in crate::index) fn has_match(&self, query: &dyn Query) -> tantivy::Result<bool> {
+        let Some(segment) = self.segments.first() else {
+            return Ok(false);
+        };
+        let schema = segment.reader.schema();
+        let weight = query.weight(EnableScoring::disabled_from_schema(schema))?;
+        for segment in &self.segments {
+            let mut scorer = weight.scorer(segment.reader, 1.0)?;
+            let mut at = 0;
+            // Each steps to where the other one is.
+            while let Some(doc) = segment.docs.get(at).copied() {
+                let next = if scorer.doc() < doc {
+                    scorer.seek(doc)
+                } else {
+                    scorer.doc()
+                };
+                if next == doc {
+                    return Ok(true);
+                }
+                at += segment.docs[at..].partition_point(|doc| *doc < next);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(in crate::index) fn len(&self) -> usize {
         self.count
     }
 
@@ -90,14 +140,14 @@ impl<'s> PassageSet<'s> {
     }
 
     /// Which passages have the term.
-    pub(super) fn having(&self, term: &Term) -> tantivy::Result<Vec<bool>> {
+    pub(in crate::index) fn having(&self, term: &Term) -> tantivy::Result<Vec<bool>> {
         let mut found = vec![false; self.count];
         self.visit(term, IndexRecordOption::Basic, |at, _| found[at] = true)?;
         Ok(found)
     }
 
     /// The values of a fast field; 0 where it has none.
-    pub(super) fn column(&self, name: &str) -> tantivy::Result<Vec<u64>> {
+    pub(in crate::index) fn column(&self, name: &str) -> tantivy::Result<Vec<u64>> {
         let mut values = Vec::with_capacity(self.count);
         for segment in &self.segments {
             let column = segment.reader.fast_fields().u64(name)?;
@@ -113,7 +163,7 @@ impl<'s> PassageSet<'s> {
 }
 
 /// How rare words are in the passages that a query covers, and how long these are.
-pub(super) struct ScopeStatistics<'s> {
+pub(in crate::index) struct ScopeStatistics<'s> {
     searcher: &'s Searcher,
     // `None` for the whole index, which knows its own counts.
     sample: Option<PassageSet<'s>>,
@@ -122,11 +172,11 @@ pub(super) struct ScopeStatistics<'s> {
 }
 
 impl<'s> ScopeStatistics<'s> {
-    /// `scope` selects the passages; `None` stands for the whole index.
-    pub(super) fn new(
+    /// `scope` has the passages; `None` stands for the whole index.
+    pub(in crate::index) fn new(
         searcher: &'s Searcher,
         fields: &Fields,
-        scope: Option<&dyn Query>,
+        scope: Option<&PassageSet<'s>>,
     ) -> tantivy::Result<Self> {
         let Some(scope) = scope else {
             let passages = searcher.doc_freq(&fields.kind_term(IndexEntryKind::Passage))? as f32;
@@ -137,15 +187,8 @@ impl<'s> ScopeStatistics<'s> {
                 mean_length: total_words(searcher, fields.body)? / passages.max(1.0),
             });
         };
-        let mut addresses = Vec::new();
-        let weight = scope.weight(EnableScoring::disabled_from_searcher(searcher))?;
-        for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
-            weight.for_each_no_score(reader, &mut |docs| {
-                addresses.extend(docs.iter().map(|doc| DocAddress::new(ordinal, *doc)));
-            })?;
-        }
-        let step = addresses.len().div_ceil(SAMPLE).max(1);
-        let sample = PassageSet::new(searcher, addresses.into_iter().step_by(step).collect());
+        let step = scope.len().div_ceil(SAMPLE).max(1);
+        let sample = PassageSet::new(searcher, scope.addresses().step_by(step).collect());
         let words: u64 = sample.column("length")?.iter().sum();
         let passages = sample.len() as f32;
         Ok(Self {
@@ -156,8 +199,19 @@ impl<'s> ScopeStatistics<'s> {
         })
     }
 
+    /// Of passages of ten words.
+    #[cfg(test)]
+    pub(super) fn for_test(searcher: &'s Searcher) -> Self {
+        Self {
+            searcher,
+            sample: None,
+            passages: searcher.num_docs() as f32,
+            mean_length: 10.0,
+        }
+    }
+
     /// The inverse document frequency of a term of a passage (BM25).
-    pub(super) fn idf(&self, term: &Term) -> tantivy::Result<f32> {
+    pub(in crate::index) fn idf(&self, term: &Term) -> tantivy::Result<f32> {
         let count = match &self.sample {
             Some(sample) => {
                 let mut count = 0;
@@ -178,9 +232,28 @@ impl<'s> ScopeStatistics<'s> {
 
     /// The factor of a word that occurs `times` in a passage of `length` words: 0 to 2.2 (BM25).
     pub(super) fn saturation(&self, times: f32, length: u64) -> f32 {
-        let relative = length as f32 / self.mean_length.max(1.0);
-        times * (K1 + 1.0) / (times + K1 * (1.0 - B + B * relative))
+        saturate(times, self.length_factor(length))
     }
+
+    /// How many times a word has to occur in a passage of `length` words to count half of what it can.
+    pub(super) fn length_factor(&self, length: u64) -> f32 {
+        let relative = length as f32 / self.mean_length.max(1.0);
+        K1 * (1.0 - B + B * relative)
+    }
+
+    /// [`length_factor`](Self::length_factor) of all lengths as the index rounds them.
+    pub(super) fn length_factors(&self) -> [f32; 256] {
+        let mut factors = [0.0; 256];
+        for (id, factor) in (0..=u8::MAX).zip(&mut factors) {
+            *factor = self.length_factor(FieldNormReader::id_to_fieldnorm(id).into());
+        }
+        factors
+    }
+}
+
+/// The factor of a word that occurs `times`, by the factor of the passage's length.
+pub(super) fn saturate(times: f32, length_factor: f32) -> f32 {
+    times * (K1 + 1.0) / (times + length_factor)
 }
 
 fn total_words(searcher: &Searcher, field: Field) -> tantivy::Result<f32> {

@@ -7,16 +7,16 @@
 
 mod candidates;
 mod filing;
+mod selection;
 mod words;
 
 use std::collections::BTreeMap;
 
-use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
-use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, Term};
 
-use self::candidates::{PassageSet, ScopeStatistics};
+pub(super) use self::candidates::{PassageSet, ScopeStatistics};
 use self::filing::{FilingRules, PHRASE_WEIGHT};
+use self::selection::{Clause, best_passages};
 use self::words::WordScorer;
 use super::document_fit::DocumentFit;
 use super::schema::{DocumentKind, Fields};
@@ -131,28 +131,27 @@ pub(super) struct Ranking<'q> {
     parsed: &'q ParsedQuery,
     documents: DocumentFit<'q>,
     disabled: &'q [RankingFeature],
-    scope: ScopeStatistics<'q>,
+    scope: &'q ScopeStatistics<'q>,
     words: WordScorer,
 }
 
 impl<'q> Ranking<'q> {
-    /// `scope` selects the passages; `None` stands for the whole index.
+    /// `scope` knows how rare words are in the passages of the query.
     pub(super) fn new(
         searcher: &'q Searcher,
         parsed: &'q ParsedQuery,
         documents: DocumentFit<'q>,
         disabled: &'q [RankingFeature],
-        scope: Option<&dyn Query>,
+        scope: &'q ScopeStatistics<'q>,
     ) -> tantivy::Result<Self> {
         let fields = Fields::get();
-        let scope = ScopeStatistics::new(searcher, &fields, scope)?;
         Ok(Self {
             searcher,
             fields,
             parsed,
             documents,
             disabled,
-            words: WordScorer::new(parsed, &fields, &scope)?,
+            words: WordScorer::new(parsed, &fields, scope)?,
             scope,
         })
     }
@@ -161,54 +160,71 @@ impl<'q> Ranking<'q> {
         !self.disabled.contains(&feature)
     }
 
-    /// The query that selects candidates. It must stay a short sum of terms with frequencies, which the index can prune.
-    pub(super) fn query(&self) -> tantivy::Result<BooleanQuery> {
-        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-        let mut add = |term: &Term, boost: f32| {
-            let query = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
-            clauses.push((
-                Occur::Should,
-                Box::new(BoostQuery::new(Box::new(query), boost)),
-            ));
-        };
+    /// Up to `limit` passages of `scope` by their words, phrases, and the pages and parts that the query names.
+    pub(super) fn candidates(
+        &self,
+        scope: Option<&PassageSet<'q>>,
+        limit: usize,
+    ) -> tantivy::Result<Vec<DocAddress>> {
+        best_passages(self.searcher, self.clauses()?, self.scope, scope, limit)
+    }
+
+    fn clauses(&self) -> tantivy::Result<Vec<Clause>> {
+        let mut clauses: Vec<Clause> = Vec::new();
         for (term, weight) in self.words.weighted_terms() {
-            // The index weighs words by their rarity in all documents.
-            add(term, weight / self.scope.global_idf(term)?);
+            if self.searcher.doc_freq(term)? > 0 {
+                clauses.push(Clause {
+                    term: term.clone(),
+                    weight,
+                    has_length: true,
+                });
+                continue;
+            }
+            // What no text has may be a title or a running head.
+            let word = term.value().as_str().unwrap_or_default().to_owned();
+            for field in [self.fields.path, self.fields.running] {
+                clauses.push(Clause {
+                    term: Term::from_field_text(field, &word),
+                    weight,
+                    has_length: false,
+                });
+            }
         }
+        let mut add = |term: Term, weight: f32| -> tantivy::Result<()> {
+            clauses.push(Clause {
+                weight: weight * self.scope.global_idf(&term)?,
+                term,
+                has_length: false,
+            });
+            Ok(())
+        };
         if self.uses(RankingFeature::Synonyms) {
             for group in &self.parsed.phrase_groups {
                 for phrase in &group.phrases {
                     let term = Term::from_field_text(self.fields.phrases, phrase);
-                    add(&term, PHRASE_WEIGHT * group.weight);
+                    add(term, PHRASE_WEIGHT * group.weight)?;
                 }
             }
         }
         for (class, share) in &self.parsed.page_classes {
             let term = Term::from_field_text(self.fields.places, class.code());
-            add(&term, share / 2.0);
+            add(term, share / 2.0)?;
         }
         if self.uses(RankingFeature::References) {
             let references = &self.parsed.references;
             for caption in &references.captions {
-                add(&Term::from_field_text(self.fields.captions, caption), 1.0);
+                add(Term::from_field_text(self.fields.captions, caption), 1.0)?;
             }
-            for page in references
-                .pages
-                .iter()
-                .copied()
-                .chain(references.cover.then_some(1))
-            {
+            let cover = references.cover.then_some(1);
+            for page in references.pages.iter().copied().chain(cover) {
+                add(Term::from_field_u64(self.fields.page, page.into()), 1.0)?;
                 add(
-                    &Term::from_field_u64(self.fields.page, u64::from(page)),
+                    Term::from_field_text(self.fields.label, &page.to_string()),
                     1.0,
-                );
-                add(
-                    &Term::from_field_text(self.fields.label, &page.to_string()),
-                    1.0,
-                );
+                )?;
             }
         }
-        Ok(BooleanQuery::new(clauses))
+        Ok(clauses)
     }
 
     /// Scores candidates part by part, best first, and drops amendments unless they are allowed.
@@ -225,7 +241,7 @@ impl<'q> Ranking<'q> {
         let doc_keys = passages.column("doc_key")?;
         let by_word = self.words.score(
             &passages,
-            &self.scope,
+            self.scope,
             &self.fields,
             self.disabled,
             &mut parts,
@@ -241,7 +257,7 @@ impl<'q> Ranking<'q> {
                 .collect(),
             passages: &passages,
         };
-        let phrases = rules.score_phrases(&self.scope, &mut parts)?;
+        let phrases = rules.score_phrases(self.scope, &mut parts)?;
         // Pages named by number count even where no word occurs.
         let unit = parts.best().max(1.0);
         let page_classes = rules.score_page_classes(unit, &mut parts)?;

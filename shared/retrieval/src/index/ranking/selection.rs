@@ -1,0 +1,269 @@
+//! Selects candidates: the passages of a scope with the highest sums of term scores.
+//!
+//! Terms are read one after the other, first the one that can add most (term at a time, with the bound of MaxScore). As soon
+//! as no passage without one of the terms read so far can be among the best, the other terms are looked up only for the
+//! passages found. So common words cost little beside a rare one, and the result is the same as if all were read.
+
+use tantivy::postings::Postings;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocAddress, Searcher, SegmentReader, Term};
+
+use super::candidates::{K1, PassageSet, ScopeStatistics, saturate};
+
+// A scope of fewer passages than one in this many is looked up passage by passage, without reading whole posting lists.
+const SMALL_SCOPE: usize = 16;
+
+/// A term of a query, and what a passage with it scores.
+pub(super) struct Clause {
+    pub(super) term: Term,
+    /// Of one occurrence in a passage of mean length.
+    pub(super) weight: f32,
+    /// Whether the length of a passage counts.
+    pub(super) has_length: bool,
+}
+
+/// Up to `limit` passages of the scope that have one of the terms, those with the highest sums, in the order of the index.
+/// No scope stands for the whole index.
+pub(super) fn best_passages(
+    searcher: &Searcher,
+    mut clauses: Vec<Clause>,
+    statistics: &ScopeStatistics<'_>,
+    scope: Option<&PassageSet<'_>>,
+    limit: usize,
+) -> tantivy::Result<Vec<DocAddress>> {
+    clauses.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    // Of a word that is repeated without end.
+    let bound = |clause: &Clause| clause.weight * (K1 + 1.0);
+    let mut remaining: f32 = clauses.iter().map(bound).sum();
+    let is_small = |scope: &&PassageSet<'_>| {
+        scope.len() * SMALL_SCOPE < usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX)
+    };
+    let mut sums = match scope.filter(is_small) {
+        Some(scope) => Sums::Listed(ListedSums::new(scope.clone(), vec![0.0; scope.len()])?),
+        None => Sums::All(AllSums::new(searcher, scope)),
+    };
+    let mut reached = 0.0;
+    for clause in &clauses {
+        sums.add(clause, statistics)?;
+        remaining -= bound(clause);
+        reached += bound(clause);
+        // The worst of the best cannot have more than what has been read.
+        if let Sums::All(all) = &sums
+            && remaining <= reached
+            && let Some(least) = all.nth_best(limit)
+            && remaining <= least
+        {
+            sums = Sums::Listed(all.list(searcher, least - remaining)?);
+        }
+    }
+    Ok(sums.best(limit))
+}
+
+enum Sums<'s> {
+    All(AllSums<'s>),
+    Listed(ListedSums<'s>),
+}
+
+impl Sums<'_> {
+    fn add(&mut self, clause: &Clause, statistics: &ScopeStatistics<'_>) -> tantivy::Result<()> {
+        match self {
+            Sums::All(all) => all.add(clause, statistics),
+            Sums::Listed(listed) => listed.add(clause, statistics),
+        }
+    }
+
+    fn best(&self, limit: usize) -> Vec<DocAddress> {
+        let mut found: Vec<(f32, DocAddress)> = match self {
+            Sums::All(all) => all.found().collect(),
+            Sums::Listed(listed) => listed.found().collect(),
+        };
+        if found.len() > limit {
+            found.select_nth_unstable_by(limit, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            found.truncate(limit);
+        }
+        found.into_iter().map(|(_, address)| address).collect()
+    }
+}
+
+// The sums of all passages of the index. Those out of scope have an infinite debt.
+struct AllSums<'s> {
+    segments: Vec<(&'s SegmentReader, Vec<f32>)>,
+}
+
+impl<'s> AllSums<'s> {
+    fn new(searcher: &'s Searcher, scope: Option<&PassageSet<'_>>) -> Self {
+        let mut all = Self {
+            segments: Vec::new(),
+        };
+        for reader in searcher.segment_readers() {
+            let count = reader.max_doc() as usize;
+            let mut sums = vec![
+                if scope.is_some() {
+                    f32::NEG_INFINITY
+                } else {
+                    0.0
+                };
+                count
+            ];
+            if let Some(alive) = reader.alive_bitset().filter(|_| scope.is_none()) {
+                for doc in (0..reader.max_doc()).filter(|doc| alive.is_deleted(*doc)) {
+                    sums[doc as usize] = f32::NEG_INFINITY;
+                }
+            }
+            all.segments.push((reader, sums));
+        }
+        for address in scope.into_iter().flat_map(PassageSet::addresses) {
+            all.segments[address.segment_ord as usize].1[address.doc_id as usize] = 0.0;
+        }
+        all
+    }
+
+    fn add(&mut self, clause: &Clause, statistics: &ScopeStatistics<'_>) -> tantivy::Result<()> {
+        let factors = statistics.length_factors();
+        for (reader, sums) in &mut self.segments {
+            let index = reader.inverted_index(clause.term.field())?;
+            let Some(mut postings) =
+                index.read_block_postings(&clause.term, IndexRecordOption::WithFreqs)?
+            else {
+                continue;
+            };
+            let lengths = match clause.has_length {
+                true => Some(reader.get_fieldnorms_reader(clause.term.field())?),
+                false => None,
+            };
+            while !postings.docs().is_empty() {
+                for (at, doc) in postings.docs().iter().enumerate() {
+                    let length = lengths.as_ref().map(|lengths| lengths.fieldnorm_id(*doc));
+                    let factor = length.map_or(K1, |length| factors[usize::from(length)]);
+                    let times = postings.freq(at) as f32;
+                    sums[*doc as usize] += clause.weight * saturate(times, factor);
+                }
+                postings.advance();
+            }
+        }
+        Ok(())
+    }
+
+    fn found(&self) -> impl Iterator<Item = (f32, DocAddress)> {
+        (0..).zip(&self.segments).flat_map(|(ordinal, (_, sums))| {
+            let sums = (0..).zip(sums).filter(|(_, sum)| **sum > 0.0);
+            sums.map(move |(doc, sum)| (*sum, DocAddress::new(ordinal, doc)))
+        })
+    }
+
+    fn nth_best(&self, limit: usize) -> Option<f32> {
+        let mut sums: Vec<f32> = self.found().map(|(sum, _)| sum).collect();
+        if sums.len() < limit || limit == 0 {
+            return None;
+        }
+        let (_, nth, _) = sums.select_nth_unstable_by(limit - 1, |a, b| b.total_cmp(a));
+        Some(*nth)
+    }
+
+    // Those with at least this sum.
+    fn list(&self, searcher: &'s Searcher, least: f32) -> tantivy::Result<ListedSums<'s>> {
+        let found = self.found().filter(|(sum, _)| *sum >= least);
+        let (sums, addresses) = found.unzip();
+        ListedSums::new(PassageSet::new(searcher, addresses), sums)
+    }
+}
+
+// The sums of some passages.
+struct ListedSums<'s> {
+    passages: PassageSet<'s>,
+    lengths: Vec<u64>,
+    sums: Vec<f32>,
+}
+
+impl<'s> ListedSums<'s> {
+    fn new(passages: PassageSet<'s>, sums: Vec<f32>) -> tantivy::Result<Self> {
+        Ok(Self {
+            lengths: passages.column("length")?,
+            passages,
+            sums,
+        })
+    }
+
+    fn add(&mut self, clause: &Clause, statistics: &ScopeStatistics<'_>) -> tantivy::Result<()> {
+        let record = IndexRecordOption::WithFreqs;
+        self.passages.visit(&clause.term, record, |at, postings| {
+            let factor = match clause.has_length {
+                true => statistics.length_factor(self.lengths[at]),
+                false => K1,
+            };
+            self.sums[at] += clause.weight * saturate(postings.term_freq() as f32, factor);
+        })
+    }
+
+    fn found(&self) -> impl Iterator<Item = (f32, DocAddress)> {
+        let sums = self.sums.iter().copied().zip(self.passages.addresses());
+        sums.filter(|(sum, _)| *sum > 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tantivy::schema::{FAST, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+    use tantivy::{Index, TantivyDocument};
+
+    use super::*;
+
+    // An index of texts, some in another segment, with the length of each.
+    fn index(texts: &[Vec<usize>]) -> (Searcher, tantivy::schema::Field) {
+        let mut schema = Schema::builder();
+        let indexing = TextFieldIndexing::default().set_tokenizer("whitespace");
+        let indexing = indexing.set_index_option(IndexRecordOption::WithFreqs);
+        let options = TextOptions::default().set_indexing_options(indexing);
+        let body = schema.add_text_field("body", options);
+        let length = schema.add_u64_field("length", FAST);
+        let index = Index::create_in_ram(schema.build());
+        let mut writer = index.writer_with_num_threads(1, 16 << 20).unwrap();
+        for (at, words) in texts.iter().enumerate() {
+            let text: Vec<String> = words.iter().map(|word| format!("w{word}")).collect();
+            let mut document = TantivyDocument::default();
+            document.add_text(body, text.join(" "));
+            document.add_u64(length, words.len() as u64);
+            writer.add_document(document).unwrap();
+            if at == texts.len() / 2 {
+                writer.commit().unwrap();
+            }
+        }
+        writer.commit().unwrap();
+        (index.reader().unwrap().searcher(), body)
+    }
+
+    proptest! {
+        #[test]
+        fn pruning_changes_no_selection(
+            texts in prop::collection::vec(prop::collection::vec(0_usize..12, 1..12), 1..60),
+            weights in prop::collection::vec(0.01_f32..5.0, 12),
+            limit in 1_usize..8,
+        ) {
+            let (searcher, body) = index(&texts);
+            let clauses = || weights.iter().enumerate().map(|(word, weight)| Clause {
+                term: Term::from_field_text(body, &format!("w{word}")),
+                weight: *weight,
+                has_length: true,
+            });
+            let statistics = ScopeStatistics::for_test(&searcher);
+            let every = PassageSet::matching(&searcher, &tantivy::query::AllQuery).unwrap();
+            let mut listed = ListedSums::new(every.clone(), vec![0.0; every.len()]).unwrap();
+            for clause in clauses() {
+                listed.add(&clause, &statistics).unwrap();
+            }
+            let mut expected: Vec<f32> = listed.found().map(|(sum, _)| sum).collect();
+            expected.sort_by(|a, b| b.total_cmp(a));
+            expected.truncate(limit);
+            for scope in [None, Some(&every)] {
+                let found = best_passages(&searcher, clauses().collect(), &statistics, scope, limit).unwrap();
+                let mut sums: Vec<f32> = listed.found().filter(|(_, address)| found.contains(address)).map(|(sum, _)| sum).collect();
+                sums.sort_by(|a, b| b.total_cmp(a));
+                prop_assert_eq!(sums.len(), expected.len());
+                for (sum, expected) in sums.iter().zip(&expected) {
+                    prop_assert!((sum - expected).abs() < 1e-3, "{} {}", sum, expected);
+                }
+            }
+        }
+    }
+}
