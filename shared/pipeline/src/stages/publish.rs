@@ -50,7 +50,7 @@ impl Stage for Publish {
             .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
         let version = versions::document_version(&task.header().await?)?;
         external_metadata::apply(&mut tree.facts, &version);
-        tree.gaps.extend(corrections::dropped_gap(&version));
+        tree.gaps.extend(corrections::dropped_gap(&version, &tree));
         let published = PublishedTree {
             version,
             text_artifact: self.text.to_string(),
