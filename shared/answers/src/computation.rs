@@ -128,8 +128,10 @@ fn counts(operands: &[FoundOperand<'_>]) -> BTreeSet<String> {
 fn is_close(one: Decimal, other: Decimal) -> bool {
     let tolerance: Decimal = TOLERANCE.parse().unwrap_or_default();
     let size = one.abs().max(other.abs());
-    one.checked_sub(other)
-        .is_some_and(|difference| difference.abs() <= size * tolerance)
+    let difference = one.checked_sub(other).map(|difference| difference.abs());
+    difference
+        .zip(size.checked_mul(tolerance))
+        .is_some_and(|(difference, most)| difference <= most)
 }
 
 fn values(
@@ -199,6 +201,10 @@ fn written_years(years: &BTreeSet<i32>) -> String {
     years.join(", ")
 }
 
+fn too_long() -> String {
+    "the result is too long".to_owned()
+}
+
 // Compares a value with the stated figure; a difference of half a unit in its last digit is rounding.
 fn compare(
     result: &NumberMention,
@@ -208,10 +214,12 @@ fn compare(
     names: &RowNames<'_>,
 ) -> Result<Decimal, String> {
     let displayed = shown_value(result, meaning, scale, statement)?;
-    let stated = result.signed_value().ok_or("the result is too long")?;
+    let stated = result.signed_value().ok_or_else(too_long)?;
     let signed = with_direction(stated, displayed, meaning.sense, &names.rest())?;
+    // `signed_value` bounds the digits after the point.
     let half = Decimal::new(5, result.decimals() + 1);
-    match (signed - displayed).abs() <= half {
+    let difference = signed.checked_sub(displayed).ok_or_else(too_long)?;
+    match difference.abs() <= half {
         true => Ok(displayed),
         false => Err(format!(
             "the formula gives {}, not {}",
@@ -241,14 +249,18 @@ fn shown_value(
     .iter()
     .any(|word| after.starts_with(word));
     let is_basis = after.starts_with("basis point") || after.starts_with("bps");
-    let hundred = Decimal::ONE_HUNDRED;
     let value = meaning.value;
+    let times = |factor: i64| {
+        value
+            .checked_mul(Decimal::from(factor))
+            .ok_or_else(too_long)
+    };
     match meaning.unit {
-        Unit::Points if is_basis => Ok(value * hundred * hundred),
-        Unit::Points if is_points => Ok(value * hundred),
+        Unit::Points if is_basis => times(10_000),
+        Unit::Points if is_points => times(100),
         Unit::Points => Err("a difference of percentages is in percentage points".into()),
         _ if is_points || is_basis => Err("the result is no difference of percentages".into()),
-        Unit::Ratio | Unit::Percent if result.is_percent() => Ok(value * hundred),
+        Unit::Ratio | Unit::Percent if result.is_percent() => times(100),
         Unit::Percent => Err("the result is a percentage".into()),
         Unit::Ratio if result.is_currency() || result.own_scale().is_some() => {
             Err("the result is a ratio, not an amount".into())
@@ -266,7 +278,7 @@ fn shown_value(
                 _ => 1.0,
             };
             let quotient = value.checked_div(Decimal::from(own as u64));
-            quotient.ok_or_else(|| "the result is too long".to_owned())
+            quotient.ok_or_else(too_long)
         }
     }
 }

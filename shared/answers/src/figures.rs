@@ -21,6 +21,14 @@ const ABOVE_WEIGHT: f64 = 0.3;
 // Least share of a label's words that a statement must have.
 const MIN_LABEL_SHARE: f64 = 0.5;
 
+// Lines beside a quote in which its sentence may begin or end, and words of a line that is no heading.
+const MAX_SENTENCE_LINES: usize = 4;
+const MIN_LINE_WORDS: usize = 6;
+// Words before a full stop that ends no sentence.
+const SHORT_FORMS: [&str; 12] = [
+    "inc", "corp", "co", "ltd", "no", "nos", "vs", "approx", "mr", "ms", "dr", "st",
+];
+
 // A row of outflows prints them in parentheses; a statement names their amount.
 const OUTFLOWS: [&str; 36] = [
     "purchas",
@@ -113,7 +121,7 @@ impl<'a> CitedText<'a> {
         let pages: Vec<TablePage<'a>> = targets.iter().map(TablePage::new).collect();
         let mut cells = Vec::new();
         let mut prose = Vec::new();
-        let mut sentences = Vec::new();
+        let mut in_prose: Vec<&CharPosition> = Vec::new();
         for span in spans {
             let page = &pages[span.target];
             if page.is_row(span.line) {
@@ -125,8 +133,15 @@ impl<'a> CitedText<'a> {
             }
             let line = targets[span.target].line(span.line);
             prose.push(line.get(span.start..span.end).unwrap_or_default());
-            sentences.push(line);
+            in_prose.push(span);
         }
+        let follows = |one: &&CharPosition, next: &&CharPosition| {
+            one.target == next.target && (one.line..=one.line + 1).contains(&next.line)
+        };
+        let sentences: Vec<String> = in_prose
+            .chunk_by(follows)
+            .map(|spans| sentences_around(&pages[spans[0].target], spans))
+            .collect();
         // Without rows the quote itself, in which numbers and units of two lines are together.
         let prose = match cells.is_empty() {
             true => quote.to_owned(),
@@ -222,6 +237,9 @@ fn check_cell(
 ) -> Result<(), String> {
     let stated = statement.period_of(figure);
     check_column(&statement.words(), statement.text, stated, page, cell)?;
+    if !cell.period.is_meant_by(&stated.unwrap_or_default()) {
+        return Err(in_column(cell));
+    }
     // The words before the figure say what it is, else those after it.
     let [before, after] = statement.words_around(figure);
     let windows = match statement.figures.len() {
@@ -247,11 +265,7 @@ pub(super) fn check_column(
     let row = page.cells(cell.line);
     let stated_period = stated.unwrap_or_default();
     if !cell.period.agrees_with(&stated_period) {
-        return Err(format!(
-            "{} is in the column of {}",
-            cell.text,
-            written(cell.period)
-        ));
+        return Err(in_column(cell));
     }
     let has_years = row.iter().any(|other| other.period.year.is_some());
     let has_year = cell.period.year.is_some();
@@ -308,6 +322,10 @@ pub(super) fn check_column(
         ));
     }
     Ok(())
+}
+
+fn in_column(cell: &Cell) -> String {
+    format!("{} is in the column of {}", cell.text, written(cell.period))
 }
 
 fn written(period: Period) -> String {
@@ -528,30 +546,86 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
     Ok(())
 }
 
-// The year that a sentence gives a figure must be that of the statement.
+// The period that a sentence gives a figure must be that of the statement.
 fn check_sentence(statement: &Statement<'_>, figure: usize, sentences: &str) -> Result<(), String> {
     let number = &statement.figures[figure];
-    let source = Statement::new(sentences);
-    let stated = statement.period_of(figure);
-    let same = |other: &NumberMention| {
-        other.digits == number.digits && other.is_percent() == number.is_percent()
-    };
-    let places: Vec<usize> = (0..source.figures.len())
-        .filter(|at| same(&source.figures[*at]))
-        .collect();
-    let Some(stated) = stated.filter(|_| !places.is_empty() && source.years().len() > 1) else {
+    let Some(stated) = statement.period_of(figure) else {
         return Ok(());
     };
+    let source = Statement::new(sentences);
+    let places: Vec<usize> = (0..source.figures.len())
+        .filter(|at| number.is_supported_by_cell(&source.figures[*at], &[], true))
+        .collect();
     let fits = |at: &usize| {
-        source
-            .period_of(*at)
-            .is_none_or(|period| period.agrees_with(&stated))
+        source.period_of(*at).is_none_or(|period| {
+            // A year alone is the whole year.
+            let is_year = period.year.is_some() && period.month.is_none() && !period.is_part();
+            period.is_meant_by(&stated) && !(is_year && stated.is_part())
+        })
     };
-    match places.iter().any(fits) {
+    match places.is_empty() || places.iter().any(fits) {
         true => Ok(()),
         false => Err(format!(
             "{} is of another period in its sentence",
             number.text
         )),
     }
+}
+
+// The sentences in which spans of one target stand, over the ends of lines.
+fn sentences_around(page: &TablePage<'_>, spans: &[&CharPosition]) -> String {
+    let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
+        return String::new();
+    };
+    let lines = page.text();
+    let is_prose = |at: usize| {
+        let words = lines
+            .get(at)
+            .map_or(0, |line| line.split_whitespace().count());
+        words > 0 && !page.is_row(at)
+    };
+    // A short line above is a heading.
+    let is_prose_above =
+        |at: usize| is_prose(at) && lines[at].split_whitespace().count() >= MIN_LINE_WORDS;
+    let from = (first.line.saturating_sub(MAX_SENTENCE_LINES)..first.line)
+        .rev()
+        .take_while(|at| is_prose_above(*at))
+        .last()
+        .unwrap_or(first.line);
+    let until = (last.line + 1..=last.line + MAX_SENTENCE_LINES)
+        .take_while(|at| is_prose(*at))
+        .last()
+        .unwrap_or(last.line);
+    let text = lines[from..=until].join(" ");
+    let place = |line: usize, at: usize| {
+        let before = lines[from..line].iter().map(|line| line.len() + 1);
+        before.sum::<usize>() + at
+    };
+    let ends = sentence_ends(&text);
+    let start = place(first.line, first.start);
+    let end = place(last.line, last.end);
+    let begins = ends.iter().rfind(|at| **at <= start).copied().unwrap_or(0);
+    // The quote may end with the full stop.
+    let finishes = ends.iter().find(|at| **at >= end).copied();
+    text[begins..finishes.unwrap_or(text.len())].to_owned()
+}
+
+// Where sentences end, after the white space behind them: at a stop before a capital letter, except after initials and short forms.
+fn sentence_ends(text: &str) -> Vec<usize> {
+    let mut ends = Vec::new();
+    for (at, c) in text.char_indices() {
+        let rest = &text[at + c.len_utf8()..];
+        let next = rest.trim_start();
+        let is_stop = matches!(c, '.' | '!' | '?')
+            && rest.len() > next.len()
+            && next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(');
+        let word = text[..at].rsplit(|c: char| !c.is_alphanumeric()).next();
+        let is_short = word.is_some_and(|word| {
+            word.chars().count() == 1 || SHORT_FORMS.contains(&word.to_lowercase().as_str())
+        });
+        if is_stop && !is_short {
+            ends.push(text.len() - next.len());
+        }
+    }
+    ends
 }

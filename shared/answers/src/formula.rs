@@ -7,6 +7,8 @@ use rust_decimal::{Decimal, MathematicalOps};
 // More than any measure of a filing needs. A reply is untrusted input.
 const MAX_CHARS: usize = 400;
 const MAX_DEPTH: usize = 12;
+const MAX_BASE: u64 = 1_000_000_000_000_000_000;
+const MAX_EXPONENT: u64 = 64;
 
 /// A parsed formula: numbers, names, `+ - * / ^`, parentheses and [`Function`]s.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,10 +143,16 @@ impl Operator {
             Self::Multiply => left.checked_mul(right),
             Self::Divide if right.is_zero() => return Err(FormulaError::DivisionByZero),
             Self::Divide => left.checked_div(right),
+            Self::Power if is_too_large(left, right) => None,
             Self::Power => left.checked_powd(right),
         }
         .ok_or(FormulaError::Undefined)
     }
+}
+
+// Powers and roots of larger numbers overflow inside the library.
+fn is_too_large(base: Decimal, exponent: Decimal) -> bool {
+    base.abs() > Decimal::from(MAX_BASE) || exponent.abs() > Decimal::from(MAX_EXPONENT)
 }
 
 impl Function {
@@ -178,6 +186,9 @@ impl Function {
             (Self::Max, _) => given.iter().max().copied().ok_or(FormulaError::Undefined),
             (Self::Count, _) => Ok(count),
             (Self::Abs, [value]) => Ok(value.abs()),
+            (Self::Sqrt, [value]) if is_too_large(*value, Decimal::ONE) => {
+                Err(FormulaError::Undefined)
+            }
             (Self::Sqrt, [value]) => value.sqrt().ok_or(FormulaError::Undefined),
             (Self::Cagr, [first, last, years]) => {
                 let growth = Operator::Divide.apply(*last, *first)?;

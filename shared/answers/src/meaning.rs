@@ -174,11 +174,15 @@ fn change_of_measure(formula: &Formula, operands: &[FoundOperand<'_>]) -> Vec<Me
     };
     match (at(first), at(last)) {
         (Some(before), Some(after)) => match before.unit {
-            Unit::Ratio => vec![Meaning {
-                value: after.value - before.value,
-                unit: Unit::Points,
-                sense: Sense::Change,
-            }],
+            Unit::Ratio => {
+                let points = after.value.checked_sub(before.value);
+                let points = points.map(|value| Meaning {
+                    value,
+                    unit: Unit::Points,
+                    sense: Sense::Change,
+                });
+                points.into_iter().collect()
+            }
             _ => changes(before.value, after.value),
         },
         _ => Vec::new(),
@@ -191,8 +195,11 @@ fn changes(before: Decimal, after: Decimal) -> Vec<Meaning> {
         unit,
         sense: Sense::Change,
     };
-    let growth = (after - before).checked_div(before.abs());
-    let amount = change(after - before, Unit::Amount);
+    let Some(difference) = after.checked_sub(before) else {
+        return Vec::new();
+    };
+    let growth = difference.checked_div(before.abs());
+    let amount = change(difference, Unit::Amount);
     let growth = growth.map(|growth| change(growth, Unit::Ratio));
     std::iter::once(amount).chain(growth).collect()
 }

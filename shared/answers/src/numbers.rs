@@ -140,6 +140,9 @@ pub(super) fn without_bounds(text: &str) -> String {
     plain
 }
 
+// No filing prints more digits after the point. A reply is untrusted input: half a unit of its last digit must be a decimal.
+const MAX_DECIMALS: u32 = 12;
+
 const MONEY: [&str; 8] = ["$", "€", "£", "¥", "dollar", "euro", "usd", "rmb"];
 // Currencies as words beside a number.
 const CURRENCIES: [&str; 9] = [
@@ -279,8 +282,10 @@ pub fn mentions_gain(claim: &str) -> bool {
 }
 
 impl NumberMention {
-    /// The value without scale, with its sign; `None` when it has more digits than a decimal can hold.
+    /// The value without scale, with its sign; `None` when it has more digits than a decimal can hold, or more places than
+    /// [`MAX_DECIMALS`].
     pub(super) fn signed_value(&self) -> Option<Decimal> {
+        (self.decimals() <= MAX_DECIMALS).then_some(())?;
         let value: Decimal = self.digits.replace(',', "").parse().ok()?;
         Some(if self.is_negative { -value } else { value })
     }

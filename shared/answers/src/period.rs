@@ -47,6 +47,16 @@ impl Period {
         }
     }
 
+    /// Whether a statement that says `stated` may mean this period: a part of a year is meant only where the statement says so.
+    pub(super) fn is_meant_by(&self, stated: &Self) -> bool {
+        self.agrees_with(stated) && (!self.is_part() || stated.is_part() || stated.year.is_none())
+    }
+
+    /// Whether it is shorter than a year.
+    pub(super) fn is_part(&self) -> bool {
+        self.quarter.is_some() || self.length.is_some_and(|months| months < 12)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -71,13 +81,19 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
     let mut open_at: Option<Range<usize>> = None;
     let mut age = 0;
     let words = words(text);
+    // `Year Ended` is a length; the word alone is not.
+    let is_length = |index: usize, part: Period| {
+        let next = words.get(index + 1).map(|(_, next)| next.as_str());
+        part.length != Some(12) || matches!(next, Some("ended" | "months"))
+    };
+    let mut has_length = false;
     for (index, (at, word)) in words.iter().enumerate() {
         let next = words.get(index + 1).map(|(_, next)| next.as_str());
         let before = index.checked_sub(1).map(|at| words[at].1.as_str());
         age += 1;
         if age > WORDS_BEFORE_YEAR {
-            mentions.extend(length_mention(open, open_at.take()));
-            open = Period::default();
+            mentions.extend(length_mention(open, open_at.take().filter(|_| has_length)));
+            (open, has_length) = (Period::default(), false);
         }
         if let Some((year, quarter)) = year_of(word, before) {
             let period = Period {
@@ -92,7 +108,7 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
                 period: if is_bare { period.or(open) } else { period },
                 at: at.clone(),
             });
-            (open_at, age) = (None, 0);
+            (open_at, has_length, age) = (None, false, 0);
             continue;
         }
         let part = part_of(word, next);
@@ -100,6 +116,7 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
             if open_at.is_none() {
                 open = Period::default();
             }
+            has_length |= part.length.is_some() && is_length(index, part);
             // `second quarter of fiscal 2022` is a quarter.
             let is_year = part.length == Some(12) && open.length.is_some();
             open = if is_year { open } else { part.or(open) };
@@ -107,12 +124,12 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
             age = 0;
         }
     }
-    mentions.extend(length_mention(open, open_at));
+    mentions.extend(length_mention(open, open_at.filter(|_| has_length)));
     mentions
 }
 
 fn length_mention(open: Period, at: Option<Range<usize>>) -> Option<PeriodMention> {
-    let at = at.filter(|_| open.length.is_some_and(|months| months < 12))?;
+    let at = at.filter(|_| open.length.is_some())?;
     Some(PeriodMention { period: open, at })
 }
 
@@ -254,6 +271,9 @@ mod tests {
             ("December 31, 2022 and 2021", "2022 m12 | 2021 m12"),
             ("Three Months Ended September 30, 2022", "2022 m9 l3"),
             ("Nine Months Ended", "l9"),
+            ("Years Ended December 31,", "m12 l12"),
+            ("Twelve Months", "l12"),
+            ("the annual report for the fiscal year", ""),
             (
                 "Q2 2023 and 4Q22, FY23, FY 21, '19",
                 "2023 l3 q2 | 2022 l3 q4 | 2023 | 2021 l12 | 2019",

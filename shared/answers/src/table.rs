@@ -88,11 +88,16 @@ impl<'a> TablePage<'a> {
             .lines(false)
             .map(|(at, text)| TableLine::new(text, placed_words(target, at), height(target, at)))
             .collect();
-        let text: Vec<&str> = lines.iter().map(|line| line.text).collect();
-        Self {
-            scales: scales(&text.join("\n")),
+        let mut page = Self {
             lines,
-        }
+            scales: Vec::new(),
+        };
+        page.scales = scales(&page.text().join("\n"));
+        page
+    }
+
+    pub(super) fn text(&self) -> Vec<&'a str> {
+        self.lines.iter().map(|line| line.text).collect()
     }
 
     /// Lines that are rows of a table.

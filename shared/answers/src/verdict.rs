@@ -10,6 +10,7 @@ use super::claims::CheckedCitation;
 use super::computation::{Computed, check_computation};
 use super::figures::{CitedText, FigureCheck, check_figure};
 use super::numbers::{NumberMention, NumberRole, numbers};
+use super::period::period_mentions;
 use super::prompt::DraftClaim;
 use super::row_names::RowNames;
 use super::statement::Statement;
@@ -37,7 +38,7 @@ pub(super) fn judge_claim(
 ) -> Verdict {
     let statement = Statement::new(text);
     let mut verdict = Verdict {
-        unsupported: unknown_labels(text, cited),
+        unsupported: unknown_labels(&statement, cited),
         ..Verdict::default()
     };
     let computed = draft.computation.as_ref().map(|computation| {
@@ -182,7 +183,7 @@ fn measure_words(text: &str) -> BTreeSet<String> {
 }
 
 // Years, days, notes and Items may also be on the page, in the section path, or in the description of the document.
-fn unknown_labels(statement: &str, cited: &[CheckedCitation<'_>]) -> Vec<String> {
+fn unknown_labels(statement: &Statement<'_>, cited: &[CheckedCitation<'_>]) -> Vec<String> {
     let around: Vec<String> = cited
         .iter()
         .map(|one| format!("{}\n{}", one.page_text, one.location))
@@ -193,7 +194,22 @@ fn unknown_labels(statement: &str, cited: &[CheckedCitation<'_>]) -> Vec<String>
         .map(str::to_lowercase)
         .collect();
     let mut unknown: Vec<String> = Vec::new();
-    for number in numbers(statement)
+    // A year may be written as part of a name: `FY2024`, `3Q24`.
+    let years: BTreeSet<i32> = period_mentions(&around)
+        .iter()
+        .filter_map(|mention| mention.period.year)
+        .collect();
+    for mention in &statement.periods {
+        let is_known = mention
+            .period
+            .year
+            .is_none_or(|year| years.contains(&year) || names.contains(year.to_string().as_str()));
+        let text = statement.text.get(mention.at.clone()).unwrap_or_default();
+        if !is_known && !unknown.iter().any(|one| one == text) {
+            unknown.push(text.to_owned());
+        }
+    }
+    for number in numbers(statement.text)
         .into_iter()
         .filter(NumberMention::is_label)
     {
