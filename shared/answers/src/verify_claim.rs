@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::numbers::without_bounds;
-use stemma_retrieval::synonyms::Synonyms;
+use stemma_retrieval::lexicon::Lexicon;
 use stemma_retrieval::tokenizer::{content_words, tokenize};
 
 // Minimum words of a quote that supports a statement without figures, or as many as a shorter statement has.
@@ -275,23 +275,24 @@ fn share_in(own: &[String], text: &str) -> f64 {
 }
 
 // Words of a statement whose synonyms are in the text: `capital expenditure` where it says `purchases of property …`.
-// Only for statements with figures: a synonym group tells which row a number is in, not what is said about it.
+// Only for statements with figures: an entry of the lexicon tells which row a number is in, not what is said about it. The
+// lines that a measure is made of are not the measure.
 fn synonym_words<'w>(own: &'w [String], text: &str) -> Vec<&'w str> {
-    let synonyms = Synonyms::get();
+    let lexicon = Lexicon::get();
     let mut phrases: BTreeSet<&str> = BTreeSet::new();
-    synonyms.for_each_phrase(&content_words(text), |phrase, _| {
+    lexicon.for_each_phrase(&content_words(text), |phrase, _| {
         phrases.insert(phrase);
     });
-    let triggered = synonyms.triggered_groups(own).into_iter();
-    let matching = triggered.filter(|triggered_group| {
-        triggered_group
-            .group
-            .phrases
-            .iter()
-            .any(|phrase| phrases.contains(phrase.as_str()))
+    let triggered = lexicon.triggered_entries(own).into_iter();
+    let matching = triggered.filter(|triggered| {
+        let spellings = &triggered.entry.phrases;
+        !triggered.is_part
+            && spellings
+                .iter()
+                .any(|phrase| phrases.contains(phrase.as_str()))
     });
     matching
-        .flat_map(|triggered_group| own[triggered_group.from].iter().map(String::as_str))
+        .flat_map(|triggered| own[triggered.from].iter().map(String::as_str))
         .collect()
 }
 

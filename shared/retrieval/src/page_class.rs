@@ -40,7 +40,7 @@ pub enum PageClass {
 }
 
 impl PageClass {
-    /// All classes, each with its code in the vocabulary and index, and its display name.
+    /// All classes, each with its code in the lexicon and index, and its display name.
     pub const ALL: [(PageClass, &str, &str); 20] = [
         (PageClass::Balance, "BS", "balance sheet"),
         (PageClass::Income, "IS", "income statement"),
@@ -108,6 +108,8 @@ struct StatementRule {
     class: PageClass,
     titles: &'static [&'static str],
     rows: &'static [&'static str],
+    // One of them closes the statement, or a page of it: a note that breaks a line down has the title and other rows.
+    totals: &'static [&'static str],
 }
 
 // Fewer rows or numbers mean a page that only mentions the statement.
@@ -142,6 +144,15 @@ const STATEMENTS: [StatementRule; 4] = [
             "long-term debt",
             "deposits",
             "accumulated other comprehensive",
+        ],
+        totals: &[
+            "total assets",
+            "total liabilities",
+            "total equity",
+            "total stockholders equity",
+            "total shareholders equity",
+            "total shareowners equity",
+            "total liabilities and",
         ],
     },
     StatementRule {
@@ -188,6 +199,16 @@ const STATEMENTS: [StatementRule; 4] = [
             "total operating expenses",
             "total expenses",
         ],
+        totals: &[
+            "net income",
+            "net earnings",
+            "net loss",
+            "net profit",
+            "profit for the",
+            "loss for the",
+            "comprehensive income",
+            "comprehensive loss",
+        ],
     },
     StatementRule {
         class: PageClass::CashFlow,
@@ -214,6 +235,11 @@ const STATEMENTS: [StatementRule; 4] = [
             "cash and cash equivalents at",
             "proceeds",
         ],
+        totals: &[
+            "operating activities",
+            "investing activities",
+            "financing activities",
+        ],
     },
     StatementRule {
         class: PageClass::Equity,
@@ -239,6 +265,7 @@ const STATEMENTS: [StatementRule; 4] = [
             "treasury",
             "noncontrolling",
         ],
+        totals: &["balance"],
     },
 ];
 
@@ -246,11 +273,12 @@ const STATEMENTS: [StatementRule; 4] = [
 const TITLE_WORDS: usize = 14;
 
 // Words above statements that are not the filer's own for the period.
-const LOOK_ALIKES: [&str; 11] = [
+const LOOK_ALIKES: [&str; 12] = [
     "parent company",
     "parent only",
     "schedule",
     "guarantor",
+    "guarantee",
     "pro forma",
     "condensed consolidating",
     "supplemental",
@@ -381,8 +409,13 @@ impl WordPattern {
     }
 }
 
-// Patterns of titles and rows.
-type StatementPatterns = (PageClass, Vec<WordPattern>, Vec<WordPattern>);
+// Patterns of titles, rows and totals.
+type StatementPatterns = (
+    PageClass,
+    Vec<WordPattern>,
+    Vec<WordPattern>,
+    Vec<WordPattern>,
+);
 
 // The tables above, tokenized once.
 struct PatternTable {
@@ -397,7 +430,10 @@ fn patterns() -> &'static PatternTable {
     PATTERNS.get_or_init(|| PatternTable {
         statements: STATEMENTS
             .iter()
-            .map(|one| (one.class, compile(one.titles), compile(one.rows)))
+            .map(|one| {
+                let [titles, rows, totals] = [one.titles, one.rows, one.totals].map(compile);
+                (one.class, titles, rows, totals)
+            })
             .collect(),
         look_alikes: compile(&LOOK_ALIKES),
         headings: heading_patterns(),
@@ -450,9 +486,10 @@ pub fn classify_statements(
     patterns()
         .statements
         .iter()
-        .filter(|(_, titles, rows): &&StatementPatterns| {
+        .filter(|(_, titles, rows, totals): &&StatementPatterns| {
             titles.iter().any(|title| any_line(&head, title))
                 && rows.iter().filter(|row| any_line(labels, row)).count() >= MIN_ROWS
+                && totals.iter().any(|total| any_line(labels, total))
         })
         .map(|(class, ..)| (*class, confidence))
         .collect()
@@ -573,6 +610,24 @@ mod tests {
         assert_eq!(
             classify(&parent, 18),
             [(PageClass::Balance, Confidence::Weak)]
+        );
+    }
+
+    #[test]
+    fn a_table_that_breaks_down_a_line_is_no_statement() {
+        let note = [
+            "Effects on the Consolidated Statements of Income",
+            "(in millions) 2022 2021",
+            "Cost of sales $ 14 $ 20",
+            "Selling, general and administrative 8 9",
+            "Research and development 3 4",
+            "Operating income 25 33",
+        ];
+        assert!(classify(&note, 18).is_empty());
+        let whole = [&note[..], &["Net income 20 26"]].concat();
+        assert_eq!(
+            classify(&whole, 18),
+            [(PageClass::Income, Confidence::Strong)]
         );
     }
 

@@ -142,10 +142,14 @@ impl PageFeatures {
         let mut numbers = 0;
         let mut years: Vec<u16> = Vec::new();
         let mut label_end = None;
+        let mut words_after = 0;
         for word in line.split_whitespace() {
             words += 1;
             text_words += usize::from(word.chars().any(char::is_alphabetic));
             years.extend(year(word));
+            if label_end.is_some() && word.chars().any(char::is_alphabetic) {
+                words_after += 1;
+            }
             if is_number(word) {
                 numbers += 1;
                 label_end.get_or_insert(word.as_ptr() as usize - line.as_ptr() as usize);
@@ -162,7 +166,9 @@ impl PageFeatures {
         self.numbers += numbers;
         let label = &line[..label_end.unwrap_or(0)];
         let label = label.trim_end_matches([' ', '$', '€', '£', '¥', '(', '.', ':']);
+        // In a sentence, further words follow a number.
         if self.labels.len() < MAX_LABELS
+            && words_after <= numbers
             && label.chars().any(char::is_alphabetic)
             && label.len() <= LABEL_CHARS
         {
@@ -257,6 +263,19 @@ mod tests {
             .collect();
         assert_eq!(labels[..2], ["Years ended December", "Net sales"]);
         assert_eq!(features.numbers, 1 + 3 + 3 + 1 + 2);
+    }
+
+    #[test]
+    fn numbers_in_sentences_make_no_rows() {
+        let (page, features) = page(
+            "Net sales of $34,229 million fell by 3 percent\nTotal equity (deficit) 14,770 15,117",
+        );
+        let labels: Vec<&str> = features
+            .labels
+            .iter()
+            .map(|label| &page.text[label.clone()])
+            .collect();
+        assert_eq!(labels, ["Total equity (deficit)"]);
     }
 
     #[test]

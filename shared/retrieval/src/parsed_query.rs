@@ -4,96 +4,21 @@ use std::collections::BTreeMap;
 
 use crate::dates::QueryPeriod;
 use crate::instructions::strip_instructions;
+use crate::lexicon::{EntryKind, Lexicon, TriggeredEntry};
 use crate::page_class::PageClass;
 use crate::references::QueryReferences;
 use crate::search::ItemRef;
-use crate::synonyms::{Synonyms, TriggeredGroup};
 use crate::tokenizer::{content_words, is_stop_word, tokenize};
 
 // Later words are ignored, which bounds the work per query.
 const MAX_WORDS: usize = 40;
 // More words between two words leave them unrelated.
 const NEIGHBOR_DISTANCE: usize = 3;
-// Weight of words that almost every question has.
-const GENERIC_WEIGHT: f32 = 0.2;
+// Years, quarters and the names of issuers select documents, where they stand on every page.
+const DOCUMENT_WORD_WEIGHT: f32 = 0.2;
 // A statement named in the query wins over page classes that its words only suggest.
 const NAMED_WEIGHT: f32 = 2.0;
 const BESIDE_WEIGHT: f32 = 0.3;
-
-// Words of questions rather than of their subject, after stemming.
-const GENERIC_WORDS: [&str; 71] = [
-    "amount",
-    "analyst",
-    "answer",
-    "ask",
-    "assum",
-    "base",
-    "bank",
-    "best",
-    "busi",
-    "calcul",
-    "chang",
-    "compani",
-    "compar",
-    "data",
-    "decreas",
-    "declin",
-    "defin",
-    "detail",
-    "did",
-    "drop",
-    "end",
-    "expla",
-    "explain",
-    "financi",
-    "fiscal",
-    "follow",
-    "give",
-    "histor",
-    "high",
-    "highest",
-    "improv",
-    "increas",
-    "inform",
-    "invest",
-    "largest",
-    "list",
-    "low",
-    "lowest",
-    "main",
-    "major",
-    "measur",
-    "metric",
-    "million",
-    "billion",
-    "mention",
-    "name",
-    "number",
-    "percent",
-    "perform",
-    "period",
-    "primari",
-    "primarili",
-    "profil",
-    "provid",
-    "quarter",
-    "question",
-    "relev",
-    "report",
-    "rough",
-    "roughli",
-    "round",
-    "state",
-    "term",
-    "total",
-    "type",
-    "usd",
-    "use",
-    "year",
-    "yearend",
-    "worst",
-    "valu",
-];
 
 /// A parsed query.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -122,6 +47,7 @@ pub struct ParsedQuery {
 /// Phrases with the same meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhraseGroup {
+    pub kind: EntryKind,
     /// As index terms.
     pub phrases: Vec<String>,
     /// 0–1.
@@ -135,9 +61,10 @@ impl ParsedQuery {
         let (period, unified) = QueryPeriod::parse(text);
         let normalized = unified.replace('’', "'");
         let cleaned = strip_instructions(&normalized);
-        let synonyms = Synonyms::get();
-        let content = content_words(&cleaned);
-        let triggered = synonyms.triggered_groups(&content);
+        // A name may stand between the words of a phrase, and no name is one: "buying back Acme stock".
+        let mut content = content_words(&cleaned);
+        content.retain(|word| !issuer.contains(word));
+        let triggered = Lexicon::get().triggered_entries(&content);
         let mut parsed = Self {
             words: weighted_words(&cleaned, issuer),
             period,
@@ -163,7 +90,7 @@ impl ParsedQuery {
     }
 }
 
-// Distinct words with their weights. A query of nothing but generic words keeps their full weight.
+// Distinct words with their weights. A query of nothing but words that select documents keeps their full weight.
 fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
     let mut weighted: Vec<(String, f32)> = Vec::new();
     let all = tokenize(text);
@@ -180,9 +107,13 @@ fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
                 .parse::<u16>()
                 .is_ok_and(|year| (1980..2050).contains(&year));
         let quarter = matches!(word.as_str(), "q1" | "q2" | "q3" | "q4");
-        let generic =
-            year || quarter || issuer.contains(&word) || GENERIC_WORDS.contains(&word.as_str());
-        weighted.push((word, if generic { GENERIC_WEIGHT } else { 1.0 }));
+        let selects_documents = year || quarter || issuer.contains(&word);
+        let weight = if selects_documents {
+            DOCUMENT_WORD_WEIGHT
+        } else {
+            1.0
+        };
+        weighted.push((word, weight));
     }
     if weighted.iter().all(|(_, weight)| *weight < 1.0) {
         weighted.iter_mut().for_each(|(_, weight)| *weight = 1.0);
@@ -211,10 +142,11 @@ fn neighbors(text: &str, words: &[(String, f32)]) -> Vec<(usize, usize, u32)> {
 }
 
 // A trigger of one word is a weaker sign than one of two.
-fn phrase_group(triggered: &TriggeredGroup<'_>) -> PhraseGroup {
+fn phrase_group(triggered: &TriggeredEntry<'_>) -> PhraseGroup {
     let weight = if triggered.from.len() > 1 { 1.0 } else { 0.75 };
     PhraseGroup {
-        phrases: triggered.group.phrases.clone(),
+        kind: triggered.entry.kind,
+        phrases: triggered.entry.phrases.clone(),
         weight,
     }
 }
@@ -242,12 +174,9 @@ const NAMES: [(&str, PageClass); 19] = [
     ("cover page", PageClass::Cover),
 ];
 
-fn page_classes(triggered: &[TriggeredGroup<'_>], text: &str) -> BTreeMap<PageClass, f32> {
-    let mut classes: BTreeMap<PageClass, f32> = BTreeMap::new();
-    for (class, weight) in triggered.iter().flat_map(|one| &one.group.page_classes) {
-        let best = classes.entry(*class).or_default();
-        *best = best.max(*weight);
-    }
+fn page_classes(triggered: &[TriggeredEntry<'_>], text: &str) -> BTreeMap<PageClass, f32> {
+    let classes = triggered.iter().flat_map(|one| &one.entry.page_classes);
+    let mut classes: BTreeMap<PageClass, f32> = classes.map(|class| (*class, 1.0)).collect();
     let lower = text.to_lowercase();
     let named_classes: Vec<PageClass> = NAMES
         .iter()
@@ -391,16 +320,21 @@ mod tests {
     }
 
     #[test]
-    fn generic_words_weigh_little_unless_alone() {
-        let question = ParsedQuery::parse("What drove ACME's margin change?", &["acm".into()]);
-        assert!(weight_of(&question, "margin") > weight_of(&question, "chang"));
-        assert!(
-            read("total value")
-                .words
-                .iter()
-                .all(|(_, weight)| *weight == 1.0)
-        );
+    fn words_that_select_documents_weigh_little_unless_alone() {
+        let question = ParsedQuery::parse("ACME's margin in 2022?", &["acm".into()]);
+        assert!(weight_of(&question, "margin") > weight_of(&question, "acm"));
+        assert!(weight_of(&question, "margin") > weight_of(&question, "2022"));
+        assert!(read("2022").words.iter().all(|(_, weight)| *weight == 1.0));
         assert!(read("?!").words.is_empty());
+    }
+
+    #[test]
+    fn a_name_may_stand_within_a_phrase() {
+        let phrases = |issuer: &[String]| {
+            let question = "How much went into buying back Acme stock?";
+            ParsedQuery::parse(question, issuer).phrase_groups.len()
+        };
+        assert!(phrases(&["acm".into()]) > phrases(&[]));
     }
 
     #[test]

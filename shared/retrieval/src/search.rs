@@ -169,25 +169,18 @@ impl RankingStrategy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankingFeature {
-    /// Ignores instructions and source names in a question, and gives question words a low weight.
-    Cleaning,
     /// Matches headings, paths and summaries beside the text.
     Fields,
     /// Counts neighboring words of the query that stand side by side in the text.
     Adjacency,
-    /// Expands terms by the synonym vocabulary.
-    #[serde(rename = "vocabulary")]
-    Synonyms,
+    /// Adds what the lexicon gives for the words of the query.
+    Lexicon,
     /// Prefers financial statements for queries about them.
     Statements,
     /// Prefers sections of the kind a query asks for.
     Sections,
-    /// Matches column years of tables.
-    Years,
     /// Prefers pages with numbers if the query asks for one.
     Numbers,
-    /// Halves the score of tables of contents.
-    Contents,
     /// Finds the pages, tables, figures and sections that the query names by number.
     References,
     /// Restricts the search to issuers named in the query.
@@ -200,16 +193,13 @@ pub enum RankingFeature {
 
 impl RankingFeature {
     /// All features, with their names.
-    pub const ALL: [(RankingFeature, &str); 13] = [
-        (RankingFeature::Cleaning, "cleaning"),
+    pub const ALL: [(RankingFeature, &str); 10] = [
         (RankingFeature::Fields, "fields"),
         (RankingFeature::Adjacency, "adjacency"),
-        (RankingFeature::Synonyms, "vocabulary"),
+        (RankingFeature::Lexicon, "lexicon"),
         (RankingFeature::Statements, "statements"),
         (RankingFeature::Sections, "sections"),
-        (RankingFeature::Years, "years"),
         (RankingFeature::Numbers, "numbers"),
-        (RankingFeature::Contents, "contents"),
         (RankingFeature::References, "references"),
         (RankingFeature::Routing, "routing"),
         (RankingFeature::Dates, "dates"),

@@ -14,10 +14,10 @@ use tantivy::schema::Field;
 use super::passage::{Passage, SectionLine, split_lines};
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
+use crate::lexicon::Lexicon;
 use crate::page_class::{Confidence, PageClass, classes_of_heading};
 use crate::page_features::{PageFeatures, PageText};
 use crate::references::caption;
-use crate::synonyms::Synonyms;
 use crate::tokenizer::{SEPARATOR, TokenizedText};
 use stemma_catalog::catalog::DocumentState;
 use stemma_catalog::document_store::OpenDocument;
@@ -401,11 +401,11 @@ impl<'a> EntryMapper<'a> {
     }
 }
 
-// The vocabulary phrases in a part of a text.
+// The phrases of the lexicon in a part of a text.
 fn phrases(text: &PageText, part: &Range<usize>) -> Vec<&'static str> {
     let mut phrases = Vec::new();
     let words = text.words.content_words(part);
-    Synonyms::get().for_each_phrase(&words, |phrase, _| phrases.push(phrase));
+    Lexicon::get().for_each_phrase(&words, |phrase, _| phrases.push(phrase));
     phrases
 }
 

@@ -1,7 +1,7 @@
 //! How much of what a query asks about its best passages have.
 //!
 //! The words of a query count by their rarity (IDF). A word is there if the passage or a title above it has it, or a phrase
-//! that the vocabulary gives for it. Of the best passages the one that has most counts: the words of a question stand
+//! that the lexicon gives for it. Of the best passages the one that has most counts: the words of a question stand
 //! together where the answer is.
 
 use std::collections::BTreeSet;
@@ -10,8 +10,9 @@ use tantivy::query::Bm25StatisticsProvider;
 use tantivy::{Searcher, Term};
 
 use super::schema::Fields;
+use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
-use crate::synonyms::Synonyms;
+use crate::question_words::is_question_word;
 use crate::tokenizer::{content_words, is_stop_word};
 
 /// Best passages that are looked at.
@@ -25,7 +26,7 @@ pub(super) struct Evidence {
 struct Subject {
     word: String,
     weight: f32,
-    // Phrases of the vocabulary that say the same.
+    // Phrases of the lexicon that say the same.
     phrases: BTreeSet<String>,
 }
 
@@ -38,20 +39,23 @@ impl Evidence {
         text: &str,
     ) -> tantivy::Result<Self> {
         let content = content_words(text);
-        let groups = Synonyms::get().triggered_groups(&content);
+        let entries = Lexicon::get().triggered_entries(&content);
         let total = searcher.total_num_docs()? as f32;
         let mut subjects = Vec::new();
         for (word, weight) in &parsed.words {
-            let is_subject = *weight >= 1.0 && !is_stop_word(word) && !issuer_words.contains(word);
+            let is_subject = *weight >= 1.0
+                && !is_stop_word(word)
+                && !is_question_word(word)
+                && !issuer_words.contains(word);
             if !is_subject {
                 continue;
             }
             let term = Term::from_field_text(fields.body, word);
             let passages = searcher.doc_freq(&term)? as f32;
-            let phrases = groups
+            let phrases = entries
                 .iter()
-                .filter(|group| content[group.from.clone()].contains(word))
-                .flat_map(|group| group.group.phrases.iter().cloned());
+                .filter(|entry| content[entry.from.clone()].contains(word))
+                .flat_map(|entry| entry.entry.phrases.iter().cloned());
             subjects.push(Subject {
                 word: word.clone(),
                 weight: (1.0 + (total - passages + 0.5) / (passages + 0.5)).ln(),
@@ -76,7 +80,7 @@ impl Evidence {
         let content = content_words(text);
         let words: BTreeSet<&str> = content.iter().map(String::as_str).collect();
         let mut phrases: BTreeSet<&str> = BTreeSet::new();
-        Synonyms::get().for_each_phrase(&content, |phrase, _| {
+        Lexicon::get().for_each_phrase(&content, |phrase, _| {
             phrases.insert(phrase);
         });
         let found = self.subjects.iter().filter(|subject| {

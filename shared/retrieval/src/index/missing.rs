@@ -1,7 +1,7 @@
 //! Finds the words, names and years of a query that no document in scope has.
 //!
 //! A name counts as a whole: "Oracle Health" is missing where only "health" occurs. Words that state a form of answer, words
-//! of every question, and words that the vocabulary translates are left out.
+//! of every question, and words that the lexicon translates are left out.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,11 +17,11 @@ use super::near_terms::{is_spelled, near_alias_words, near_words, spelling_in_te
 use super::query::all_of;
 use super::ranking::{PassageSet, ScopeStatistics};
 use super::schema::Fields;
+use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
 use crate::query_words::QueryWords;
 use crate::question_words::is_question_word;
 use crate::search::{MissingTerm, SearchNote};
-use crate::synonyms::Synonyms;
 use crate::tokenizer::{content_words, for_each_word, is_stop_word, tokenize};
 
 const MAX_MISSING: usize = 8;
@@ -125,8 +125,8 @@ impl MissingTerms<'_> {
             .filter(|(_, weight)| *weight >= 1.0)
             .map(|(word, _)| word.clone())
             .collect();
-        for group in Synonyms::get().triggered_groups(&content) {
-            for word in &content[group.from] {
+        for entry in Lexicon::get().triggered_entries(&content) {
+            for word in &content[entry.from] {
                 subject.remove(word);
             }
         }
@@ -274,7 +274,7 @@ impl MissingTerms<'_> {
                 && !self.has_stems(&own)?
             {
                 return Ok(
-                    !own.iter().all(|stem| is_question_word(stem)) && !self.is_vocabulary(&own)
+                    !own.iter().all(|stem| is_question_word(stem)) && !self.is_in_lexicon(&own)
                 );
             }
             stems.extend(own);
@@ -306,17 +306,17 @@ impl MissingTerms<'_> {
                 let is_phrase_missing = !self.has_phrase(&stems)?;
                 Ok((is_possessive || is_subject || is_company)
                     && is_phrase_missing
-                    && !self.is_vocabulary(&stems))
+                    && !self.is_in_lexicon(&stems))
             }
         }
     }
 
-    // Whether the vocabulary knows what texts say instead.
-    fn is_vocabulary(&self, stems: &[String]) -> bool {
+    // Whether the lexicon knows what texts say instead.
+    fn is_in_lexicon(&self, stems: &[String]) -> bool {
         let content = content_words(self.text);
-        let groups = Synonyms::get().triggered_groups(&content);
-        groups.iter().any(|group| {
-            content[group.from.clone()]
+        let entries = Lexicon::get().triggered_entries(&content);
+        entries.iter().any(|entry| {
+            content[entry.from.clone()]
                 .iter()
                 .any(|word| stems.contains(word))
         })

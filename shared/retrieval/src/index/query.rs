@@ -19,11 +19,12 @@ use super::entry::{StoredEntry, StoredSection, date_number, doc_key};
 use super::evidence::{self, Evidence};
 use super::missing::MissingTerms;
 use super::operators::TextConditions;
-use super::ranking::{PassageSet, Ranking, ScopeStatistics, ScorePart, ScoredPassage};
+use super::ranking::{PassageSet, Ranking, ScopeStatistics, ScoredPassage};
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
 use crate::alias_file::AliasFile;
 use crate::dates::QueryPeriod;
+use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
 use crate::query_terms::QueryTerms;
 use crate::query_words::QueryWords;
@@ -629,7 +630,9 @@ impl<'s> SearchRun<'s> {
             .map(|class| class.display_name().to_owned())
             .into_iter()
             .collect();
-        if let Some(phrase) = &passage.phrase {
+        if let Some(phrase) = &passage.phrase
+            && let Some(phrase) = Lexicon::get().written(phrase)
+        {
             reasons.push(format!("phrase “{phrase}”"));
         }
         let mut words: Vec<&str> = snippet
@@ -642,9 +645,6 @@ impl<'s> SearchRun<'s> {
         words.truncate(5);
         if !words.is_empty() {
             reasons.push(format!("words {}", words.join(", ")));
-        }
-        if passage.parts.contains_key(&ScorePart::Years) {
-            reasons.push("years over columns".into());
         }
         reasons.join(" · ")
     }

@@ -12,10 +12,10 @@ use tantivy::tokenizer::TokenizerManager;
 
 use super::doc_mapper::DocMapper;
 use super::word_splitter::WordSplitter;
-use crate::synonyms::Synonyms;
+use crate::lexicon::Lexicon;
 
-// Increase this when entries or tokens change; a changed vocabulary changes the index revision by itself.
-const REVISION: u32 = 9;
+// Increase this when entries or tokens change; a changed lexicon changes the index revision by itself.
+const REVISION: u32 = 10;
 
 // Name of the tokenizer that splits tokenized texts.
 const WORDS: &str = "words";
@@ -117,9 +117,9 @@ fields! {
     running: counted;
     /// Summaries of the sections on the page.
     summary: counted;
-    /// Vocabulary phrases in the text.
+    /// Phrases of the lexicon in the text.
     phrases: present;
-    /// Vocabulary phrases in row labels.
+    /// Phrases of the lexicon in row labels.
     row_phrases: present;
     /// Page classes with strong confidence.
     places: present;
@@ -253,7 +253,7 @@ pub fn doc_mapper() -> DocMapper {
     let tokenizers = TokenizerManager::default();
     tokenizers.register(WORDS, WordSplitter::default());
     DocMapper {
-        revision: Synonyms::revision() ^ REVISION,
+        revision: Lexicon::revision() ^ REVISION,
         schema,
         doc: fields.doc,
         seq: fields.seq,

@@ -9,6 +9,7 @@ use super::candidates::{PassageSet, ScopeStatistics};
 use super::{Parts, ScorePart};
 use crate::index::document_fit::{DocumentDates, DocumentFit};
 use crate::index::schema::Fields;
+use crate::lexicon::EntryKind;
 use crate::page_class::PageClass;
 use crate::parsed_query::ParsedQuery;
 use crate::search::RankingFeature;
@@ -22,7 +23,6 @@ const STATEMENT_WEIGHT: f32 = 0.6;
 const LOOK_ALIKE_WEIGHT: f32 = 0.4;
 const SECTION_WEIGHT: f32 = 0.1;
 const SECTION_ABOVE_WEIGHT: f32 = 0.5;
-const YEARS_WEIGHT: f32 = 0.05;
 const NUMBERS_WEIGHT: f32 = 0.2;
 const PROSE_WEIGHT: f32 = 0.1;
 // A document of the requested year has 12 points of fit: 0.4 of the best word score.
@@ -50,7 +50,8 @@ impl FilingRules<'_> {
         !self.disabled.contains(&feature)
     }
 
-    /// Adds the phrases of the synonym groups. Of each group the best one counts in full, and the next two count half.
+    /// Adds the phrases of the lexicon, in the text and in row labels. Of each entry the best phrase counts in full, and the
+    /// next two count half.
     pub(super) fn score_phrases(
         &self,
         scope: &ScopeStatistics<'_>,
@@ -58,7 +59,7 @@ impl FilingRules<'_> {
     ) -> tantivy::Result<Vec<Option<String>>> {
         let count = self.passages.len();
         let mut best: Vec<(f32, Option<String>)> = vec![(0.0, None); count];
-        if !self.uses(RankingFeature::Synonyms) {
+        if !self.uses(RankingFeature::Lexicon) {
             return Ok(vec![None; count]);
         }
         for group in &self.parsed.phrase_groups {
@@ -76,7 +77,7 @@ impl FilingRules<'_> {
                     let weight = weight * group.weight * scope.idf(&term)?;
                     self.passages
                         .visit(&term, IndexRecordOption::WithFreqs, |at, postings| {
-                            if !self.is_filing[at] {
+                            if !self.is_filing[at] && group.kind != EntryKind::Clause {
                                 return;
                             }
                             // Without length: a phrase is worth as much on a long page as on a short one.
@@ -140,24 +141,6 @@ impl FilingRules<'_> {
         parts.add(ScorePart::Statement, &statements);
         parts.add(ScorePart::Section, &sections);
         Ok(best.into_iter().map(|(_, class)| class).collect())
-    }
-
-    /// Adds the share of requested years among the column years.
-    pub(super) fn score_years(&self, unit: f32, parts: &mut Parts) -> tantivy::Result<()> {
-        if !self.uses(RankingFeature::Years) {
-            return Ok(());
-        }
-        let each = unit * YEARS_WEIGHT / self.parsed.period.years.len() as f32;
-        for year in &self.parsed.period.years {
-            let term = Term::from_field_text(self.fields.years, &year.to_string());
-            let found = self.passages.having(&term)?;
-            let scores = found
-                .iter()
-                .zip(&self.is_filing)
-                .map(|(found, filing)| if *found && *filing { each } else { 0.0 });
-            parts.add(ScorePart::Years, &scores.collect::<Vec<_>>());
-        }
-        Ok(())
     }
 
     /// Prefers tables for queries that ask for a number, and prose for others.

@@ -3,7 +3,7 @@
 //! First, the index sums the words and phrases of the query (BM25) and returns the best candidates. Then the words of
 //! each candidate are scored by their rarity in the scope of the query, in the text, in headings, and side by side. What
 //! else speaks for a passage is added in shares of the best word score, so that it weighs as much as the words do: the
-//! pages and parts that the query names, and in filings, statements, kinds of sections, years and numbers.
+//! pages and parts that the query names, and in filings, statements, kinds of sections and numbers.
 
 mod candidates;
 mod filing;
@@ -29,8 +29,6 @@ const CAPTION_WEIGHT: f32 = 0.5;
 const PAGE_WEIGHT: f32 = 0.7;
 // Share of the words that a document has together.
 const COVERAGE_WEIGHT: f32 = 0.3;
-// A table of contents has the words of all sections, but answers nothing.
-const TOC_FACTOR: f32 = 0.5;
 
 /// The parts of a score, as returned by `explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,9 +44,7 @@ pub(super) enum ScorePart {
     References,
     Statement,
     Section,
-    Years,
     Numbers,
-    Contents,
     Document,
 }
 
@@ -66,9 +62,7 @@ impl ScorePart {
             ScorePart::References => "references",
             ScorePart::Statement => "statement",
             ScorePart::Section => "section",
-            ScorePart::Years => "years",
             ScorePart::Numbers => "numbers",
-            ScorePart::Contents => "contents",
             ScorePart::Document => "document",
         }
     }
@@ -198,7 +192,7 @@ impl<'q> Ranking<'q> {
             });
             Ok(())
         };
-        if self.uses(RankingFeature::Synonyms) {
+        if self.uses(RankingFeature::Lexicon) {
             for group in &self.parsed.phrase_groups {
                 for phrase in &group.phrases {
                     let term = Term::from_field_text(self.fields.phrases, phrase);
@@ -261,9 +255,7 @@ impl<'q> Ranking<'q> {
         // Pages named by number count even where no word occurs.
         let unit = parts.best().max(1.0);
         let page_classes = rules.score_page_classes(unit, &mut parts)?;
-        rules.score_years(unit, &mut parts)?;
         rules.score_numbers(unit, &mut parts)?;
-        self.halve_contents(&passages, &mut parts)?;
         self.score_references(&passages, unit, &mut parts)?;
         rules.score_documents(&self.documents, unit, &mut parts)?;
         if self.uses(RankingFeature::Coverage) {
@@ -297,24 +289,6 @@ impl<'q> Ranking<'q> {
                 .then(a.page.cmp(&b.page))
         });
         Ok(scored)
-    }
-
-    // Unless the query asks for the contents.
-    fn halve_contents(&self, passages: &PassageSet<'_>, parts: &mut Parts) -> tantivy::Result<()> {
-        if !self.uses(RankingFeature::Contents) || self.parsed.references.contents {
-            return Ok(());
-        }
-        let contents = passages.column("contents")?;
-        let losses = contents
-            .iter()
-            .zip(&parts.totals)
-            .map(|(contents, total)| match contents {
-                0 => 0.0,
-                _ => -total * (1.0 - TOC_FACTOR),
-            });
-        let losses: Vec<f32> = losses.collect();
-        parts.add(ScorePart::Contents, &losses);
-        Ok(())
     }
 
     // Pages, captions and the table of contents that the query names.
