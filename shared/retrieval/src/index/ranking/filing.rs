@@ -1,5 +1,5 @@
-//! Scores what only filings have: the phrases of statements, their page classes, column years, and the period and form
-//! of the document. Other documents get nothing from these rules.
+//! Scores what only filings have: the phrases of statements, their page classes, and the period and form of the document.
+//! Other documents get nothing from these rules but the phrases of clauses, since a contract is no filing.
 
 use tantivy::Term;
 use tantivy::postings::Postings;
@@ -18,7 +18,7 @@ use crate::search::RankingFeature;
 pub(super) const PHRASE_WEIGHT: f32 = 0.8;
 const ROW_PHRASE_WEIGHT: f32 = 0.7;
 // Shares of the best word score: a requested statement (or one that only resembles it), a requested kind of section (or
-// one announced by a title above), column years, tables or prose.
+// one announced by a title above), tables or prose.
 const STATEMENT_WEIGHT: f32 = 0.6;
 const LOOK_ALIKE_WEIGHT: f32 = 0.4;
 const SECTION_WEIGHT: f32 = 0.1;
