@@ -184,7 +184,7 @@ impl AnswerStore {
     }
 
     fn on_write_error(&self, error: &PortError) {
-        if error.transient {
+        if error.is_transient() {
             tracing::warn!(%error, "an answer could not be stored");
         } else if !self.is_read_only.swap(true, Ordering::Relaxed) {
             tracing::warn!(%error, "answers of this process are not stored: grant write permission below answers/");

@@ -15,6 +15,7 @@ use stemma_document::{
     TextLines, blob_keys,
 };
 use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Env;
 use stemma_engine::{PortError, PortResult};
 use stemma_extract::EncodedSource;
 use stemma_retrieval::DocumentScope;
@@ -44,8 +45,12 @@ impl Archive {
     ///
     /// # Errors
     /// [`ApiError`] when the store cannot be read.
-    pub async fn open(blobs: Arc<dyn Blobs>, collection: Collection) -> Result<Self, ApiError> {
-        let catalog = Catalog::load(blobs.as_ref(), &collection).await?;
+    pub async fn open(
+        env: &Env,
+        blobs: Arc<dyn Blobs>,
+        collection: Collection,
+    ) -> Result<Self, ApiError> {
+        let catalog = Catalog::load(blobs.as_ref(), &collection, env.now_ms()).await?;
         Ok(Self::new(blobs, collection, catalog))
     }
 

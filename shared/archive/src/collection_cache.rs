@@ -426,7 +426,7 @@ mod tests {
         }
 
         async fn catalog(&self) -> Catalog {
-            Catalog::load(self.blobs.as_ref(), &Collection::default())
+            Catalog::load(self.blobs.as_ref(), &Collection::default(), 0)
                 .await
                 .unwrap()
         }

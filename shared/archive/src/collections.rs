@@ -209,13 +209,13 @@ impl Collections {
         let changed = match follower {
             None => {
                 let (new, catalog) =
-                    CatalogWatcher::start(blobs.as_ref(), collection.clone()).await?;
+                    CatalogWatcher::start(blobs.as_ref(), collection.clone(), env.now_ms()).await?;
                 *follower = Some(new);
                 Some(catalog)
             }
             Some(follower) if *polls >= POLLS_PER_FULL_SCAN => {
                 *polls = 0;
-                follower.full_scan(blobs.as_ref()).await?
+                follower.full_scan(blobs.as_ref(), env.now_ms()).await?
             }
             Some(follower) => follower.poll(blobs.as_ref(), env.now_ms()).await?,
         };

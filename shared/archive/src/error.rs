@@ -101,7 +101,7 @@ pub fn is_store_error(code: &str) -> bool {
 
 impl From<PortError> for ApiError {
     fn from(error: PortError) -> Self {
-        let is_index_pending = error.port() == "index" && error.transient;
+        let is_index_pending = error.port() == "index" && error.is_transient();
         Self {
             detail: is_index_pending.then(|| Box::new(ErrorDetail::IndexPending)),
             ..Self::new("store.unreadable", error.to_string(), "stemma doctor")

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use stemma_document::{ChangeKind, Collection, FilingFacts};
 use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Env;
 use stemma_retrieval::search::TotalHits;
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
 pub use stemma_sample_store::*;
 
 async fn archive() -> Archive {
-    Archive::open(store().await, Collection::default())
+    Archive::open(&Env::system(), store().await, Collection::default())
         .await
         .unwrap()
 }
@@ -133,7 +134,9 @@ async fn removed_documents_are_gone() {
     let blobs = store().await;
     let doc = version("manual.md", 1).doc;
     change(blobs.as_ref(), ChangeKind::Removed { doc, seq: 2 }, 255).await;
-    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
+    let archive = Archive::open(&Env::system(), blobs, Collection::default())
+        .await
+        .unwrap();
     assert_eq!(
         archive.catalog().resolve("manual").unwrap_err().to_string(),
         "no document `manual`"
@@ -371,7 +374,9 @@ async fn indexed_archive() -> (tempfile::TempDir, Archive) {
         &blobs,
         &Collection::default(),
     );
-    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
+    let archive = Archive::open(&Env::system(), blobs, Collection::default())
+        .await
+        .unwrap();
     collection_cache
         .index()
         .sync(archive.catalog(), &|_| {})
@@ -690,7 +695,9 @@ async fn exports_keep_folders_and_avoid_collisions() {
         FilingFacts::default(),
     )
     .await;
-    let archive = Archive::open(blobs, Collection::default()).await.unwrap();
+    let archive = Archive::open(&Env::system(), blobs, Collection::default())
+        .await
+        .unwrap();
     let documents = archive.documents_in_scope("/10-K").unwrap();
     let paths = archive.export_paths(&documents);
     assert_eq!(paths[..2], ["10-K/ACME_2021", "10-K/ACME_2022"]);

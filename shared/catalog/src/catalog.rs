@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId};
 use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Millis;
 
 pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
 use crate::latest_changes::LatestChanges;
@@ -26,8 +27,12 @@ impl Catalog {
     ///
     /// # Errors
     /// `PortError` if the blob store fails. Unreadable records are skipped and logged.
-    pub async fn load(blobs: &dyn Blobs, collection: &Collection) -> PortResult<Self> {
-        let (current, _) = snapshot::load_current(blobs, collection).await?;
+    pub async fn load(
+        blobs: &dyn Blobs,
+        collection: &Collection,
+        now_ms: Millis,
+    ) -> PortResult<Self> {
+        let (current, _) = snapshot::load_current(blobs, collection, now_ms).await?;
         let open = pending::find_pending(blobs, collection, &current).await?;
         Ok(Self::from_changes(&current, &open))
     }
@@ -113,6 +118,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::fixtures::entry;
 
+    const NOW_MS: Millis = 1_700_000_000_000;
+
     async fn write_change(blobs: &MemoryBlobs, at_ms: u64, kind: ChangeKind) {
         let key = blob_keys::change_key(&Collection::default(), at_ms, at_ms);
         let json = serde_json::to_vec(&Change { at_ms, kind }).unwrap();
@@ -120,7 +127,9 @@ pub(crate) mod tests {
     }
 
     async fn paths(blobs: &MemoryBlobs) -> Vec<String> {
-        let catalog = Catalog::load(blobs, &Collection::default()).await.unwrap();
+        let catalog = Catalog::load(blobs, &Collection::default(), NOW_MS)
+            .await
+            .unwrap();
         catalog
             .documents()
             .iter()
@@ -169,7 +178,9 @@ pub(crate) mod tests {
             ChangeKind::Published(Box::new(entry("late"))),
         )
         .await;
-        let catalog = Catalog::load(&blobs, &Collection::default()).await.unwrap();
+        let catalog = Catalog::load(&blobs, &Collection::default(), NOW_MS)
+            .await
+            .unwrap();
         let times: Vec<_> = [0, 1_198, 1_199]
             .map(|at| catalog.documents()[at].published_ms)
             .into();
@@ -212,7 +223,9 @@ pub(crate) mod tests {
         second.gaps = vec!["pdf.no_text".into()];
         write_change(&blobs, 60_000, ChangeKind::Published(Box::new(second))).await;
         write_change(&blobs, 120_000, ChangeKind::Published(Box::new(entry("a")))).await;
-        let catalog = Catalog::load(&blobs, &Collection::default()).await.unwrap();
+        let catalog = Catalog::load(&blobs, &Collection::default(), NOW_MS)
+            .await
+            .unwrap();
         assert_eq!(catalog.documents()[0].state, DocumentState::DoneWithGaps);
     }
 }

@@ -6,6 +6,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Change, Collection, blob_keys};
 use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Millis;
 
 // Clocks of assemblers may differ by this much; records written late are still found.
 const SKEW_MINUTES: u64 = 10;
@@ -25,12 +26,16 @@ impl ChangeCursor {
         self.names.insert(name);
     }
 
-    // Names must stay in the cursor as long as late records can still appear in their minute.
-    pub(crate) fn trimmed(&self) -> ChangeCursor {
+    // Names must stay in the cursor as long as late records can still appear in their minute. Neither a record of a
+    // clock that is ahead nor a reader whose clock is ahead may raise the floor above the minutes that others write.
+    pub(crate) fn trimmed(&self, now_ms: Millis) -> ChangeCursor {
+        let now = now_ms / 60_000;
         let newest = self
             .names
-            .last()
-            .and_then(|name| minute(name))
+            .iter()
+            .rev()
+            .filter_map(|name| minute(name))
+            .find(|minute| *minute <= now)
             .unwrap_or(self.floor);
         let floor = newest.saturating_sub(SKEW_MINUTES).max(self.floor);
         let recent = self

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, Digest, blob_keys};
 use stemma_engine::PortResult;
 use stemma_engine::blobs::{Blobs, list_all};
+use stemma_engine::env::Millis;
 
 use crate::change_log::{self, ChangeCursor};
 use crate::latest_changes::LatestChanges;
@@ -39,8 +40,9 @@ struct SnapshotHeader {
 pub(crate) async fn load_current(
     blobs: &dyn Blobs,
     collection: &Collection,
+    now_ms: Millis,
 ) -> PortResult<(LatestChanges, ChangeCursor)> {
-    let (mut current, mut mark) = load_newest(blobs, collection).await?;
+    let (mut current, mut mark) = load_newest(blobs, collection, now_ms).await?;
     let tail = change_log::read_since(blobs, collection, &mark, 0).await?;
     let read = tail.len();
     for (name, change) in tail {
@@ -48,14 +50,16 @@ pub(crate) async fn load_current(
         change.into_iter().for_each(|change| current.apply(change));
     }
     if read > SNAPSHOT_THRESHOLD.max(current.latest.len() / 10) {
-        write_snapshot(blobs, collection, &current, &mark).await;
+        write_snapshot(blobs, collection, &current, &mark.trimmed(now_ms)).await;
     }
     Ok((current, mark))
 }
 
+// A snapshot with a floor in the future was written by a clock that was ahead: it would hide the records before.
 async fn load_newest(
     blobs: &dyn Blobs,
     collection: &Collection,
+    now_ms: Millis,
 ) -> PortResult<(LatestChanges, ChangeCursor)> {
     let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
     for key in keys.iter().rev().filter(|key| key.ends_with(".zst")) {
@@ -63,6 +67,13 @@ async fn load_newest(
             continue;
         };
         match tokio::task::spawn_blocking(move || decode(&bytes)).await {
+            Ok(Ok((_, cursor))) if cursor.floor > now_ms / 60_000 => {
+                tracing::warn!(
+                    key,
+                    floor = cursor.floor,
+                    "catalog snapshot is from the future: check the clocks; trying an older one"
+                );
+            }
             Ok(Ok(decoded)) => return Ok(decoded),
             Ok(Err(error)) => {
                 tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one");
@@ -82,8 +93,7 @@ async fn write_snapshot(
     current: &LatestChanges,
     mark: &ChangeCursor,
 ) {
-    let mark = mark.trimmed();
-    let packed = match encode(current, &mark) {
+    let packed = match encode(current, mark) {
         Ok(packed) => Bytes::from(packed),
         Err(error) => return tracing::debug!(%error, "catalog snapshot was not encoded"),
     };

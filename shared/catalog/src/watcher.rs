@@ -33,8 +33,12 @@ impl CatalogWatcher {
     ///
     /// # Errors
     /// [`PortError`] if the blob store fails.
-    pub async fn start(blobs: &dyn Blobs, collection: Collection) -> PortResult<(Self, Catalog)> {
-        let (current, mark) = snapshot::load_current(blobs, &collection).await?;
+    pub async fn start(
+        blobs: &dyn Blobs,
+        collection: Collection,
+        now_ms: Millis,
+    ) -> PortResult<(Self, Catalog)> {
+        let (current, mark) = snapshot::load_current(blobs, &collection, now_ms).await?;
         let open = pending::find_pending(blobs, &collection, &current).await?;
         let watcher = Self {
             collection,
@@ -63,9 +67,13 @@ impl CatalogWatcher {
     ///
     /// # Errors
     /// As [`CatalogWatcher::poll`].
-    pub async fn full_scan(&mut self, blobs: &dyn Blobs) -> PortResult<Option<Catalog>> {
+    pub async fn full_scan(
+        &mut self,
+        blobs: &dyn Blobs,
+        now_ms: Millis,
+    ) -> PortResult<Option<Catalog>> {
         let mut changed = self.apply_changes(blobs, 0).await?;
-        self.cursor = self.cursor.trimmed();
+        self.cursor = self.cursor.trimmed(now_ms);
         let open = pending::find_pending(blobs, &self.collection, &self.latest).await?;
         if *self.pending != open {
             self.pending = Arc::new(open);
@@ -137,9 +145,10 @@ mod tests {
         let blobs = MemoryBlobs::default();
         let minute = 60_000;
         publish(&blobs, 100 * minute, "a", 1).await;
-        let (mut watcher, first) = CatalogWatcher::start(&blobs, Collection::default())
-            .await
-            .unwrap();
+        let (mut watcher, first) =
+            CatalogWatcher::start(&blobs, Collection::default(), 101 * minute)
+                .await
+                .unwrap();
         assert_eq!(listed(Some(first)), [("a".into(), 1)]);
         assert!(watcher.poll(&blobs, 101 * minute).await.unwrap().is_none());
         publish(&blobs, 101 * minute, "a", 2).await;
@@ -150,7 +159,41 @@ mod tests {
         );
         publish(&blobs, 95 * minute, "late", 1).await;
         assert!(watcher.poll(&blobs, 101 * minute).await.unwrap().is_none());
-        assert_eq!(listed(watcher.full_scan(&blobs).await.unwrap()).len(), 3);
-        assert!(watcher.full_scan(&blobs).await.unwrap().is_none());
+        let late = watcher.full_scan(&blobs, 101 * minute).await.unwrap();
+        assert_eq!(listed(late).len(), 3);
+        assert!(
+            watcher
+                .full_scan(&blobs, 101 * minute)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_record_from_tomorrow_hides_no_later_record() {
+        let blobs = MemoryBlobs::default();
+        let minute = 60_000;
+        let now = 100 * minute;
+        publish(&blobs, now + 1_440 * minute, "tomorrow", 1).await;
+        let (mut watcher, _) = CatalogWatcher::start(&blobs, Collection::default(), now)
+            .await
+            .unwrap();
+        assert!(watcher.full_scan(&blobs, now).await.unwrap().is_none());
+        publish(&blobs, now, "today", 1).await;
+        assert_eq!(listed(watcher.poll(&blobs, now).await.unwrap()).len(), 2);
+        // A reader whose clock is a day ahead loads and writes snapshots as well.
+        let ahead = now + 1_450 * minute;
+        for n in 0..1_100 {
+            publish(&blobs, now + n, &format!("bulk {n}"), 1).await;
+        }
+        CatalogWatcher::start(&blobs, Collection::default(), ahead)
+            .await
+            .unwrap();
+        publish(&blobs, now + minute, "later", 1).await;
+        let (_, catalog) = CatalogWatcher::start(&blobs, Collection::default(), now + minute)
+            .await
+            .unwrap();
+        assert_eq!(listed(Some(catalog)).len(), 1_103);
     }
 }

@@ -82,7 +82,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .await?;
     rate("lease", |n| {
         let ledger = &ledger;
-        async move { ledger.lease(run, &key(n), "worker", 0, 60_000).await }
+        async move { ledger.lease(run, &key(n), "worker", 0, 60_000, false).await }
     })
     .await?;
     rate("record (200 bytes)", |n| {

@@ -24,7 +24,7 @@ use crate::ledger::{Lease, Ledger, Retry, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
-use crate::port_error::PortResult;
+use crate::port_error::{PortError, PortResult};
 use crate::ports::Ports;
 use crate::queue::{Message, RetryDelay};
 use crate::retry::{RetryDecision, decide_retry};
@@ -39,7 +39,7 @@ const LEASE_RENEWAL: Duration = Duration::from_secs(3);
 // How long to wait with a redelivered task that the ledger does not know: by then a worker that still runs it has
 // renewed its lease.
 const RENEWAL_GRACE: Duration = Duration::from_millis(3_500);
-// Expired leases after which a task is poison: it crashes every worker that takes it.
+// Crashes after which a task is poison: it crashes every worker that takes it.
 const MAX_CRASHES: u32 = 10;
 
 /// Executes tasks: the handler of lane queues.
@@ -130,11 +130,13 @@ impl<W: Work> TaskExecutor<W> {
             .execute(message, redelivered, task)
             .instrument(span.clone())
             .await;
-        let (outcome, disposition) = performed.unwrap_or_else(|error| {
-            let _under = span.enter();
-            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is unavailable; the task will be redelivered");
-            (DeliveryOutcome::PortUnavailable, Disposition::Retry { delay: RetryDelay::Short, attempts: message.attempts })
-        });
+        let (outcome, disposition) = match performed {
+            Ok(performed) => performed,
+            Err(error) => {
+                let retry = self.on_port_error(message, task, &error);
+                retry.instrument(span.clone()).await
+            }
+        };
         span.record("outcome", outcome.name());
         (outcome, disposition)
     }
@@ -225,6 +227,22 @@ impl<W: Work> TaskExecutor<W> {
         }
     }
 
+    // A port that is away for long must not look like crashes, so the lease is released.
+    async fn on_port_error(
+        &self,
+        message: &Message,
+        task: &TaskMessage,
+        error: &PortError,
+    ) -> HandleResult {
+        tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is unavailable; the task will be redelivered");
+        self.release_if_leased(task).await;
+        let retry = Disposition::Retry {
+            delay: RetryDelay::Short,
+            attempts: message.attempts,
+        };
+        (DeliveryOutcome::PortUnavailable, retry)
+    }
+
     fn finish_attempt(&self, running: &RunningTask, how: AttemptOutcome) {
         metrics::attempt(running.stage(), running.finish(how, self.env.now_ms()));
     }
@@ -283,7 +301,7 @@ impl<W: Work> TaskExecutor<W> {
         let store = artifact.store(&blobs, &task.run.scope, &task.key);
         match self.while_leased(task, store).await {
             Ok(outcome) => Ok(StageResult::Outcome(outcome)),
-            Err(error) if error.transient => Err(error),
+            Err(error) if !error.is_permanent() => Err(error),
             Err(error) => Ok(StageResult::Failed(error.into())),
         }
     }
@@ -343,7 +361,7 @@ impl<W: Work> TaskExecutor<W> {
     // belong to a task that another worker is still paying for. Wait until running workers have renewed their leases,
     // then ask again.
     async fn acquire_lease(&self, task: &TaskMessage, redelivered: bool) -> PortResult<Lease> {
-        let lease = self.try_lease(task).await?;
+        let lease = self.try_lease(task, redelivered).await?;
         if !matches!(
             lease,
             Lease::Granted {
@@ -361,17 +379,17 @@ impl<W: Work> TaskExecutor<W> {
         }
         self.release(task, None).await?;
         self.env.sleep(RENEWAL_GRACE).await;
-        self.try_lease(task).await
+        self.try_lease(task, redelivered).await
     }
 
-    async fn try_lease(&self, task: &TaskMessage) -> PortResult<Lease> {
+    async fn try_lease(&self, task: &TaskMessage, redelivered: bool) -> PortResult<Lease> {
         let now = self.env.now_ms();
         let until = now + LEASE_DURATION.as_millis() as Millis;
         let ledger = &self.ports.ledger;
         let holder = self.presence.process();
         self.leased.lock().insert(task.id()); // before the call: a failed call may still have taken the lease
         let lease = ledger
-            .lease(&task.run.run, &task.key, holder, now, until)
+            .lease(&task.run.run, &task.key, holder, now, until, redelivered)
             .await?;
         if !matches!(lease, Lease::Granted { .. }) {
             self.leased.lock().remove(&task.id());
@@ -389,6 +407,16 @@ impl<W: Work> TaskExecutor<W> {
         Ok(())
     }
 
+    // Releases the lease without counting an attempt, so that the next receiver can start at once.
+    async fn release_if_leased(&self, task: &TaskMessage) {
+        if !self.leased.lock().contains(&task.id()) {
+            return;
+        }
+        if let Err(error) = self.release(task, None).await {
+            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "cannot release the lease; it will expire");
+        }
+    }
+
     /// Waits for `work` while renewing the lease.
     async fn while_leased<T>(&self, task: &TaskMessage, work: impl Future<Output = T>) -> T {
         tokio::select! {
@@ -401,7 +429,7 @@ impl<W: Work> TaskExecutor<W> {
     async fn renew_lease(&self, task: &TaskMessage) -> Infallible {
         loop {
             self.env.sleep(LEASE_RENEWAL).await;
-            if let Err(error) = self.try_lease(task).await {
+            if let Err(error) = self.try_lease(task, false).await {
                 tracing::warn!(stage = task.stage, %error, "cannot renew lease; continuing");
             }
         }
@@ -427,7 +455,6 @@ impl<W: Work> Handler for TaskExecutor<W> {
         disposition
     }
 
-    // Releases the lease without counting an attempt, so that the next receiver can start at once.
     async fn on_interrupted(&self, message: &Message) {
         let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else {
             return;
@@ -437,11 +464,6 @@ impl<W: Work> Handler for TaskExecutor<W> {
             .get(&task.stage, task.revision)
             .map(|_| task.stage.as_str());
         metrics::task(ours, DeliveryOutcome::CutOff);
-        if !self.leased.lock().contains(&task.id()) {
-            return;
-        }
-        if let Err(error) = self.release(&task, None).await {
-            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "cannot release the lease of an interrupted task; it will expire");
-        }
+        self.release_if_leased(&task).await;
     }
 }

@@ -52,6 +52,6 @@ pub use env::Env;
 pub use failure::{Failure, FailureKind, FailureRecord};
 pub use heartbeat::RunProgress;
 pub use key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder};
-pub use port_error::{PortError, PortResult};
+pub use port_error::{PortError, PortErrorKind, PortResult};
 pub use ports::{Ports, Retrying, RetryingBlobs};
 pub use secret::Secret;

@@ -10,26 +10,53 @@ pub struct PortError {
     /// `port.method`, for example `blobs.put`.
     pub operation: &'static str,
     pub message: String,
-    /// Whether a retry may succeed.
-    pub transient: bool,
+    pub kind: PortErrorKind,
+}
+
+/// Who can do something about a [`PortError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortErrorKind {
+    /// The service is unavailable, slow or busy: a retry may succeed.
+    Transient,
+    /// The installation refuses: credentials, permissions, quota, clocks. A retry at once does not help, but an operator
+    /// does. It says nothing about the document, which therefore waits.
+    Refused,
+    /// A retry does not help: an invalid request, or a broken object.
+    Permanent,
 }
 
 impl PortError {
-    /// The service is unavailable, slow or busy.
-    pub fn transient(operation: &'static str, message: impl Into<String>) -> Self {
+    fn new(operation: &'static str, message: impl Into<String>, kind: PortErrorKind) -> Self {
         Self {
             operation,
             message: message.into(),
-            transient: true,
+            kind,
         }
     }
 
-    /// A retry will not help: missing permission, no space, a broken object.
+    /// A [`PortErrorKind::Transient`] error.
+    pub fn transient(operation: &'static str, message: impl Into<String>) -> Self {
+        Self::new(operation, message, PortErrorKind::Transient)
+    }
+
+    /// A [`PortErrorKind::Refused`] error.
+    pub fn refused(operation: &'static str, message: impl Into<String>) -> Self {
+        Self::new(operation, message, PortErrorKind::Refused)
+    }
+
+    /// A [`PortErrorKind::Permanent`] error.
     pub fn permanent(operation: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            transient: false,
-            ..Self::transient(operation, message)
-        }
+        Self::new(operation, message, PortErrorKind::Permanent)
+    }
+
+    /// Whether a retry may succeed.
+    pub fn is_transient(&self) -> bool {
+        self.kind == PortErrorKind::Transient
+    }
+
+    /// Whether the error is about the request or the object, not about the service or the installation.
+    pub fn is_permanent(&self) -> bool {
+        self.kind == PortErrorKind::Permanent
     }
 
     /// `queue`, `ledger`, `blobs`, `limiter`, or `bucket` for documents in object storage.

@@ -83,7 +83,7 @@ layered! { Ledger, "ledger":
     request_tasks(run: &RunId, tasks: &[TaskSpec]; now_ms: Millis, due_ms: Millis) -> Vec<TaskKey>;
     overdue(run: &RunId; now_ms: Millis) -> Vec<TaskKey>;
     open_tasks(run: &RunId) -> Vec<OpenTask>;
-    lease(run: &RunId, key: &TaskKey, holder: &str; now_ms: Millis, until_ms: Millis) -> Lease;
+    lease(run: &RunId, key: &TaskKey, holder: &str; now_ms: Millis, until_ms: Millis, redelivered: bool) -> Lease;
     release(run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> u32;
     schedule(item: &ScheduledItem; at_ms: Millis) -> ();
     claim_due(; now_ms: Millis, again_ms: Millis, limit: usize) -> Vec<ScheduledItem>;

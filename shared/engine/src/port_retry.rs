@@ -9,9 +9,6 @@ use crate::env::Env;
 use crate::metrics;
 use crate::port_error::{PortError, PortResult};
 
-// How long a paid result is held in memory while the store is unavailable.
-const LONG_RETRY_LIMIT: Duration = Duration::from_secs(300);
-
 fn backoff(env: &Env) -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(50))
@@ -30,36 +27,34 @@ where
     F: FnMut() -> Called,
     Called: Future<Output = PortResult<T>>,
 {
-    retry(operation, backoff(env).with_max_times(6)).await
+    let is_retryable = PortError::is_transient;
+    retry(operation, backoff(env).with_max_times(6), is_retryable).await
 }
 
-/// Like [`with_retry`], but for up to 5 min. For writes that are expensive to recompute, such as an LLM reply: giving
-/// up would pay for them twice.
+/// Like [`with_retry`], but without an end, and after refusals as well. For writes that are expensive to recompute, such
+/// as an LLM reply: giving up would pay for them twice.
 ///
 /// # Errors
-/// As [`with_retry`].
+/// A permanent [`PortError`].
 pub async fn with_long_retry<T, F, Called>(env: &Env, operation: F) -> PortResult<T>
 where
     F: FnMut() -> Called,
     Called: Future<Output = PortResult<T>>,
 {
-    retry(
-        operation,
-        backoff(env)
-            .without_max_times()
-            .with_total_delay(Some(LONG_RETRY_LIMIT)),
-    )
-    .await
+    let policy = backoff(env).without_max_times();
+    retry(operation, policy, |error| !error.is_permanent()).await
 }
 
-async fn retry<T, F, Called>(operation: F, policy: ExponentialBuilder) -> PortResult<T>
+async fn retry<T, F, Called>(
+    operation: F,
+    policy: ExponentialBuilder,
+    is_retryable: impl Fn(&PortError) -> bool,
+) -> PortResult<T>
 where
     F: FnMut() -> Called,
     Called: Future<Output = PortResult<T>>,
 {
-    let counted = operation
-        .retry(policy)
-        .when(|error: &PortError| error.transient);
+    let counted = operation.retry(policy).when(is_retryable);
     counted
         .notify(|error, _| metrics::port_error(error))
         .await
@@ -94,21 +89,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn long_retry_outlasts_a_store_outage() {
+    async fn long_retry_outlasts_outages_and_refusals() {
         let env = Env::simulated(1);
         let started = tokio::time::Instant::now();
         let result = with_long_retry(&env, || async {
-            if started.elapsed() < Duration::from_secs(120) {
-                Err(PortError::transient("blobs.put", "away"))
-            } else {
-                Ok(())
+            match started.elapsed().as_secs() {
+                0..1_800 => Err(PortError::transient("blobs.put", "away")),
+                1_800..3_600 => Err(PortError::refused("blobs.put", "denied")),
+                _ => Ok(()),
             }
         });
         assert_eq!(result.await, Ok(()));
-        let lost = with_long_retry(&env, || async {
-            Err::<(), _>(PortError::transient("blobs.put", "away"))
+        let invalid = with_long_retry(&env, || async {
+            Err::<(), _>(PortError::permanent("blobs.put", "not a key"))
         });
-        assert!(lost.await.is_err());
-        assert!(started.elapsed() < Duration::from_secs(120) + 2 * LONG_RETRY_LIMIT);
+        assert!(invalid.await.is_err());
     }
 }

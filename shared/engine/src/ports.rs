@@ -80,7 +80,8 @@ impl<P: ?Sized> Retrying<P> {
         &self.port
     }
 
-    /// The port with retries for up to 5 min, for writes that are expensive to recompute.
+    /// The port with retries until the call succeeds or cannot, for writes that are expensive to recompute. Only the end
+    /// of the process gives up.
     #[must_use]
     pub fn with_long_retries(&self) -> Self {
         let layer = RetryLayer {

@@ -17,7 +17,7 @@ use redis::{
     ScriptInvocation, ServerErrorKind,
 };
 
-use crate::port_error::{PortError, PortResult};
+use crate::port_error::{PortError, PortErrorKind, PortResult};
 use crate::secret::Secret;
 
 // Unacknowledged data makes the kernel close the connection after this time.
@@ -222,19 +222,28 @@ fn is_access_refused(error: &RedisError) -> bool {
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
 }
 
-// Errors that a retry cannot fix.
-fn is_permanent(error: &RedisError) -> bool {
+fn port_error_kind(error: &RedisError) -> PortErrorKind {
     match error.kind() {
-        // Too many clients is a plain error response, but passes when others disconnect.
-        ErrorKind::Server(ServerErrorKind::ResponseError) => !error
-            .detail()
-            .is_some_and(|detail| detail.contains("max number of clients")),
+        // Too many clients is a plain error response, but passes when others disconnect. Proxies say all that is wrong
+        // with their server in plain error responses.
+        ErrorKind::Server(ServerErrorKind::ResponseError) => {
+            let is_full = error
+                .detail()
+                .is_some_and(|detail| detail.contains("max number of clients"));
+            if is_full {
+                PortErrorKind::Transient
+            } else {
+                PortErrorKind::Refused
+            }
+        }
         ErrorKind::Server(
             ServerErrorKind::Moved | ServerErrorKind::Ask | ServerErrorKind::CrossSlot,
         )
         | ErrorKind::InvalidClientConfig
-        | ErrorKind::UnexpectedReturnType => true,
-        _ => is_access_refused(error) || error.code() == Some("WRONGTYPE"),
+        | ErrorKind::UnexpectedReturnType => PortErrorKind::Permanent,
+        _ if error.code() == Some("WRONGTYPE") => PortErrorKind::Permanent,
+        _ if is_access_refused(error) => PortErrorKind::Refused,
+        _ => PortErrorKind::Transient,
     }
 }
 
@@ -259,10 +268,10 @@ fn port_error(operation: &'static str, error: &RedisError) -> PortError {
         (_, Some(code)) => format!("Redis says {code} {text}"),
         _ => format!("{}: {text}", error.category()),
     };
-    if is_permanent(error) {
-        PortError::permanent(operation, message)
-    } else {
-        PortError::transient(operation, message)
+    PortError {
+        operation,
+        message,
+        kind: port_error_kind(error),
     }
 }
 
@@ -281,7 +290,7 @@ mod tests {
                 .err()
                 .unwrap();
             assert!(
-                !error.transient && !error.to_string().contains("hunter2"),
+                !error.is_transient() && !error.to_string().contains("hunter2"),
                 "{error}"
             );
         }
@@ -297,7 +306,7 @@ mod tests {
                 .await
                 .unwrap_err();
             assert!(
-                error.transient && !error.to_string().contains("hunter2"),
+                error.is_transient() && !error.to_string().contains("hunter2"),
                 "{error}"
             );
         }
@@ -308,7 +317,7 @@ mod tests {
         let error =
             |line: &str| redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
         let is_transient = |line: &str| {
-            port_error("ledger.x", &error(line).extract_error().unwrap_err()).transient
+            port_error("ledger.x", &error(line).extract_error().unwrap_err()).is_transient()
         };
         for line in [
             "LOADING it",

@@ -15,7 +15,7 @@ use crate::blobs::Blobs;
 use crate::env::Env;
 use crate::failure::Failure;
 use crate::key::{Lane, Priority, RunHeader, RunRef, TaskKey, TaskKeyBuilder};
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortErrorKind};
 use crate::ports::Ports;
 
 /// A kind of work: the types its stages share.
@@ -147,16 +147,24 @@ impl<W: Work> TaskContext<'_, W> {
 
 // Delay before a task is retried after a port was unavailable.
 const PORT_RETRY_DELAY: Duration = Duration::from_secs(5);
+// Delay before a task is retried after a port refused access: a person has to act first.
+const REFUSAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 impl From<PortError> for Failure {
-    // An unavailable port is not counted as an attempt: an outage of an hour must not fail a document.
+    // What a service or its permissions do is not counted as an attempt: an outage of an hour must not fail a document.
     fn from(error: PortError) -> Self {
         let message = error.to_string();
-        if error.transient {
-            Failure::throttled("engine.port", message, PORT_RETRY_DELAY)
-        } else {
-            let next = "see that the store has space and may be written, then run the failed documents again";
-            Failure::permanent("engine.port", message).with_next(next)
+        match error.kind {
+            PortErrorKind::Transient => {
+                Failure::throttled("engine.port", message, PORT_RETRY_DELAY)
+            }
+            PortErrorKind::Refused => {
+                Failure::throttled("engine.port_refused", message, REFUSAL_RETRY_DELAY)
+            }
+            PortErrorKind::Permanent => {
+                let next = "see that the store has space and may be written, then run the failed documents again";
+                Failure::permanent("engine.port", message).with_next(next)
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stemma_engine_testing::fault::{FaultPlan, FaultRates, PortFault};
+use stemma_engine_testing::fault::{FaultPlan, FaultRates, Outage, PortFault};
 use stemma_engine_testing::simulation::{self, SimulationScenario};
 
 fn number(variable: &str) -> Option<u64> {
@@ -107,6 +107,48 @@ fn every_message_may_be_delivered_twice() {
     };
     let ended = simulation::simulate(&script).unwrap();
     simulation::compare(&ended, simulation::expected().unwrap()).unwrap();
+}
+
+// Every task outlasts the outage, however often it is delivered meanwhile.
+fn check_outage(operations: &'static str, during: Range<u64>, transient: bool) {
+    in_parallel(1..9, |seed| {
+        let outage = Outage {
+            operations,
+            during: during.clone(),
+            transient,
+        };
+        let script = SimulationScenario {
+            seed,
+            workers: 3,
+            plan: FaultPlan {
+                outages: vec![outage],
+                ..FaultPlan::default()
+            },
+            ..SimulationScenario::quiet()
+        };
+        let compared = simulation::simulate(&script)
+            .and_then(|ended| simulation::compare(&ended, simulation::expected()?));
+        compared.unwrap_or_else(|violated| panic!("seed {seed}, {operations}: {violated}"));
+    });
+}
+
+#[test]
+fn a_store_that_is_away_for_minutes_fails_no_document() {
+    check_outage("blobs.", 5_000..900_000, true);
+}
+
+#[test]
+fn a_ledger_that_is_away_for_minutes_fails_no_document() {
+    check_outage("ledger.", 5_000..600_000, true);
+}
+
+#[test]
+fn refused_access_fails_no_document() {
+    for operations in ["blobs.put", "blobs.", "ledger."] {
+        for start in [0, 3_000, 20_000] {
+            check_outage(operations, start..start + 90_000, false);
+        }
+    }
 }
 
 /// Runs `work` for every number, on all cores.

@@ -86,7 +86,7 @@ impl CallStore {
     }
 
     fn on_write_error(&self, error: &PortError) {
-        if error.transient {
+        if error.is_transient() {
             tracing::warn!(collection = self.collection, %error, "call log record or reply was not written");
         } else if !self.is_read_only.swap(true, Ordering::Relaxed) {
             tracing::warn!(

@@ -224,7 +224,10 @@ async fn rejects_invalid_keys(blobs: Arc<dyn Blobs>) {
             blobs.delete(name).await,
         ];
         for refusal in refusals {
-            assert!(refusal.is_err_and(|error| !error.transient), "{name:?}");
+            assert!(
+                refusal.is_err_and(|error| !error.is_transient()),
+                "{name:?}"
+            );
         }
     }
     for prefix in ["/", "../", "a/../", "a", "a//", "a b/"] {
@@ -232,14 +235,14 @@ async fn rejects_invalid_keys(blobs: Arc<dyn Blobs>) {
             blobs
                 .list(prefix, None, 1)
                 .await
-                .is_err_and(|error| !error.transient),
+                .is_err_and(|error| !error.is_transient()),
             "{prefix:?}"
         );
         assert!(
             blobs
                 .children(prefix, None, 1)
                 .await
-                .is_err_and(|error| !error.transient),
+                .is_err_and(|error| !error.is_transient()),
             "{prefix:?}"
         );
     }

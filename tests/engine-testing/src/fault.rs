@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use futures::future::BoxFuture;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use stemma_engine::env::Env;
+use stemma_engine::env::{Env, Millis};
 use stemma_engine::port_error::{PortError, PortResult};
 use stemma_engine::port_layer::{Layered, PortLayer};
 use stemma_engine::ports::Ports;
@@ -34,6 +35,8 @@ pub enum PortFault {
     Lose,
     /// A publication is confirmed, but takes effect late, so that later ones overtake it. Other calls are not affected.
     Overtaken(Duration),
+    /// The call fails without an effect, with an error that says that a retry does not help.
+    Refuse,
 }
 
 /// Assigns faults to calls.
@@ -41,9 +44,22 @@ pub enum PortFault {
 pub struct FaultPlan {
     /// By number of the call, from 1.
     pub calls: BTreeMap<u64, PortFault>,
+    /// Ports that are away for a time.
+    pub outages: Vec<Outage>,
     /// Probabilities of faults for all other calls.
     pub rates: FaultRates,
     pub seed: u64,
+}
+
+/// A time in which every call of a port fails.
+#[derive(Debug, Clone)]
+pub struct Outage {
+    /// What the operations begin with: `blobs.`, or `blobs.put`.
+    pub operations: &'static str,
+    /// In milliseconds since the start of the schedule.
+    pub during: Range<Millis>,
+    /// Whether the errors say that a retry may succeed; a wrong password does not.
+    pub transient: bool,
 }
 
 /// Faults per thousand calls.
@@ -70,10 +86,23 @@ impl FaultPlan {
     /// Injects random faults.
     pub fn random(seed: u64, rates: FaultRates) -> Self {
         Self {
-            calls: BTreeMap::new(),
             rates,
             seed,
+            ..Self::default()
         }
+    }
+}
+
+impl FaultPlan {
+    fn outage(&self, operation: &str, at_ms: Millis) -> Option<PortFault> {
+        let outage = self.outages.iter().find(|outage| {
+            operation.starts_with(outage.operations) && outage.during.contains(&at_ms)
+        })?;
+        Some(if outage.transient {
+            PortFault::FailBefore
+        } else {
+            PortFault::Refuse
+        })
     }
 }
 
@@ -83,6 +112,7 @@ pub struct FaultInjector(Arc<FaultInjectorInner>);
 
 struct FaultInjectorInner {
     env: Env,
+    started_ms: Millis,
     state: Mutex<InjectorState>,
 }
 
@@ -108,6 +138,7 @@ impl FaultInjector {
             listener: None,
         };
         Self(Arc::new(FaultInjectorInner {
+            started_ms: env.now_ms(),
             env,
             state: Mutex::new(state),
         }))
@@ -165,6 +196,7 @@ impl FaultInjector {
             .calls
             .get(&number)
             .copied()
+            .or_else(|| state.plan.outage(operation, now - self.0.started_ms))
             .or_else(|| state.draw());
         state.log.update(&now.to_le_bytes());
         for part in [operation, about, &format!("{fault:?}")] {
@@ -192,6 +224,7 @@ impl FaultInjector {
         match fault {
             None | Some(PortFault::Lose | PortFault::Overtaken(_)) => call().await,
             Some(PortFault::FailBefore) => Err(injected_error(operation)),
+            Some(PortFault::Refuse) => Err(PortError::permanent(operation, "refused on purpose")),
             Some(PortFault::FailAfter) => call().await.and(Err(injected_error(operation))),
             Some(PortFault::Duplicate) => {
                 call().await?;
@@ -349,7 +382,7 @@ impl Subscription for FaultySubscription {
             .faults
             .next_fault("queue.next", &self.queue.to_string())
         {
-            Some(PortFault::FailBefore | PortFault::FailAfter) => {
+            Some(PortFault::FailBefore | PortFault::FailAfter | PortFault::Refuse) => {
                 return Err(injected_error("queue.next"));
             }
             Some(PortFault::Delay(delay)) => self.faults.0.env.sleep(delay).await,
@@ -384,7 +417,9 @@ impl FaultyReceipt {
         Answered: Future<Output = PortResult<()>>,
     {
         match self.faults.next_fault(operation, &self.queue.to_string()) {
-            Some(PortFault::FailBefore) => return Err(injected_error(operation)),
+            Some(PortFault::FailBefore | PortFault::Refuse) => {
+                return Err(injected_error(operation));
+            }
             Some(PortFault::FailAfter) => {
                 return settle(self.inner).await.and(Err(injected_error(operation)));
             }

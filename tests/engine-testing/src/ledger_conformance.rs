@@ -225,7 +225,7 @@ async fn returns_overdue_tasks(ledger: Arc<dyn Ledger>) {
         .await
         .expect("recorded");
     ledger
-        .lease(&run, &key(3), "worker-1", 0, min + 1)
+        .lease(&run, &key(3), "worker-1", 0, min + 1, false)
         .await
         .expect("leased");
     assert!(
@@ -289,7 +289,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         let run = run.clone();
         async move {
             ledger
-                .lease(&run, &key(1), &format!("worker-{n}"), 100, 200)
+                .lease(&run, &key(1), &format!("worker-{n}"), 100, 200, false)
                 .await
                 .expect("an answer")
         }
@@ -305,7 +305,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         .await
         .expect("wanted");
     let lease = ledger
-        .lease(&run, &key(2), "a", 100, 200)
+        .lease(&run, &key(2), "a", 100, 200, false)
         .await
         .expect("an answer");
     assert_eq!(
@@ -317,7 +317,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         }
     );
     let second = ledger
-        .lease(&run, &key(2), "b", 199, 300)
+        .lease(&run, &key(2), "b", 199, 300, false)
         .await
         .expect("an answer");
     assert_eq!(
@@ -330,7 +330,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
     assert!(
         is_granted(
             &ledger
-                .lease(&run, &key(2), "a", 150, 400)
+                .lease(&run, &key(2), "a", 150, 400, false)
                 .await
                 .expect("an answer")
         ),
@@ -338,7 +338,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
     );
     assert!(!is_granted(
         &ledger
-            .lease(&run, &key(2), "b", 300, 500)
+            .lease(&run, &key(2), "b", 300, 500, false)
             .await
             .expect("an answer")
     ));
@@ -356,7 +356,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
     assert!(
         !is_granted(
             &ledger
-                .lease(&run, &key(2), "b", 300, 500)
+                .lease(&run, &key(2), "b", 300, 500, false)
                 .await
                 .expect("an answer")
         ),
@@ -368,7 +368,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         .expect("released");
     assert!(is_granted(
         &ledger
-            .lease(&run, &key(2), "b", 300, 500)
+            .lease(&run, &key(2), "b", 300, 500, false)
             .await
             .expect("an answer")
     ));
@@ -378,14 +378,14 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         .expect("recorded");
     assert_eq!(
         ledger
-            .lease(&run, &key(2), "c", 300, 500)
+            .lease(&run, &key(2), "c", 300, 500, false)
             .await
             .expect("an answer"),
         Lease::Ended
     );
     assert_eq!(
         ledger
-            .lease(&run, &key(3), "c", 300, 500)
+            .lease(&run, &key(3), "c", 300, 500, false)
             .await
             .expect("an answer"),
         unwanted
@@ -399,7 +399,7 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         .await
         .expect("wanted");
     ledger
-        .lease(&run, &key(1), "a", 0, 100)
+        .lease(&run, &key(1), "a", 0, 100, false)
         .await
         .expect("leased");
     assert_eq!(
@@ -424,7 +424,7 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         "why it waits"
     );
     ledger
-        .lease(&run, &key(1), "a", 10, 100)
+        .lease(&run, &key(1), "a", 10, 100, false)
         .await
         .expect("leased");
     let open = ledger.open_tasks(&run).await.expect("open tasks");
@@ -446,7 +446,7 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         "not counted"
     );
     ledger
-        .lease(&run, &key(1), "a", 15, 100)
+        .lease(&run, &key(1), "a", 15, 100, false)
         .await
         .expect("leased");
     assert_eq!(
@@ -458,33 +458,56 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         "not counted"
     );
     ledger
-        .lease(&run, &key(1), "a", 20, 100)
+        .lease(&run, &key(1), "a", 20, 100, false)
         .await
         .expect("leased");
-    let taken_over = ledger
-        .lease(&run, &key(1), "b", 100, 200)
-        .await
-        .expect("leased");
+    let crashes_after = |lease: Lease| match lease {
+        Lease::Granted { crashes, .. } => Some(crashes),
+        _ => None,
+    };
+    let lease = async |holder: &str, now_ms, redelivered| {
+        let until_ms = now_ms + 100;
+        ledger
+            .lease(&run, &key(1), holder, now_ms, until_ms, redelivered)
+            .await
+            .map(crashes_after)
+            .expect("an answer")
+    };
     assert_eq!(
-        taken_over,
-        Lease::Granted {
-            attempts: 1,
-            crashes: 1,
-            is_requested: true
-        },
-        "a's lease ran out"
+        lease("b", 200, false).await,
+        Some(0),
+        "expired, but answered"
     );
-    let renewed = ledger
-        .lease(&run, &key(1), "b", 150, 250)
-        .await
-        .expect("leased");
     assert_eq!(
-        renewed,
-        Lease::Granted {
-            attempts: 1,
-            crashes: 1,
-            is_requested: true
-        }
+        lease("b", 400, true).await,
+        Some(0),
+        "its own expired lease"
+    );
+    assert_eq!(
+        lease("c", 500, true).await,
+        Some(1),
+        "redelivered and expired"
+    );
+    assert_eq!(
+        lease("d", 550, true).await,
+        None,
+        "redelivered while leased"
+    );
+    assert_eq!(lease("d", 600, false).await, Some(2), "and expired since");
+    assert_eq!(
+        lease("e", 650, true).await,
+        None,
+        "redelivered while leased"
+    );
+    assert_eq!(
+        lease("d", 660, false).await,
+        Some(2),
+        "but its holder is alive"
+    );
+    assert_eq!(
+        lease("e", 800, false).await,
+        Some(2),
+        "and could not release it"
     );
 }
 

@@ -259,7 +259,7 @@ async fn rejects_large_messages(queue: Arc<dyn Queue>) {
     ];
     for refusal in refusals {
         assert!(
-            refusal.is_err_and(|error| !error.transient),
+            refusal.is_err_and(|error| !error.is_transient()),
             "reading the depth must not change it"
         );
     }

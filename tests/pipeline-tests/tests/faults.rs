@@ -128,7 +128,7 @@ impl FaultFixture {
             };
             match submit(env, ports, request, documents).await {
                 Ok(manifest) => return manifest.job,
-                Err(error) => assert!(error.transient, "{error}"),
+                Err(error) => assert!(error.is_transient(), "{error}"),
             }
         }
     }

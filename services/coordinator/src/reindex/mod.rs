@@ -104,7 +104,7 @@ impl Handler for Reindex {
                         "ignoring a notification for an object outside the configured sources"
                     );
                 }
-                Err(ReindexError::Port(error)) if error.transient => {
+                Err(ReindexError::Port(error)) if !error.is_permanent() => {
                     tracing::warn!(%error, "a port is unavailable; the reindex message will be retried");
                     disposition = retry_later(message, RetryDelay::for_attempt(message.attempts));
                 }

@@ -52,7 +52,7 @@ impl AnswerFixture {
             None,
             Some(&model),
         );
-        let archive = Archive::open(Arc::clone(&blobs), Collection::default())
+        let archive = Archive::open(&Env::system(), Arc::clone(&blobs), Collection::default())
             .await
             .unwrap();
         collection_cache

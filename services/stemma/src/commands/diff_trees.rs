@@ -68,7 +68,7 @@ async fn open_store(text: &str, context: &Context) -> Result<Archive, CommandErr
         .parse()
         .map_err(|error| operand_error(&format!("{error}")))?;
     let store = Store::open(&location, &context.config()?.servers).await?;
-    Ok(Archive::open(store.blobs, context.collection.clone()).await?)
+    Ok(Archive::open(&Env::system(), store.blobs, context.collection.clone()).await?)
 }
 
 fn show(comparison: &TreeComparison, output: &Output) {

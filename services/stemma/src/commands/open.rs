@@ -25,7 +25,7 @@ const NOTE_SECONDS: u64 = 5;
 /// The collection, opened for reading.
 pub async fn open(context: &Context) -> Result<Archive, CommandError> {
     let store = context.open_store().await?;
-    Ok(Archive::open(store.blobs, context.collection.clone()).await?)
+    Ok(Archive::open(&Env::system(), store.blobs, context.collection.clone()).await?)
 }
 
 /// The collection with an updated index. Waits a while if another process is updating it.
@@ -47,7 +47,7 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
         models.embeddings.router(&store.blobs, collection),
         models.answers.as_ref(),
     );
-    let archive = Archive::open(store.blobs, collection.clone()).await?;
+    let archive = Archive::open(&env, store.blobs, collection.clone()).await?;
     let began = Instant::now();
     let missing = loop {
         let missing = sync_index(cache.index(), archive.catalog(), context)

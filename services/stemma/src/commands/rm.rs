@@ -33,6 +33,7 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     context.open_store().await?; // fails for a missing store, which opening for writing would create
     let store = context.open_writable_store(&env, "rm").await?;
     let reader = Archive::open(
+        &env,
         Arc::clone(store.ports.blobs.raw()),
         context.collection.clone(),
     )

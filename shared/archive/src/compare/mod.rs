@@ -513,13 +513,18 @@ fn rounded_similarity(share: f32, modified: bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use stemma_document::Collection;
+    use stemma_engine::Env;
 
     use super::*;
 
     async fn archive() -> Archive {
-        Archive::open(crate::tests::store().await, Collection::default())
-            .await
-            .unwrap()
+        Archive::open(
+            &Env::system(),
+            crate::tests::store().await,
+            Collection::default(),
+        )
+        .await
+        .unwrap()
     }
 
     fn compare_request(left: Option<&str>, right: &str, item: Option<&str>) -> CompareRequest {

@@ -12,7 +12,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
 
 use super::{Blobs, PutOutcome, check_key, check_prefix};
-use crate::port_error::{PortError, PortResult};
+use crate::port_error::{PortError, PortErrorKind, PortResult};
 use crate::s3::{S3, S3Error, S3Operation, check_bucket, content_length};
 
 // Maximum number of entries that S3 returns per page.
@@ -196,7 +196,7 @@ impl Blobs for S3Blobs {
             Err(error) if error.status() == 409 => match self.object_size(key).await {
                 Ok(Some(_)) => Ok(PutOutcome::Exists),
                 Ok(None) => Err(PortError {
-                    transient: true,
+                    kind: PortErrorKind::Transient,
                     ..self.port_error("blobs.put", key, error)
                 }),
                 Err(error) => Err(self.port_error("blobs.put", key, error)),

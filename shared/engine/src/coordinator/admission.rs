@@ -161,7 +161,7 @@ impl<W: Flow> Coordinator<W> {
                     Err(error) => Err(error),
                 };
                 match claimed {
-                    Err(error) if error.transient => {
+                    Err(error) if !error.is_permanent() => {
                         if let Some(open) = table.open.get_mut(&entry.manifest.job) {
                             open.put_back(entry.number);
                         }

@@ -45,6 +45,8 @@ struct TaskState {
     attempts: u32,
     crashes: u32,
     lease: Option<(String, Millis)>,
+    // The message was redelivered although the holder has the lease.
+    crash_suspected: bool,
     retry: Option<Retry>,
 }
 
@@ -211,6 +213,7 @@ impl Ledger for MemoryLedger {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
+        redelivered: bool,
     ) -> PortResult<Lease> {
         let mut state = self.0.lock();
         let run = state.run(run);
@@ -218,16 +221,17 @@ impl Ledger for MemoryLedger {
             return Ok(Lease::Ended);
         }
         let task = run.open.entry(*key).or_default();
-        match &task.lease {
-            Some((by, until)) if *until > now_ms && by != holder => {
+        if let Some((by, until)) = task.lease.as_ref().filter(|(by, _)| by != holder) {
+            task.crash_suspected |= redelivered;
+            if *until > now_ms {
                 return Ok(Lease::LeasedElsewhere {
                     holder: by.clone(),
                     until_ms: *until,
                 });
             }
-            Some((_, until)) if *until <= now_ms => task.crashes += 1,
-            _ => {}
+            task.crashes += u32::from(task.crash_suspected);
         }
+        task.crash_suspected = false;
         task.lease = Some((holder.to_string(), until_ms));
         task.retry = None;
         Ok(Lease::Granted {

@@ -45,7 +45,7 @@ pub enum Lease {
     Granted {
         /// Failed attempts counted so far.
         attempts: u32,
-        /// Leases of this task that expired: their holders crashed.
+        /// Expired leases of this task whose holders crashed, see [`Ledger::lease`].
         crashes: u32,
         /// Whether the ledger knows the request of the task; if not, it may have lost how the task ended.
         is_requested: bool,
@@ -165,9 +165,11 @@ pub trait Ledger: Send + Sync {
     /// The requested tasks of `run` without an outcome, in key order.
     async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>>;
 
-    /// Takes or renews the lease of a task until `until_ms`. Taking over an expired lease counts as a crash. Leases
-    /// work even if the run is unknown: after a loss of the ledger, renewals keep running tasks from being executed
-    /// twice. A run of which only expired leases are left may be forgotten.
+    /// Takes or renews the lease of a task until `until_ms`. Taking over the expired lease of another holder counts as
+    /// a crash if the message was `redelivered` since the holder last renewed it: a lease that a live holder could not
+    /// release (the ledger was away) expires, too, but its message was answered. Leases work even if the run is unknown:
+    /// after a loss of the ledger, renewals keep running tasks from being executed twice. A run of which only expired
+    /// leases are left may be forgotten.
     async fn lease(
         &self,
         run: &RunId,
@@ -175,6 +177,7 @@ pub trait Ledger: Send + Sync {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
+        redelivered: bool,
     ) -> PortResult<Lease>;
 
     /// Releases a lease if `holder` still has it, so a repeated call has no effect. A counted `retry` counts the

@@ -6,7 +6,7 @@ use std::error::Error;
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 
-use crate::port_error::PortError;
+use crate::port_error::{PortError, PortErrorKind};
 
 // Maximum length of a client library's message, in characters.
 const MAX_ERROR_CHARS: usize = 300;
@@ -94,26 +94,33 @@ impl S3Error {
             "" => format!("bucket {}", call.bucket),
             key => format!("{key} in bucket {}", call.bucket),
         };
-        let (transient, what) = match &self {
-            Self::NoResponse(text) => (true, text.clone()),
-            Self::NotSent(text) => (false, text.clone()),
+        let (kind, what) = match &self {
+            Self::NoResponse(text) => (PortErrorKind::Transient, text.clone()),
+            Self::NotSent(text) => (PortErrorKind::Refused, text.clone()),
             Self::Rejected { status, code } => (
-                is_transient(*status, code),
+                rejection_kind(*status, code),
                 explain_rejection(*status, code),
             ),
         };
         PortError {
             operation: call.operation,
             message: format!("{place}: {what}"),
-            transient,
+            kind,
         }
     }
 }
 
-fn is_transient(status: u16, code: &str) -> bool {
-    TRANSIENT_CODES.contains(&code)
+fn rejection_kind(status: u16, code: &str) -> PortErrorKind {
+    let is_transient = TRANSIENT_CODES.contains(&code)
         || matches!(status, 408 | 429)
-        || (status >= 500 && status != 501)
+        || (status >= 500 && status != 501);
+    // Denied access, a missing bucket or another region says something about the installation, not about the object.
+    let is_refusal = matches!(status, 301 | 307 | 401 | 403 | 501) || code == "NoSuchBucket";
+    match (is_transient, is_refusal) {
+        (true, _) => PortErrorKind::Transient,
+        (false, true) => PortErrorKind::Refused,
+        (false, false) => PortErrorKind::Permanent,
+    }
 }
 
 /// The meaning of a rejection, and the next step.
@@ -192,7 +199,7 @@ mod tests {
             (400, "RequestTimeout"),
             (409, "OperationAborted"),
         ] {
-            assert!(error(status, code).transient, "{status} {code}");
+            assert!(error(status, code).is_transient(), "{status} {code}");
         }
         for (status, code, check) in [
             (403, "AccessDenied", "s3:ListBucket"),
@@ -203,7 +210,10 @@ mod tests {
             (403, "", "access is denied"),
         ] {
             let error = error(status, code);
-            assert!(!error.transient && error.message.contains(check), "{error}");
+            assert!(
+                !error.is_transient() && error.message.contains(check),
+                "{error}"
+            );
             assert!(
                 error.message.starts_with("c/x in bucket filings: "),
                 "{error}"

@@ -294,7 +294,7 @@ mod tests {
         ] {
             let error = check_endpoint(bad).unwrap_err();
             assert!(
-                !error.transient && !error.to_string().contains("secret"),
+                !error.is_transient() && !error.to_string().contains("secret"),
                 "{error}"
             );
         }

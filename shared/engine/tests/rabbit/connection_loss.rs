@@ -153,7 +153,7 @@ pub async fn publish_until_confirmed(queue: &RabbitQueue, from: usize, to: usize
         let batch = (from..to).map(|n| Message::new(n.to_string())).collect();
         match queue.publish(LANE, batch).await {
             Ok(()) => return failures,
-            Err(error) => assert!(error.transient, "{error}"),
+            Err(error) => assert!(error.is_transient(), "{error}"),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -259,7 +259,7 @@ async fn dead_consumer_messages_are_redelivered() {
             subscription
                 .next()
                 .await
-                .is_err_and(|error| error.transient),
+                .is_err_and(|error| error.is_transient()),
             "the subscription reports its end"
         );
         for delivery in deliveries {
@@ -268,7 +268,7 @@ async fn dead_consumer_messages_are_redelivered() {
                     .receipt
                     .ack()
                     .await
-                    .is_err_and(|error| error.transient),
+                    .is_err_and(|error| error.is_transient()),
                 "too late to acknowledge"
             );
         }

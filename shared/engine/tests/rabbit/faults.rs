@@ -95,7 +95,7 @@ async fn memory_alarm_blocks_publishers_only() {
             .expect("bounded")
             .expect_err("the server still has no memory");
         assert!(
-            refusal.transient && refusal.message.contains("blocks publishers"),
+            refusal.is_transient() && refusal.message.contains("blocks publishers"),
             "{refusal}"
         );
         services.set_memory("1GB").await;

@@ -35,7 +35,7 @@ async fn conflicting_queue_declaration_is_reported() {
         let refused = RabbitQueue::connect(&settings(&url, &prefix), &Env::system()).await;
         let refusal = refused.err().expect("refused");
         assert!(
-            !refusal.transient && refusal.message.contains(&name),
+            !refusal.is_transient() && refusal.message.contains(&name),
             "{refusal}"
         );
         assert!(
@@ -69,7 +69,7 @@ async fn wrong_password_error_hides_the_password() {
         let refused = RabbitQueue::connect(&settings(&wrong, "never"), &Env::system()).await;
         let refusal = refused.err().expect("refused");
         assert!(
-            !refusal.transient && !refusal.message.contains("hunter2"),
+            !refusal.is_transient() && !refusal.message.contains("hunter2"),
             "{refusal}"
         );
     })
@@ -154,13 +154,13 @@ async fn calls_after_close_fail_immediately() {
             queue
                 .publish(LANE, vec![Message::new("0")])
                 .await
-                .is_err_and(|error| !error.transient)
+                .is_err_and(|error| !error.is_transient())
         );
         assert!(
             queue
                 .subscribe(LANE, 1)
                 .await
-                .is_err_and(|error| !error.transient)
+                .is_err_and(|error| !error.is_transient())
         );
         remove(&url, &prefix).await;
     })

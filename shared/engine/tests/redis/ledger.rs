@@ -125,7 +125,7 @@ async fn all_keys_expire() {
     let run = |name: &str| RunId(name.into());
     ledger.outcomes(&run("looked-at"), 0).await.unwrap();
     ledger
-        .lease(&run("leased"), &key(1), "a", 0, 60_000)
+        .lease(&run("leased"), &key(1), "a", 0, 60_000, false)
         .await
         .unwrap();
     ledger
@@ -137,7 +137,7 @@ async fn all_keys_expire() {
         .await
         .unwrap();
     ledger
-        .lease(&run("wanted"), &key(1), "a", 0, 60_000)
+        .lease(&run("wanted"), &key(1), "a", 0, 60_000, false)
         .await
         .unwrap();
     ledger
@@ -193,7 +193,10 @@ async fn run_with_an_evicted_key_starts_a_new_epoch() {
             .await;
         assert!(ledger.overdue(&run, 1_000).await.unwrap().is_empty());
         assert_eq!(ledger.release(&run, &key(2), "a", None).await, Ok(0));
-        let lease = ledger.lease(&run, &key(1), "a", 0, 60).await.unwrap();
+        let lease = ledger
+            .lease(&run, &key(1), "a", 0, 60, false)
+            .await
+            .unwrap();
         assert_eq!(
             lease,
             Lease::Granted {

@@ -21,7 +21,7 @@ fn run() -> RunId {
 async fn expect_transient<T>(call: impl Future<Output = PortResult<T>>) -> PortError {
     let started = Instant::now();
     let error = call.await.err().expect("a failure");
-    assert!(error.transient, "{error}");
+    assert!(error.is_transient(), "{error}");
     assert!(
         started.elapsed() < Duration::from_millis(1_000),
         "{error} after {:?}",
@@ -37,7 +37,7 @@ async fn retry_until_ok<T, F: Future<Output = PortResult<T>>>(call: impl Fn() ->
         match call().await {
             Ok(value) => return value,
             Err(error) => assert!(
-                error.transient && started.elapsed() < Duration::from_secs(10),
+                error.is_transient() && started.elapsed() < Duration::from_secs(10),
                 "{error}"
             ),
         }
@@ -50,7 +50,7 @@ async fn exercise_ledger(ledger: &RedisLedger) -> PortResult<()> {
     let job = JobId("job".into());
     ledger.outcomes(&run(), 0).await?;
     ledger.request_tasks(&run(), &[task_spec(1)], 0, 60).await?;
-    ledger.lease(&run(), &key(1), "a", 0, 60).await?;
+    ledger.lease(&run(), &key(1), "a", 0, 60, false).await?;
     ledger.release(&run(), &key(1), "a", None).await?;
     ledger.overdue(&run(), 60).await?;
     ledger.open_tasks(&run()).await?;
@@ -181,7 +181,7 @@ async fn wrong_password_is_permanent_until_fixed_and_hidden() {
     for _ in 0..3 {
         let error = ledger.outcomes(&run(), 0).await.unwrap_err();
         assert!(
-            !error.transient && !error.to_string().contains("hunter2"),
+            !error.is_transient() && !error.to_string().contains("hunter2"),
             "{error}"
         );
     }
@@ -189,7 +189,7 @@ async fn wrong_password_is_permanent_until_fixed_and_hidden() {
         .outcomes(&run(), 0)
         .await
         .unwrap_err();
-    assert!(!error.transient, "{error}");
+    assert!(!error.is_transient(), "{error}");
     server
         .run(":right@", &["CONFIG", "SET", "requirepass", "hunter2"])
         .await;

@@ -126,7 +126,7 @@ async fn errors(blobs: &S3Blobs) -> [PortError; 5] {
 async fn check_transience(act: fn(&str) -> FakeResponse, passing: bool) {
     let server = FakeS3::start(act).await;
     for error in errors(&server.blobs().await).await {
-        assert_eq!(error.transient, passing, "{error}");
+        assert_eq!(error.is_transient(), passing, "{error}");
         assert!(
             error.message.contains("filings") && !format!("{error:?}").contains("hidden"),
             "{error:?}"
@@ -189,7 +189,7 @@ async fn write_conflict_is_resolved_by_reading_the_object() {
             .await
             .put("c/x", Bytes::new())
             .await
-            .is_err_and(|error| error.transient)
+            .is_err_and(|error| error.is_transient())
     );
     let exists =
         FakeS3::start(|_| FakeResponse::Status("412 Precondition Failed", "PreconditionFailed"))
@@ -204,10 +204,15 @@ async fn write_conflict_is_resolved_by_reading_the_object() {
 async fn truncated_body_is_an_error() {
     let server = FakeS3::start(|_| FakeResponse::Truncated).await;
     let blobs = server.blobs().await;
-    assert!(blobs.get("c/x").await.is_err_and(|error| error.transient));
+    assert!(
+        blobs
+            .get("c/x")
+            .await
+            .is_err_and(|error| error.is_transient())
+    );
     let ranges = blobs.get_range("c/x", 0..2).await.unwrap_err();
     assert!(
-        !ranges.transient && ranges.message.contains("does not support range requests"),
+        !ranges.is_transient() && ranges.message.contains("does not support range requests"),
         "{ranges}"
     );
     let request = ObjectRequest {
@@ -222,7 +227,7 @@ async fn truncated_body_is_an_error() {
         .await
         .unwrap_err();
     assert!(
-        error.transient && error.message.starts_with("a.pdf in bucket others"),
+        error.is_transient() && error.message.starts_with("a.pdf in bucket others"),
         "{error}"
     );
 }
@@ -238,7 +243,7 @@ async fn only_no_such_key_means_missing() {
             .await
             .get("c/x")
             .await
-            .is_err_and(|error| !error.transient),
+            .is_err_and(|error| !error.is_transient()),
         "not an S3 server"
     );
 }
@@ -253,7 +258,7 @@ async fn unreachable_server_fails_within_the_timeout() {
     for blobs in [nobody, silent.blobs().await] {
         let started = Instant::now();
         let error = blobs.get("c/x").await.unwrap_err();
-        assert!(error.transient, "{error}");
+        assert!(error.is_transient(), "{error}");
         assert!(
             started.elapsed() < Duration::from_secs(3),
             "after {:?}",

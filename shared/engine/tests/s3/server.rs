@@ -168,7 +168,7 @@ async fn invalid_store_locations_are_rejected() {
         ("filings--az4--x-s3", ""),
     ] {
         let refusal = S3Blobs::new(s3.clone(), bucket, prefix).err().unwrap();
-        assert!(!refusal.transient, "{refusal}");
+        assert!(!refusal.is_transient(), "{refusal}");
     }
     assert!(S3Blobs::new(s3, "filings", "/stores/a/").is_ok());
 }
@@ -233,7 +233,7 @@ async fn errors_for_bad_key_and_bucket_say_what_to_check() {
         for error in errors {
             let text = format!("{error} {error:?}");
             assert!(
-                !error.transient && text.contains(name) && text.contains(check),
+                !error.is_transient() && text.contains(name) && text.contains(check),
                 "{text}"
             );
             assert!(
@@ -247,7 +247,7 @@ async fn errors_for_bad_key_and_bucket_say_what_to_check() {
         .await
         .unwrap_err();
     assert!(
-        !error.transient && error.message.contains("no such bucket"),
+        !error.is_transient() && error.message.contains("no such bucket"),
         "{error}"
     );
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,6 +18,11 @@ use stemma_llm::request::LlmRequest;
 use stemma_llm::structured::CallLog;
 
 use crate::FilingTask;
+
+// Well below the deadline of a stage, which would count as a failed attempt.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(300);
+// Delay before the task is tried again.
+const RECORD_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Writes the call log of one task. Borrows nothing from the task, because a reply may arrive after it ended.
 #[derive(Clone)]
@@ -102,8 +108,14 @@ impl TaskCallLog {
     ) -> Result<(), Failure> {
         let (key, bytes) = self.record(request, reply, useful)?;
         let blobs = self.ports.blobs.with_long_retries();
-        blobs.put(&key, bytes).await?;
-        Ok(())
+        match tokio::time::timeout(RECORD_TIMEOUT, blobs.put(&key, bytes)).await {
+            Ok(put) => Ok(put.map(drop)?),
+            Err(_) => Err(Failure::throttled(
+                "engine.port",
+                "the call could not be recorded: the store is away",
+                RECORD_RETRY_DELAY,
+            )),
+        }
     }
 
     /// Pauses the paying jobs if the provider rejects the configuration, since every further call would fail

@@ -111,7 +111,7 @@ mod tests {
             bytes,
         )
         .await;
-        assert!(wrong.is_err_and(|error| !error.transient));
+        assert!(wrong.is_err_and(|error| !error.is_transient()));
     }
 
     #[tokio::test]

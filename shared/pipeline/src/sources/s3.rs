@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_document::{DocumentVersion, Origin};
 use stemma_engine::s3::{BucketReader, FetchOutcome, ObjectRequest, S3, S3Settings};
-use stemma_engine::{Failure, PortError, PortResult};
+use stemma_engine::{Failure, PortError, PortErrorKind, PortResult};
 use tokio::sync::OnceCell;
 
 use super::{SourceStore, percent_decode, percent_encode};
@@ -73,12 +73,14 @@ impl SourceStore for BucketObjects {
     }
 }
 
-// An unavailable server does not count as an attempt. A refusal is permanent.
+// An unavailable server does not count as an attempt. A refusal counts, because a bucket may deny single objects.
 fn read_error(error: PortError) -> Failure {
-    if error.transient {
-        return error.into();
-    }
-    Failure::permanent("input.denied", error.message).with_next(
+    let denied = match error.kind {
+        PortErrorKind::Transient => return error.into(),
+        PortErrorKind::Refused => Failure::transient("input.denied", error.message),
+        PortErrorKind::Permanent => Failure::permanent("input.denied", error.message),
+    };
+    denied.with_next(
         "see what the worker's S3 settings and rights allow, then run the failed documents again",
     )
 }

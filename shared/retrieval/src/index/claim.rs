@@ -54,7 +54,7 @@ pub(super) async fn renew(
         attempt += 1;
         match put(blobs, claims, seq, attempt, env.now_ms()).await {
             Ok(_) => {}
-            Err(IndexError::Port(error)) if error.transient => {}
+            Err(IndexError::Port(error)) if error.is_transient() => {}
             Err(error) => return error,
         }
     }

@@ -149,7 +149,7 @@ pub async fn apply_diff(
     while let Some((before, (version, entries))) = work.next().await {
         on_document(before + 1);
         let entries = match entries {
-            Err(IndexError::Port(error)) if error.transient => {
+            Err(IndexError::Port(error)) if error.is_transient() => {
                 tracing::warn!(doc = %version.0, %error, "document unavailable; it will be indexed later");
                 report.unavailable += 1;
                 continue;
@@ -216,7 +216,7 @@ async fn index_document(
     {
         Ok(Some(opened)) => opened,
         Ok(None) => return (version, Ok(None)),
-        Err(error) if error.transient => return (version, Err(error.into())),
+        Err(error) if error.is_transient() => return (version, Err(error.into())),
         Err(error) => {
             tracing::warn!(doc = %version.0, %error, "document cannot be read; it is not indexed");
             return (version, Ok(None));

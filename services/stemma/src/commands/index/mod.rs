@@ -142,7 +142,12 @@ struct IndexBuilder<'a> {
 
 impl IndexBuilder<'_> {
     async fn build_once(&self) -> Result<Exit, CommandError> {
-        let catalog = Catalog::load(self.blobs.as_ref(), &self.context.collection).await?;
+        let catalog = Catalog::load(
+            self.blobs.as_ref(),
+            &self.context.collection,
+            self.env.now_ms(),
+        )
+        .await?;
         self.build_step(&catalog).await?;
         Ok(Exit::Done)
     }
@@ -176,7 +181,7 @@ impl IndexBuilder<'_> {
     async fn follow(&self, stop: &CancellationToken) -> Result<Exit, CommandError> {
         let collection = self.context.collection.clone();
         let (mut follower, mut catalog) =
-            CatalogWatcher::start(self.blobs.as_ref(), collection).await?;
+            CatalogWatcher::start(self.blobs.as_ref(), collection, self.env.now_ms()).await?;
         let mut changed = true;
         let mut last = None::<Instant>;
         let mut looks = 0;
@@ -187,7 +192,9 @@ impl IndexBuilder<'_> {
             }
             looks = (looks + 1) % POLLS_PER_FULL_SCAN;
             let newer = if looks == 0 {
-                follower.full_scan(self.blobs.as_ref()).await?
+                follower
+                    .full_scan(self.blobs.as_ref(), self.env.now_ms())
+                    .await?
             } else {
                 follower
                     .poll(self.blobs.as_ref(), self.env.now_ms())
@@ -314,7 +321,8 @@ async fn status(
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let edition = corpus.open().await?;
-    let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
+    let catalog =
+        Catalog::load(blobs.as_ref(), &context.collection, Env::system().now_ms()).await?;
     let snapshot = corpus
         .snapshots()
         .newest()
@@ -377,7 +385,8 @@ async fn verify(
         Ok(altered) => wrong.extend(altered.iter().map(|name| format!("corrupt: {name}"))),
         Err(error) => wrong.push(error.to_string()),
     }
-    let catalog = Catalog::load(blobs.as_ref(), &context.collection).await?;
+    let catalog =
+        Catalog::load(blobs.as_ref(), &context.collection, Env::system().now_ms()).await?;
     if let Some(edition) = corpus.current_commit() {
         let listed = catalog
             .documents()

@@ -41,7 +41,7 @@ pub(super) async fn run(
             "set embeddings.model and embeddings.base_url (see `stemma config embeddings`)",
         ));
     };
-    let reader = Archive::open(Arc::clone(blobs), context.collection.clone()).await?;
+    let reader = Archive::open(&env, Arc::clone(blobs), context.collection.clone()).await?;
     if estimate {
         show_estimate(&router.estimate(reader.catalog(), &reader).await?, context);
         return Ok(Exit::Done);

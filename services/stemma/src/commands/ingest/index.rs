@@ -24,6 +24,7 @@ pub struct IngestIndex<'a> {
     context: &'a Context,
     // Documents of this ingest that are indexed.
     indexed: Arc<AtomicU64>,
+    env: Env,
 }
 
 impl<'a> IngestIndex<'a> {
@@ -40,6 +41,7 @@ impl<'a> IngestIndex<'a> {
             blobs,
             context,
             indexed,
+            env: env.clone(),
         }
     }
 
@@ -68,7 +70,12 @@ impl<'a> IngestIndex<'a> {
             self.indexed.store(indexed, Ordering::Relaxed);
         };
         let synced = async {
-            let catalog = Catalog::load(self.blobs.as_ref(), &self.context.collection).await?;
+            let catalog = Catalog::load(
+                self.blobs.as_ref(),
+                &self.context.collection,
+                self.env.now_ms(),
+            )
+            .await?;
             let report = self.cache.index().sync(&catalog, &on_progress).await?;
             Ok::<SyncReport, CommandError>(report)
         };

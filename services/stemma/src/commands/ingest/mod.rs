@@ -105,7 +105,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let store = context.open_writable_store(&env, "ingest").await?;
     let blobs = store.ports.blobs.raw();
     batch.find_duplicates_and_removed(
-        &Archive::open(Arc::clone(blobs), context.collection.clone()).await?,
+        &Archive::open(&env, Arc::clone(blobs), context.collection.clone()).await?,
     );
     let (sender, events) = mpsc::unbounded_channel();
     // Sending fails only while the services stop, when nobody needs the event any more.
@@ -217,7 +217,12 @@ async fn show(
         return Ok(());
     }
     if summary.tally.entries().next().is_some() {
-        let archive = Archive::open(Arc::clone(blobs), context.collection.clone()).await?;
+        let archive = Archive::open(
+            &Env::system(),
+            Arc::clone(blobs),
+            context.collection.clone(),
+        )
+        .await?;
         // One document is shown in full, more of them as a summary.
         let depth = (summary.tally.created() > 1).then_some(1);
         for entry in summary.tally.entries() {

@@ -74,7 +74,7 @@ impl JobContext {
     /// The collection, opened for reading.
     pub async fn archive(&self) -> Result<Archive, CommandError> {
         let blobs = Arc::clone(self.ports.blobs.raw());
-        Ok(Archive::open(blobs, self.collection.clone()).await?)
+        Ok(Archive::open(&self.env, blobs, self.collection.clone()).await?)
     }
 
     /// The header of a run; `None` if it is missing or unreadable.

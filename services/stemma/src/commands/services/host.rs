@@ -146,7 +146,7 @@ async fn connect(
 ) -> PortResult<Cluster> {
     loop {
         match servers.connect(&context.store, name, env).await {
-            Err(error) if error.transient && !stop.is_cancelled() => {
+            Err(error) if error.is_transient() && !stop.is_cancelled() => {
                 tracing::warn!(%error, "a server is unreachable; retrying");
                 tokio::select! {
                     () = stop.cancelled() => {}

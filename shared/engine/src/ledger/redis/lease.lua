@@ -1,4 +1,4 @@
--- ARGV: task key, holder, now, until -> 'ended' | 'held', holder, until | 'granted', attempts, crashes, wanted
+-- ARGV: task key, holder, now, until, 1 if redelivered -> 'ended' | 'held', holder, until | 'granted', attempts, crashes, wanted
 local key, holder, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
 begin()
 if redis.call('SISMEMBER', ENDED, key) == 1 then
@@ -6,12 +6,20 @@ if redis.call('SISMEMBER', ENDED, key) == 1 then
 end
 local task = read(key) or { attempts = 0, crashes = 0 }
 local held_until = tonumber(task.until_ms)
-if held_until and held_until > now and task.holder ~= holder then
-    return { 'held', task.holder, task.until_ms }
+if held_until and task.holder ~= holder then
+    local suspected = task.suspected or ARGV[5] == '1'
+    if held_until > now then
+        if suspected and not task.suspected then
+            task.suspected = true
+            write(key, task)
+        end
+        return { 'held', task.holder, task.until_ms }
+    end
+    if suspected then
+        task.crashes = task.crashes + 1
+    end
 end
-if held_until and held_until <= now then
-    task.crashes = task.crashes + 1
-end
+task.suspected = nil
 task.holder, task.until_ms, task.retry = holder, ARGV[4], nil
 write(key, task)
 keep(math.max(tonumber(ARGV[4]) - now, 0) + IDLE_MS)

@@ -225,13 +225,15 @@ impl Ledger for RedisLedger {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
+        redelivered: bool,
     ) -> PortResult<Lease> {
         let mut script = self.run_script(run, &self.scripts.lease);
         script
             .arg(key.to_string())
             .arg(holder)
             .arg(now_ms)
-            .arg(until_ms);
+            .arg(until_ms)
+            .arg(u32::from(redelivered));
         let reply: Vec<String> = self.redis.invoke("ledger.lease", &script).await?;
         encoding::decode_lease(&reply).map_err(unreadable_error("ledger.lease"))
     }

@@ -114,7 +114,9 @@ enum ConnectionState {
 impl ConnectionState {
     fn is_settled(&self) -> bool {
         match self {
-            ConnectionState::Down(reason) => reason.as_ref().is_some_and(|error| !error.transient),
+            ConnectionState::Down(reason) => {
+                reason.as_ref().is_some_and(|error| !error.is_transient())
+            }
             ConnectionState::Up(_) | ConnectionState::Closed => true,
         }
     }

@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(check_prefix("test-4.x_1"), Ok("test-4.x_1"));
         for wrong in ["", "a b", "a/b", "ä", &"x".repeat(101)] {
             assert!(
-                check_prefix(wrong).is_err_and(|error| !error.transient),
+                check_prefix(wrong).is_err_and(|error| !error.is_transient()),
                 "{wrong:?}"
             );
         }
@@ -234,7 +234,7 @@ mod tests {
             .err()
             .expect("refused");
         assert!(
-            !refusal.transient && !refusal.message.contains("hunter2"),
+            !refusal.is_transient() && !refusal.message.contains("hunter2"),
             "{refusal}"
         );
     }

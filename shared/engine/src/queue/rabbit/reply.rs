@@ -32,12 +32,12 @@ pub(super) async fn with_timeout_or<T>(
     }
 }
 
-// Every error is transient, except refused access.
+// Every error is transient, except denied access.
 pub(super) fn port_error(operation: &'static str, error: Option<&lapin::Error>) -> PortError {
     match error {
         None => PortError::transient(operation, NO_ANSWER),
         Some(error) if reply_code(error) == Some(ACCESS_REFUSED) => {
-            PortError::permanent(operation, error.to_string())
+            PortError::refused(operation, error.to_string())
         }
         Some(error) => PortError::transient(operation, error.to_string()),
     }

@@ -464,7 +464,7 @@ async fn poison(deployment: &mut Deployment, job: &str) -> Result<()> {
             let now = now + 10 * crash;
             ports
                 .ledger
-                .lease(&run, &task.key, &holder, now, now + 1)
+                .lease(&run, &task.key, &holder, now, now + 1, false)
                 .await?;
         }
     }
