@@ -8,17 +8,25 @@ use async_trait::async_trait;
 use bytes::Bytes;
 #[cfg(unix)]
 use rustix::fs::OFlags;
-use stemma_document::DocumentVersion;
+use stemma_document::{DocumentVersion, Origin};
 use stemma_engine::Failure;
 
 use super::{SourceStore, percent_decode, percent_encode};
 
 /// Local files, named by `file://` URIs.
+///
+/// Only files whose content is known by its digest are read, which the caller compares. Whoever may write jobs could
+/// otherwise publish any file that a worker can read, such as its environment.
 pub struct LocalFiles;
 
 #[async_trait]
 impl SourceStore for LocalFiles {
     async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure> {
+        if version.origin != Origin::Content {
+            let message = format!("{} is a local file without a digest", version.uri);
+            return Err(Failure::permanent("input.denied", message)
+                .with_next("submit local files with `stemma ingest` or `stemma submit`"));
+        }
         let path = file_path(&version.uri).ok_or_else(|| {
             let message = format!("{} is not a local file", version.uri);
             Failure::permanent("input.unreachable", message).with_next("submit a local path")

@@ -176,4 +176,24 @@ mod tests {
             assert!(failure.next.is_some(), "{failure}");
         }
     }
+
+    #[tokio::test]
+    async fn local_files_without_a_digest_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "key").unwrap();
+        let origin = Origin::Object {
+            etag: "x".into(),
+            version: None,
+        };
+        let forged = DocumentVersion {
+            origin,
+            ..version(&file_uri(&path), b"")
+        };
+        let router = SchemeRouter::new(S3Settings::default());
+        let failure = router.read(&forged, 10).await.unwrap_err();
+        assert_eq!(failure.code, "input.denied");
+        let submitted = version(&file_uri(&path), b"key");
+        assert_eq!(router.read(&submitted, 10).await.unwrap(), "key");
+    }
 }
