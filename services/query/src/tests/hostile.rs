@@ -234,9 +234,13 @@ async fn hostile_searches_are_answered_or_refused() {
 #[tokio::test]
 async fn hostile_patterns_finish_quickly() {
     let blobs = stemma_sample_store::store().await;
-    let archive = stemma_archive::Archive::open(&stemma_engine::Env::system(), blobs, stemma_document::Collection::default())
-        .await
-        .unwrap();
+    let archive = stemma_archive::Archive::open(
+        &stemma_engine::Env::system(),
+        blobs,
+        stemma_document::Collection::default(),
+    )
+    .await
+    .unwrap();
     let mut rng = HostileRng(11);
     for at in 0..200 {
         let pattern = hostile_text(&mut rng);

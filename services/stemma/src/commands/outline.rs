@@ -336,7 +336,8 @@ fn run_editor(path: &Path) -> Result<(), CommandError> {
 
 async fn reset(locator: &str, context: &Context) -> Result<Exit, CommandError> {
     let store = context.open_store().await?;
-    let reader = Archive::open(store.blobs.clone(), context.collection.clone()).await?;
+    let env = Env::system();
+    let reader = Archive::open(&env, store.blobs.clone(), context.collection.clone()).await?;
     let (label, published) = published(&reader, locator).await?;
     // An import that failed made no tree, but later ingests would repeat it.
     let doc = published.version.doc;
