@@ -119,24 +119,19 @@ fn newest_documents(
     documents: &PassageSet<'_>,
     is_one_issuer: bool,
 ) -> tantivy::Result<BTreeMap<u64, (u64, u64)>> {
-    let columns = [
-        "doc_key",
-        "company_key",
-        "period_end",
-        "fiscal_year",
-        "sort",
-        "quarter",
-    ];
-    let columns: tantivy::Result<Vec<Vec<u64>>> =
-        columns.iter().map(|name| documents.column(name)).collect();
-    let columns = columns?;
+    let companies = documents.column("company_key")?;
+    let ends = documents.column("period_end")?;
+    let years = documents.column("fiscal_year")?;
+    let sorts = documents.column("sort")?;
+    let quarters = documents.column("quarter")?;
     let mut newest: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    for at in 0..documents.len() {
-        let [doc_key, company, end, year, sort, quarter] =
-            std::array::from_fn(|column| columns[column][at]);
-        let issuer = if is_one_issuer { 1 } else { company };
-        let end = if end == 0 { year * 10_000 } else { end };
-        if issuer == 0 || end == 0 || !is_requested_kind(parsed, sort, quarter) {
+    for (at, doc_key) in documents.column("doc_key")?.into_iter().enumerate() {
+        let issuer = if is_one_issuer { 1 } else { companies[at] };
+        let end = match ends[at] {
+            0 => years[at] * 10_000,
+            end => end,
+        };
+        if issuer == 0 || end == 0 || !is_requested_kind(parsed, sorts[at], quarters[at]) {
             continue;
         }
         let best = newest.entry(issuer).or_default();

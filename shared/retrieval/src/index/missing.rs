@@ -182,7 +182,7 @@ impl MissingTerms<'_> {
         let fields = self.fields;
         for field in [fields.body, fields.path, fields.headings, fields.running] {
             let term = Term::from_field_text(field, stem);
-            if self.searcher.doc_freq(&term)? > 0 && self.exists(basic(term))? {
+            if self.searcher.doc_freq(&term)? > 0 && self.exists(&*basic(term))? {
                 return Ok(true);
             }
         }
@@ -190,9 +190,9 @@ impl MissingTerms<'_> {
     }
 
     // Stops at the first match: the words of most queries are on thousands of pages.
-    fn exists(&self, query: Box<dyn IndexQuery>) -> tantivy::Result<bool> {
+    fn exists(&self, query: &dyn IndexQuery) -> tantivy::Result<bool> {
         if let Some(passages) = self.passages {
-            return passages.has_match(query.as_ref());
+            return passages.has_match(query);
         }
         let weight = query.weight(EnableScoring::disabled_from_searcher(self.searcher))?;
         for reader in self.searcher.segment_readers() {
@@ -330,7 +330,7 @@ impl MissingTerms<'_> {
         if terms.len() < 2 {
             return Ok(true);
         }
-        self.exists(Box::new(PhraseQuery::new(terms)))
+        self.exists(&PhraseQuery::new(terms))
     }
 
     // No column, date or name of a document has the year. In a text it may be the maturity of a loan, and columns may be of
@@ -380,7 +380,7 @@ impl MissingTerms<'_> {
     // Whether a document is of the year, or a table has it over a column.
     fn has_column(&self, year: u16) -> tantivy::Result<bool> {
         for field in [self.fields.years, self.fields.near_years] {
-            if self.exists(basic(Term::from_field_text(field, &year.to_string())))? {
+            if self.exists(&*basic(Term::from_field_text(field, &year.to_string())))? {
                 return Ok(true);
             }
         }
