@@ -110,8 +110,9 @@ fn every_message_may_be_delivered_twice() {
 }
 
 // Every task outlasts the outage, however often it is delivered meanwhile.
+#[expect(clippy::panic, reason = "a test")]
 fn check_outage(operations: &'static str, during: Range<u64>, transient: bool) {
-    in_parallel(1..9, |seed| {
+    in_parallel(1..5, |seed| {
         let outage = Outage {
             operations,
             during: during.clone(),
@@ -145,7 +146,7 @@ fn a_ledger_that_is_away_for_minutes_fails_no_document() {
 #[test]
 fn refused_access_fails_no_document() {
     for operations in ["blobs.put", "blobs.", "ledger."] {
-        for start in [0, 3_000, 20_000] {
+        for start in [0, 20_000] {
             check_outage(operations, start..start + 90_000, false);
         }
     }
