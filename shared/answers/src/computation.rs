@@ -13,7 +13,8 @@ use super::formula::{Formula, Operator};
 use super::meaning::{Meaning, Sense, Unit, meanings};
 use super::numbers::{NumberMention, NumberRole, numbers};
 use super::operand::{FoundOperand, Rivals, find_operand};
-use super::prompt::DraftComputation;
+use super::period::Period;
+use super::prompt::{DraftComputation, DraftOperand};
 use super::row_names::RowNames;
 use super::statement::Statement;
 use super::verify_claim::direction_of;
@@ -68,6 +69,7 @@ pub(super) fn check_computation(
             .map_err(|error| error.to_string())?,
         false => computed,
     };
+    check_currency(&result, draft, cited)?;
     check_periods(statement, &operands)?;
     let labels: Vec<&str> = operands
         .iter()
@@ -168,15 +170,48 @@ fn stated_result(
         .ok_or_else(|| format!("the statement does not state {}", draft.result))
 }
 
-// The years of a statement must be those of the operands: the last of both the same, and the first where it names several.
+// An amount has the currency of the pages of its operands.
+fn check_currency(
+    result: &NumberMention,
+    draft: &DraftComputation,
+    cited: &[Option<&CitedText<'_>>],
+) -> Result<(), String> {
+    let differs = |operand: &&DraftOperand| {
+        let at = usize::try_from(operand.citation).ok();
+        let text = at.and_then(|at| *cited.get(at.checked_sub(1)?)?);
+        let number = numbers(&operand.value).into_iter().next();
+        text.zip(number)
+            .is_some_and(|(text, number)| !text.money.allows(result.currency(), &number))
+    };
+    match draft.operands.iter().find(differs) {
+        None => Ok(()),
+        Some(operand) => Err(format!("{} is in another currency", operand.value)),
+    }
+}
+
+// The years of a statement must be those of the operands: the last of both the same, and the first where it names several. Without a year
+// it speaks of the newest.
 fn check_periods(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Result<(), String> {
+    check_lengths(statement, operands)?;
     let stated = statement.years();
     let used: BTreeSet<i32> = operands
         .iter()
         .filter_map(|operand| operand.period.year)
         .collect();
-    let (Some(last), Some(used_last)) = (stated.last(), used.last()) else {
+    let Some(used_last) = used.last() else {
         return Ok(());
+    };
+    let Some(last) = stated.last() else {
+        let newest = operands
+            .iter()
+            .filter_map(|operand| operand.newest_year)
+            .max();
+        return match newest.is_some_and(|newest| newest > *used_last) {
+            true => Err(format!(
+                "the statement does not say that it speaks of {used_last}"
+            )),
+            false => Ok(()),
+        };
     };
     let several = stated.len() > 1;
     let first_fits = !several || stated.first() == used.first();
@@ -193,6 +228,39 @@ fn check_periods(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
             written_years(&stated),
             written_years(&used)
         )),
+    }
+}
+
+// Operands have one length: a year's revenue and a quarter's cost make no margin. A statement that names a part of a year has operands of it.
+fn check_lengths(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Result<(), String> {
+    let lengths: BTreeSet<u32> = operands
+        .iter()
+        .filter_map(|operand| operand.period.length)
+        .collect();
+    // A balance has a day and no length, and goes with flows of a year.
+    let is_part = |operand: &FoundOperand<'_>| operand.period.is_part();
+    let is_mixed = operands.iter().any(is_part) && !operands.iter().all(is_part);
+    if lengths.len() > 1 || is_mixed {
+        return Err("the operands are of periods of different lengths".into());
+    }
+    let with_year: Vec<Period> = (statement.periods.iter())
+        .map(|mention| mention.period)
+        .filter(|period| period.year.is_some() || period.length.is_some())
+        .collect();
+    let is_meant = |operand: &FoundOperand<'_>| {
+        // Of a change, the statement may name one period only.
+        let of_any_year = Period {
+            year: None,
+            month: None,
+            ..operand.period
+        };
+        with_year
+            .iter()
+            .any(|stated| of_any_year.is_meant_by(stated))
+    };
+    match with_year.is_empty() || operands.iter().all(is_meant) {
+        true => Ok(()),
+        false => Err("the statement speaks of a period of another length".into()),
     }
 }
 
@@ -262,7 +330,7 @@ fn shown_value(
         _ if is_points || is_basis => Err("the result is no difference of percentages".into()),
         Unit::Ratio | Unit::Percent if result.is_percent() => times(100),
         Unit::Percent => Err("the result is a percentage".into()),
-        Unit::Ratio if result.is_currency() || result.own_scale().is_some() => {
+        Unit::Ratio if result.currency().is_some() || result.own_scale().is_some() => {
             Err("the result is a ratio, not an amount".into())
         }
         // A change is stated in per cent, unless the statement says "times".
@@ -274,7 +342,7 @@ fn shown_value(
         Unit::Amount => {
             let own = match (result.own_scale(), scale) {
                 (Some(own), _) => own,
-                (None, Some(scale)) if !result.is_currency() => scale,
+                (None, Some(scale)) if result.currency().is_none() => scale,
                 _ => 1.0,
             };
             let quotient = value.checked_div(Decimal::from(own as u64));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::normalize::CharPosition;
-use super::numbers::{Bound, NumberMention, QuotedNumbers, numbers};
+use super::numbers::{Bound, Money, NumberMention, QuotedNumbers, numbers};
 use super::period::Period;
 use super::quote_target::QuoteTarget;
 use super::row_names::literal_length;
@@ -29,8 +29,8 @@ const SHORT_FORMS: [&str; 12] = [
     "inc", "corp", "co", "ltd", "no", "nos", "vs", "approx", "mr", "ms", "dr", "st",
 ];
 
-// A row of outflows prints them in parentheses; a statement names their amount.
-const OUTFLOWS: [&str; 36] = [
+// A row of outflows prints them in parentheses; a statement names their amount. `invest` and `interest` are no outflows: income may come of both.
+const OUTFLOWS: [&str; 34] = [
     "purchas",
     "payment",
     "paid",
@@ -56,9 +56,7 @@ const OUTFLOWS: [&str; 36] = [
     "reduct",
     "allow",
     "write",
-    "interest",
     "retir",
-    "invest",
     "distribut",
     "contribut",
     "charg",
@@ -68,24 +66,22 @@ const OUTFLOWS: [&str; 36] = [
     "deficit",
     "provis",
 ];
-// Words that make a positive number of a statement negative.
-const NEGATIVES: [&str; 16] = [
-    "loss",
-    "losses",
-    "negative",
-    "decrease",
-    "decreased",
-    "decline",
-    "declined",
-    "fell",
-    "used",
-    "outflow",
-    "deficit",
-    "down",
-    "lower",
-    "dropped",
-    "reduced",
-    "reduction",
+// A row of one of these is negative where it is printed so, whatever else its label says: `Income before income taxes`.
+const INFLOWS: [&str; 9] = [
+    "incom", "profit", "earn", "gain", "provid", "receipt", "proce", "benefit", "margin",
+];
+// Words that say that a level is negative. `Fell` and `lower` say nothing about its sign.
+const NEGATIVES: [&str; 7] = [
+    "loss", "negat", "deficit", "outflow", "use", "expens", "shortfal",
+];
+// Words that say that a change is negative.
+const DECREASES: [&str; 9] = [
+    "decreas", "declin", "fell", "fall", "down", "lower", "drop", "reduc", "reduct",
+];
+// What stands in parentheses after a label for the other sign: `Net income (loss)`, `provided by (used in)`.
+const ALTERNATIVES: [&str; 14] = [
+    "loss", "use", "decreas", "deficit", "expens", "provis", "benefit", "incom", "gain", "outflow",
+    "earn", "profit", "increas", "credit",
 ];
 
 /// The text that one citation found, read as cells and prose.
@@ -98,7 +94,7 @@ pub(super) struct CitedText<'a> {
     prose: QuotedNumbers,
     // Sentences of the quote that stand in no table.
     pub(super) sentences: String,
-    mentions_money: bool,
+    pub(super) money: Money,
 }
 
 /// What the quotes say about a figure.
@@ -153,7 +149,7 @@ impl<'a> CitedText<'a> {
             cells,
             prose: QuotedNumbers::new(&prose, page_text),
             sentences: sentences.join(" "),
-            mentions_money: QuotedNumbers::mentions_money(page_text),
+            money: Money::new(page_text),
         }
     }
 }
@@ -173,12 +169,10 @@ pub(super) fn check_figure(
             let Some(printed) = &cell.number else {
                 continue;
             };
-            let scales = cell_scales(cell);
+            let scales = cell_scales(&text.pages[*target], cell);
             let fits = match bound {
-                Some(bound) => {
-                    number.is_bound_of_cell(bound, printed, &scales, text.mentions_money)
-                }
-                None => number.is_supported_by_cell(printed, &scales, text.mentions_money),
+                Some(bound) => number.is_bound_of_cell(bound, printed, &scales, &text.money),
+                None => number.is_supported_by_cell(printed, &scales, &text.money),
             };
             if !fits {
                 continue;
@@ -216,14 +210,25 @@ pub(super) fn check_figure(
     }
 }
 
-/// Scales of a cell: amounts per share are printed as they are.
-pub(super) fn cell_scales(cell: &Cell) -> Vec<f64> {
-    let is_per_share =
-        |words: &str| words.contains("per share") || words.contains("per common share");
-    let head = cell.head.to_lowercase();
-    // `(in millions, except per share amounts)` may stand over one column alone.
-    let is_per_share_column = is_per_share(&head) && !head.contains("except");
-    match is_per_share(&cell.label.to_lowercase()) || is_per_share_column {
+/// Scales of a cell: amounts per share, which the label, its group or the head of the column names, are printed as they are.
+pub(super) fn cell_scales(page: &TablePage<'_>, cell: &Cell) -> Vec<f64> {
+    let label = page.row_label(cell.line);
+    let above = label.above.last().map(String::as_str).unwrap_or_default();
+    let is_per = |text: &str| {
+        let lower = text.to_lowercase();
+        let mut words = lower.split(|c: char| !c.is_alphanumeric());
+        // `(in millions, except per share amounts)` may stand over one column alone.
+        words.any(|word| word == "per") && !lower.contains("except")
+    };
+    // A group may also have rows that count shares, without cents.
+    let has_cents = cell
+        .number
+        .as_ref()
+        .is_some_and(|number| number.decimals() > 0);
+    let is_per_share = is_per(&cell.label)
+        || is_per(&cell.head)
+        || (has_cents && (is_per(above) || is_per(&label.group)));
+    match is_per_share {
         true => Vec::new(),
         false => cell.scales.clone(),
     }
@@ -508,42 +513,69 @@ impl Fit {
     }
 }
 
-/// Whether a row names what flows out; words in parentheses are alternatives.
+/// Whether a row names what flows out; words in parentheses are alternatives, and income taxes are no income.
 pub(super) fn is_outflow(label: &str) -> bool {
-    phrase(&without_parentheses(label))
-        .iter()
-        .any(|word| OUTFLOWS.contains(&word.as_str()))
+    let words = phrase(&without_parentheses(label));
+    let is_taxes =
+        |at: usize| words[at] == "incom" && words.get(at + 1).is_some_and(|next| next == "tax");
+    let is_inflow =
+        (0..words.len()).any(|at| INFLOWS.contains(&words[at].as_str()) && !is_taxes(at));
+    !is_inflow && has_any(&words, &OUTFLOWS)
 }
 
-// A number in parentheses is negative, unless its row or the statement speaks of what flows out.
+fn has_any(words: &[String], group: &[&str]) -> bool {
+    words.iter().any(|word| group.contains(&word.as_str()))
+}
+
+// The words in parentheses that a label has for figures of the other sign.
+fn alternatives(label: &str) -> Vec<String> {
+    let inside = label.split('(').skip(1);
+    let inside = inside.flat_map(|inside| phrase(inside.split(')').next().unwrap_or_default()));
+    inside
+        .filter(|word| ALTERNATIVES.contains(&word.as_str()))
+        .collect()
+}
+
+/// Whether a statement says that a figure of a row is of the sign that its label gives in parentheses, or that a level is negative.
+pub(super) fn says_negative(text: &str, label: &str) -> bool {
+    // `Net increase (decrease)` repeats the label and says neither.
+    let words = phrase(&without_parentheses(text));
+    let alternatives = alternatives(label);
+    let is_decrease = has_any(&alternatives, &["decreas"]);
+    match alternatives.is_empty() {
+        true => has_any(&words, &NEGATIVES),
+        false => {
+            alternatives.iter().any(|word| words.contains(word))
+                || has_any(&words, &["negat", "outflow"])
+                || (is_decrease && has_any(&words, &DECREASES))
+        }
+    }
+}
+
+// A number in parentheses is negative, unless its row speaks of what flows out or the statement says that it is.
 fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), String> {
     let Some(printed) = &cell.number else {
         return Ok(());
     };
-    // `Net increase (decrease)` repeats the label and says neither.
-    let lower = without_parentheses(text).to_lowercase();
-    let words: BTreeSet<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-    let says_negative = number.is_negative() || NEGATIVES.iter().any(|word| words.contains(word));
-    let is_outflow = is_outflow(&cell.label);
-    let negative = match (printed.is_negative(), number.is_negative()) {
-        (true, false) if !says_negative && !is_outflow => true,
-        (false, true) => true,
-        _ => false,
+    let has_alternative = !alternatives(&cell.label).is_empty();
+    let says_negative = says_negative(text, &cell.label);
+    // `Sales fell 5%` beside a column of changes.
+    let row = phrase(&format!("{} {}", cell.label, cell.head));
+    let is_change = cell.period.year.is_none()
+        || has_any(&row, &["chang", "increas", "decreas", "varianc", "growth"]);
+    let is_fall = is_change && has_any(&phrase(text), &DECREASES);
+    let is_amount = !has_alternative && is_outflow(&cell.label);
+    let fits = match (printed.is_negative(), number.is_negative()) {
+        (true, false) => says_negative || is_fall || is_amount,
+        (false, true) => false,
+        // `Net income (loss)`: a positive number is no loss.
+        (false, false) => !(has_alternative && says_negative),
+        (true, true) => true,
     };
-    // `Net income (loss)`: a positive number is no loss.
-    let inside = cell
-        .label
-        .split('(')
-        .nth(1)
-        .map(str::to_lowercase)
-        .unwrap_or_default();
-    let alternative = inside
-        .split(|c: char| !c.is_alphanumeric())
-        .any(|word| NEGATIVES.contains(&word) && words.contains(word));
-    if negative || (alternative && !printed.is_negative() && !is_outflow) {
-        return Err(format!("the sign of {} is another", cell.text));
+    match fits {
+        true => Ok(()),
+        false => Err(format!("the sign of {} is another", cell.text)),
     }
-    Ok(())
 }
 
 // The period that a sentence gives a figure must be that of the statement.
@@ -554,7 +586,7 @@ fn check_sentence(statement: &Statement<'_>, figure: usize, sentences: &str) -> 
     };
     let source = Statement::new(sentences);
     let places: Vec<usize> = (0..source.figures.len())
-        .filter(|at| number.is_supported_by_cell(&source.figures[*at], &[], true))
+        .filter(|at| number.is_supported_by_cell(&source.figures[*at], &[], &Money::new(sentences)))
         .collect();
     let fits = |at: &usize| {
         source.period_of(*at).is_none_or(|period| {

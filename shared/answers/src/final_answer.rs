@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::answer::{Claim, FinalAnswer};
-use super::numbers::{NumberMention, QuotedNumbers};
+use super::numbers::{Money, NumberMention};
 use super::statement::Statement;
 
 /// The final answer with the claims that it rests on. A figure rests on the claim that states it for the same period; a judgement, and an answer
@@ -53,8 +53,7 @@ fn carrier<'c>(answer: &Statement<'_>, figure: usize, claims: &'c [Claim]) -> Op
 fn is_same(answer: &Statement<'_>, figure: usize, claim: &Statement<'_>, other: usize) -> bool {
     let number: &NumberMention = &answer.figures[figure];
     let claimed = &claim.figures[other];
-    let is_equal =
-        number.is_supported_by_cell(claimed, &[], QuotedNumbers::mentions_money(claim.text));
+    let is_equal = number.is_supported_by_cell(claimed, &[], &Money::new(claim.text));
     let same_period = match (answer.period_of(figure), claim.period_of(other)) {
         (Some(period), Some(claimed)) => period.agrees_with(&claimed),
         (Some(period), None) => period.is_empty(),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rust_decimal::Decimal;
 
-use super::figures::is_outflow;
+use super::figures::{is_outflow, says_negative};
 use super::formula::{Formula, Function, Operator};
 use super::operand::{FoundOperand, Rivals};
 use super::row_names::RowNames;
@@ -106,6 +106,13 @@ fn by_definition(formula: &Formula, operands: &[FoundOperand<'_>]) -> Option<Mea
         .iter()
         .map(|operand| operand.period.order())
         .max()?;
+    let mut current = operands
+        .iter()
+        .filter(|operand| operand.period.order() == last);
+    let period = current.next()?.period;
+    if !current.all(|operand| operand.period.agrees_with(&period)) {
+        return None;
+    }
     let of_line = |line: &str| -> Vec<&FoundOperand<'_>> {
         let of_line = operands.iter().filter(|operand| operand.line == Some(line));
         of_line.collect()
@@ -383,14 +390,15 @@ fn of_pair(
             " per ",
         ],
     ) {
-        let ratio = over.value.abs().checked_div(under.value.abs());
-        let signed = over.value.checked_div(under.value);
-        meanings.extend(
-            ratio
-                .into_iter()
-                .chain(signed)
-                .map(|ratio| level(ratio, Unit::Ratio)),
-        );
+        // What flows out, and what the statement calls a loss, counts by its amount.
+        let size = |operand: &FoundOperand<'_>| match is_outflow(&operand.row)
+            || says_negative(text, &operand.row)
+        {
+            true => operand.value.abs(),
+            false => operand.value,
+        };
+        let ratio = size(over).checked_div(size(under));
+        meanings.extend(ratio.map(|ratio| level(ratio, Unit::Ratio)));
     }
     let is_percent = one.is_percent && two.is_percent;
     let unit = if is_percent {

@@ -25,7 +25,8 @@ pub struct NumberMention {
     // Written as negative: `(5)`, `-5`.
     is_negative: bool,
     is_percent: bool,
-    is_currency: bool,
+    // A sign or a word beside the number.
+    currency: Option<Currency>,
     // Counts the things named after it: `31 stores`.
     is_count: bool,
     pub role: NumberRole,
@@ -40,6 +41,62 @@ pub enum NumberRole {
     Year,
     /// A name: a day, a note, an Item, an ordinal.
     Name,
+}
+
+/// A currency, as far as signs tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Currency {
+    Dollar,
+    Euro,
+    Pound,
+    // Yen and yuan have one sign.
+    Yen,
+}
+
+const CURRENCIES: [(&str, Currency); 17] = [
+    ("$", Currency::Dollar),
+    ("dollar", Currency::Dollar),
+    ("dollars", Currency::Dollar),
+    ("usd", Currency::Dollar),
+    ("€", Currency::Euro),
+    ("euro", Currency::Euro),
+    ("euros", Currency::Euro),
+    ("eur", Currency::Euro),
+    ("£", Currency::Pound),
+    ("pounds", Currency::Pound),
+    ("sterling", Currency::Pound),
+    ("gbp", Currency::Pound),
+    ("¥", Currency::Yen),
+    ("yen", Currency::Yen),
+    ("jpy", Currency::Yen),
+    ("rmb", Currency::Yen),
+    ("yuan", Currency::Yen),
+];
+
+impl Currency {
+    fn from_word(word: &str) -> Option<Self> {
+        let known = CURRENCIES.iter().find(|(name, _)| *name == word);
+        known.map(|(_, currency)| *currency)
+    }
+
+    /// The currencies that a text names: of those beside a declared scale (`in millions of euros`) alone, if there are any.
+    pub(super) fn all_in(text: &str) -> Vec<Self> {
+        let lower = text.to_lowercase();
+        let declared = lower.lines().filter(|line| !scales(line).is_empty());
+        let declared: Vec<Self> = declared.flat_map(Self::named_in).collect();
+        match declared.is_empty() {
+            true => Self::named_in(&lower),
+            false => declared,
+        }
+    }
+
+    fn named_in(lower: &str) -> Vec<Self> {
+        let signs = lower
+            .chars()
+            .filter_map(|c| Self::from_word(c.encode_utf8(&mut [0; 4])));
+        let words = lower.split(|c: char| !c.is_alphanumeric());
+        signs.chain(words.filter_map(Self::from_word)).collect()
+    }
 }
 
 /// A number that another is above or below.
@@ -94,24 +151,48 @@ pub struct QuotedNumbers {
     // Scales that the page declares: `(in millions)`.
     scales: Vec<f64>,
     mentions_percent: bool,
-    mentions_money: bool,
+    money: Money,
+    // A sentence, not a cell.
+    is_prose: bool,
+}
+
+/// What a page says about money.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Money {
+    pub(super) is_mentioned: bool,
+    currencies: Vec<Currency>,
+}
+
+impl Money {
+    pub(super) fn new(page: &str) -> Self {
+        Self {
+            is_mentioned: !scales(page).is_empty() || contains_any(&page.to_lowercase(), &MONEY),
+            currencies: Currency::all_in(page),
+        }
+    }
+
+    /// Whether a number of the page may be of a currency.
+    pub(super) fn allows(&self, currency: Option<Currency>, number: &NumberMention) -> bool {
+        match (currency, number.currency) {
+            (Some(one), Some(other)) => one == other,
+            (Some(one), None) => self.currencies.is_empty() || self.currencies.contains(&one),
+            (None, _) => true,
+        }
+    }
 }
 
 impl QuotedNumbers {
-    /// Whether a page speaks of money or declares a scale.
-    pub(super) fn mentions_money(page: &str) -> bool {
-        !scales(page).is_empty() || contains_any(&page.to_lowercase(), &MONEY)
-    }
-
     pub fn new(quote: &str, page: &str) -> Self {
         let quote_lower = quote.to_lowercase();
         let scales = scales(page);
-        let mentions_money = Self::mentions_money(page) || contains_any(&quote_lower, &MONEY);
+        let mut money = Money::new(page);
+        money.is_mentioned |= contains_any(&quote_lower, &MONEY);
         Self {
             numbers: numbers(quote),
             scales,
             mentions_percent: contains_any(&quote_lower, &["%", "percent"]),
-            mentions_money,
+            money,
+            is_prose: true,
         }
     }
 }
@@ -144,10 +225,6 @@ pub(super) fn without_bounds(text: &str) -> String {
 const MAX_DECIMALS: u32 = 12;
 
 const MONEY: [&str; 8] = ["$", "€", "£", "¥", "dollar", "euro", "usd", "rmb"];
-// Currencies as words beside a number.
-const CURRENCIES: [&str; 9] = [
-    "dollar", "dollars", "euro", "euros", "usd", "eur", "gbp", "rmb", "yen",
-];
 // Words after a number that may name what it counts.
 const COUNTED_WORDS: usize = 3;
 
@@ -308,13 +385,13 @@ impl NumberMention {
         self.is_percent
     }
 
-    pub(super) fn is_currency(&self) -> bool {
-        self.is_currency
+    pub(super) fn currency(&self) -> Option<Currency> {
+        self.currency
     }
 
     /// Reads the number as a cell whose label and column head are `words` (lower case): a percentage column prints no sign.
     pub(super) fn read_as_cell(&mut self, words: &str) {
-        self.is_percent |= !self.is_currency && contains_any(words, &["%", "percent"]);
+        self.is_percent |= !self.currency.is_some() && contains_any(words, &["%", "percent"]);
         // A number alone in its cell is an amount, also where it looks like a year.
         self.role = NumberRole::Amount;
     }
@@ -324,13 +401,14 @@ impl NumberMention {
         &self,
         cell: &NumberMention,
         scales: &[f64],
-        mentions_money: bool,
+        money: &Money,
     ) -> bool {
         let quoted = QuotedNumbers {
             numbers: vec![cell.clone()],
             scales: scales.to_vec(),
             mentions_percent: cell.is_percent,
-            mentions_money,
+            money: money.clone(),
+            is_prose: false,
         };
         self.is_supported_by(&quoted, false)
     }
@@ -342,16 +420,17 @@ impl NumberMention {
         bound: Bound,
         cell: &NumberMention,
         scales: &[f64],
-        mentions_money: bool,
+        money: &Money,
     ) -> bool {
         let quoted = QuotedNumbers {
             numbers: Vec::new(),
             scales: scales.to_vec(),
             mentions_percent: cell.is_percent,
-            mentions_money,
+            money: money.clone(),
+            is_prose: false,
         };
         let limit = self.value * self.scale.unwrap_or(1.0);
-        let scales = self.scales_of(cell, scales);
+        let scales = self.scales_of(cell, scales, false);
         self.has_same_kind(cell, &quoted)
             && !scales.is_empty()
             && scales
@@ -360,10 +439,12 @@ impl NumberMention {
     }
 
     // Scales that the number of a page may have beside this one.
-    fn scales_of(&self, cited: &NumberMention, declared: &[f64]) -> Vec<f64> {
+    fn scales_of(&self, cited: &NumberMention, declared: &[f64], is_prose: bool) -> Vec<f64> {
         let bare = cited.scale.is_none() && !cited.is_percent;
-        // In a table declared in millions, money is in millions, except amounts with cents (per share).
-        let scaled_only = bare && !declared.is_empty() && self.is_currency && cited.decimals != 2;
+        // A sentence prints dollars and cents as they are: `a dividend of $1.20`.
+        let has_cents = is_prose && cited.currency.is_some() && cited.decimals == 2;
+        // In a table declared in millions, money is in millions. The declared scales of an amount per share are empty.
+        let scaled_only = bare && !declared.is_empty() && self.currency.is_some() && !has_cents;
         let as_written = Some(cited.scale.unwrap_or(1.0)).filter(|_| !scaled_only);
         let declared = declared
             .iter()
@@ -381,30 +462,33 @@ impl NumberMention {
     /// of a gain (`gain`); it may not drop the scale of money. The kinds must be compatible: no year, day or note for an
     /// amount, no count of other things, no money for a share.
     pub fn is_supported_by(&self, quoted: &QuotedNumbers, gain: bool) -> bool {
-        quoted.numbers.iter().any(|other| {
-            self.has_same_kind(other, quoted) && self.equals(other, &quoted.scales, gain)
-        })
+        quoted
+            .numbers
+            .iter()
+            .any(|other| self.has_same_kind(other, quoted) && self.equals(other, quoted, gain))
     }
 
     fn has_same_kind(&self, cited: &NumberMention, quoted: &QuotedNumbers) -> bool {
         let measures =
-            self.is_percent || self.is_currency || self.scale.is_some() || self.decimals > 0;
+            self.is_percent || self.currency.is_some() || self.scale.is_some() || self.decimals > 0;
         let fits = match cited.role {
             NumberRole::Amount => true,
             NumberRole::Count => !measures,
             NumberRole::Year | NumberRole::Name => false,
         };
-        let bare = !cited.is_currency && !cited.is_percent;
+        let bare = !cited.currency.is_some() && !cited.is_percent;
         let share = cited.is_percent
             || (bare && cited.scale.is_none() && !cited.is_count && quoted.mentions_percent);
-        let money = cited.is_currency || (bare && !cited.is_count && quoted.mentions_money);
+        let money =
+            cited.currency.is_some() || (bare && !cited.is_count && quoted.money.is_mentioned);
         fits && (!self.is_percent || share)
-            && (!self.is_currency || money)
+            && (self.currency.is_none() || money)
+            && quoted.money.allows(self.currency, cited)
             && !(cited.is_percent && (self.scale.is_some() || self.is_count) && !self.is_percent)
-            && !(cited.is_currency && self.is_count && !self.is_currency)
+            && !(cited.currency.is_some() && self.is_count && self.currency.is_none())
     }
 
-    fn equals(&self, cited: &NumberMention, scales: &[f64], gain: bool) -> bool {
+    fn equals(&self, cited: &NumberMention, quoted: &QuotedNumbers, gain: bool) -> bool {
         let signs_differ = (self.is_negative && !cited.is_negative)
             || (gain && cited.is_negative && !self.is_negative);
         if signs_differ {
@@ -413,7 +497,8 @@ impl NumberMention {
         let exponent = 10_f64.powi(-self.decimals);
         let value = self.value * self.scale.unwrap_or(1.0);
         let unit = exponent * self.scale.unwrap_or(1.0);
-        self.scales_of(cited, scales).into_iter().any(|scale| {
+        let scales = self.scales_of(cited, &quoted.scales, quoted.is_prose);
+        scales.into_iter().any(|scale| {
             let theirs = cited.value * scale;
             let step = 10_f64.powi(-cited.decimals) * scale;
             // A number with fewer digits is rounded; half a unit of its last digit is allowed.
@@ -512,8 +597,10 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         .iter()
         .find(|(name, _)| *name == word && word.len() > 2)
         .map(|(_, scale)| *scale);
-    let rest: String = chars[suffix_end..].iter().take(2).collect();
-    let percent = rest.trim_start().starts_with('%') || word == "percent" || word == "percentage";
+    // `5%`, `5 %`, `(5)%`.
+    let rest: String = chars[suffix_end..].iter().take(3).collect();
+    let rest = rest.trim_start_matches([' ', ')']);
+    let percent = rest.starts_with('%') || word == "percent" || word == "percentage";
     let sign_at = currency_at.unwrap_or(start);
     let sign = sign_at.checked_sub(1).map(|at| chars[at]);
     let dashed = sign == Some('-')
@@ -538,16 +625,18 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         suffix_end
     };
     let before_word = previous_word(chars, start);
-    let currency = currency_at.is_some()
-        || CURRENCIES.contains(&next_word(chars, until).0.as_str())
-        || CURRENCIES.contains(&before_word.as_str());
+    let by_sign =
+        currency_at.and_then(|at| Currency::from_word(chars[at].encode_utf8(&mut [0; 4])));
+    let currency = by_sign
+        .or_else(|| Currency::from_word(&next_word(chars, until).0))
+        .or_else(|| Currency::from_word(&before_word));
     // `Receivables(1)`: the mark of a footnote.
     let is_mark = digits.len() <= 2
         && matches!(&chars[..start], [.., before, '('] if before.is_alphabetic() || *before == ')')
         && chars.get(end) == Some(&')');
     let role = match () {
         () if is_mark => NumberRole::Name,
-        () if measured || currency => NumberRole::Amount,
+        () if measured || currency.is_some() => NumberRole::Amount,
         () if year => NumberRole::Year,
         // `December 31`, `31 December`, `12/31`.
         () if ordinal || is_label(&before_word) || MONTHS.contains(&word.as_str()) => {
@@ -559,7 +648,7 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         () if chars.get(end) == Some(&'-') => NumberRole::Count,
         () => NumberRole::Amount,
     };
-    let things = !currency && !percent && counts_things(chars, until);
+    let things = currency.is_none() && !percent && counts_things(chars, until);
     let text: String = chars[sign_at..until].iter().collect();
     let negative = dashed || (sign == Some('(') && closes);
     (
@@ -572,7 +661,7 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
             scale,
             is_negative: negative,
             is_percent: percent,
-            is_currency: currency,
+            currency,
             is_count: things,
             role,
         }),
@@ -664,7 +753,7 @@ fn spelled_number(word: &[char]) -> Option<NumberMention> {
         scale: None,
         is_negative: false,
         is_percent: false,
-        is_currency: false,
+        currency: None,
         is_count: false,
         role: NumberRole::Count,
     })
@@ -752,7 +841,9 @@ mod tests {
                 "",
                 true,
             ),
-            ("EPS was $10.18.", "10.18", millions, true),
+            ("EPS was $10.18.", "$10.18", millions, true),
+            ("EPS was $10.18.", "10.18", millions, false),
+            ("EPS was €10.18.", "$10.18", millions, false),
             ("Net income was $5 million.", "(5)", millions, false),
             ("The net loss was $5 million.", "(5)", millions, true),
             ("The result was -5.", "5", "", false),

@@ -8,7 +8,7 @@ use super::period::{Period, head_period};
 use super::prompt::DraftOperand;
 use super::row_names::RowNames;
 use super::statement::Statement;
-use super::table::Cell;
+use super::table::{Cell, TablePage};
 use super::terms::{Terms, phrase};
 
 /// An operand that stands on its page as the model says.
@@ -19,6 +19,8 @@ pub(super) struct FoundOperand<'a> {
     pub(super) value: Decimal,
     pub(super) is_percent: bool,
     pub(super) period: Period,
+    // The last year of its row in a table.
+    pub(super) newest_year: Option<i32>,
     // The words of its row, and the line of a statement they name.
     pub(super) row: String,
     pub(super) line: Option<&'static str>,
@@ -141,7 +143,8 @@ pub(super) fn find_operand<'d>(
         return Ok(FoundOperand {
             place,
             cell_line: cell.line,
-            ..found_in_cell(draft, number, cell, stated)?
+            newest_year: newest_year(page, cell),
+            ..found_in_cell(draft, number, cell, (page, stated))?
         });
     }
     let source = Statement::new(&text.sentences);
@@ -150,6 +153,12 @@ pub(super) fn find_operand<'d>(
         Some(at) => found_in_prose(draft, &source, at, stated),
         None => Err(reason),
     }
+}
+
+fn newest_year(page: &TablePage<'_>, cell: &Cell) -> Option<i32> {
+    let row = page.cells(cell.line);
+    let printed = row.iter().filter(|other| other.number.is_some());
+    printed.filter_map(|other| other.period.year).max()
 }
 
 // `(1,749)`, `$ 1,749 million` and `$1,749` are one number.
@@ -185,13 +194,12 @@ fn found_in_cell<'d>(
     draft: &'d DraftOperand,
     number: &NumberMention,
     cell: &Cell,
-    stated: Period,
+    (page, stated): (&TablePage<'_>, Period),
 ) -> Result<FoundOperand<'d>, String> {
-    let scales = cell_scales(cell);
-    let is_plain = number.is_percent() || (number.decimals() == 2 && !scales.is_empty());
+    let scales = cell_scales(page, cell);
     let scale = match (number.own_scale(), &scales[..]) {
         (Some(scale), _) => scale,
-        _ if is_plain => 1.0,
+        _ if number.is_percent() => 1.0,
         (None, [scale]) => *scale,
         (None, []) => 1.0,
         (None, _) => return Err(format!("the scale of {} could not be read", draft.value)),
@@ -251,6 +259,7 @@ fn found<'d>(
         row: row.to_owned(),
         line: Terms::get().line(row),
         scale,
+        newest_year: None,
         place: None,
         cell_line: 0,
     })

@@ -116,7 +116,15 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
             if open_at.is_none() {
                 open = Period::default();
             }
-            has_length |= part.length.is_some() && is_length(index, part);
+            // `Three Months Ended June 30, Year Ended June 30,`
+            let is_new = part.length.is_some() && is_length(index, part);
+            let has_words = matches!(word.as_str(), "year" | "years")
+                || next.is_some_and(|next| next.starts_with("month"));
+            if is_new && has_words && has_length && part.length != open.length {
+                mentions.extend(length_mention(open, open_at.take()));
+                open = Period::default();
+            }
+            has_length |= is_new;
             // `second quarter of fiscal 2022` is a quarter.
             let is_year = part.length == Some(12) && open.length.is_some();
             open = if is_year { open } else { part.or(open) };
@@ -273,6 +281,10 @@ mod tests {
             ("Nine Months Ended", "l9"),
             ("Years Ended December 31,", "m12 l12"),
             ("Twelve Months", "l12"),
+            (
+                "Three Months Ended June 30, Year Ended June 30,",
+                "m6 l3 | m6 l12",
+            ),
             ("the annual report for the fiscal year", ""),
             (
                 "Q2 2023 and 4Q22, FY23, FY 21, '19",

@@ -24,7 +24,7 @@ impl<'a> Statement<'a> {
         let mut periods = period_mentions(text);
         let figures: Vec<NumberMention> = numbers(text)
             .into_iter()
-            .filter(|number| !number.is_label())
+            .filter(|number| !number.is_label() && !is_length(text, number))
             .collect();
         // `$2,022 million` is no year.
         periods.retain(|period| {
@@ -124,6 +124,15 @@ impl<'a> Statement<'a> {
         };
         found.map(|mention| mention.period)
     }
+}
+
+// `three months ended …` is a period, no count.
+fn is_length(text: &str, number: &NumberMention) -> bool {
+    let after = text.get(number.at.end..).unwrap_or_default();
+    let after = after.trim_start_matches([' ', '-']).to_lowercase();
+    ["months ended", "month period"]
+        .iter()
+        .any(|words| after.starts_with(words))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::numbers::{NumberMention, numbers, scales};
+use super::numbers::{NumberMention, NumberRole, numbers, scales};
 use super::period::{Period, PeriodMention, head_period, period_mentions};
 use super::quote_target::{QuoteTarget, TargetLines};
 
@@ -350,7 +350,10 @@ impl<'a> TableLine<'a> {
         !self.periods.is_empty()
             && words <= PROSE_WORDS.max(4 * self.periods.len())
             && !self.text.trim_end().ends_with('.')
-            && numbers(self.text).iter().all(NumberMention::is_label)
+            // `Three Months Ended`
+            && numbers(self.text)
+                .iter()
+                .all(|number| number.is_label() || number.role == NumberRole::Count)
     }
 
     // Words without gaps between them: the heads of columns.

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::numbers::without_bounds;
+use stemma_document::english_words::MONTHS;
 use stemma_retrieval::lexicon::Lexicon;
 use stemma_retrieval::tokenizer::{content_words, tokenize};
 
@@ -144,7 +145,7 @@ const DECREASE_WORDS: [&str; 16] = [
 ];
 
 // Words that say how a figure is computed.
-const COMPUTING_WORDS: [&str; 58] = [
+const COMPUTING_WORDS: [&str; 66] = [
     "ratio",
     "average",
     "averaged",
@@ -203,6 +204,15 @@ const COMPUTING_WORDS: [&str; 58] = [
     "yields",
     "result",
     "gives",
+    // Periods are compared by themselves.
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "three",
+    "six",
+    "nine",
+    "half",
 ];
 
 #[derive(Debug, Default)]
@@ -239,7 +249,8 @@ pub(super) fn is_supported_computation(
 ) -> bool {
     let quotes = evidence.quotes.join("\n");
     let text = format!("{}\n{quotes}", evidence.lines);
-    let how = content_words(&COMPUTING_WORDS.join(" "));
+    let how = [&COMPUTING_WORDS[..], &MONTHS[..]].concat().join(" ");
+    let how = content_words(&how);
     let direction = [INCREASE_WORDS, DECREASE_WORDS].concat().join(" ");
     let direction = content_words(&direction);
     let mut own = own_words(statement, &evidence.location);

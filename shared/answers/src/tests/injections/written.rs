@@ -207,3 +207,446 @@ fn every_period_of_a_claim_is_in_its_source() {
         );
     }
 }
+
+#[test]
+fn signs_are_those_of_the_cells() {
+    let table = Document::new(
+        "Statement of income
+(In millions of dollars)
+2022 2021
+Revenue 1,600 1,500
+Net income (loss) (160) 200
+Income (loss) before income taxes (500) 210
+Net cash provided by (used in) investing activities (3,000) (2,000)
+Net investment income (12) 8
+Interest income (33) 21
+Operating margin (5.0)% 4.0%
+Dividends paid (300) (250)
+Provision (benefit) for income taxes (44) 35
+Loss (gain) on sale of plants (17) 19
+Depreciation and amortization (71) (69)",
+    );
+    let line = |label: &str| {
+        let line = table.lines.iter().find(|line| line.starts_with(label));
+        line.cloned().unwrap_or_default()
+    };
+    for (statement, label, is_right) in [
+        (
+            "Net income was $160 million in 2022.",
+            "Net income (loss)",
+            false,
+        ),
+        (
+            "Net income fell to $160 million in 2022.",
+            "Net income (loss)",
+            false,
+        ),
+        (
+            "Net income was down at $160 million in 2022.",
+            "Net income (loss)",
+            false,
+        ),
+        (
+            "Net income was reduced to $160 million in 2022.",
+            "Net income (loss)",
+            false,
+        ),
+        (
+            "The net loss was $160 million in 2022.",
+            "Net income (loss)",
+            true,
+        ),
+        (
+            "Net income (loss) was $(160) million in 2022.",
+            "Net income (loss)",
+            true,
+        ),
+        (
+            "Net income was $200 million in 2021.",
+            "Net income (loss)",
+            true,
+        ),
+        (
+            "The net loss was $200 million in 2021.",
+            "Net income (loss)",
+            false,
+        ),
+        (
+            "Income before income taxes was $500 million in 2022.",
+            "Income (loss)",
+            false,
+        ),
+        (
+            "The loss before income taxes was $500 million in 2022.",
+            "Income (loss)",
+            true,
+        ),
+        (
+            "Net cash provided by investing activities was $3,000 million in 2022.",
+            "Net cash",
+            false,
+        ),
+        (
+            "Net cash used in investing activities was $3,000 million in 2022.",
+            "Net cash",
+            true,
+        ),
+        (
+            "Net investment income was $12 million in 2022.",
+            "Net investment",
+            false,
+        ),
+        (
+            "Interest income was $33 million in 2022.",
+            "Interest income",
+            false,
+        ),
+        (
+            "The operating margin was 5.0% in 2022.",
+            "Operating margin",
+            false,
+        ),
+        (
+            "The operating margin fell to 5.0% in 2022.",
+            "Operating margin",
+            false,
+        ),
+        (
+            "The operating margin was -5.0% in 2022.",
+            "Operating margin",
+            true,
+        ),
+        (
+            "Dividends paid were $300 million in 2022.",
+            "Dividends paid",
+            true,
+        ),
+        (
+            "The provision for income taxes was $44 million in 2022.",
+            "Provision",
+            false,
+        ),
+        (
+            "The benefit for income taxes was $44 million in 2022.",
+            "Provision",
+            true,
+        ),
+        (
+            "The loss on sale of plants was $17 million in 2022.",
+            "Loss (gain)",
+            false,
+        ),
+        (
+            "The gain on sale of plants was $17 million in 2022.",
+            "Loss (gain)",
+            true,
+        ),
+        (
+            "Depreciation and amortization was $71 million in 2022.",
+            "Depreciation",
+            true,
+        ),
+    ] {
+        assert_eq!(
+            table.supports(statement, &line(label)),
+            is_right,
+            "{statement}"
+        );
+    }
+    let income = ["(160)", "Net income (loss)", "2022"];
+    let revenue = ["1,600", "Revenue", "2022"];
+    let dividends = ["(300)", "Dividends paid", "2022"];
+    for (statement, formula, operand, result, is_right) in [
+        (
+            "Net income was 10.0% of revenue in 2022.",
+            "abs(a) / b",
+            income,
+            "10.0%",
+            false,
+        ),
+        (
+            "Net income was -10.0% of revenue in 2022.",
+            "a / b",
+            income,
+            "-10.0%",
+            true,
+        ),
+        (
+            "The net loss was 10.0% of revenue in 2022.",
+            "abs(a) / b",
+            income,
+            "10.0%",
+            true,
+        ),
+        (
+            "The net margin was 10.0% in 2022.",
+            "abs(a) / b",
+            income,
+            "10.0%",
+            false,
+        ),
+        (
+            "Dividends paid were 18.8% of revenue in 2022.",
+            "abs(a) / b",
+            dividends,
+            "18.8%",
+            true,
+        ),
+    ] {
+        let is_shown = table.computes(statement, formula, &[operand, revenue], result);
+        assert_eq!(is_shown, is_right, "{statement}");
+    }
+}
+
+#[test]
+fn operands_are_of_one_period() {
+    let table = Document::new(
+        "Statement of income
+(In millions of dollars)
+Three Months Ended December 31, Year Ended December 31,
+2022 2021 2022 2021
+Revenue 410 380 1,600 1,500
+Cost of sales 205 190 1,000 900",
+    );
+    const YEAR: &str = "Year ended December 31, 2022";
+    const QUARTER: &str = "Three months ended December 31, 2022";
+    const QUARTER_BEFORE: &str = "Three months ended December 31, 2021";
+    const YEAR_BEFORE: &str = "Year ended December 31, 2021";
+    let margin = "(a - b) / a";
+    let growth = "(a - b) / b";
+    for (statement, formula, operands, result, is_right) in [
+        (
+            "The gross margin was 37.5% in 2022.",
+            margin,
+            [["1,600", "Revenue", YEAR], ["1,000", "Cost of sales", YEAR]],
+            "37.5%",
+            true,
+        ),
+        (
+            "The gross margin was 37.5%.",
+            margin,
+            [["1,600", "Revenue", YEAR], ["1,000", "Cost of sales", YEAR]],
+            "37.5%",
+            true,
+        ),
+        (
+            "The gross margin was 87.2% in 2022.",
+            margin,
+            [
+                ["1,600", "Revenue", YEAR],
+                ["205", "Cost of sales", QUARTER],
+            ],
+            "87.2%",
+            false,
+        ),
+        (
+            "The gross margin was 50.0% in 2022.",
+            margin,
+            [
+                ["410", "Revenue", QUARTER],
+                ["205", "Cost of sales", QUARTER],
+            ],
+            "50.0%",
+            false,
+        ),
+        (
+            "The gross margin was 50.0% for the year 2022.",
+            margin,
+            [
+                ["410", "Revenue", QUARTER],
+                ["205", "Cost of sales", QUARTER],
+            ],
+            "50.0%",
+            false,
+        ),
+        (
+            "The gross margin was 50.0% in the fourth quarter of 2022.",
+            margin,
+            [
+                ["410", "Revenue", QUARTER],
+                ["205", "Cost of sales", QUARTER],
+            ],
+            "50.0%",
+            true,
+        ),
+        (
+            "The gross margin was 37.5% in the fourth quarter of 2022.",
+            margin,
+            [["1,600", "Revenue", YEAR], ["1,000", "Cost of sales", YEAR]],
+            "37.5%",
+            false,
+        ),
+        (
+            "Revenue grew 6.7% from 2021 to 2022.",
+            growth,
+            [
+                ["1,600", "Revenue", YEAR],
+                ["1,500", "Revenue", YEAR_BEFORE],
+            ],
+            "6.7%",
+            true,
+        ),
+        (
+            "Revenue grew 321.1% from 2021 to 2022.",
+            growth,
+            [
+                ["1,600", "Revenue", YEAR],
+                ["380", "Revenue", QUARTER_BEFORE],
+            ],
+            "321.1%",
+            false,
+        ),
+        (
+            "Revenue grew 7.9% in the three months ended December 31, 2022.",
+            growth,
+            [
+                ["410", "Revenue", QUARTER],
+                ["380", "Revenue", QUARTER_BEFORE],
+            ],
+            "7.9%",
+            true,
+        ),
+        // Without a period the newest is meant.
+        (
+            "The gross margin was 40.0%.",
+            margin,
+            [
+                ["1,500", "Revenue", YEAR_BEFORE],
+                ["900", "Cost of sales", YEAR_BEFORE],
+            ],
+            "40.0%",
+            false,
+        ),
+    ] {
+        assert_eq!(
+            table.computes(statement, formula, &operands, result),
+            is_right,
+            "{statement}"
+        );
+    }
+    for (statement, is_right) in [
+        ("Revenue was $1,600 million in 2022.", true),
+        ("Revenue was $1,600 million in the year 2022.", true),
+        (
+            "Revenue was $410 million in the fourth quarter of 2022.",
+            true,
+        ),
+        ("Revenue was $410 million in 2022.", false),
+        ("Revenue was $410 million in the year 2022.", false),
+        (
+            "Revenue was $1,600 million in the fourth quarter of 2022.",
+            false,
+        ),
+    ] {
+        assert_eq!(
+            table.supports(statement, "Revenue 410 380 1,600 1,500"),
+            is_right,
+            "{statement}"
+        );
+    }
+    let quarter = Document::new(
+        "Statement of income
+(In millions of dollars)
+| Three months ended June 30, | 2022 | 2021 |
+| Net sales | 410 | 380 |",
+    );
+    for (statement, is_right) in [
+        ("Net sales were $410 million in fiscal year 2022.", false),
+        ("Net sales were $410 million in 2022.", false),
+        (
+            "Net sales were $410 million in the three months ended June 30, 2022.",
+            true,
+        ),
+        (
+            "Net sales were $410 million in the second quarter of 2022.",
+            true,
+        ),
+    ] {
+        assert_eq!(
+            quarter.supports(statement, "| Net sales | 410 | 380 |"),
+            is_right,
+            "{statement}"
+        );
+    }
+}
+
+#[test]
+fn currencies_and_scales_are_those_of_the_page() {
+    let euros = Document::new(
+        "Statement of income
+(In millions of euros)
+2022 2021
+Net sales 1,749 1,603
+Cost of sales 900 800
+Revenue from licenses was €7 million.",
+    );
+    let sales = ["1,749", "Net sales", "2022"];
+    let cost = ["900", "Cost of sales", "2022"];
+    for (currency, is_right) in [("€", true), ("$", false), ("£", false)] {
+        let statement = format!("Net sales were {currency}1,749 million in 2022.");
+        assert_eq!(
+            euros.supports(&statement, "Net sales 1,749 1,603"),
+            is_right,
+            "{statement}"
+        );
+        let statement = format!("Revenue from licenses was {currency}7 million.");
+        let quote = "Revenue from licenses was €7 million.";
+        assert_eq!(euros.supports(&statement, quote), is_right, "{statement}");
+        let result = format!("{currency}849 million");
+        let statement = format!("The gross profit was {result} in 2022.");
+        assert_eq!(
+            euros.computes(&statement, "a - b", &[sales, cost], &result),
+            is_right,
+            "{statement}"
+        );
+    }
+    let cents = Document::new(
+        "Statement of income
+(In millions of dollars, except per share amounts)
+2022 2021
+Net sales 12.34 11.22
+Cost of sales 5.11 4.10
+Net income per share 1.26 1.13
+Earnings per common share:
+Diluted 1.25 1.12",
+    );
+    for (statement, quote, is_right) in [
+        (
+            "Net sales were $12.34 million in 2022.",
+            "Net sales 12.34 11.22",
+            true,
+        ),
+        (
+            "Net sales were $12.34 in 2022.",
+            "Net sales 12.34 11.22",
+            false,
+        ),
+        (
+            "Net income per share was $1.26 in 2022.",
+            "Net income per share 1.26 1.13",
+            true,
+        ),
+        (
+            "Net income per share was $1.26 million in 2022.",
+            "Net income per share 1.26 1.13",
+            false,
+        ),
+        (
+            "Diluted earnings per common share were $1.25 in 2022.",
+            "Diluted 1.25 1.12",
+            true,
+        ),
+    ] {
+        assert_eq!(cents.supports(statement, quote), is_right, "{statement}");
+    }
+    let sales = ["12.34", "Net sales", "2022"];
+    let cost = ["5.11", "Cost of sales", "2022"];
+    for (result, is_right) in [("$7.23 million", true), ("$7.23", false)] {
+        let statement = format!("The gross profit was {result} in 2022.");
+        assert_eq!(
+            cents.computes(&statement, "a - b", &[sales, cost], result),
+            is_right,
+            "{statement}"
+        );
+    }
+}
