@@ -15,8 +15,6 @@ use super::verdict::judge_claim;
 use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
 
-const MAX_CITATIONS: usize = 12;
-
 #[derive(Debug, Default)]
 pub(super) struct ComposedAnswer {
     pub(super) claims: Vec<Claim>,
@@ -120,7 +118,7 @@ impl ComposedAnswer {
     ) -> (Vec<CheckedCitation<'a>>, Vec<Option<usize>>) {
         let mut cited: Vec<CheckedCitation<'_>> = Vec::new();
         let mut positions = Vec::new();
-        for one in claim.citations.iter().take(MAX_CITATIONS) {
+        for one in &claim.citations {
             let checked = match check_citation(one, context, collection) {
                 Ok(checked) => checked,
                 Err(error) => {

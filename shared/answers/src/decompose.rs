@@ -9,6 +9,7 @@ use stemma_document::DocId;
 
 use super::document_scope::scope_set;
 use super::request::AskRequest;
+use super::terms::says;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_retrieval::aliases::aliases;
@@ -23,26 +24,42 @@ const MAX_YEARS: u16 = 6;
 // A scope of at most this many documents is compared document by document.
 const MAX_SCOPE_DOCUMENTS: usize = 6;
 
-const COMPARISON_WORDS: [&str; 20] = [
-    " vs",
+const COMPARISON_WORDS: [&str; 36] = [
+    "vs",
     "versus",
-    "compar",
+    "compare",
+    "compared",
+    "compares",
+    "comparing",
+    "comparison",
     "differ",
+    "differs",
+    "differed",
+    "difference",
+    "differences",
+    "different",
     "change",
+    "changes",
+    "changed",
+    "changing",
     "between",
-    " each",
+    "each",
     "both",
     "trend",
-    "from year to year",
+    "trends",
+    "year to year",
     "year over year",
-    "year-over-year",
     "over time",
     "evolve",
+    "evolved",
     "evolution",
     "grew",
     "grow",
+    "growth",
     "increase",
+    "increased",
     "decrease",
+    "decreased",
     "respectively",
 ];
 
@@ -146,8 +163,7 @@ pub(super) fn decompose(
 }
 
 fn is_comparison(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    COMPARISON_WORDS.iter().any(|word| lower.contains(word))
+    says(text, &COMPARISON_WORDS)
 }
 
 fn named_section(text: &str) -> Option<ItemRef> {

@@ -9,7 +9,7 @@ use super::quote_target::QuoteTarget;
 use super::row_names::literal_length;
 use super::statement::Statement;
 use super::table::{Cell, RowLabel, TablePage};
-use super::terms::{Terms, label_words, phrase, position, without_parentheses};
+use super::terms::{Terms, label_words, phrase, position, says, without_parentheses};
 
 // What a word counts that rows of different meaning share.
 const WEAK_WEIGHT: f64 = 0.25;
@@ -21,6 +21,10 @@ const ABOVE_WEIGHT: f64 = 0.3;
 // Least share of a label's words that a statement must have.
 const MIN_LABEL_SHARE: f64 = 0.5;
 
+// Heads of columns that compare others.
+const CHANGE_WORDS: [&str; 9] = [
+    "change", "changes", "variance", "increase", "decrease", "inc", "dec", "%", "growth",
+];
 // Lines beside a quote in which its sentence may begin or end, and words of a line that is no heading.
 const MAX_SENTENCE_LINES: usize = 4;
 const MIN_LINE_WORDS: usize = 6;
@@ -275,11 +279,8 @@ pub(super) fn check_column(
     let has_years = row.iter().any(|other| other.period.year.is_some());
     let has_year = cell.period.year.is_some();
     if has_years && !has_year {
-        let head = cell.head.to_lowercase();
         let is_change = cell.number.as_ref().is_some_and(NumberMention::is_percent)
-            || ["change", "variance", "increase", "decrease", "%"]
-                .iter()
-                .any(|word| head.contains(word));
+            || says(&cell.head, &CHANGE_WORDS);
         if !is_change {
             return Err(format!("the period of {} could not be read", cell.text));
         }

@@ -10,12 +10,14 @@ use super::formula::{Formula, Function, Operator};
 use super::operand::{FoundOperand, Rivals};
 use super::row_names::RowNames;
 use super::statement::Statement;
-use super::terms::{Terms, phrase};
+use super::terms::{Terms, phrase, says};
 use super::verify_claim::direction_of;
 
-const MEAN_WORDS: [&str; 3] = [" average", " mean ", "averaged"];
-const SUM_WORDS: [&str; 6] = [
+const MEAN_WORDS: [&str; 3] = ["average", "mean", "averaged"];
+const SUM_WORDS: [&str; 8] = [
     "total",
+    "totaled",
+    "totals",
     "sum",
     "combined",
     "together",
@@ -256,11 +258,6 @@ fn by_words(
     meanings
 }
 
-fn says(text: &str, words: &[&str]) -> bool {
-    let lower = format!(" {} ", text.to_lowercase());
-    words.iter().any(|word| lower.contains(word))
-}
-
 fn level(value: Decimal, unit: Unit) -> Meaning {
     Meaning {
         value,
@@ -289,7 +286,15 @@ fn of_series(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<Meaning> {
     let [first, .., last] = ordered else {
         return Vec::new();
     };
-    if says(text, &["cagr", "compound annual", "compounded annual"]) {
+    if says(
+        text,
+        &[
+            "cagr",
+            "compound annual",
+            "compounded annual",
+            "compounded annually",
+        ],
+    ) {
         let years = last.period.year.unwrap_or(0) - first.period.year.unwrap_or(0);
         let given = [first.value, last.value, Decimal::from(years)];
         let growth = Function::Cagr
@@ -316,7 +321,11 @@ fn of_series(text: &str, ordered: &[&FoundOperand<'_>]) -> Vec<Meaning> {
             .into_iter()
             .collect();
     }
-    let says_change = direction_of(text).is_some() || says(text, &["chang", "growth", "differ"]);
+    let says_change = direction_of(text).is_some()
+        || says(
+            text,
+            &["change", "changed", "growth", "difference", "differed"],
+        );
     if ordered.len() != 2 || !says_change {
         return Vec::new();
     }
@@ -354,7 +363,7 @@ fn of_group(text: &str, operands: &[FoundOperand<'_>]) -> Vec<Meaning> {
     if says(text, &SUM_WORDS) {
         meanings.push(level(sum, unit));
     }
-    if says(text, &["number of", "count"]) {
+    if says(text, &["number of", "count", "counted"]) {
         meanings.push(level(Decimal::from(all.len()), Unit::Amount));
     }
     meanings
@@ -387,7 +396,7 @@ fn of_pair(
             "share of",
             "relative to",
             "times",
-            " per ",
+            "per",
         ],
     ) {
         // What flows out, and what the statement calls a loss, counts by its amount.
@@ -410,7 +419,19 @@ fn of_pair(
         let value = from.value.checked_sub(taken.value);
         value.map(|value| Meaning { value, unit, sense })
     };
-    if says(text, &[" less ", "minus", "differ", "net of"]) && !says(text, &["less than"]) {
+    if says(
+        text,
+        &[
+            "less",
+            "minus",
+            "difference",
+            "differ",
+            "differs",
+            "differed",
+            "net of",
+        ],
+    ) && !says(text, &["less than"])
+    {
         meanings.extend(difference(named_first, named_second, Sense::Level));
     }
     if says(
@@ -418,6 +439,8 @@ fn of_pair(
         &[
             "excess",
             "exceed",
+            "exceeds",
+            "exceeded",
             "more than",
             "higher than",
             "greater than",
