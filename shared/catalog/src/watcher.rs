@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(listed(watcher.poll(&blobs, now).await.unwrap()).len(), 2);
         // A reader whose clock is a day ahead loads and writes snapshots as well.
         let ahead = now + 1_450 * minute;
-        for n in 0..1_100 {
+        for n in 1..=1_100 {
             publish(&blobs, now + n, &format!("bulk {n}"), 1).await;
         }
         CatalogWatcher::start(&blobs, Collection::default(), ahead)
