@@ -146,7 +146,7 @@ fn a_ledger_that_is_away_for_minutes_fails_no_document() {
 #[test]
 fn refused_access_fails_no_document() {
     for operations in ["blobs.put", "blobs.", "ledger."] {
-        for start in [0, 20_000] {
+        for start in [3_000, 20_000] {
             check_outage(operations, start..start + 90_000, false);
         }
     }
