@@ -391,7 +391,7 @@ impl NumberMention {
 
     /// Reads the number as a cell whose label and column head are `words` (lower case): a percentage column prints no sign.
     pub(super) fn read_as_cell(&mut self, words: &str) {
-        self.is_percent |= !self.currency.is_some() && contains_any(words, &["%", "percent"]);
+        self.is_percent |= self.currency.is_none() && contains_any(words, &["%", "percent"]);
         // A number alone in its cell is an amount, also where it looks like a year.
         self.role = NumberRole::Amount;
     }
@@ -476,7 +476,7 @@ impl NumberMention {
             NumberRole::Count => !measures,
             NumberRole::Year | NumberRole::Name => false,
         };
-        let bare = !cited.currency.is_some() && !cited.is_percent;
+        let bare = cited.currency.is_none() && !cited.is_percent;
         let share = cited.is_percent
             || (bare && cited.scale.is_none() && !cited.is_count && quoted.mentions_percent);
         let money =

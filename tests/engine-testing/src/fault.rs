@@ -224,7 +224,7 @@ impl FaultInjector {
         match fault {
             None | Some(PortFault::Lose | PortFault::Overtaken(_)) => call().await,
             Some(PortFault::FailBefore) => Err(injected_error(operation)),
-            Some(PortFault::Refuse) => Err(PortError::permanent(operation, "refused on purpose")),
+            Some(PortFault::Refuse) => Err(PortError::refused(operation, "refused on purpose")),
             Some(PortFault::FailAfter) => call().await.and(Err(injected_error(operation))),
             Some(PortFault::Duplicate) => {
                 call().await?;
