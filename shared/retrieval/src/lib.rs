@@ -2,7 +2,7 @@
 //!
 //! - [`search`]: the search port: `SearchService::search` takes a `Query` and returns `SearchResults`.
 //! - [`query_syntax`]: splits a query into plain text and operators: phrases, `OR`, `-word`, `field:value`.
-//! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`dates`], [`synonyms`], [`page_class`] and [`aliases`].
+//! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`dates`], [`lexicon`], [`page_class`] and [`aliases`].
 //! - [`index`]: the full-text index (tantivy) and its ranking.
 //! - [`embedding`]: embeddings of sections, used to route queries to documents. Off without an embedding endpoint.
 //! - [`text_blocks`]: tables and paragraphs; [`query_terms`]: what a text has of a query.
