@@ -1,12 +1,16 @@
 //! Checks a draft answer: citations must name passages the model was shown, quotes and numbers are compared with their pages.
 
-use stemma_document::{Collection, PageNo};
+use std::collections::BTreeSet;
+
+use stemma_catalog::catalog::Catalog;
+use stemma_document::{Collection, DocId, PageNo};
 
 use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
 use super::figures::CitedText;
 use super::final_answer::with_claims;
+use super::issuers::Issuers;
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{QuoteCheck, check_quote};
 use super::quote_target::TargetLines;
@@ -27,6 +31,7 @@ pub(super) struct ComposedAnswer {
 
 /// A citation of a passage that the model was shown, compared with its page.
 pub(super) struct CheckedCitation<'a> {
+    pub(super) doc: DocId,
     pub(super) citation: Citation,
     /// The cells and sentences of the quote; `None` when its words were not found.
     pub(super) text: Option<CitedText<'a>>,
@@ -40,9 +45,10 @@ pub(super) struct CheckedCitation<'a> {
 pub(super) fn compose_answer(
     draft: &DraftAnswer,
     context: &AnswerContext,
-    collection: &Collection,
+    (catalog, collection): (&Catalog, &Collection),
     keep: CitationPolicy,
 ) -> ComposedAnswer {
+    let issuers = Issuers::new(catalog);
     let mut composed = ComposedAnswer::default();
     for claim in &draft.claims {
         let (cited, positions) = composed.check_citations(claim, context, collection, keep);
@@ -50,7 +56,14 @@ pub(super) fn compose_answer(
         let statement = one_line(&claim.statement)
             .replace('[', "(")
             .replace(']', ")");
-        let verdict = judge_claim(&statement, claim, &cited, &positions);
+        let mut verdict = judge_claim(&statement, claim, &cited, &positions);
+        let docs: BTreeSet<DocId> = cited.iter().map(|one| one.doc).collect();
+        let text: Vec<&str> = cited.iter().flat_map(CheckedCitation::cited_text).collect();
+        if let Some(name) = issuers.foreign_name(&statement, &docs, &text.join("\n")) {
+            verdict.verified = false;
+            let reason = format!("it names {name}, and cites documents of others");
+            verdict.reason.get_or_insert(reason);
+        }
         let ids: Vec<String> = cited
             .into_iter()
             .map(|one| composed.citation_id(one.citation))
@@ -105,6 +118,14 @@ pub(super) fn compose_answer(
     };
     composed.confidence = (confidence.min(share) * 100.0).round() / 100.0;
     composed
+}
+
+impl CheckedCitation<'_> {
+    // What may name an issuer beside that of the document: the sentences and lines of the quote, and the section.
+    fn cited_text(&self) -> [&str; 4] {
+        let sentences = self.text.as_ref().map_or("", |text| &text.sentences);
+        [&self.citation.quote, &self.lines, sentences, &self.location]
+    }
 }
 
 impl ComposedAnswer {
@@ -279,6 +300,7 @@ fn checked_citation<'a>(
         locator,
     };
     CheckedCitation {
+        doc: passage.doc,
         location: format!(
             "{}\n{}\n{}",
             citation.path.join(" "),

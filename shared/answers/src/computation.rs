@@ -14,10 +14,10 @@ use super::meaning::{Meaning, Sense, Unit, meanings};
 use super::numbers::{NumberMention, NumberRole, numbers};
 use super::operand::{FoundOperand, Rivals, find_operand};
 use super::period::Period;
+use super::polarity::direction_of;
 use super::prompt::{DraftComputation, DraftOperand};
 use super::row_names::RowNames;
 use super::statement::Statement;
-use super::verify_claim::direction_of;
 
 // Relative difference of values that are the same but for the order of divisions.
 const TOLERANCE: &str = "0.0000000001";

@@ -20,7 +20,7 @@ use super::answer::ReadSection;
 use super::quote_target::QuoteTarget;
 pub(super) use open_document::OpenDoc;
 use passage_source::{ChosenLines, PassageSource, TextLine};
-pub(super) use selection::pages_by_worth;
+pub(super) use selection::{MIN_PART_TOKENS, pages_by_worth};
 use selection::{PASSAGE_OVERHEAD_TOKENS, ReadCandidate};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;

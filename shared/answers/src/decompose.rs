@@ -9,7 +9,7 @@ use stemma_document::DocId;
 
 use super::document_scope::scope_set;
 use super::request::AskRequest;
-use super::terms::says;
+use super::text_words::says;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_retrieval::aliases::aliases;
@@ -92,11 +92,13 @@ pub(super) struct Decomposition {
     pub(super) missing: Vec<String>,
 }
 
+/// A question of more than `most_parts` stays whole: there is no room to read of each.
 pub(super) fn decompose(
     question: &AskRequest,
     text: &str,
     first: &SearchResults,
     catalog: &Catalog,
+    most_parts: usize,
 ) -> Decomposition {
     let parsed = ParsedQuery::parse(text, &[]);
 
@@ -151,7 +153,7 @@ pub(super) fn decompose(
         }));
     }
     parts.truncate(MAX_PARTS);
-    if parts.len() < 2 {
+    if parts.len() < 2 || parts.len() > most_parts {
         let whole = SubQuestion {
             subject: String::new(),
             documents: question.within.clone(),
@@ -371,7 +373,7 @@ mod tests {
             ..SearchResults::default()
         };
         let catalog = catalog();
-        let plan = decompose(question, &question.text, &first, &catalog);
+        let plan = decompose(question, &question.text, &first, &catalog, MAX_PARTS);
         (
             plan.parts
                 .iter()
@@ -459,6 +461,15 @@ mod tests {
             ..question
         };
         assert_eq!(planned(&compare, &[]).0, ["3M_2021_10-K", "3M_2022_10-K"]);
+        // There is no room to read of each.
+        let whole = decompose(
+            &compare,
+            &compare.text,
+            &SearchResults::default(),
+            &catalog,
+            1,
+        );
+        assert_eq!(whole.parts.len(), 1);
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use super::normalize::CharPosition;
 use super::numbers::{Bound, Money, NumberMention, QuotedNumbers, numbers};
 use super::period::Period;
+use super::prose::{QuotedSentences, check_sentence};
 use super::quote_target::QuoteTarget;
 use super::row_names::literal_length;
 use super::statement::Statement;
 use super::table::{Cell, RowLabel, TablePage};
-use super::terms::{Terms, label_words, phrase, position, says, without_parentheses};
+use super::terms::{Terms, label_words, phrase, position};
+use super::text_words::{says, without_parentheses};
 
 // What a word counts that rows of different meaning share.
 const WEAK_WEIGHT: f64 = 0.25;
@@ -24,13 +26,6 @@ const MIN_LABEL_SHARE: f64 = 0.5;
 // Heads of columns that compare others.
 const CHANGE_WORDS: [&str; 9] = [
     "change", "changes", "variance", "increase", "decrease", "inc", "dec", "%", "growth",
-];
-// Lines beside a quote in which its sentence may begin or end, and words of a line that is no heading.
-const MAX_SENTENCE_LINES: usize = 4;
-const MIN_LINE_WORDS: usize = 6;
-// Words before a full stop that ends no sentence.
-const SHORT_FORMS: [&str; 12] = [
-    "inc", "corp", "co", "ltd", "no", "nos", "vs", "approx", "mr", "ms", "dr", "st",
 ];
 
 // A row of outflows prints them in parentheses; a statement names their amount. `invest` and `interest` are no outflows: income may come of both.
@@ -96,8 +91,9 @@ pub(super) struct CitedText<'a> {
     /// Target and cell.
     pub(super) cells: Vec<(usize, Cell)>,
     prose: QuotedNumbers,
-    // Sentences of the quote that stand in no table.
+    // Sentences of the quote that stand in no table, and those clauses of them that the quote is part of.
     pub(super) sentences: String,
+    pub(super) clauses: String,
     pub(super) money: Money,
 }
 
@@ -138,10 +134,13 @@ impl<'a> CitedText<'a> {
         let follows = |one: &&CharPosition, next: &&CharPosition| {
             one.target == next.target && (one.line..=one.line + 1).contains(&next.line)
         };
-        let sentences: Vec<String> = in_prose
+        let sentences: Vec<QuotedSentences> = in_prose
             .chunk_by(follows)
-            .map(|spans| sentences_around(&pages[spans[0].target], spans))
+            .filter_map(|spans| QuotedSentences::new(&pages[spans[0].target], spans))
             .collect();
+        let joined = |part: fn(&QuotedSentences) -> &str| {
+            sentences.iter().map(part).collect::<Vec<_>>().join(" ")
+        };
         // Without rows the quote itself, in which numbers and units of two lines are together.
         let prose = match cells.is_empty() {
             true => quote.to_owned(),
@@ -152,7 +151,8 @@ impl<'a> CitedText<'a> {
             pages,
             cells,
             prose: QuotedNumbers::new(&prose, page_text),
-            sentences: sentences.join(" "),
+            sentences: joined(|one| &one.text),
+            clauses: joined(QuotedSentences::clauses),
             money: Money::new(page_text),
         }
     }
@@ -207,7 +207,7 @@ pub(super) fn check_figure(
         .find(|text| number.is_supported_by(&text.prose, gain) && has_bound(text));
     match in_prose {
         None => FigureCheck::NotFound,
-        Some(text) => match check_sentence(statement, figure, &text.sentences) {
+        Some(text) => match check_sentence(statement, figure, (&text.sentences, &text.prose)) {
             Ok(()) => FigureCheck::Prose,
             Err(reason) => FigureCheck::Differs(reason),
         },
@@ -577,88 +577,4 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
         true => Ok(()),
         false => Err(format!("the sign of {} is another", cell.text)),
     }
-}
-
-// The period that a sentence gives a figure must be that of the statement.
-fn check_sentence(statement: &Statement<'_>, figure: usize, sentences: &str) -> Result<(), String> {
-    let number = &statement.figures[figure];
-    let Some(stated) = statement.period_of(figure) else {
-        return Ok(());
-    };
-    let source = Statement::new(sentences);
-    let places: Vec<usize> = (0..source.figures.len())
-        .filter(|at| number.is_supported_by_cell(&source.figures[*at], &[], &Money::new(sentences)))
-        .collect();
-    let fits = |at: &usize| {
-        source.period_of(*at).is_none_or(|period| {
-            // A year alone is the whole year.
-            let is_year = period.year.is_some() && period.month.is_none() && !period.is_part();
-            period.is_meant_by(&stated) && !(is_year && stated.is_part())
-        })
-    };
-    match places.is_empty() || places.iter().any(fits) {
-        true => Ok(()),
-        false => Err(format!(
-            "{} is of another period in its sentence",
-            number.text
-        )),
-    }
-}
-
-// The sentences in which spans of one target stand, over the ends of lines.
-fn sentences_around(page: &TablePage<'_>, spans: &[&CharPosition]) -> String {
-    let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
-        return String::new();
-    };
-    let lines = page.text();
-    let is_prose = |at: usize| {
-        let words = lines
-            .get(at)
-            .map_or(0, |line| line.split_whitespace().count());
-        words > 0 && !page.is_row(at)
-    };
-    // A short line above is a heading.
-    let is_prose_above =
-        |at: usize| is_prose(at) && lines[at].split_whitespace().count() >= MIN_LINE_WORDS;
-    let from = (first.line.saturating_sub(MAX_SENTENCE_LINES)..first.line)
-        .rev()
-        .take_while(|at| is_prose_above(*at))
-        .last()
-        .unwrap_or(first.line);
-    let until = (last.line + 1..=last.line + MAX_SENTENCE_LINES)
-        .take_while(|at| is_prose(*at))
-        .last()
-        .unwrap_or(last.line);
-    let text = lines[from..=until].join(" ");
-    let place = |line: usize, at: usize| {
-        let before = lines[from..line].iter().map(|line| line.len() + 1);
-        before.sum::<usize>() + at
-    };
-    let ends = sentence_ends(&text);
-    let start = place(first.line, first.start);
-    let end = place(last.line, last.end);
-    let begins = ends.iter().rfind(|at| **at <= start).copied().unwrap_or(0);
-    // The quote may end with the full stop.
-    let finishes = ends.iter().find(|at| **at >= end).copied();
-    text[begins..finishes.unwrap_or(text.len())].to_owned()
-}
-
-// Where sentences end, after the white space behind them: at a stop before a capital letter, except after initials and short forms.
-fn sentence_ends(text: &str) -> Vec<usize> {
-    let mut ends = Vec::new();
-    for (at, c) in text.char_indices() {
-        let rest = &text[at + c.len_utf8()..];
-        let next = rest.trim_start();
-        let is_stop = matches!(c, '.' | '!' | '?')
-            && rest.len() > next.len()
-            && next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(');
-        let word = text[..at].rsplit(|c: char| !c.is_alphanumeric()).next();
-        let is_short = word.is_some_and(|word| {
-            word.chars().count() == 1 || SHORT_FORMS.contains(&word.to_lowercase().as_str())
-        });
-        if is_stop && !is_short {
-            ends.push(text.len() - next.len());
-        }
-    }
-    ends
 }

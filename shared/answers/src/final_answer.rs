@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use super::answer::{Claim, FinalAnswer};
 use super::numbers::{Money, NumberMention};
 use super::statement::Statement;
+use super::telling_words::is_neutral;
+use super::verify_claim::has_words_of;
 
 /// The final answer with the claims that it rests on. A figure rests on the claim that states it for the same period; a judgement, and an answer
-/// in words, on all claims. It is verified if all of these are.
+/// in words, on all claims. It is verified if all of these are, and they say it: no code can tell whether "Yes" follows from them.
 pub(super) fn with_claims(stated: FinalAnswer, claims: &[Claim]) -> FinalAnswer {
     let text = stated.figure();
     let answer = Statement::new(&text);
@@ -29,14 +31,23 @@ pub(super) fn with_claims(stated: FinalAnswer, claims: &[Claim]) -> FinalAnswer 
         .iter()
         .flat_map(|claim| Statement::new(&claim.text).years())
         .collect();
+    let texts: Vec<&str> = rests_on.iter().map(|claim| claim.text.as_str()).collect();
     FinalAnswer {
         verified: has_figures
             && all_verified
             && !rests_on.is_empty()
+            && is_stated_by(&answer, &texts.join("\n"))
             && answer.years().is_subset(&claimed_years),
         claims: rests_on.iter().map(|claim| claim.id.clone()).collect(),
         ..stated
     }
+}
+
+// Whether the words of an answer are those of its claims, as far as they tell more than its figures.
+fn is_stated_by(answer: &Statement<'_>, claims: &str) -> bool {
+    let words = answer.words();
+    let own: Vec<String> = words.into_iter().filter(|word| !is_neutral(word)).collect();
+    (!own.is_empty() || !answer.figures.is_empty()) && has_words_of(answer.text, &own, claims)
 }
 
 // The claim that states a figure of the answer, a verified one first.
@@ -169,12 +180,14 @@ mod tests {
     fn judgements_and_words_rest_on_all_claims() {
         let margin = "The operating margin was 12.3% in 2022.!";
         let debt = "Debt was $5 million in 2022.!";
+        let loss = "Acme had a net loss of $5 million in 2022.!";
+        let fall = "Sales fell 5% in 2022.!";
         for (parts, criterion, claims, expected) in [
             (
                 ["Yes", "", ""],
                 "operating margin above 10%",
                 vec![margin, debt],
-                (true, "c1 c2"),
+                (false, "c1 c2"),
             ),
             (
                 ["Yes", "", ""],
@@ -192,8 +205,25 @@ mod tests {
                 ["Yes, 12.3%", "", "2022"],
                 "margin above 10%",
                 vec![margin, debt],
+                (false, "c1 c2"),
+            ),
+            (
+                ["12.3%", "", "FY2022"],
+                "margin above 10%",
+                vec![margin, debt],
                 (true, "c1 c2"),
             ),
+            (
+                ["No, it was profitable", "", ""],
+                "",
+                vec![loss],
+                (false, "c1"),
+            ),
+            (["A net loss", "", "2022"], "", vec![loss], (true, "c1")),
+            (["No net loss", "", "2022"], "", vec![loss], (false, "c1")),
+            (["Sales rose 5%", "", ""], "", vec![fall], (false, "c1")),
+            (["Sales fell 5%", "", ""], "", vec![fall], (true, "c1")),
+            (["Costs: 5%", "", ""], "", vec![fall], (false, "c1")),
             (["Yes", "", "FY2023"], "", vec![margin], (false, "c1")),
             (["FY2021", "", ""], "", vec![margin], (false, "c1")),
             (["Yes", "", ""], "", vec![], (false, "")),

@@ -14,7 +14,7 @@ use super::answer::{
 };
 use super::cached::CachedAnswerer;
 use super::claims::{self, ComposedAnswer};
-use super::context::{AnswerContext, SectionRequest, pages_by_worth};
+use super::context::{AnswerContext, MIN_PART_TOKENS, SectionRequest, pages_by_worth};
 use super::decompose::{SubQuestion, decompose};
 use super::event::{AnswerEvent, AnswerStep, EventSink, StepKind};
 use super::prompt::{self, DraftAnswer, StandaloneQuestion};
@@ -46,6 +46,8 @@ pub(super) struct AnswerBuilder<'a, 'e> {
     sections: Vec<ReadSection>,
     degradation: Option<Degradation>,
     rejected_calls: u32,
+    // Whether a search found something to read.
+    has_hits: bool,
     // Whether tools were called.
     mode: AnswerMode,
     // Bounds of the calls after the first draft in [`AnswerMode::Auto`].
@@ -83,6 +85,7 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
             sections: Vec::new(),
             degradation: None,
             rejected_calls: 0,
+            has_hits: false,
             mode: AnswerMode::Search,
             allowance: None,
             reachable: BTreeSet::new(),
@@ -212,7 +215,9 @@ impl AnswerBuilder<'_, '_> {
     }
 
     fn sub_questions(&mut self, text: &str, first: &SearchResults) -> Vec<SubQuestion> {
-        let plan = decompose(self.question, text, first, self.answerer.sources.catalog);
+        let most_parts = (self.question.limits.context_tokens / MIN_PART_TOKENS) as usize;
+        let catalog = self.answerer.sources.catalog;
+        let plan = decompose(self.question, text, first, catalog, most_parts);
         if plan.parts.len() > 1 {
             let names: Vec<&str> = plan
                 .parts
@@ -257,6 +262,7 @@ impl AnswerBuilder<'_, '_> {
             requests = self.search(&query).await?;
         }
         requests.hits.truncate(limit);
+        self.has_hits |= !requests.hits.is_empty();
         self.reachable
             .extend(requests.hits.iter().map(|hit| hit.doc_id));
         let place = if whole {
@@ -357,6 +363,15 @@ impl AnswerBuilder<'_, '_> {
 
     // `None` when the model is unavailable or the budget is exhausted.
     async fn ask_model(&mut self, text: &str) -> Option<DraftAnswer> {
+        if self.context.passages.is_empty() && self.has_hits {
+            // What was not read cannot be said to be missing.
+            self.degrade(
+                LIMIT_CODE,
+                "nothing of what was found could be read: this answer lists it",
+                "allow more context_tokens",
+            );
+            return None;
+        }
         if self.context.passages.is_empty() {
             self.step(StepKind::Ask, "nothing was found to read".into());
             return Some(DraftAnswer::default());
@@ -474,7 +489,7 @@ impl AnswerBuilder<'_, '_> {
                 let composed = claims::compose_answer(
                     draft,
                     &self.context,
-                    answerer.collection,
+                    (answerer.sources.catalog, answerer.collection),
                     question.citations,
                 );
                 let verified = composed

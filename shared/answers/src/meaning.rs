@@ -8,10 +8,11 @@ use rust_decimal::Decimal;
 use super::figures::{is_outflow, says_negative};
 use super::formula::{Formula, Function, Operator};
 use super::operand::{FoundOperand, Rivals};
+use super::polarity::direction_of;
 use super::row_names::RowNames;
 use super::statement::Statement;
-use super::terms::{Terms, phrase, says};
-use super::verify_claim::direction_of;
+use super::terms::{Terms, phrase};
+use super::text_words::says;
 
 const MEAN_WORDS: [&str; 3] = ["average", "mean", "averaged"];
 const SUM_WORDS: [&str; 8] = [

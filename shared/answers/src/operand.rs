@@ -6,9 +6,11 @@ use super::figures::{CitedText, best_row, cell_scales, check_column};
 use super::numbers::{NumberMention, numbers};
 use super::period::{Period, head_period};
 use super::prompt::DraftOperand;
+use super::prose::FigureClauses;
 use super::row_names::RowNames;
 use super::statement::Statement;
 use super::table::{Cell, TablePage};
+use super::telling_words::is_neutral;
 use super::terms::{Terms, phrase};
 
 /// An operand that stands on its page as the model says.
@@ -174,7 +176,7 @@ fn printed_number(value: &str) -> Option<NumberMention> {
 
 // Whether the words the model gives for a row are those of its label: its own line, or with the lines beside it that belong to it.
 fn is_row(stated: &str, label: &super::table::RowLabel, cell: &Cell) -> bool {
-    let words = |text: &str| phrase(&super::terms::without_parentheses(text));
+    let words = |text: &str| phrase(&super::text_words::without_parentheses(text));
     let stated = words(stated);
     let above = label.above.join(" ");
     let nearest = label.above.last().map(String::as_str).unwrap_or_default();
@@ -213,14 +215,14 @@ fn found_in_prose<'d>(
     at: usize,
     stated: Period,
 ) -> Result<FoundOperand<'d>, String> {
-    let words = source.words();
+    let words = FigureClauses::new(source).words(at);
+    let all_words = source.words();
     let row = phrase(&draft.row);
-    if row.is_empty()
-        || !row
-            .iter()
-            .filter(|word| word.chars().any(char::is_alphabetic))
-            .all(|word| words.contains(word))
-    {
+    let is_named = |word: &String| match is_neutral(word) {
+        true => all_words.contains(word),
+        false => words.contains(word),
+    };
+    if row.is_empty() || !row.iter().all(is_named) {
         return Err(format!(
             "the sentence of {} does not speak of \"{}\"",
             draft.value, draft.row

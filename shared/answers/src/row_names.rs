@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::terms::without_parentheses;
+use super::text_words::{blank, without_parentheses, words};
 
 /// The labels of a statement's operands in its text.
 pub(super) struct RowNames<'a> {
@@ -91,50 +91,6 @@ fn place_of(
         places.find(&is_free)
     };
     find(label).or_else(|| find(&without_parentheses(label)))
-}
-
-// Words in lower case with their places, without the marks of footnotes.
-fn words(text: &str) -> Vec<(String, Range<usize>)> {
-    let text = without_marks(text);
-    let mut words = Vec::new();
-    let mut start = None;
-    for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
-        match (start, c.is_alphanumeric()) {
-            (None, true) => start = Some(at),
-            (Some(from), false) => {
-                words.push((text[from..at].to_lowercase(), from..at));
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    words
-}
-
-// `Receivables(1)` → `Receivables   `.
-fn without_marks(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut marks: Vec<Range<usize>> = Vec::new();
-    for at in (1..bytes.len()).filter(|at| bytes[*at] == b'(') {
-        let inside = bytes[at + 1..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_alphanumeric());
-        let length = inside.count();
-        let is_glued = bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b')';
-        if is_glued && matches!(length, 1 | 2) && bytes.get(at + 1 + length) == Some(&b')') {
-            marks.push(at..at + length + 2);
-        }
-    }
-    blank(text, marks.iter())
-}
-
-// Places of other words stay as they are.
-fn blank<'r>(text: &str, ranges: impl Iterator<Item = &'r Range<usize>>) -> String {
-    let mut text = text.to_owned();
-    for range in ranges {
-        text.replace_range(range.clone(), &" ".repeat(range.len()));
-    }
-    text
 }
 
 #[cfg(test)]

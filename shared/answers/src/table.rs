@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::numbers::{NumberMention, NumberRole, numbers, scales};
 use super::period::{Period, PeriodMention, head_period, period_mentions};
 use super::quote_target::{QuoteTarget, TargetLines};
+use super::text_words::says;
 
 // Lines above a row in which the head of its table is looked for.
 const MAX_LINES_UP: usize = 90;
@@ -455,7 +456,7 @@ impl<'a> TableLine<'a> {
             let more = cells.saturating_sub(years.len());
             return match cells > years.len() {
                 true if has_notes && more == 1 => in_order(1),
-                true if contains_change(&lower) => in_order(0),
+                true if says(heads.text, &COLUMN_WORDS) => in_order(0),
                 _ => vec![None; cells],
             };
         };
@@ -484,11 +485,18 @@ impl<'a> TableLine<'a> {
     }
 }
 
-fn contains_change(head: &str) -> bool {
-    ["change", "%", "increase", "variance", "total"]
-        .iter()
-        .any(|word| head.contains(word))
-}
+// Words over a column beside those of periods.
+const COLUMN_WORDS: [&str; 9] = [
+    "change",
+    "changes",
+    "%",
+    "increase",
+    "increases",
+    "decrease",
+    "variance",
+    "total",
+    "totals",
+];
 
 fn placed_words(target: &QuoteTarget<'_>, at: usize) -> Vec<PlacedWord> {
     let TargetLines::Page(page) = target.lines else {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use stemma_retrieval::tokenizer::for_each_word;
 
 use super::formula::Formula;
+use super::text_words::without_parentheses;
 
 // Words of a label that do not tell lines apart.
 const NEUTRAL_WORDS: [&str; 4] = ["total", "consolid", "compani", "our"];
@@ -212,35 +213,6 @@ pub(super) fn label_words(label: &str) -> BTreeSet<String> {
     if own.is_empty() { words } else { own }
 }
 
-/// Whether a text has one of some words or phrases, as whole words.
-pub(super) fn says(text: &str, phrases: &[&str]) -> bool {
-    let plain = |text: &str| {
-        let lower = text.to_lowercase();
-        let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '%'));
-        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-        format!(" {} ", words.join(" "))
-            .replace('%', " % ")
-            .replace("  ", " ")
-    };
-    let text = plain(text);
-    phrases.iter().any(|phrase| text.contains(&plain(phrase)))
-}
-
-/// A text without what stands in parentheses: `Net income (loss)`.
-pub(super) fn without_parentheses(text: &str) -> String {
-    let mut depth = 0_u32;
-    let mut bare = String::new();
-    for c in text.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            c if depth == 0 => bare.push(c),
-            _ => {}
-        }
-    }
-    bare
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,24 +233,6 @@ mod tests {
                 .iter()
                 .all(|line| file.lines.contains_key(line))
         );
-    }
-
-    #[test]
-    fn phrases_are_compared_by_whole_words() {
-        for (text, phrases, expected) in [
-            ("What is the foreign exchange risk?", &["change"][..], false),
-            (
-                "How did consumer accounts in operations differ?",
-                &["sum", "count", "ratio"],
-                false,
-            ),
-            ("12% of revenue", &["% of"], true),
-            ("12 % of revenue", &["% of"], true),
-            ("year-over-year growth", &["year over year"], true),
-            ("3M vs. Boeing", &["vs"], true),
-        ] {
-            assert_eq!(says(text, phrases), expected, "{text} {phrases:?}");
-        }
     }
 
     #[test]

@@ -11,12 +11,13 @@ use super::computation::{Computed, check_computation};
 use super::figures::{CitedText, FigureCheck, check_figure};
 use super::numbers::{NumberMention, NumberRole, numbers};
 use super::period::period_mentions;
+use super::polarity::direction_of;
 use super::prompt::DraftClaim;
 use super::row_names::RowNames;
 use super::statement::Statement;
 use super::table::Cell;
 use super::terms::{Terms, phrase};
-use super::verify_claim::{ClaimEvidence, direction_of, is_supported, is_supported_computation};
+use super::verify_claim::{ClaimEvidence, is_supported, is_supported_computation};
 
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
@@ -236,7 +237,10 @@ fn claim_evidence(cited: &[CheckedCitation<'_>]) -> ClaimEvidence {
         }
     }
     let locations: Vec<&str> = verbatim.iter().map(|one| one.location.as_str()).collect();
+    let texts = verbatim.iter().filter_map(|one| one.text.as_ref());
+    let clauses: Vec<&str> = texts.map(|text| text.clauses.as_str()).collect();
     ClaimEvidence {
+        clauses: clauses.join("\n"),
         quotes: verbatim
             .iter()
             .map(|one| one.citation.quote.clone())

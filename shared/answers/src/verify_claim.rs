@@ -1,14 +1,13 @@
 //! Decides whether quotes support a statement: they must contain enough of its words, and agree with it on every word that
-//! would turn its meaning around (negation, cause, rank, direction).
+//! would turn its meaning around ([`polarity`]).
 //!
 //! Words are compared, not meaning: docs/ANSWERS.md says what that cannot detect.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::numbers::without_bounds;
+use super::polarity;
+use super::telling_words::{COMPUTING_WORDS, FRAMING_WORDS, direction_words, synonym_words};
 use stemma_document::english_words::MONTHS;
-use stemma_retrieval::lexicon::Lexicon;
 use stemma_retrieval::tokenizer::{content_words, tokenize};
 
 // Minimum words of a quote that supports a statement without figures, or as many as a shorter statement has.
@@ -21,203 +20,11 @@ const MIN_SHARE: f64 = 0.6;
 // The same when the figures were found in the quotes. Then the label of the table row counts too.
 const MIN_SHARE_WITH_FIGURES: f64 = 0.4;
 
-// Words about the form of a statement, as stems. They support nothing.
-const FRAMING_WORDS: [&str; 26] = [
-    "accord", "amount", "approxim", "billion", "compani", "corpor", "dollar", "end", "fiscal",
-    "inc", "item", "million", "note", "page", "percent", "quarter", "registr", "report", "section",
-    "state", "thousand", "total", "trillion", "usd", "year", "fy",
-];
-
-// When a statement has a word of a group, its quotes must have one of the same group.
-const POLARITY_GROUPS: [&[&str]; 8] = [
-    NEGATIONS,
-    &[
-        "because",
-        "therefore",
-        "thus",
-        "hence",
-        "caused",
-        "causes",
-        "resulted",
-        "resulting",
-        "driven",
-        "attributable",
-        "reflecting",
-    ],
-    &[
-        "largest",
-        "biggest",
-        "highest",
-        "greatest",
-        "most",
-        "best",
-        "strongest",
-        "maximum",
-        "primarily",
-        "mainly",
-    ],
-    &["smallest", "lowest", "least", "worst", "weakest", "minimum"],
-    &["only", "sole", "solely", "exclusively", "exclusive"],
-    &[
-        "all",
-        "every",
-        "always",
-        "entire",
-        "entirely",
-        "whole",
-        "wholly",
-        "everything",
-        "everyone",
-    ],
-    &[
-        "doubled",
-        "tripled",
-        "quadrupled",
-        "halved",
-        "twice",
-        "twofold",
-        "threefold",
-    ],
-    &[
-        "must",
-        "shall",
-        "required",
-        "requires",
-        "obliged",
-        "obligated",
-        "prohibited",
-        "guaranteed",
-    ],
-];
-
-// Each is replaced by "because" before comparing.
-const CAUSE_PHRASES: [&str; 6] = [
-    "due to",
-    "owing to",
-    "thanks to",
-    "led to",
-    "as a result",
-    "the result of",
-];
-
-// The quotes must not have a negation that the statement lacks, either.
-const NEGATIONS: &[&str] = &[
-    "not", "no", "never", "none", "neither", "nor", "without", "cannot", "nothing", "nobody",
-    "isn't", "aren't", "wasn't", "weren't", "don't", "doesn't", "didn't", "won't", "can't",
-    "hasn't", "haven't", "lacks", "lack", "lacked",
-];
-
-const INCREASE_WORDS: [&str; 16] = [
-    "rose",
-    "rise",
-    "rises",
-    "increase",
-    "increased",
-    "increases",
-    "grew",
-    "grow",
-    "grown",
-    "growth",
-    "higher",
-    "improved",
-    "gained",
-    "up",
-    "expanded",
-    "strengthened",
-];
-const DECREASE_WORDS: [&str; 16] = [
-    "fell",
-    "fall",
-    "falls",
-    "decrease",
-    "decreased",
-    "decreases",
-    "declined",
-    "decline",
-    "declines",
-    "lower",
-    "dropped",
-    "shrank",
-    "down",
-    "reduced",
-    "weakened",
-    "worsened",
-];
-
-// Words that say how a figure is computed.
-const COMPUTING_WORDS: [&str; 66] = [
-    "ratio",
-    "average",
-    "averaged",
-    "mean",
-    "difference",
-    "differs",
-    "change",
-    "changed",
-    "compound",
-    "compounded",
-    "annual",
-    "rate",
-    "cagr",
-    "percentage",
-    "percent",
-    "point",
-    "points",
-    "basis",
-    "share",
-    "divided",
-    "relative",
-    "times",
-    "sum",
-    "combined",
-    "together",
-    "aggregate",
-    "cumulative",
-    "less",
-    "minus",
-    "excess",
-    "exceeded",
-    "exceed",
-    "greater",
-    "compared",
-    "computed",
-    "calculated",
-    "equals",
-    "equal",
-    "about",
-    "roughly",
-    "respectively",
-    "period",
-    "month",
-    "months",
-    "grew",
-    "days",
-    "day",
-    "represented",
-    "came",
-    "stood",
-    "reached",
-    "totaled",
-    "amounted",
-    "recorded",
-    "represents",
-    "yields",
-    "result",
-    "gives",
-    // Periods are compared by themselves.
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "three",
-    "six",
-    "nine",
-    "half",
-];
-
 #[derive(Debug, Default)]
 pub(super) struct ClaimEvidence {
     pub(super) quotes: Vec<String>,
+    // The clauses of prose that the quotes are part of.
+    pub(super) clauses: String,
     // The whole lines that the quotes are on.
     pub(super) lines: String,
     // Names and section paths of the documents. Words of it count neither way.
@@ -228,7 +35,7 @@ pub(super) struct ClaimEvidence {
 pub(super) fn is_supported(statement: &str, figures: bool, evidence: &ClaimEvidence) -> bool {
     let own = own_words(statement, &evidence.location);
     let quotes = evidence.quotes.join("\n");
-    has_same_polarity(statement, &quotes)
+    polarity::agree(statement, &quotes, &evidence.clauses)
         && match figures {
             true => {
                 let text = format!("{}\n{quotes}", evidence.lines);
@@ -251,12 +58,11 @@ pub(super) fn is_supported_computation(
     let text = format!("{}\n{quotes}", evidence.lines);
     let how = [&COMPUTING_WORDS[..], &MONTHS[..]].concat().join(" ");
     let how = content_words(&how);
-    let direction = [INCREASE_WORDS, DECREASE_WORDS].concat().join(" ");
-    let direction = content_words(&direction);
+    let direction = content_words(&direction_words());
     let mut own = own_words(statement, &evidence.location);
     own.retain(|word| !measure.contains(word) && !how.contains(word) && !direction.contains(word));
     let text = format!("{text}\n{}", synonym_words(&own, &text).join(" "));
-    has_same_polarity(statement, &quotes) && share_in(&own, &text) >= MIN_SHARE
+    polarity::agree(statement, &quotes, &evidence.clauses) && share_in(&own, &text) >= MIN_SHARE
 }
 
 // Content words of a statement, except numbers, framing words and words of the location.
@@ -285,26 +91,9 @@ fn share_in(own: &[String], text: &str) -> f64 {
     }
 }
 
-// Words of a statement whose synonyms are in the text: `capital expenditure` where it says `purchases of property …`.
-// Only for statements with figures: an entry of the lexicon tells which row a number is in, not what is said about it. The
-// lines that a measure is made of are not the measure.
-fn synonym_words<'w>(own: &'w [String], text: &str) -> Vec<&'w str> {
-    let lexicon = Lexicon::get();
-    let mut phrases: BTreeSet<&str> = BTreeSet::new();
-    lexicon.for_each_phrase(&content_words(text), |phrase, _| {
-        phrases.insert(phrase);
-    });
-    let triggered = lexicon.triggered_entries(own).into_iter();
-    let matching = triggered.filter(|triggered| {
-        let spellings = &triggered.entry.phrases;
-        !triggered.is_part
-            && spellings
-                .iter()
-                .any(|phrase| phrases.contains(phrase.as_str()))
-    });
-    matching
-        .flat_map(|triggered| own[triggered.from].iter().map(String::as_str))
-        .collect()
+/// Whether a text agrees with another and has enough of its telling words.
+pub(super) fn has_words_of(statement: &str, own: &[String], text: &str) -> bool {
+    polarity::agree(statement, text, "") && share_in(own, text) >= MIN_SHARE
 }
 
 // One quote must be long enough by itself. Unspaced scripts are counted by segmented words.
@@ -323,58 +112,6 @@ fn distinct_content_words(text: &str) -> usize {
         .len()
 }
 
-fn has_any(words: &BTreeSet<String>, group: &[&str]) -> bool {
-    group.iter().any(|word| words.contains(*word))
-}
-
-// Whether the words speak of an increase (`Greater`) or a decrease (`Less`); `None` for neither or both.
-fn direction(words: &BTreeSet<String>) -> Option<Ordering> {
-    match (
-        has_any(words, &INCREASE_WORDS),
-        has_any(words, &DECREASE_WORDS),
-    ) {
-        (true, false) => Some(Ordering::Greater),
-        (false, true) => Some(Ordering::Less),
-        _ => None,
-    }
-}
-
-/// The direction that a statement speaks of; `None` for neither or both.
-pub(super) fn direction_of(statement: &str) -> Option<Ordering> {
-    direction(&plain_words(statement))
-}
-
-// Every polarity group of the statement must occur in the quotes, the quotes must not add a negation, and both must agree on
-// increase or decrease.
-fn has_same_polarity(statement: &str, quotes: &str) -> bool {
-    let statement_words = plain_words(&without_bounds(statement));
-    let quoted = plain_words(quotes);
-    let groups_agree = POLARITY_GROUPS
-        .iter()
-        .all(|group| !has_any(&statement_words, group) || has_any(&quoted, group));
-    let denied = has_any(&quoted, NEGATIONS) && !has_any(&plain_words(statement), NEGATIONS);
-    let stated = direction(&statement_words);
-    let contradicted = stated.is_some() && stated == direction(&quoted).map(Ordering::reverse);
-    groups_agree && !denied && !contradicted
-}
-
-fn plain_words(text: &str) -> BTreeSet<String> {
-    let normalized = text
-        .to_lowercase()
-        .replace('\u{2019}', "'")
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
-    let text = CAUSE_PHRASES
-        .iter()
-        .fold(normalized, |text, cause| text.replace(cause, "because"));
-    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '\''));
-    words
-        .map(|word| word.trim_matches('\'').to_owned())
-        .filter(|word| !word.is_empty())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,6 +122,7 @@ mod tests {
     fn supported(statement: &str, quotes: &[&str], line: &str) -> bool {
         let evidence = ClaimEvidence {
             quotes: quotes.iter().map(|quote| (*quote).to_owned()).collect(),
+            clauses: quotes.join("\n"),
             lines: line.into(),
             location: PLACE.into(),
         };

@@ -9,6 +9,8 @@ pub(super) const PASSAGE_OVERHEAD_TOKENS: u32 = 55;
 // What is read of a page that is not read whole: a paragraph or two, or some rows of a table. Larger extracts leave no room for
 // pages that rank low (measured in docs/ANSWERS.md).
 const EXTRACT_TOKENS: u32 = 150;
+/// Least room for what is read of one filing: a passage of it.
+pub(crate) const MIN_PART_TOKENS: u32 = EXTRACT_TOKENS + PASSAGE_OVERHEAD_TOKENS;
 // Extracts of many pages take at most this share of the room, and whole pages the rest.
 const EXTRACT_SHARE: f32 = 0.6;
 // With less room than this no passage is started.

@@ -90,11 +90,11 @@ async fn each_year_is_read_from_its_own_filing() {
     let archive = TestArchive::new();
     let (model, client) = scripted_client(&json!([
         claim(
-            "In 2022 it was about people.",
+            "3M may fail to retain people in 2022.",
             &[(1, "retain people in 2022")]
         ),
         claim(
-            "In 2023 it was about people.",
+            "3M may fail to retain people in 2023.",
             &[(2, "retain people in 2023")]
         ),
     ]));

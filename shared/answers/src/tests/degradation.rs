@@ -126,3 +126,18 @@ async fn unreadable_documents_are_reported_and_nothing_is_stored() {
     let long = AskRequest::new("Background. ".repeat(400) + "QUESTION: revenue?");
     assert_eq!(refused(&archive, long).await.0, "answer.too_long");
 }
+
+#[tokio::test]
+async fn what_was_found_and_not_read_is_not_said_to_be_missing() {
+    let archive = TestArchive::new();
+    let (model, client) = scripted_client(&json!([claim("It was 5.", &[])]));
+    // The search finds sections without a line of this Item.
+    let question = AskRequest {
+        item: Some("9".parse().unwrap()),
+        ..capex_question()
+    };
+    let answer = archive.ask(client, &question).await;
+    assert_eq!(answer.outcome, AnswerOutcome::SearchOnly, "{answer:?}");
+    assert_eq!(answer.degradation.unwrap().code, "answer.limit");
+    assert!(model.requests().is_empty());
+}

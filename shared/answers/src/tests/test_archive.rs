@@ -204,6 +204,14 @@ impl TestArchive {
         }
     }
 
+    /// A filing that no search finds.
+    pub(super) fn add_filing(&mut self, path: &str, company: &str) {
+        let documents = self.catalog.documents().iter();
+        let entries: Vec<_> = documents.filter_map(|one| one.entry().cloned()).collect();
+        self.catalog =
+            Catalog::from_entries(entries.into_iter().chain([of_company(path, company)]));
+    }
+
     pub(super) fn answers(&self) -> AnswerStore {
         let blobs = Arc::<MemoryBlobs>::clone(&self.blobs);
         AnswerStore::new(Env::system(), blobs, &self.collection)

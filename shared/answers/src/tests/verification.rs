@@ -120,6 +120,51 @@ async fn a_bound_in_a_sentence_supports_the_same_bound() {
 }
 
 #[tokio::test]
+async fn a_claim_about_another_issuer_is_not_verified() {
+    let sentence = "We deliver 50 zorbs to Boeing each year.";
+    let capex = [(1, "plant and equipment (1,749)")];
+    let zorbs = [(1, sentence)];
+    for (statement, citations, verified) in [
+        (
+            "Purchases of property of 3M were $1,749 million.",
+            capex,
+            true,
+        ),
+        ("Purchases of property were $1,749 million.", capex, true),
+        (
+            "Purchases of property of Boeing were $1,749 million.",
+            capex,
+            false,
+        ),
+        (
+            "Boeing's purchases of property were $1,749 million.",
+            capex,
+            false,
+        ),
+        (
+            "3M and Boeing had purchases of property of $1,749 million.",
+            capex,
+            false,
+        ),
+        ("3M delivers 50 zorbs to Boeing each year.", zorbs, true),
+    ] {
+        let (_, client) = scripted_client(&json!([claim(statement, &citations)]));
+        let mut archive = TestArchive::new();
+        archive.add_filing("BOEING_2022_10K.pdf", "The BOEING Company");
+        archive.sentence = sentence.into();
+        let question = match citations == zorbs {
+            true => AskRequest::new("3M risk of zorbs?"),
+            false => capex_question(),
+        };
+        let answer = archive.ask(client, &question).await;
+        assert_eq!(
+            answer.claims[0].verified, verified,
+            "{statement} {answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_final_answer_names_the_claims_it_rests_on() {
     let capex = claim(
         "Purchases of property, plant and equipment were $1,749 million in 2022.",

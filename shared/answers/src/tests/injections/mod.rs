@@ -5,7 +5,7 @@ mod faults;
 mod rows;
 mod written;
 
-use stemma_document::{Line, Page, Pt, Rect, Word};
+use stemma_document::{Collection, DocId, Line, Page, Pt, Rect, Word};
 
 use crate::citation::{Citation, QuoteMatch};
 use crate::claims::CheckedCitation;
@@ -304,6 +304,7 @@ fn judge(targets: &[QuoteTarget<'_>], claim: &DraftClaim) -> Verdict {
                 .is_verbatim()
                 .then(|| CitedText::new(targets, &checked.spans, &checked.quote, &page_text));
             CheckedCitation {
+                doc: DocId::new(&Collection::default(), "acme"),
                 citation: test_citation(&checked.quote, checked.matched),
                 text,
                 lines: checked.lines,

@@ -1,0 +1,119 @@
+//! Currencies and scales, as pages declare them.
+
+use super::NumberMention;
+
+/// A currency, as far as signs tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Currency {
+    Dollar,
+    Euro,
+    Pound,
+    // Yen and yuan have one sign.
+    Yen,
+}
+
+const CURRENCIES: [(&str, Currency); 17] = [
+    ("$", Currency::Dollar),
+    ("dollar", Currency::Dollar),
+    ("dollars", Currency::Dollar),
+    ("usd", Currency::Dollar),
+    ("€", Currency::Euro),
+    ("euro", Currency::Euro),
+    ("euros", Currency::Euro),
+    ("eur", Currency::Euro),
+    ("£", Currency::Pound),
+    ("pounds", Currency::Pound),
+    ("sterling", Currency::Pound),
+    ("gbp", Currency::Pound),
+    ("¥", Currency::Yen),
+    ("yen", Currency::Yen),
+    ("jpy", Currency::Yen),
+    ("rmb", Currency::Yen),
+    ("yuan", Currency::Yen),
+];
+
+impl Currency {
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        let known = CURRENCIES.iter().find(|(name, _)| *name == word);
+        known.map(|(_, currency)| *currency)
+    }
+
+    /// The currencies that a text names: of those beside a declared scale (`in millions of euros`) alone, if there are any.
+    pub(super) fn all_in(text: &str) -> Vec<Self> {
+        let lower = text.to_lowercase();
+        let declared = lower.lines().filter(|line| !scales(line).is_empty());
+        let declared: Vec<Self> = declared.flat_map(Self::named_in).collect();
+        match declared.is_empty() {
+            true => Self::named_in(&lower),
+            false => declared,
+        }
+    }
+
+    pub(super) fn is_named_in(text: &str) -> bool {
+        !Self::named_in(&text.to_lowercase()).is_empty()
+    }
+
+    fn named_in(lower: &str) -> Vec<Self> {
+        let signs = lower
+            .chars()
+            .filter_map(|c| Self::from_word(c.encode_utf8(&mut [0; 4])));
+        let words = lower.split(|c: char| !c.is_alphanumeric());
+        signs.chain(words.filter_map(Self::from_word)).collect()
+    }
+}
+
+/// What a page says about money.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Money {
+    pub(super) is_mentioned: bool,
+    currencies: Vec<Currency>,
+}
+
+impl Money {
+    pub(crate) fn new(page: &str) -> Self {
+        Self {
+            is_mentioned: !scales(page).is_empty() || Currency::is_named_in(page),
+            currencies: Currency::all_in(page),
+        }
+    }
+
+    /// Whether a number of the page may be of a currency.
+    pub(crate) fn allows(&self, currency: Option<Currency>, number: &NumberMention) -> bool {
+        match (currency, number.currency) {
+            (Some(one), Some(other)) => one == other,
+            (Some(one), None) => self.currencies.is_empty() || self.currencies.contains(&one),
+            (None, _) => true,
+        }
+    }
+}
+
+/// The scales that a page declares for its numbers: `(in millions)`.
+pub fn scales(page: &str) -> Vec<f64> {
+    let lower = page.to_lowercase();
+    [("thousands", 1e3), ("millions", 1e6), ("billions", 1e9)]
+        .into_iter()
+        .filter(|(word, _)| declares_scale(&lower, word))
+        .map(|(_, scale)| scale)
+        .collect()
+}
+
+fn declares_scale(lower: &str, word: &str) -> bool {
+    [
+        format!("in {word}"),
+        format!("({word}"),
+        format!("$ {word}"),
+        format!("{word} of dollars"),
+        format!("{word}, except"),
+    ]
+    .iter()
+    .any(|form| has_whole(lower, form))
+}
+
+// `within millions` declares no scale.
+fn has_whole(text: &str, form: &str) -> bool {
+    let begins = form.starts_with(char::is_alphanumeric);
+    text.match_indices(form).any(|(at, _)| {
+        let is_inside = begins && text[..at].ends_with(char::is_alphanumeric);
+        !is_inside && !text[at + form.len()..].starts_with(char::is_alphanumeric)
+    })
+}

@@ -1,0 +1,315 @@
+//! Parses the numbers of a text.
+
+use std::ops::RangeInclusive;
+
+use stemma_document::english_words::{self, MONTHS};
+use stemma_retrieval::tokenizer::is_stop_word;
+
+use super::currency::Currency;
+use super::{NumberMention, NumberRole};
+
+// Words after a number that may name what it counts.
+const COUNTED_WORDS: usize = 3;
+
+const SCALES: [(&str, f64); 12] = [
+    ("thousand", 1e3),
+    ("thousands", 1e3),
+    ("million", 1e6),
+    ("millions", 1e6),
+    ("mn", 1e6),
+    ("mm", 1e6),
+    ("m", 1e6),
+    ("billion", 1e9),
+    ("billions", 1e9),
+    ("bn", 1e9),
+    ("b", 1e9),
+    ("trillion", 1e12),
+];
+
+// Words before a number that make it a label.
+const LABELS: [&str; 21] = [
+    "item", "items", "note", "notes", "page", "pages", "part", "exhibit", "section", "form",
+    "table", "figure", "quarter", "chapter", "number", "no", "rule", "topic", "level", "tier",
+    "phase",
+];
+
+// Number words that are parsed. `one` is left out: it is mostly a pronoun.
+pub(super) const SPELLED: RangeInclusive<u32> = 2..=20;
+
+/// The numbers of a text, in order. Parts of names (`3M`, `10-K`, `Q2`, `F-12`) are skipped.
+pub fn numbers(text: &str) -> Vec<NumberMention> {
+    let chars: Vec<char> = text.chars().map(plain_char).collect();
+    let mut numbers = numbers_in(&chars);
+    let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let byte = |at: usize| bytes.get(at).copied().unwrap_or(text.len());
+    for number in &mut numbers {
+        number.at = byte(number.at.start)..byte(number.at.end);
+    }
+    numbers
+}
+
+// Their places are those of characters.
+fn numbers_in(chars: &[char]) -> Vec<NumberMention> {
+    let mut numbers = Vec::new();
+    let mut at = 0;
+    while at < chars.len() {
+        if chars[at].is_ascii_digit() {
+            let end = digits_end(chars, at);
+            let (number, next) = parse_number(chars, at, end);
+            numbers.extend(number);
+            at = next;
+        } else if chars[at].is_alphanumeric() {
+            let end = run_end(chars, at);
+            numbers.extend(spelled_number(&chars[at..end]).map(|number| NumberMention {
+                at: at..end,
+                ..number
+            }));
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    numbers
+}
+
+fn plain_char(c: char) -> char {
+    match c {
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{A0}' | '\u{202F}' | '\u{2009}' => ' ',
+        '０'..='９' => char::from_digit(c as u32 - '０' as u32, 10).unwrap_or(c),
+        c => c,
+    }
+}
+
+fn run_end(chars: &[char], start: usize) -> usize {
+    chars[start..]
+        .iter()
+        .position(|c| !c.is_alphanumeric())
+        .map_or(chars.len(), |length| start + length)
+}
+
+fn is_digit(chars: &[char], at: usize) -> bool {
+    chars.get(at).is_some_and(char::is_ascii_digit)
+}
+
+// The end of the digits, with groups of thousands and a decimal point.
+fn digits_end(chars: &[char], start: usize) -> usize {
+    let mut end = start;
+    while is_digit(chars, end) {
+        end += 1;
+    }
+    while chars.get(end) == Some(&',')
+        && is_digit(chars, end + 1)
+        && is_digit(chars, end + 2)
+        && is_digit(chars, end + 3)
+        && !is_digit(chars, end + 4)
+    {
+        end += 4;
+    }
+    if chars.get(end) == Some(&'.') && is_digit(chars, end + 1) {
+        end += 1;
+        while is_digit(chars, end) {
+            end += 1;
+        }
+    }
+    end
+}
+
+// The number whose digits are `start..end`, unless it is part of a name; and the index to continue at.
+fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMention>, usize) {
+    // `F-12`, `Q-2`; a dash between numbers does not count.
+    let named_before = matches!(&chars[..start], [.., letter, '-'] if letter.is_alphabetic());
+    let suffix_end = run_end(chars, end);
+    let suffix: String = chars[end..suffix_end]
+        .iter()
+        .collect::<String>()
+        .to_lowercase();
+    let currency_at = currency_start(chars, start);
+    let glued = SCALES
+        .iter()
+        .find(|(word, _)| *word == suffix)
+        .map(|(_, scale)| *scale);
+    let scale = match suffix.as_str() {
+        "" => None,
+        "x" | "th" | "st" | "nd" | "rd" | "s" => None,
+        _ if glued.is_some() && (currency_at.is_some() || suffix.len() > 1) => glued,
+        // `3M`, `10K`.
+        _ => return (None, suffix_end),
+    };
+    // `10-K`, `8-K`.
+    let form = chars.get(end) == Some(&'-')
+        && chars.get(end + 1).is_some_and(char::is_ascii_alphabetic)
+        && !chars.get(end + 2).is_some_and(|c| c.is_alphanumeric());
+    if named_before || form {
+        return (None, suffix_end);
+    }
+    let digits: String = chars[start..end].iter().collect();
+    let Ok(value) = digits.replace(',', "").parse::<f64>() else {
+        return (None, suffix_end);
+    };
+    let (word, word_end) = next_word(chars, suffix_end);
+    let spelled_scale = SCALES
+        .iter()
+        .find(|(name, _)| *name == word && word.len() > 2)
+        .map(|(_, scale)| *scale);
+    // `5%`, `5 %`, `(5)%`.
+    let rest: String = chars[suffix_end..].iter().take(3).collect();
+    let rest = rest.trim_start_matches([' ', ')']);
+    let percent = rest.starts_with('%') || word == "percent" || word == "percentage";
+    let sign_at = currency_at.unwrap_or(start);
+    let sign = sign_at.checked_sub(1).map(|at| chars[at]);
+    let dashed = sign == Some('-')
+        && !sign_at
+            .checked_sub(2)
+            .is_some_and(|at| chars[at].is_alphanumeric());
+    let closes = chars[suffix_end..]
+        .iter()
+        .find(|c| !c.is_whitespace() && **c != '%')
+        == Some(&')');
+    let scale = scale.or(spelled_scale);
+    let decimals = digits
+        .split_once('.')
+        .map_or(0, |(_, places)| i32::try_from(places.len()).unwrap_or(0));
+    let measured =
+        percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
+    let ordinal = matches!(suffix.as_str(), "th" | "st" | "nd" | "rd" | "s");
+    let year = digits.len() == 4 && (1900.0..2100.0).contains(&value);
+    let until = if spelled_scale.is_some() {
+        word_end
+    } else {
+        suffix_end
+    };
+    let before_word = previous_word(chars, start);
+    let by_sign =
+        currency_at.and_then(|at| Currency::from_word(chars[at].encode_utf8(&mut [0; 4])));
+    let currency = by_sign
+        .or_else(|| Currency::from_word(&next_word(chars, until).0))
+        .or_else(|| Currency::from_word(&before_word));
+    // `Receivables(1)`: the mark of a footnote.
+    let is_mark = digits.len() <= 2
+        && matches!(&chars[..start], [.., before, '('] if before.is_alphabetic() || *before == ')')
+        && chars.get(end) == Some(&')');
+    let role = match () {
+        () if is_mark => NumberRole::Name,
+        () if measured || currency.is_some() => NumberRole::Amount,
+        () if year => NumberRole::Year,
+        // `December 31`, `31 December`, `12/31`.
+        () if ordinal || is_label(&before_word) || MONTHS.contains(&word.as_str()) => {
+            NumberRole::Name
+        }
+        () if chars[..start].ends_with(&['/']) || chars[end..].starts_with(&['/']) => {
+            NumberRole::Name
+        }
+        () if chars.get(end) == Some(&'-') => NumberRole::Count,
+        () => NumberRole::Amount,
+    };
+    let things = currency.is_none() && !percent && counts_things(chars, until);
+    let text: String = chars[sign_at..until].iter().collect();
+    let negative = dashed || (sign == Some('(') && closes);
+    (
+        Some(NumberMention {
+            text,
+            digits,
+            at: start..end,
+            value,
+            decimals,
+            scale,
+            is_negative: negative,
+            is_percent: percent,
+            currency,
+            is_count: things,
+            role,
+        }),
+        until,
+    )
+}
+
+// Whether the words after a number name things in the plural: `31 stores`, `92,000 full-time employees`. In a table, a number is
+// followed by another number or a label, in a sentence by a stop word.
+fn counts_things(chars: &[char], at: usize) -> bool {
+    let mut at = at;
+    for _ in 0..COUNTED_WORDS {
+        let (word, end) = next_word(chars, at);
+        let begins = end - word.chars().count().min(end);
+        let lower = chars[begins..end].iter().all(|c| c.is_lowercase());
+        if word.is_empty()
+            || !lower
+            || is_stop_word(&word)
+            || word == "compared"
+            || word == "versus"
+        {
+            return false;
+        }
+        let plural =
+            word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us");
+        if plural || word == "people" {
+            return true;
+        }
+        at = end;
+    }
+    false
+}
+
+// The index of a currency sign before a number, with or without a space.
+fn currency_start(chars: &[char], start: usize) -> Option<usize> {
+    let before = start.checked_sub(1)?;
+    let at = match chars[before] {
+        ' ' => before.checked_sub(1)?,
+        _ => before,
+    };
+    matches!(chars[at], '$' | '€' | '£' | '¥').then_some(at)
+}
+
+// The word after `at` and one space or hyphen, in lower case, and its end.
+fn next_word(chars: &[char], at: usize) -> (String, usize) {
+    let start = if matches!(chars.get(at), Some(' ' | '-')) {
+        at + 1
+    } else {
+        at
+    };
+    let end = run_end(chars, start.min(chars.len()));
+    (
+        chars[start.min(end)..end]
+            .iter()
+            .collect::<String>()
+            .to_lowercase(),
+        end,
+    )
+}
+
+fn previous_word(chars: &[char], at: usize) -> String {
+    let trimmed = chars[..at]
+        .iter()
+        .rposition(|c| !matches!(c, ' ' | '.'))
+        .map_or(0, |last| last + 1);
+    let start = chars[..trimmed]
+        .iter()
+        .rposition(|c| !c.is_alphabetic())
+        .map_or(0, |before| before + 1);
+    chars[start..trimmed]
+        .iter()
+        .collect::<String>()
+        .to_lowercase()
+}
+
+fn is_label(word: &str) -> bool {
+    LABELS.contains(&word) || MONTHS.contains(&word)
+}
+
+fn spelled_number(word: &[char]) -> Option<NumberMention> {
+    let text: String = word.iter().collect();
+    let value = english_words::parse_number_word(&text).filter(|value| SPELLED.contains(value))?;
+    Some(NumberMention {
+        digits: value.to_string(),
+        at: 0..0,
+        text,
+        value: f64::from(value),
+        decimals: 0,
+        scale: None,
+        is_negative: false,
+        is_percent: false,
+        currency: None,
+        is_count: false,
+        role: NumberRole::Count,
+    })
+}

@@ -1,0 +1,168 @@
+//! Words of statements that tell nothing about what their figures are, and synonyms of those that do.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use stemma_document::english_words::MONTHS;
+use stemma_retrieval::lexicon::Lexicon;
+use stemma_retrieval::tokenizer::content_words;
+
+// Words about the form of a statement, as stems. They support nothing.
+pub(super) const FRAMING_WORDS: [&str; 26] = [
+    "accord", "amount", "approxim", "billion", "compani", "corpor", "dollar", "end", "fiscal",
+    "inc", "item", "million", "note", "page", "percent", "quarter", "registr", "report", "section",
+    "state", "thousand", "total", "trillion", "usd", "year", "fy",
+];
+
+// Words that say how a figure is computed.
+pub(super) const COMPUTING_WORDS: [&str; 66] = [
+    "ratio",
+    "average",
+    "averaged",
+    "mean",
+    "difference",
+    "differs",
+    "change",
+    "changed",
+    "compound",
+    "compounded",
+    "annual",
+    "rate",
+    "cagr",
+    "percentage",
+    "percent",
+    "point",
+    "points",
+    "basis",
+    "share",
+    "divided",
+    "relative",
+    "times",
+    "sum",
+    "combined",
+    "together",
+    "aggregate",
+    "cumulative",
+    "less",
+    "minus",
+    "excess",
+    "exceeded",
+    "exceed",
+    "greater",
+    "compared",
+    "computed",
+    "calculated",
+    "equals",
+    "equal",
+    "about",
+    "roughly",
+    "respectively",
+    "period",
+    "month",
+    "months",
+    "grew",
+    "days",
+    "day",
+    "represented",
+    "came",
+    "stood",
+    "reached",
+    "totaled",
+    "amounted",
+    "recorded",
+    "represents",
+    "yields",
+    "result",
+    "gives",
+    // Periods are compared by themselves.
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "three",
+    "six",
+    "nine",
+    "half",
+];
+
+pub(super) const INCREASES: [&str; 16] = [
+    "rose",
+    "rise",
+    "rises",
+    "increase",
+    "increased",
+    "increases",
+    "grew",
+    "grow",
+    "grown",
+    "growth",
+    "higher",
+    "improved",
+    "gained",
+    "up",
+    "expanded",
+    "strengthened",
+];
+pub(super) const DECREASES: [&str; 16] = [
+    "fell",
+    "fall",
+    "falls",
+    "decrease",
+    "decreased",
+    "decreases",
+    "declined",
+    "decline",
+    "declines",
+    "lower",
+    "dropped",
+    "shrank",
+    "down",
+    "reduced",
+    "weakened",
+    "worsened",
+];
+/// Words about rising and falling.
+pub(super) fn direction_words() -> String {
+    [INCREASES, DECREASES].concat().join(" ")
+}
+
+/// Whether the text has a synonym of one of the words.
+pub(super) fn has_synonym(words: &[String], text: &str) -> bool {
+    !synonym_words(words, text).is_empty()
+}
+
+/// Whether a stem tells nothing about what a figure is: words of the form of a statement, of computing, of directions and periods.
+pub(super) fn is_neutral(word: &str) -> bool {
+    static NEUTRAL: OnceLock<BTreeSet<String>> = OnceLock::new();
+    let neutral = NEUTRAL.get_or_init(|| {
+        let words = [&COMPUTING_WORDS[..], &MONTHS[..]].concat().join(" ");
+        let words = format!("{words} {} {}", direction_words(), FRAMING_WORDS.join(" "));
+        content_words(&words).into_iter().collect()
+    });
+    neutral.contains(word)
+        || FRAMING_WORDS.contains(&word)
+        || word.contains(|c: char| c.is_ascii_digit())
+        || content_words(word).is_empty()
+}
+
+// Words of a statement whose synonyms are in the text: `capital expenditure` where it says `purchases of property …`.
+// Only for statements with figures: an entry of the lexicon tells which row a number is in, not what is said about it. The
+// lines that a measure is made of are not the measure.
+pub(super) fn synonym_words<'w>(own: &'w [String], text: &str) -> Vec<&'w str> {
+    let lexicon = Lexicon::get();
+    let mut phrases: BTreeSet<&str> = BTreeSet::new();
+    lexicon.for_each_phrase(&content_words(text), |phrase, _| {
+        phrases.insert(phrase);
+    });
+    let triggered = lexicon.triggered_entries(own).into_iter();
+    let matching = triggered.filter(|triggered| {
+        let spellings = &triggered.entry.phrases;
+        !triggered.is_part
+            && spellings
+                .iter()
+                .any(|phrase| phrases.contains(phrase.as_str()))
+    });
+    matching
+        .flat_map(|triggered| own[triggered.from].iter().map(String::as_str))
+        .collect()
+}
