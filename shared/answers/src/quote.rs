@@ -5,7 +5,7 @@ use super::normalize::{CharPosition, MatchRange, NormalizedText};
 use super::numbers::{NumberRole, numbers};
 use super::quote_target::QuoteTarget;
 
-// Later parts of a quote with omissions (`…`) are ignored.
+// A quote with more omissions (`…`) is not looked for.
 const MAX_PARTS: usize = 8;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -27,14 +27,16 @@ pub struct QuoteCheck {
 /// parts are found in order.
 pub fn check_quote(quote: &str, targets: &[QuoteTarget<'_>]) -> QuoteCheck {
     let trimmed = strip_quote_marks(quote);
+    // A page may print the dots: leaders between a label and its figures.
+    let whole = [NormalizedText::from_text(trimmed)];
     let parts: Vec<NormalizedText> = quote_parts(trimmed)
         .map(NormalizedText::from_text)
         .filter(|part| !part.is_empty())
         .collect();
-    let located = if parts.iter().any(NormalizedText::has_words) {
-        locate_parts(&parts, targets)
-    } else {
-        None
+    let has_words = parts.iter().any(NormalizedText::has_words);
+    let located = match has_words && parts.len() <= MAX_PARTS {
+        true => locate_parts(&whole, targets).or_else(|| locate_parts(&parts, targets)),
+        false => None,
     };
     if let Some((page, located)) = located {
         let read: Vec<String> = located
@@ -80,7 +82,7 @@ fn is_around_quote(c: char) -> bool {
 
 fn quote_parts(quote: &str) -> impl Iterator<Item = &str> {
     let dots = quote.split('…').flat_map(|part| part.split("..."));
-    dots.flat_map(|part| part.split("[]")).take(MAX_PARTS)
+    dots.flat_map(|part| part.split("[]"))
 }
 
 // All parts in order: in the first target, or from there across the border to the next.
@@ -327,6 +329,29 @@ mod tests {
             check_quote("retain our people", &targets[1..]).matched,
             QuoteMatch::Exact
         );
+    }
+
+    #[test]
+    fn leaders_of_a_table_are_no_omissions() {
+        let row = format!(
+            "Net sales {} $ 1,749 {} 1,603",
+            ".".repeat(70),
+            ".".repeat(20)
+        );
+        let page = page(&[&row, "Cost of sales ..... 900"]);
+        let targets = [QuoteTarget::page(1, &page)];
+        let checked = check_quote(&row, &targets);
+        assert_eq!(checked.matched, QuoteMatch::Exact);
+        assert_eq!(checked.spans[0].end, row.len());
+        // As a reader shortens them.
+        let short = check_quote("Net sales ... $ 1,749 ... 1,603", &targets);
+        assert_eq!(short.matched, QuoteMatch::Normalized);
+        assert_eq!(short.spans.len(), 3);
+        // No part of a quote is left out.
+        let parts = "Net sales ... $ 1,749 ".repeat(6);
+        assert!(!check_quote(&parts, &targets).matched.is_verbatim());
+        let invented = format!("{row} were stolen");
+        assert!(!check_quote(&invented, &targets).matched.is_verbatim());
     }
 
     #[test]

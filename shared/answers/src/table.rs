@@ -3,7 +3,11 @@
 //! A row is a line that ends in cells: numbers, dashes and `n/m`. Columns are found by the positions of words, or by their order where a
 //! text has none. What cannot be read for certain is left empty, and a claim that needs it is not verified.
 
+mod cell_spans;
+
 use std::ops::Range;
+
+use cell_spans::{cell_spans, without_breaks};
 
 use super::numbers::{NumberMention, NumberRole, numbers, scales};
 use super::period::{Period, PeriodMention, head_period, period_mentions};
@@ -145,7 +149,7 @@ impl<'a> TablePage<'a> {
         for (column, span) in line.cells.iter().enumerate() {
             let text = line.text[span.at.clone()].to_owned();
             let head = self.head_over(at, span);
-            let mut number = numbers(&text).into_iter().next();
+            let mut number = numbers(&without_breaks(&text)).into_iter().next();
             if let Some(number) = &mut number {
                 let words = format!("{label} {head}").to_lowercase();
                 number.read_as_cell(&words);
@@ -518,112 +522,4 @@ fn height(target: &QuoteTarget<'_>, at: usize) -> f32 {
         TargetLines::Page(page) => page.lines.get(at).map_or(0.0, |line| line.rect.height()),
         TargetLines::Text(_) => 0.0,
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Token {
-    Value,
-    // A dash or `n/m`: a cell without a number.
-    Empty,
-    // `$`, `(`: belongs to the value after it.
-    Opens,
-    // `)`, `%`: belongs to the value before it.
-    Closes,
-    Bar,
-    Word,
-}
-
-fn token_kind(token: &str) -> Token {
-    let lower = token.to_lowercase();
-    match lower.as_str() {
-        "|" => return Token::Bar,
-        "n/a" | "nm" | "n/m" | "n.m." | "na" | "*" | "nil" => return Token::Empty,
-        "pts" | "bps" | "x" | "%" | ")" | ")%" | "%)" | "pts." => return Token::Closes,
-        _ => {}
-    }
-    if token
-        .chars()
-        .all(|c| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}'))
-    {
-        return Token::Empty;
-    }
-    let opening = |c: char| matches!(c, '$' | '€' | '£' | '¥' | '(');
-    if token.chars().all(opening) {
-        return Token::Opens;
-    }
-    if token
-        .trim_start_matches(opening)
-        .chars()
-        .all(|c| matches!(c, '-' | '\u{2013}' | '\u{2014}' | ')'))
-    {
-        return Token::Empty;
-    }
-    let signs =
-        |c: char| opening(c) || matches!(c, '+' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
-    let digits = token
-        .trim_start_matches(signs)
-        .trim_end_matches([')', '%', '*', 'x', '†']);
-    let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && digits
-            .chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.'))
-        && digits.ends_with(|c: char| c.is_ascii_digit());
-    if numeric { Token::Value } else { Token::Word }
-}
-
-// The end of the label, and the byte ranges of the cells at the end of a line.
-fn cell_spans(text: &str) -> (usize, Vec<Range<usize>>) {
-    let mut tokens: Vec<(Range<usize>, Token)> = Vec::new();
-    let mut from = 0;
-    for part in text.split_whitespace() {
-        let start = from + text[from..].find(part).unwrap_or(0);
-        from = start + part.len();
-        tokens.push((start..from, token_kind(part)));
-    }
-    let run = tokens
-        .iter()
-        .rposition(|(_, kind)| *kind == Token::Word)
-        .map_or(0, |last| last + 1);
-    let is_year = |range: &Range<usize>| {
-        let word = text[range.clone()].trim_end_matches(':');
-        word.len() == 4
-            && word
-                .parse::<u32>()
-                .is_ok_and(|year| (1900..2100).contains(&year))
-    };
-    let values = |tokens: &[(Range<usize>, Token)]| {
-        let cells = tokens
-            .iter()
-            .filter(|(_, kind)| matches!(kind, Token::Value | Token::Empty));
-        cells.count()
-    };
-    // `Notes due 2027 500 498`, and the label of a row of a year: `2023 $ 500`.
-    let labels = tokens[run..]
-        .iter()
-        .take_while(|(range, _)| is_year(range))
-        .count();
-    let run = match labels {
-        1 if values(&tokens[run + 1..]) > 0 => run + 1,
-        _ => run,
-    };
-    let label_end = run.checked_sub(1).map_or(0, |last| tokens[last].0.end);
-    let mut cells: Vec<Range<usize>> = Vec::new();
-    let mut opened: Option<usize> = None;
-    for (range, kind) in &tokens[run..] {
-        match kind {
-            Token::Opens => {
-                opened.get_or_insert(range.start);
-            }
-            Token::Closes => {
-                if let Some(last) = cells.last_mut() {
-                    last.end = range.end;
-                }
-            }
-            Token::Value | Token::Empty => {
-                cells.push(opened.take().unwrap_or(range.start)..range.end);
-            }
-            Token::Bar | Token::Word => opened = None,
-        }
-    }
-    (label_end, cells)
 }

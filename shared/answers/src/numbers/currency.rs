@@ -98,10 +98,16 @@ pub fn scales(page: &str) -> Vec<f64> {
 }
 
 fn declares_scale(lower: &str, word: &str) -> bool {
+    // `($ million)`
+    let one = word.trim_end_matches('s');
     [
         format!("in {word}"),
         format!("({word}"),
         format!("$ {word}"),
+        format!("($ {one})"),
+        format!("(€ {one})"),
+        format!("(in $ {one})"),
+        format!("(us$ {one})"),
         format!("{word} of dollars"),
         format!("{word}, except"),
     ]
@@ -111,9 +117,12 @@ fn declares_scale(lower: &str, word: &str) -> bool {
 
 // `within millions` declares no scale.
 fn has_whole(text: &str, form: &str) -> bool {
-    let begins = form.starts_with(char::is_alphanumeric);
+    let is_edge = |c: Option<char>| {
+        form.starts_with(|f: char| !f.is_alphanumeric()) || !c.is_some_and(char::is_alphanumeric)
+    };
     text.match_indices(form).any(|(at, _)| {
-        let is_inside = begins && text[..at].ends_with(char::is_alphanumeric);
-        !is_inside && !text[at + form.len()..].starts_with(char::is_alphanumeric)
+        let next = text[at + form.len()..].chars().next();
+        let ends = form.ends_with(')') || !next.is_some_and(char::is_alphanumeric);
+        is_edge(text[..at].chars().next_back()) && ends
     })
 }

@@ -862,3 +862,23 @@ fn a_figure_of_a_sentence_belongs_to_its_clause() {
     assert!(computes("sales", "costs"));
     assert!(!computes("costs", "sales"));
 }
+
+#[test]
+fn leaders_between_a_label_and_its_figures_are_read_over() {
+    let dots = ".".repeat(60);
+    let table = Document::new(&format!(
+        "Statement of income\n($ million)\n2022 2021\nNet sales {dots} 1,749 . . . 1,603\nCost of sales {dots} 900 (b) 800"
+    ));
+    let sales = table.lines[3].clone();
+    let cost = table.lines[4].clone();
+    for (statement, quote, is_right) in [
+        ("Net sales were $1,749 million in 2022.", &sales, true),
+        ("Net sales were $1,603 million in 2021.", &sales, true),
+        ("Net sales were $1,749 million in 2021.", &sales, false),
+        ("Net sales were $1,749 in 2022.", &sales, false),
+        ("Cost of sales was $900 million in 2022.", &cost, true),
+        ("Net sales were $900 million in 2022.", &cost, false),
+    ] {
+        assert_eq!(table.supports(statement, quote), is_right, "{statement}");
+    }
+}

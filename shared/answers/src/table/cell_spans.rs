@@ -1,0 +1,230 @@
+//! Splits a line into its label and the cells at its end.
+
+use std::ops::Range;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Value,
+    // A dash or `n/m`: a cell without a number.
+    Empty,
+    // `$`, `(`: belongs to the value after it.
+    Opens,
+    // `)`, `%`: belongs to the value before it.
+    Closes,
+    Bar,
+    // A leader or a mark that is neither label nor cell.
+    Filler,
+    Word,
+}
+
+// Leaders between cells, and signs without width.
+const FILLERS: [char; 10] = [
+    '_', '…', '‥', '·', '⋅', '\u{200b}', '\u{200c}', '\u{200d}', '\u{feff}', '\u{ad}',
+];
+
+fn token_kind(token: &str) -> Token {
+    let token = token.trim_matches(FILLERS);
+    // `1,749......`, but `.5` and the end of a sentence stay as they are.
+    let bare = token.trim_matches('.');
+    let token = if token.len() > bare.len() + 1 {
+        bare
+    } else {
+        token
+    };
+    if token.trim_matches('.').is_empty() {
+        return Token::Filler;
+    }
+    let lower = token.to_lowercase();
+    match lower.as_str() {
+        "|" => return Token::Bar,
+        "n/a" | "nm" | "n/m" | "n.m." | "na" | "*" | "nil" => return Token::Empty,
+        "pts" | "bps" | "x" | "%" | ")" | ")%" | "%)" | "pts." => return Token::Closes,
+        _ => {}
+    }
+    if token
+        .chars()
+        .all(|c| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}'))
+    {
+        return Token::Empty;
+    }
+    let opening = |c: char| matches!(c, '$' | '€' | '£' | '¥' | '(');
+    if token.chars().all(opening) {
+        return Token::Opens;
+    }
+    if token
+        .trim_start_matches(opening)
+        .chars()
+        .all(|c| matches!(c, '-' | '\u{2013}' | '\u{2014}' | ')'))
+    {
+        return Token::Empty;
+    }
+    let signs =
+        |c: char| opening(c) || matches!(c, '+' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
+    let digits = token
+        .trim_start_matches(signs)
+        .trim_end_matches([')', '%', '*', 'x', '†']);
+    let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && digits
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.'))
+        && digits.ends_with(|c: char| c.is_ascii_digit());
+    if numeric { Token::Value } else { Token::Word }
+}
+
+// The mark of a footnote beside a value: `(b)`, `#`.
+fn is_mark(token: &str) -> bool {
+    let letters = token
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')'));
+    let is_letters = |letters: &str| {
+        matches!(letters.len(), 1 | 2) && letters.chars().all(|c| c.is_ascii_lowercase())
+    };
+    letters.is_some_and(is_letters) || matches!(token, "#" | "†" | "‡" | "§")
+}
+
+// `27,` and `165`: a number that white space breaks at its comma.
+fn is_broken(first: &str, second: &str) -> bool {
+    let ends_with_digit = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
+    let group = second.strip_prefix(',').unwrap_or(second);
+    let digits = group.chars().take_while(char::is_ascii_digit).count();
+    let is_group = digits == 3 && token_kind(group) == Token::Value;
+    let head = match first.strip_suffix(',') {
+        Some(head) if group.len() == second.len() => head,
+        None if group.len() < second.len() => first,
+        _ => return false,
+    };
+    is_group && ends_with_digit(head) && token_kind(head) == Token::Value
+}
+
+/// A cell without the white space at the commas of its number.
+pub(super) fn without_breaks(cell: &str) -> String {
+    cell.replace(", ", ",").replace(" ,", ",")
+}
+
+/// The end of the label, and the byte ranges of the cells at the end of a line.
+pub(super) fn cell_spans(text: &str) -> (usize, Vec<Range<usize>>) {
+    let mut tokens: Vec<(Range<usize>, Token)> = Vec::new();
+    let mut from = 0;
+    for part in text.split_whitespace() {
+        let start = from + text[from..].find(part).unwrap_or(0);
+        from = start + part.len();
+        let kind = match (tokens.last(), token_kind(part)) {
+            (Some((before, _)), _) if is_broken(&text[before.clone()], part) => {
+                let start = before.start;
+                tokens.pop();
+                tokens.push((start..from, Token::Value));
+                continue;
+            }
+            (Some((_, Token::Value | Token::Closes)), _) if is_mark(part) => Token::Filler,
+            (_, kind) => kind,
+        };
+        tokens.push((start..from, kind));
+    }
+    let run = tokens
+        .iter()
+        .rposition(|(_, kind)| *kind == Token::Word)
+        .map_or(0, |last| last + 1);
+    let is_year = |range: &Range<usize>| {
+        let word = text[range.clone()].trim_end_matches(':');
+        word.len() == 4
+            && word
+                .parse::<u32>()
+                .is_ok_and(|year| (1900..2100).contains(&year))
+    };
+    let values = |tokens: &[(Range<usize>, Token)]| {
+        let cells = tokens
+            .iter()
+            .filter(|(_, kind)| matches!(kind, Token::Value | Token::Empty));
+        cells.count()
+    };
+    // `Notes due 2027 500 498`, and the label of a row of a year: `2023 $ 500`.
+    let labels = tokens[run..]
+        .iter()
+        .take_while(|(range, _)| is_year(range))
+        .count();
+    let run = match labels {
+        1 if values(&tokens[run + 1..]) > 0 => run + 1,
+        _ => run,
+    };
+    let label_end = run.checked_sub(1).map_or(0, |last| tokens[last].0.end);
+    let mut cells: Vec<Range<usize>> = Vec::new();
+    let mut opened: Option<usize> = None;
+    for (range, kind) in &tokens[run..] {
+        match kind {
+            Token::Opens => {
+                opened.get_or_insert(range.start);
+            }
+            Token::Closes => {
+                if let Some(last) = cells.last_mut() {
+                    last.end = range.end;
+                }
+            }
+            Token::Value | Token::Empty => {
+                cells.push(opened.take().unwrap_or(range.start)..range.end);
+            }
+            Token::Filler => {}
+            Token::Bar | Token::Word => opened = None,
+        }
+    }
+    (label_end, cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(text: &str) -> (&str, Vec<String>) {
+        let (label_end, spans) = cell_spans(text);
+        let cells = spans.into_iter().map(|span| without_breaks(&text[span]));
+        (&text[..label_end], cells.collect())
+    }
+
+    #[test]
+    fn cells_are_found_among_leaders_marks_and_broken_numbers() {
+        for (text, label, expected) in [
+            ("Net sales 1,749 1,603", "Net sales", vec!["1,749", "1,603"]),
+            (
+                "Net sales $ 1,749 $ (23)",
+                "Net sales",
+                vec!["$ 1,749", "$ (23)"],
+            ),
+            (
+                "Net sales . . . 1,749 . . 1,603",
+                "Net sales",
+                vec!["1,749", "1,603"],
+            ),
+            (
+                "Net sales ..... 1,749..... 1,603...",
+                "Net sales",
+                vec!["1,749.....", "1,603..."],
+            ),
+            (
+                "Net sales 1,749\u{200b} \u{200b} 1,603",
+                "Net sales",
+                vec!["1,749\u{200b}", "1,603"],
+            ),
+            (
+                "Net sales $ 352 (b) $ 1,686 # 328",
+                "Net sales",
+                vec!["$ 352", "$ 1,686", "328"],
+            ),
+            (
+                "Net sales $ 27, 165 (1, 603)",
+                "Net sales",
+                vec!["$ 27,165", "(1,603)"],
+            ),
+            ("Net sales 27 ,165 5", "Net sales", vec!["27,165", "5"]),
+            ("Receivables (b) 5 4", "Receivables (b)", vec!["5", "4"]),
+            (
+                "Sales were 1,749 and 1,603.",
+                "Sales were 1,749 and 1,603.",
+                vec![],
+            ),
+            ("No. 333-53801, 333", "No. 333-53801,", vec!["333"]),
+        ] {
+            let found = cells(text);
+            assert_eq!(found.0, label, "{text}");
+            assert_eq!(found.1, expected, "{text}");
+        }
+    }
+}
