@@ -280,10 +280,12 @@ pub struct SearchSummary {
     /// Filters that were derived from the question itself.
     #[serde(rename = "routed")]
     pub applied_filters: Vec<AppliedFilter>,
-    /// Words and names of the question that no document in scope has.
+    /// Documents in scope that were not indexed yet, so that they were not searched.
+    pub documents_not_indexed: usize,
+    /// Words and names of the question that no document in scope has; empty if some are not indexed.
     pub missing_terms: Vec<MissingTerm>,
-    /// Whether the best passages have so little of what is asked that the answer is hardly there.
-    pub low_evidence: bool,
+    /// Whether the best passages have so little of what is asked that the answer is hardly there; `None` if unknown.
+    pub low_evidence: Option<bool>,
     /// The question, then each sub-question that was searched for.
     pub queries: Vec<String>,
     /// Names of the documents that were read, at most ten.

@@ -185,6 +185,7 @@ impl AnswerBuilder<'_, '_> {
             documents: results.stats.documents,
             sections: results.stats.sections,
             applied_filters: results.applied_filters.clone(),
+            documents_not_indexed: results.stats.documents_not_indexed,
             missing_terms: results.missing_terms.clone(),
             low_evidence: results.has_low_evidence(),
             queries: vec![text.to_owned()],
@@ -288,7 +289,20 @@ impl AnswerBuilder<'_, '_> {
     async fn search(&mut self, query: &Query) -> Result<SearchResults, SearchError> {
         let session = self.session.as_ref();
         let account = session.map(|session| session as &dyn CallAccount);
-        self.answerer.sources.search.search(query, account).await
+        let results = self.answerer.sources.search.search(query, account).await?;
+        self.note_index_behind(&results);
+        Ok(results)
+    }
+
+    // Records that documents could not be searched: a later answer may be better.
+    fn note_index_behind(&mut self, results: &SearchResults) {
+        let behind = results.stats.documents_not_indexed;
+        if behind <= self.search.documents_not_indexed {
+            return;
+        }
+        self.search.documents_not_indexed = behind;
+        let message = format!("{behind} of the documents in scope were not indexed yet");
+        self.degrade(search::INDEX_BEHIND, &message, RETRY_LATER);
     }
 
     async fn search_trees(
@@ -324,6 +338,7 @@ impl AnswerBuilder<'_, '_> {
                 ),
             }
         }
+        self.note_index_behind(&result.results);
         Ok(result.results)
     }
 
@@ -480,6 +495,9 @@ impl AnswerBuilder<'_, '_> {
         let AnswerBuilder {
             question, answerer, ..
         } = self;
+        // Documents that were not searched may have the answer.
+        let draft =
+            draft.filter(|draft| draft.answerable || self.search.documents_not_indexed == 0);
         let (outcome, mut composed) = match draft {
             None => (AnswerOutcome::SearchOnly, ComposedAnswer::default()),
             Some(draft) if !draft.answerable => {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
-use stemma_catalog::catalog::Catalog;
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::filter::Filter;
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError, PortResult};
@@ -116,7 +117,7 @@ impl CollectionCache {
     }
 
     // Searches the index. It lags behind the catalog until it is synced, so hits of documents that `catalog` lists in
-    // another version, or no longer lists, are dropped.
+    // another version, or no longer lists, are dropped, and the result says how many documents in scope it lacks.
     pub(crate) async fn search(
         &self,
         catalog: &Catalog,
@@ -124,6 +125,7 @@ impl CollectionCache {
         account: Option<&dyn CallAccount>,
     ) -> Result<SearchResults, SearchError> {
         let commit = self.current_commit(catalog).await?;
+        let behind = self.count_behind(&commit, catalog, query);
         let aliases = self.aliases.names().await?;
         let routing = self
             .route_by_meaning(&commit, &aliases, catalog, query, account)
@@ -136,10 +138,10 @@ impl CollectionCache {
             Some(cached) => SearchResults::clone(&cached),
             None => {
                 let _core = self.acquire_core().await?;
+                let index = Arc::clone(&commit);
                 let searched =
-                    spawn_blocking(move || query::search(&commit.searcher, &aliases.names, &query));
-                let searched = searched.await;
-                let results = Arc::new(self.checked(searched)?);
+                    spawn_blocking(move || query::search(&index.searcher, &aliases.names, &query));
+                let results = Arc::new(self.checked(&commit, searched.await)?);
                 self.results
                     .put(key, Arc::clone(&results), size_bytes(&results), now_ms);
                 SearchResults::clone(&results)
@@ -152,7 +154,16 @@ impl CollectionCache {
         if let Some(routing) = routing {
             routing.add_to(&mut results);
         }
+        if behind > 0 {
+            results.set_index_behind(behind);
+        }
         Ok(results)
+    }
+
+    fn count_behind(&self, commit: &IndexCommit, catalog: &Catalog, query: &Query) -> usize {
+        let behind = self.index.documents_behind(commit, catalog);
+        let scope = QueryDocuments::new(query);
+        behind.iter().filter(|listed| scope.has(listed)).count()
     }
 
     // Whether each of these sections meets the operators of the query.
@@ -167,9 +178,10 @@ impl CollectionCache {
         let _core = self.acquire_core().await?;
         let query = query.clone();
         let hits = hits.to_vec();
+        let index = Arc::clone(&commit);
         let tested =
-            spawn_blocking(move || query::meets_operators(&commit.searcher, &names, &query, &hits));
-        self.checked(tested.await)
+            spawn_blocking(move || query::meets_operators(&index.searcher, &names, &query, &hits));
+        self.checked(&commit, tested.await)
     }
 
     // The documents nearest in meaning to a query that names no issuer; `None` where routing would leave nothing out.
@@ -196,7 +208,7 @@ impl CollectionCache {
             spawn_blocking(move || query::query_scope(&index.searcher, &names, &owned_query));
         let read = read.await;
         drop(core);
-        let scope = self.checked(read)?;
+        let scope = self.checked(commit, read)?;
         if scope.names_issuer {
             return Ok(None);
         }
@@ -269,19 +281,26 @@ impl CollectionCache {
             .map_err(|error| PortError::transient("index.search", error.to_string()))
     }
 
-    // The result of work on the index. An index that cannot be read is built again.
+    // The result of work on the index. An index that cannot be read is built again. A panic may be an error in the code: the
+    // index is built again only if its files were altered.
     fn checked<T>(
         &self,
+        commit: &IndexCommit,
         done: Result<Result<T, SearchError>, JoinError>,
     ) -> Result<T, SearchError> {
-        let unreadable = match done {
-            Ok(Err(SearchError::Port(error))) => error.message,
-            Ok(result) => return result,
-            Err(error) => error.to_string(),
-        };
-        self.index.mark_corrupt();
-        let message = format!("it is made again: {unreadable}");
-        Err(PortError::transient("index.search", message).into())
+        match done {
+            Ok(Err(SearchError::Port(error))) => {
+                self.index.report_damage(commit);
+                let message = format!("it is made again: {}", error.message);
+                Err(PortError::transient("index.search", message).into())
+            }
+            Ok(result) => result,
+            Err(error) => {
+                tracing::error!(%error, "a search ended with a panic");
+                self.index.report_panic(commit);
+                Err(PortError::permanent("index.search", "the search failed").into())
+            }
+        }
     }
 
     // Runs CPU-bound work under the same limit as searches.
@@ -345,21 +364,36 @@ impl MeaningRouting {
 
 // The documents in scope, each with the version of its tree.
 fn versions_in_scope(catalog: &Catalog, query: &Query) -> HashMap<DocId, u64> {
-    let within: Option<HashSet<DocId>> = match &query.within {
-        DocumentScope::All => None,
-        DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
-    };
-    catalog
-        .documents()
-        .iter()
-        .filter(|listed| {
-            within
-                .as_ref()
-                .is_none_or(|docs| docs.contains(&listed.doc()))
-                && query.filter.matches(listed)
-        })
+    let scope = QueryDocuments::new(query);
+    let documents = catalog.documents().iter();
+    documents
+        .filter(|listed| scope.has(listed))
         .filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
         .collect()
+}
+
+// The documents that a query covers.
+struct QueryDocuments<'q> {
+    within: Option<HashSet<DocId>>,
+    filter: &'q Filter,
+}
+
+impl<'q> QueryDocuments<'q> {
+    fn new(query: &'q Query) -> Self {
+        let within = match &query.within {
+            DocumentScope::All => None,
+            DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
+        };
+        Self {
+            within,
+            filter: &query.filter,
+        }
+    }
+
+    fn has(&self, listed: &CatalogDocument) -> bool {
+        let within = self.within.as_ref();
+        within.is_none_or(|docs| docs.contains(&listed.doc())) && self.filter.matches(listed)
+    }
 }
 
 // Two queries share a result when they differ in white space only. The key is a digest because the JSON of a query with a
@@ -431,12 +465,14 @@ mod tests {
                 .unwrap()
         }
 
+        async fn search(&self, catalog: &Catalog, query: &Query) -> SearchResults {
+            self.cache.search(catalog, query, None).await.unwrap()
+        }
+
         async fn names(&self, catalog: &Catalog) -> BTreeSet<String> {
             let response = self
-                .cache
-                .search(catalog, &Query::new("anvils  and rockets"), None)
-                .await
-                .unwrap();
+                .search(catalog, &Query::new("anvils  and rockets"))
+                .await;
             response.hits.into_iter().map(|hit| hit.name).collect()
         }
     }
@@ -465,6 +501,58 @@ mod tests {
         assert!(!fixture.names(&newer).await.contains("NEW_2023.pdf"));
         fixture.cache.index().sync(&newer, &|_| {}).await.unwrap();
         assert!(fixture.names(&newer).await.contains("NEW_2023.pdf"));
+    }
+
+    #[tokio::test]
+    async fn an_index_behind_the_catalog_does_not_tell_what_is_missing() {
+        let fixture = CacheFixture::new().await;
+        let query = Query::new("zyzzyva");
+        let complete = fixture.search(&fixture.catalog().await, &query).await;
+        assert_eq!(complete.missing_terms[0].term, "zyzzyva");
+        assert_eq!(complete.has_low_evidence(), Some(true));
+        store::publish_now(
+            fixture.blobs.as_ref(),
+            "10-K/NEW_2023.pdf",
+            fixture.cache.env.now_ms(),
+        )
+        .await;
+        let newer = fixture.catalog().await;
+        let behind = fixture.search(&newer, &query).await;
+        assert_eq!(behind.stats.documents_not_indexed, 1);
+        assert_eq!(behind.notes[0].code, "search.index_behind");
+        assert_eq!(behind.missing_terms, []);
+        assert_eq!((behind.evidence, behind.has_low_evidence()), (None, None));
+        // The new document is not in this scope.
+        let other = newer.resolve("ACME_2021").unwrap().doc();
+        let within = DocumentScope::Documents(vec![other]);
+        let scoped = fixture
+            .search(
+                &newer,
+                &Query {
+                    within,
+                    ..query.clone()
+                },
+            )
+            .await;
+        assert_eq!(scoped.stats.documents_not_indexed, 0);
+        assert_eq!(scoped.missing_terms[0].term, "zyzzyva");
+        fixture.cache.index().sync(&newer, &|_| {}).await.unwrap();
+        let synced = fixture.search(&newer, &query).await;
+        assert_eq!(synced.missing_terms[0].term, "zyzzyva");
+        assert_eq!(synced.notes, []);
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_a_search_is_no_damage() {
+        let fixture = CacheFixture::new().await;
+        let index = fixture.cache.index();
+        let commit = index.current_commit().unwrap();
+        let panicked = spawn_blocking(|| -> Result<(), SearchError> { panic!("a mistake") });
+        let error = fixture.cache.checked(&commit, panicked.await).unwrap_err();
+        assert!(matches!(error, SearchError::Port(error) if !error.is_transient()));
+        let catalog = fixture.catalog().await;
+        let report = index.sync(&catalog, &|_| {}).await.unwrap();
+        assert!(!report.is_rebuilt);
     }
 
     #[tokio::test]

@@ -124,6 +124,7 @@ impl Collections {
                 biased;
                 () = stop.cancelled() => return,
                 () = env.sleep(POLL_INTERVAL), if again => {}
+                () = cache.index().damage_reported() => {}
                 change = changed.changed() => if change.is_err() { return },
             }
         }
@@ -231,5 +232,49 @@ impl Collections {
             .unwrap_or_else(PoisonError::into_inner)
             .insert(collection.clone(), Arc::new(archive));
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SearchRequest;
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn a_damaged_index_is_rebuilt_while_the_catalog_stays() {
+        let env = Env::system();
+        let folder = tempfile::tempdir().unwrap();
+        let blobs: Arc<dyn Blobs> = crate::tests::store().await;
+        let stop = CancellationToken::new();
+        let only = Collection::default();
+        let named = vec![only.clone()];
+        let collections = Collections::start(&env, &blobs, named, &[], folder.path(), None, &stop);
+        let index = collections.caches[&only].index();
+        let mut commits = index.subscribe();
+        let indexed =
+            commits.wait_for(|_| index.current_commit().is_some_and(|it| it.documents() == 3));
+        tokio::time::timeout(LIMIT, indexed).await.unwrap().unwrap();
+        let damaged = index.current_commit().unwrap();
+        index.report_damage(&damaged);
+        let rebuilt = commits.wait_for(|_| {
+            let current = index.current_commit();
+            current.is_some_and(|it| it.number() > damaged.number() + 1 && it.documents() == 3)
+        });
+        tokio::time::timeout(LIMIT, rebuilt).await.unwrap().unwrap();
+        let request = SearchRequest {
+            query: "currency".into(),
+            ..SearchRequest::default()
+        };
+        let found = collections
+            .get(&only)
+            .unwrap()
+            .search(&request)
+            .await
+            .unwrap();
+        assert_eq!(found.searched.documents_not_indexed, 0);
+        assert!(!found.hits.is_empty());
+        stop.cancel();
     }
 }

@@ -82,12 +82,12 @@ pub struct SearchResponse {
     pub terms: Vec<String>,
     /// Conditions found in the query text.
     pub routed: Vec<AppliedFilter>,
-    /// Words and names of the query that no document in scope has.
-    pub missing_terms: Vec<MissingTerm>,
+    /// Words and names of the query that no document in scope has; `null` if the index lacks documents in scope.
+    pub missing_terms: Option<Vec<MissingTerm>>,
     /// The share (0–1) of what the query asks about that one of the best passages has; `null` if unknown.
     pub evidence: Option<f64>,
-    /// Whether that is so little that the answer is hardly in the results.
-    pub low_evidence: bool,
+    /// Whether that is so little that the answer is hardly in the results; `null` if the index lacks documents in scope.
+    pub low_evidence: Option<bool>,
     /// Best first.
     pub hits: Vec<SearchHit>,
     pub total: TotalHits,
@@ -219,7 +219,7 @@ impl Archive {
             query: request.query.clone(),
             terms: results.terms,
             routed: results.applied_filters,
-            missing_terms: results.missing_terms,
+            missing_terms: low_evidence.map(|_| results.missing_terms),
             evidence: results.evidence.map(rounded_share),
             low_evidence,
             hits,

@@ -55,7 +55,7 @@ pub(crate) struct SearchOutput {
     notes: Vec<String>,
     /// matching documents by property, if there are several
     facets: Vec<FacetRow>,
-    /// words and names of the query that no document in scope has
+    /// words and names of the query that no document in scope has; unknown if a note says that documents are not indexed
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing_terms: Vec<MissingWord>,
     /// whether the best results have little of what the query asks
@@ -194,8 +194,10 @@ impl ToolContext {
             .into_iter()
             .map(|note| note.message)
             .collect();
-        notes.extend(response.missing_terms.iter().map(ToString::to_string));
-        if response.low_evidence {
+        let missing_terms = response.missing_terms.unwrap_or_default();
+        notes.extend(missing_terms.iter().map(ToString::to_string));
+        let low_evidence = response.low_evidence == Some(true);
+        if low_evidence {
             notes.push("low evidence: the results have little of what is asked".into());
         }
         for note in &notes {
@@ -232,15 +234,14 @@ impl ToolContext {
                 })
                 .collect(),
             notes,
-            missing_terms: response
-                .missing_terms
+            missing_terms: missing_terms
                 .into_iter()
                 .map(|missing| MissingWord {
                     term: missing.term,
                     nearest: missing.nearest,
                 })
                 .collect(),
-            low_evidence: response.low_evidence,
+            low_evidence,
             facets,
             documents_searched,
             next_cursor,

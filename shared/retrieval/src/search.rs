@@ -23,6 +23,9 @@ pub const MAX_LIMIT: usize = 500;
 /// Largest [`Query::skip`]. Each page ranks all hits before it again, so that deep paging gets slow.
 pub const MAX_SKIP: usize = 10_000;
 
+/// Code of the note of a search whose index lacks documents in scope.
+pub const INDEX_BEHIND: &str = "search.index_behind";
+
 /// Below this share of evidence the answer is hardly in the results (docs/SEARCH.md has the measurement).
 pub const LOW_EVIDENCE: f32 = 0.1;
 
@@ -227,18 +230,39 @@ pub struct SearchResults {
     /// What was searched otherwise than the query says.
     pub notes: Vec<SearchNote>,
     pub stats: SearchStats,
-    /// Words and names of the query that no document in scope has.
+    /// Words and names of the query that no document in scope has; empty if the index is behind.
     pub missing_terms: Vec<MissingTerm>,
     /// The share (0–1) of what the query asks about that one of the best passages has; words count by their rarity. `None`
-    /// if the query has no such words.
+    /// if the query has no such words, or the index is behind.
     pub evidence: Option<f32>,
 }
 
 impl SearchResults {
-    /// Whether the answer is hardly in the results.
-    pub fn has_low_evidence(&self) -> bool {
-        self.evidence
-            .is_some_and(|evidence| evidence < LOW_EVIDENCE)
+    /// Whether the index lacks the current version of documents in scope.
+    pub fn is_index_behind(&self) -> bool {
+        self.stats.documents_not_indexed > 0
+    }
+
+    /// Whether the answer is hardly in the results; `None` if the index is behind.
+    pub fn has_low_evidence(&self) -> Option<bool> {
+        let is_low = self
+            .evidence
+            .is_some_and(|evidence| evidence < LOW_EVIDENCE);
+        (!self.is_index_behind()).then_some(is_low)
+    }
+
+    /// Records that the index lacks the current version of `documents` in scope: what no document has is then unknown.
+    pub fn set_index_behind(&mut self, documents: usize) {
+        self.stats.documents_not_indexed = documents;
+        self.missing_terms.clear();
+        self.evidence = None;
+        let message = match documents {
+            1 => "a document in scope is not indexed yet: what it has is not found".to_owned(),
+            more => format!(
+                "{more} documents in scope are not indexed yet: what they have is not found"
+            ),
+        };
+        self.notes.push(SearchNote::new(INDEX_BEHIND, message));
     }
 }
 
@@ -302,8 +326,9 @@ pub struct SearchStats {
     pub documents_in_scope: usize,
     /// Documents left after routing.
     pub documents: usize,
-    /// Documents searched by title and summary only, because their text is not stored.
-    pub documents_without_text: usize,
+    /// Documents in scope whose current version the index does not have yet. If there are any, the search cannot tell what
+    /// no document has.
+    pub documents_not_indexed: usize,
     /// Sections of the searched documents.
     pub sections: usize,
     /// Duration of the original search in microseconds; unchanged for cached results.

@@ -100,7 +100,7 @@ impl AnswerBuilder<'_, '_> {
         draft: &DraftAnswer,
     ) -> Result<Option<String>, AnswerError> {
         let term = self.absent_term(text, draft);
-        if term.is_some() || !self.search.low_evidence || !draft.claims.is_empty() {
+        if term.is_some() || self.search.low_evidence != Some(true) || !draft.claims.is_empty() {
             return Ok(term);
         }
         let lacks_parts = self.lacks_parts(draft).await?;
@@ -129,7 +129,7 @@ impl AnswerBuilder<'_, '_> {
                 true => missing_years == years.len(),
                 false => !names_company && is_name(text, &missing.term),
             };
-            (is_subject || search.low_evidence) && is_open(&missing.term)
+            (is_subject || search.low_evidence == Some(true)) && is_open(&missing.term)
         });
         absent.map(ToString::to_string)
     }

@@ -48,6 +48,33 @@ async fn without_a_model_the_answer_is_search_only() {
 }
 
 #[tokio::test]
+async fn an_index_behind_the_catalog_never_says_that_documents_do_not_have_it() {
+    let mut archive = TestArchive::new();
+    archive.documents_not_indexed = 1;
+    let refuses =
+        || Model::new(|_| Ok(json!({ "answerable": false, "claims": [], "confidence": 0 }))).1;
+    let behind = archive.ask(refuses(), &capex_question()).await;
+    assert_eq!(behind.outcome, AnswerOutcome::SearchOnly);
+    assert_eq!(behind.degradation.unwrap().code, "search.index_behind");
+    assert_eq!(behind.searched.documents_not_indexed, 1);
+    assert_eq!(behind.searched.low_evidence, None);
+    // What was found is an answer, but not the final one.
+    let capex = json!([claim("It was (1,749).", &[(1, "(1,749)")])]);
+    let (_, finds) = scripted_client(&capex);
+    let found = AskRequest::new("What was the capex of 3M in 2022?");
+    let partial = archive.ask(finds, &found).await;
+    assert_eq!(partial.outcome, AnswerOutcome::Answered);
+    assert_eq!(partial.degradation.unwrap().code, "search.index_behind");
+    // Once the index has caught up, both are answered again.
+    archive.documents_not_indexed = 0;
+    for question in [capex_question(), found] {
+        let answer = archive.ask(refuses(), &question).await;
+        assert_eq!(answer.outcome, AnswerOutcome::NotInDocuments);
+        assert!(!answer.is_replay && answer.degradation.is_none());
+    }
+}
+
+#[tokio::test]
 async fn failed_tree_search_calls_degrade_and_are_not_stored() {
     let archive = TestArchive::new();
     let claims = json!([claim(

@@ -41,6 +41,8 @@ pub(super) struct TestArchive {
     /// What searches say that no document has.
     pub(super) missing_terms: Vec<MissingTerm>,
     pub(super) evidence: Option<f32>,
+    /// Documents that the index of searches lacks.
+    pub(super) documents_not_indexed: usize,
     /// Follows the risk factors of each filing.
     pub(super) sentence: String,
 }
@@ -176,13 +178,17 @@ impl SearchService for TestArchive {
         };
         let names_company = query.text.contains("3M");
         let applied_filters = names_company.then_some(company).into_iter().collect();
-        Ok(SearchResults {
+        let mut results = SearchResults {
             hits,
             applied_filters,
             missing_terms: self.missing_terms.clone(),
             evidence: self.evidence,
             ..SearchResults::default()
-        })
+        };
+        if self.documents_not_indexed > 0 {
+            results.set_index_behind(self.documents_not_indexed);
+        }
+        Ok(results)
     }
 }
 
@@ -200,6 +206,7 @@ impl TestArchive {
             collection: Collection::default(),
             missing_terms: Vec::new(),
             evidence: None,
+            documents_not_indexed: 0,
             sentence: String::new(),
         }
     }

@@ -30,10 +30,12 @@ pub(super) async fn acquire(
 ) -> Result<Option<u64>, IndexError> {
     let now_ms = env.now_ms();
     let attempt = match newest(blobs, claims).await? {
-        Some((number, _, claim)) if number == seq && claim.at_ms + CLAIM_TTL_MS > now_ms => {
-            return Ok(None);
+        Some((number, attempt, claim)) if number == seq => {
+            if claim.is_some_and(|claim| claim.at_ms + CLAIM_TTL_MS > now_ms) {
+                return Ok(None);
+            }
+            attempt + 1
         }
-        Some((number, attempt, _)) if number == seq => attempt + 1,
         _ => 1,
     };
     Ok(put(blobs, claims, seq, attempt, now_ms)
@@ -74,28 +76,47 @@ async fn put(
         == PutOutcome::Created)
 }
 
-// Snapshot number, attempt and content of the newest claim.
+// Snapshot number, attempt and content of the newest claim; no content if it cannot be parsed. Nobody renews such a claim.
 pub(super) async fn newest(
     blobs: &dyn Blobs,
     claims: &str,
-) -> Result<Option<(u64, u64, BuildClaim)>, IndexError> {
+) -> Result<Option<(u64, u64, Option<BuildClaim>)>, IndexError> {
     let keys = list_all(blobs, claims).await?;
-    let Some(key) = keys.last() else {
+    let newest = keys.iter().rev();
+    let newest = newest
+        .filter_map(|key| Some((key, parse_numbers(key)?)))
+        .next();
+    let Some((key, (seq, attempt))) = newest else {
         return Ok(None);
     };
-    let name = key
-        .rsplit('/')
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches(".json");
-    let numbers = name
-        .split_once('-')
-        .and_then(|(seq, attempt)| Some((seq.parse().ok()?, attempt.parse().ok()?)));
     let claim = blobs
         .get(key)
         .await?
         .and_then(|json| serde_json::from_slice(&json).ok());
-    Ok(numbers
-        .zip(claim)
-        .map(|((seq, attempt), claim)| (seq, attempt, claim)))
+    Ok(Some((seq, attempt, claim)))
+}
+
+fn parse_numbers(key: &str) -> Option<(u64, u64)> {
+    let name = key.rsplit('/').next()?.strip_suffix(".json")?;
+    let (seq, attempt) = name.split_once('-')?;
+    Some((seq.parse().ok()?, attempt.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_engine::blobs::MemoryBlobs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_claim_that_cannot_be_parsed_is_taken_over() {
+        let env = Env::system();
+        let blobs = MemoryBlobs::default();
+        assert_eq!(acquire(&env, &blobs, "claims/", 7).await.unwrap(), Some(1));
+        assert_eq!(acquire(&env, &blobs, "claims/", 7).await.unwrap(), None);
+        let torn = bytes::Bytes::from_static(b"{\"at_ms\":");
+        let key = format!("claims/{:012}-{:06}.json", 7, 2);
+        blobs.put(&key, torn).await.unwrap();
+        assert_eq!(acquire(&env, &blobs, "claims/", 7).await.unwrap(), Some(3));
+    }
 }

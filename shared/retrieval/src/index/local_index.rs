@@ -4,22 +4,21 @@
 //! process on this machine holds the lock, its commits are read.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use stemma_document::{CatalogEntry, Collection, DocId};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use tantivy::Searcher;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexFolder, IndexGeneration, IndexLock};
 use super::snapshot::{SnapshotManifest, SnapshotUpload, Snapshots};
 use super::sync::{self, BATCH, CatalogDiff, CommitReport};
 use super::{IndexError, run_blocking};
-use stemma_catalog::catalog::Catalog;
+use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 
 // Fetching a snapshot is cheaper than indexing this many documents.
@@ -30,7 +29,8 @@ pub struct IndexCommit {
     /// Reads the commit.
     pub searcher: Searcher,
     versions: Arc<DocumentVersions>,
-    // Number of the commit in its generation, by tantivy.
+    // Folder of its generation, and its number there, by tantivy.
+    generation: PathBuf,
     opstamp: u64,
     number: u64,
 }
@@ -55,6 +55,13 @@ impl IndexCommit {
     pub fn entries(&self) -> u64 {
         self.searcher.num_docs()
     }
+}
+
+// What a search reported about a generation.
+struct DamageReport {
+    generation: PathBuf,
+    // Its files could not be read. Otherwise a search panicked, which altered files may cause, or an error in the code.
+    is_certain: bool,
 }
 
 /// Counts of an update.
@@ -96,8 +103,10 @@ pub struct LocalIndex {
     // Versions that could not be read; they are not tried again.
     unreadable: Mutex<HashMap<DocId, u64>>,
     write_lock: tokio::sync::Mutex<()>,
-    // Set when a search fails to read the index.
-    is_corrupt: AtomicBool,
+    damage: Mutex<Option<DamageReport>>,
+    damage_reported: Notify,
+    // Number of the last commit whose files were checked and found as they were written.
+    intact: Mutex<Option<u64>>,
     // Sends the number of the current commit.
     commit_sender: watch::Sender<u64>,
 }
@@ -122,7 +131,9 @@ impl LocalIndex {
             open: RwLock::new(None),
             unreadable: Mutex::default(),
             write_lock: tokio::sync::Mutex::default(),
-            is_corrupt: AtomicBool::new(false),
+            damage: Mutex::default(),
+            damage_reported: Notify::new(),
+            intact: Mutex::default(),
             commit_sender: watch::Sender::new(0),
         }
     }
@@ -131,6 +142,22 @@ impl LocalIndex {
     pub fn current_commit(&self) -> Option<Arc<IndexCommit>> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().map(|(_, commit)| Arc::clone(commit))
+    }
+
+    /// The documents that a commit does not have in the version of `catalog`, apart from those that cannot be read.
+    pub fn documents_behind<'c>(
+        &self,
+        commit: &IndexCommit,
+        catalog: &'c Catalog,
+    ) -> Vec<&'c CatalogDocument> {
+        let unreadable = lock(&self.unreadable);
+        let is_behind = |listed: &&CatalogDocument| {
+            listed.entry().is_some_and(|entry| {
+                let seq = Some(entry.version.seq);
+                commit.version(listed.doc()) != seq && unreadable.get(&listed.doc()).copied() != seq
+            })
+        };
+        catalog.documents().iter().filter(is_behind).collect()
     }
 
     /// Receives the number of each new commit.
@@ -188,19 +215,74 @@ impl LocalIndex {
         on_progress: OnProgress<'_>,
     ) -> Result<SyncReport, IndexError> {
         let _writing = self.write_lock.lock().await;
-        let is_corrupt = self.is_corrupt.swap(false, Ordering::Relaxed);
-        match self.try_sync(catalog, is_corrupt, on_progress).await {
+        let report = lock(&self.damage).take();
+        let damaged = match report {
+            Some(report) if self.is_damaged(&report).await => Some(report),
+            _ => None,
+        };
+        let updated = match self.try_sync(catalog, damaged.is_some(), on_progress).await {
             Err(IndexError::Damaged(message)) => {
                 tracing::warn!(message, "index is damaged; rebuilding it");
                 self.try_sync(catalog, true, on_progress).await
             }
             result => result,
+        };
+        let is_rebuilt = updated.as_ref().is_ok_and(|report| report.is_rebuilt);
+        if !is_rebuilt && damaged.is_some() {
+            *lock(&self.damage) = damaged; // another process writes to the index, or the store failed
         }
+        updated
     }
 
-    /// Reports that a search could not read the index. The next update rebuilds it.
-    pub fn mark_corrupt(&self) {
-        self.is_corrupt.store(true, Ordering::Relaxed);
+    /// Reports that a search could not read a commit. The next update rebuilds the index, unless it has been replaced.
+    pub fn report_damage(&self, commit: &IndexCommit) {
+        self.report(commit, true);
+    }
+
+    /// Reports that a search of a commit panicked. The next update checks the files, and rebuilds the index if they were altered.
+    pub fn report_panic(&self, commit: &IndexCommit) {
+        self.report(commit, false);
+    }
+
+    /// Waits for a report of a search that calls for an update.
+    pub async fn damage_reported(&self) {
+        self.damage_reported.notified().await;
+    }
+
+    fn report(&self, commit: &IndexCommit, is_certain: bool) {
+        let mut damage = lock(&self.damage);
+        let generation = commit.generation.clone();
+        let earlier = damage
+            .as_ref()
+            .is_some_and(|earlier| earlier.generation == generation && earlier.is_certain);
+        *damage = Some(DamageReport {
+            generation,
+            is_certain: is_certain || earlier,
+        });
+        self.damage_reported.notify_one();
+    }
+
+    // A search that began before a rebuild reports a generation that is gone.
+    async fn is_damaged(&self, report: &DamageReport) -> bool {
+        let (Some(generation), Some(commit)) = (self.open_generation(), self.current_commit())
+        else {
+            return false;
+        };
+        if generation.path != report.generation {
+            return false;
+        }
+        if report.is_certain {
+            return true;
+        }
+        if *lock(&self.intact) == Some(commit.number) {
+            return false;
+        }
+        let altered = run_blocking(move || generation.corrupt_files()).await;
+        let is_intact = altered.is_ok_and(|files| files.is_empty());
+        if is_intact {
+            *lock(&self.intact) = Some(commit.number);
+        }
+        !is_intact
     }
 
     async fn try_sync(
@@ -221,7 +303,8 @@ impl LocalIndex {
         }
         let Some(lock) = self.folder.lock()? else {
             self.open().await?;
-            report.missing = self.diff(catalog).await?.len();
+            report.is_rebuilt = false;
+            report.missing = self.diff(catalog).await?.len().max(usize::from(rebuild));
             return Ok(report);
         };
         let generation = self
@@ -296,10 +379,7 @@ impl LocalIndex {
                 .await?;
             remaining -= batch.len() + removed.len();
             report.add(&commit, removed.len());
-            self.unreadable
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .extend(commit.unreadable);
+            lock(&self.unreadable).extend(commit.unreadable);
             on_progress(remaining);
         }
         Ok(report)
@@ -341,10 +421,7 @@ impl LocalIndex {
     }
 
     fn without_unreadable(&self, mut difference: CatalogDiff) -> CatalogDiff {
-        let unreadable = self
-            .unreadable
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let unreadable = lock(&self.unreadable);
         difference
             .add
             .retain(|entry| unreadable.get(&entry.version.doc) != Some(&entry.version.seq));
@@ -484,6 +561,7 @@ impl LocalIndex {
         let index_commit = Arc::new(IndexCommit {
             searcher,
             versions: Arc::new(versions),
+            generation: generation.path.clone(),
             opstamp,
             number,
         });
@@ -491,6 +569,10 @@ impl LocalIndex {
         self.commit_sender.send_replace(number);
         Ok(index_commit)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn versions_after(

@@ -342,6 +342,8 @@ pub async fn superseded_keys(
 
 impl Snapshots {
     async fn superseded_keys(&self, now_ms: Millis) -> Result<Vec<String>, IndexError> {
+        // Listed before the claims are: parts of a builder that claims later are not in this list.
+        let parts = list_all(self.blobs.as_ref(), &self.folder_key("parts")).await?;
         let keys = list_all(self.blobs.as_ref(), &self.folder_key("snapshots")).await?;
         let mut manifests: HashMap<&str, SnapshotManifest> = HashMap::new();
         for key in &keys {
@@ -370,7 +372,6 @@ impl Snapshots {
             .flat_map(|(_, manifest)| manifest.parts())
             .map(|digest| self.part_key(*digest))
             .collect();
-        let parts = list_all(self.blobs.as_ref(), &self.folder_key("parts")).await?;
         gone.extend(parts.into_iter().filter(|part| !listed.contains(part)));
         let claims = list_all(self.blobs.as_ref(), &self.folder_key("claims")).await?;
         gone.extend(claims.into_iter().rev().skip(1));
@@ -391,7 +392,7 @@ impl Snapshots {
             .last()
             .and_then(|key| blob_keys::parse_seq(key))
             .is_none_or(|newest| newest < seq)
-            && !is_expired(claim.at_ms, now_ms))
+            && claim.is_none_or(|claim| !is_expired(claim.at_ms, now_ms)))
     }
 }
 

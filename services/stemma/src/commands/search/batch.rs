@@ -34,9 +34,9 @@ struct BatchAnswer {
     latency_ms: f64,
     // As in the JSON of a search.
     routed: Vec<AppliedFilter>,
-    missing_terms: Vec<MissingTerm>,
+    missing_terms: Option<Vec<MissingTerm>>,
     evidence: Option<f64>,
-    low_evidence: bool,
+    low_evidence: Option<bool>,
     // With a model: the sections, best first, with their scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     sections: Option<Vec<(String, f64)>>,

@@ -260,8 +260,9 @@ fn notes_on_evidence(view: &SearchResponse) -> Vec<String> {
             )
         })
         .collect();
-    notes.extend(view.missing_terms.iter().map(MissingTerm::to_string));
-    if view.low_evidence && view.missing_terms.is_empty() {
+    let missing = view.missing_terms.as_deref().unwrap_or_default();
+    notes.extend(missing.iter().map(MissingTerm::to_string));
+    if view.low_evidence == Some(true) && missing.is_empty() {
         notes.push(
             "low evidence: the best passages have little of what the query asks about".into(),
         );
