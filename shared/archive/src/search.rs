@@ -379,6 +379,7 @@ impl From<SyntaxError> for ApiError {
     fn from(error: SyntaxError) -> Self {
         let code = match error {
             SyntaxError::NoWords => "search.no_words",
+            SyntaxError::TooLong => "search.too_long",
             _ => "search.syntax",
         };
         Self::new(code, error.to_string(), error.next_step())

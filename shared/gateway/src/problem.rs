@@ -200,7 +200,7 @@ impl From<ApiError> for Problem {
         problem.0.errors = errors;
         problem.0.next = match error.code {
             // How to write a query is the same everywhere.
-            "search.syntax" => error.next,
+            "search.syntax" | "search.too_long" => error.next,
             code => next_request(code, !error.candidates.is_empty()).map(str::to_owned),
         };
         problem.0.candidates = error.candidates;

@@ -181,7 +181,7 @@ impl From<ApiError> for ToolError {
         let option = match code {
             "search.no_words" => Some("grep_document() finds any characters in one document"),
             // How to write a query is the same everywhere.
-            "search.syntax" => next.as_deref(),
+            "search.syntax" | "search.too_long" => next.as_deref(),
             "search.scope" => {
                 Some("Search the document or an Item of it (…#item-7), or grep_document()")
             }

@@ -121,9 +121,9 @@ fn weighted_words(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
     weighted
 }
 
-// Words with at most two stop words between them. In a text they may stand one word further apart.
+// Distinct pairs of words with at most two stop words between them. In a text they may stand one word further apart.
 fn neighbors(text: &str, words: &[(String, f32)]) -> Vec<(usize, usize, u32)> {
-    let mut pairs = Vec::new();
+    let mut pairs: Vec<(usize, usize, u32)> = Vec::new();
     let mut previous: Option<(usize, usize)> = None;
     for (position, token) in tokenize(text).iter().enumerate() {
         let Some(at) = words.iter().position(|(word, _)| word == token) else {
@@ -132,6 +132,10 @@ fn neighbors(text: &str, words: &[(String, f32)]) -> Vec<(usize, usize, u32)> {
         if let Some((before, from)) = previous
             && position - from <= NEIGHBOR_DISTANCE
             && before != at
+            && pairs.len() < MAX_WORDS
+            && !pairs
+                .iter()
+                .any(|(one, other, _)| (*one, *other) == (before, at))
         {
             let distance = u32::try_from(position - from + 1).unwrap_or(u32::MAX);
             pairs.push((before, at, distance));
@@ -244,7 +248,6 @@ fn parse_item(text: &str) -> Option<(ItemRef, String)> {
 }
 
 fn wants_number(text: &str) -> bool {
-    let lower = text.to_lowercase();
     let signs = [
         "how much",
         "how many",
@@ -252,6 +255,7 @@ fn wants_number(text: &str) -> bool {
         "what was",
         "ratio",
         "percent",
+        "percentage",
         "amount",
         "margin",
         "growth",
@@ -259,12 +263,42 @@ fn wants_number(text: &str) -> bool {
         "highest",
         "lowest",
     ];
-    signs.iter().any(|sign| lower.contains(sign))
+    let words = tokenize(text);
+    signs.iter().any(|sign| {
+        let sign = tokenize(sign);
+        words.windows(sign.len()).any(|window| window == sign)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repeated_neighbors_are_one_pair() {
+        assert_eq!(read(&"anvil rocket ".repeat(300)).pairs.len(), 2);
+        let words = |step: usize| (0..27).map(move |at| format!("w{} ", at * step % 27));
+        let many: String = (1..27).flat_map(words).collect();
+        assert!(read(&many).pairs.len() <= MAX_WORDS);
+    }
+
+    #[test]
+    fn words_that_contain_a_sign_ask_for_no_number() {
+        for text in [
+            "Acme corporate strategy",
+            "operations of the corporation",
+            "paramount",
+        ] {
+            assert!(!read(text).wants_number, "{text}");
+        }
+        for text in [
+            "tax rates of Acme",
+            "What was its margin?",
+            "How many stores?",
+        ] {
+            assert!(read(text).wants_number, "{text}");
+        }
+    }
 
     fn read(text: &str) -> ParsedQuery {
         ParsedQuery::parse(text, &[])

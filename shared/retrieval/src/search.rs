@@ -16,7 +16,7 @@ use crate::query_syntax::TextOperators;
 use crate::usage::CallAccount;
 use stemma_catalog::filter::Filter;
 
-/// Query text beyond this many characters is ignored.
+/// A longer query is refused; of text that is put together from several questions, the rest is ignored.
 pub const MAX_QUERY_CHARS: usize = 4_000;
 /// Largest [`Query::limit`].
 pub const MAX_LIMIT: usize = 500;

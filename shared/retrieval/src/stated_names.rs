@@ -18,6 +18,10 @@ const MAX_DEFINITION_BYTES: usize = 240;
 // A symbol follows the word within as many bytes.
 const SYMBOL_BYTES: usize = 40;
 const MAX_SYMBOL_BYTES: usize = 6;
+// An issuer has few names of each kind. A text that lists more is a list of other companies, and the first are the issuer's.
+const MAX_SHORT_FORMS: usize = 16;
+const MAX_FORMER_NAMES: usize = 8;
+const MAX_SYMBOLS: usize = 8;
 
 // Defined terms that name any company.
 const GENERIC: [&str; 26] = [
@@ -49,7 +53,7 @@ const GENERIC: [&str; 26] = [
     "inc",
 ];
 
-/// Names as the text has them, each once.
+/// Names as the text has them, each once, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatedNames {
     pub short: Vec<String>,
@@ -67,21 +71,22 @@ pub fn read(issuer: &str, body: &SourceBody) -> StatedNames {
     let front = front_text(body);
     add_definitions(&front, &words, &mut names.short);
     add_former_names(&front, first, &mut names.former);
-    for_each_line(body, &mut |line| add_symbol(line, &mut names.symbols));
-    for list in [&mut names.short, &mut names.former, &mut names.symbols] {
-        list.sort();
-        list.dedup();
+    match body {
+        SourceBody::Lines(text) => {
+            let lines = text.lines.iter();
+            lines.for_each(|line| add_symbol(line, &mut names.symbols));
+        }
+        SourceBody::Pages(pages) => {
+            let lines = pages.iter().flat_map(|page| &page.lines);
+            lines.for_each(|line| add_symbol(&line.text, &mut names.symbols));
+        }
     }
     names
 }
 
-fn for_each_line<'b>(body: &'b SourceBody, visit: &mut impl FnMut(&'b str)) {
-    match body {
-        SourceBody::Lines(text) => text.lines.iter().for_each(|line| visit(line)),
-        SourceBody::Pages(pages) => pages
-            .iter()
-            .flat_map(|page| &page.lines)
-            .for_each(|line| visit(&line.text)),
+fn add_name(names: &mut Vec<String>, name: &str, most: usize) {
+    if names.len() < most && !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
     }
 }
 
@@ -118,12 +123,10 @@ fn add_definitions(text: &str, issuer: &[String], names: &mut Vec<String>) {
             continue;
         }
         let quoted = definition.split('"').skip(1).step_by(2);
-        names.extend(
-            quoted
-                .map(|name| name.trim_matches([' ', ',', '.']))
-                .filter(|name| is_short_form(name, issuer))
-                .map(str::to_owned),
-        );
+        quoted
+            .map(|name| name.trim_matches([' ', ',', '.']))
+            .filter(|name| is_short_form(name, issuer))
+            .for_each(|name| add_name(names, name, MAX_SHORT_FORMS));
     }
 }
 
@@ -192,14 +195,14 @@ fn add_former_names(text: &str, issuer: &str, names: &mut Vec<String>) {
                 .iter()
                 .any(|word| !GENERIC.contains(&word.as_str()))
         {
-            names.push(name.join(" "));
+            add_name(names, &name.join(" "), MAX_FORMER_NAMES);
         }
     }
 }
 
 // `our common stock is listed … under the symbol "ACME"`. Other companies are not spoken of as "our".
 fn add_symbol(line: &str, names: &mut Vec<String>) {
-    let Some(at) = line.find("symbol") else {
+    let Some(at) = line.find("symbol").filter(|_| names.len() < MAX_SYMBOLS) else {
         return;
     };
     let lower = line.to_lowercase();
@@ -219,7 +222,7 @@ fn add_symbol(line: &str, names: &mut Vec<String>) {
         && symbol.chars().all(|c| c.is_ascii_uppercase() || c == '.')
         && symbol.len() >= 2;
     if is_symbol {
-        names.push(symbol.to_owned());
+        add_name(names, symbol, MAX_SYMBOLS);
     }
 }
 
@@ -292,6 +295,19 @@ mod tests {
     fn own_symbols_are_read_from_the_text() {
         let text = "Our common stock is listed under the symbol “ACMW.”\nTheir stock trades under the symbol “FLMS”.";
         assert_eq!(stated("Acme Works", text).symbols, ["ACMW"]);
+    }
+
+    #[test]
+    fn a_list_of_names_is_cut() {
+        let letters = || ('A'..='Z').flat_map(|a| ('A'..='Z').map(move |b| format!("{a}{b}")));
+        let symbols = letters().map(|name| format!("our stock has the symbol \"{name}\"\n"));
+        let forms = letters().map(|name| format!("Acme Works (\"Acme {name}\")\n"));
+        let names = stated(
+            "Acme Works",
+            &symbols.chain(forms.take(300)).collect::<String>(),
+        );
+        assert_eq!(names.symbols.len(), MAX_SYMBOLS);
+        assert_eq!(names.symbols[0], "AA");
     }
 
     proptest::proptest! {

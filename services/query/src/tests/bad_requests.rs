@@ -59,6 +59,7 @@ async fn methods_media_types_and_limits_are_enforced() {
 #[tokio::test]
 async fn bad_requests_are_refused_with_a_code() {
     let server = start().await;
+    let long = format!("/v1/search?q={}", "a".repeat(4_001));
     for (status, code, paths) in [
         (400, "cursor.invalid", &["/v1/fs/?cursor=00"][..]),
         (
@@ -145,6 +146,7 @@ async fn bad_requests_are_refused_with_a_code() {
             "search.syntax",
             &["/v1/search?q=risk+OR+form:10-K"][..],
         ),
+        (422, "search.too_long", &[&*long][..]),
         (422, "search.too_far", &["/v1/search?q=risk&skip=20000"][..]),
     ] {
         for path in paths {

@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tantivy::Term;
+
 use super::ranking::PassageSet;
-use super::schema::DocumentKind;
+use super::schema::{DocumentKind, Fields};
 use crate::dates::LatestPeriod;
 use crate::parsed_query::ParsedQuery;
 
@@ -25,18 +27,18 @@ const PERIOD_END_DAYS: u64 = 10;
 // Without a named issuer, the newest filings of this many documents are found.
 const MAX_DOCUMENTS: usize = 5_000;
 
-/// The dates and the kind of a document.
-pub(super) struct DocumentDates {
-    pub(super) doc_key: u64,
-    pub(super) fiscal_year: u64,
+// The dates and the kind of a document.
+struct DocumentDates {
+    doc_key: u64,
+    fiscal_year: u64,
     /// 1 to 4; 0 for a whole year, or if unknown.
-    pub(super) quarter: u64,
+    quarter: u64,
     /// [`DocumentKind`].
-    pub(super) sort: u64,
+    sort: u64,
     /// As a number: 20221231; 0 if unknown.
-    pub(super) period_end: u64,
+    period_end: u64,
     /// Count of the requested years among the years of its name and dates.
-    pub(super) near_years: usize,
+    near_years: usize,
 }
 
 /// Scores documents for one query.
@@ -64,7 +66,7 @@ impl<'q> DocumentFit<'q> {
         })
     }
 
-    pub(super) fn score(&self, document: &DocumentDates) -> f32 {
+    fn score(&self, document: &DocumentDates) -> f32 {
         let is_annual = document.sort == DocumentKind::Annual as u64;
         let mut fit = self.period_fit(document, is_annual);
         match self.parsed.period.quarter.map(u64::from) {
@@ -82,6 +84,64 @@ impl<'q> DocumentFit<'q> {
             fit += SAME_FORM_WEIGHT;
         }
         fit
+    }
+
+    /// How well the document of each passage, or each document, fits; 0 for what is no filing.
+    pub(super) fn scores(
+        &self,
+        passages: &PassageSet<'_>,
+        fields: &Fields,
+    ) -> tantivy::Result<Vec<f32>> {
+        let doc_keys = passages.column("doc_key")?;
+        let years = passages.column("fiscal_year")?;
+        let quarters = passages.column("quarter")?;
+        let kinds = passages.column("sort")?;
+        let ends = passages.column("period_end")?;
+        let mut near_years = vec![0; passages.len()];
+        for year in &self.parsed.period.years {
+            let term = Term::from_field_text(fields.near_years, &year.to_string());
+            for (count, has) in near_years.iter_mut().zip(passages.having(&term)?) {
+                *count += usize::from(has);
+            }
+        }
+        let scores = (0..passages.len()).map(|at| {
+            if kinds[at] == DocumentKind::Other as u64 {
+                return 0.0;
+            }
+            self.score(&DocumentDates {
+                doc_key: doc_keys[at],
+                fiscal_year: years[at],
+                quarter: quarters[at],
+                sort: kinds[at],
+                period_end: ends[at],
+                near_years: near_years[at],
+            })
+        });
+        Ok(scores.collect())
+    }
+
+    /// Keys of the documents that fit best, if the query names a period or form and they have it.
+    pub(super) fn requested_documents(
+        &self,
+        documents: &PassageSet<'_>,
+        fields: &Fields,
+    ) -> tantivy::Result<Vec<u64>> {
+        let period = &self.parsed.period;
+        let is_named = !period.years.is_empty()
+            || period.quarter.is_some()
+            || period.latest.is_some()
+            || period.end.is_some()
+            || self.parsed.form.is_some();
+        if !is_named {
+            return Ok(Vec::new());
+        }
+        let scores = self.scores(documents, fields)?;
+        let best = scores.iter().copied().fold(SAME_YEAR_WEIGHT, f32::max);
+        let keys = documents.column("doc_key")?.into_iter().zip(scores);
+        Ok(keys
+            .filter(|(_, score)| *score >= best)
+            .map(|(key, _)| key)
+            .collect())
     }
 
     fn period_fit(&self, document: &DocumentDates, is_annual: bool) -> f32 {

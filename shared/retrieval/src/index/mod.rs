@@ -15,10 +15,12 @@
 pub mod builder;
 mod claim;
 pub mod doc_mapper;
+mod document_filter;
 mod document_fit;
 pub mod entry;
 mod evidence;
 pub mod folder;
+mod hits;
 pub mod local_index;
 mod missing;
 mod near_terms;
@@ -31,6 +33,7 @@ mod ranking;
 pub mod route;
 pub mod schema;
 pub mod snapshot;
+mod stored_passage;
 pub mod sync;
 #[cfg(test)]
 mod tests;

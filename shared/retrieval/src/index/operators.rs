@@ -12,8 +12,9 @@ use tantivy::query::{
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, TERMINATED, Term};
 
-use super::query::{StoredPassage, all_of};
+use super::query::all_of;
 use super::schema::{Fields, IndexEntryKind};
+use super::stored_passage::StoredPassage;
 use crate::query_syntax::{Requirement, TextField, TextMatch, TextOperators};
 use crate::search::{AppliedFilter, SearchHit, SearchNote};
 use crate::tokenizer::tokenize;

@@ -1,9 +1,11 @@
 //! Tests of searches over a small archive of invented companies, in memory.
 
 use stemma_catalog::document_store::OpenDocument;
+use stemma_catalog::filter::Filter;
 use stemma_catalog::fixtures::of_company;
 use stemma_document::{
-    Extent, Fact, Method, SectionTree, SourceBody, TextLines, Ticker, VerifiedOutline,
+    CatalogEntry, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, LocatedEntry, Method,
+    SectionStart, SectionTree, SourceBody, TextLines, Ticker, VerifiedOutline,
 };
 use tantivy::{Index, Searcher};
 
@@ -11,7 +13,7 @@ use super::entry::map_document;
 use super::query::search;
 use super::schema::doc_mapper;
 use crate::alias_file::AliasFile;
-use crate::search::{DocumentScope, Query, SearchResults};
+use crate::search::{DocumentScope, Query, RankingStrategy, SearchResults, TotalHits};
 
 // Words that every filing has.
 const COMMON: &str = "The company reports revenue, income and cash. Risk factors may affect results of the year and gilt bonds.";
@@ -63,11 +65,7 @@ const FILINGS: [Filing; 6] = [
 ];
 
 fn archive() -> Searcher {
-    let mapper = doc_mapper();
-    let mut index = Index::create_in_ram(mapper.schema.clone());
-    index.set_tokenizers(mapper.tokenizers);
-    let mut writer = index.writer_with_num_threads(1, 16 << 20).unwrap();
-    for filing in &FILINGS {
+    indexed(FILINGS.iter().map(|filing| {
         let path = format!("{} {}.txt", filing.ticker.to_lowercase(), filing.year);
         let mut entry = of_company(&path, filing.issuer);
         entry.facts.form = Some(Fact::from_text("10-K", None));
@@ -87,12 +85,58 @@ fn archive() -> Searcher {
                 headings: Vec::new(),
             })),
         };
+        (entry, opened)
+    }))
+}
+
+fn indexed(documents: impl Iterator<Item = (CatalogEntry, OpenDocument)>) -> Searcher {
+    let mapper = doc_mapper();
+    let mut index = Index::create_in_ram(mapper.schema.clone());
+    index.set_tokenizers(mapper.tokenizers);
+    let mut writer = index.writer_with_num_threads(1, 16 << 20).unwrap();
+    for (entry, opened) in documents {
         map_document(&entry, &opened, &mut |document| {
             writer.add_document(document).unwrap();
         });
     }
     writer.commit().unwrap();
     index.reader().unwrap().searcher()
+}
+
+// Annual reports of one issuer with 60 notes each. Later ones have the words of a question more often.
+fn reports_of_notes() -> Searcher {
+    indexed((2012..2023).map(|year| {
+        let mut entry = of_company(&format!("acme {year}.txt"), "Acme Works");
+        entry.facts.form = Some(Fact::from_text("10-K", None));
+        entry.facts.fiscal_year = Some(Fact::from_text(year.to_string(), None));
+        entry.facts.period_end = Some(Fact::from_text(format!("{year}-12-31"), None));
+        let sales = "Net sales of anvils rose. ".repeat(if year == 2015 { 1 } else { 2 });
+        let notes = (1..=60).map(|note| format!("{sales}Mill {note} works well."));
+        let lines: Vec<String> = notes.collect();
+        let judged = (1..=60).map(|line| {
+            let entry = DraftEntry {
+                number: None,
+                title: format!("Note {line} on wire"),
+                label: None,
+                target: None,
+                level: 1,
+                evidence: EvidenceSource::Markup,
+            };
+            let place = SectionStart::Line(line);
+            let verdict = EntryVerdict::Confirmed { starts_page: true };
+            (LocatedEntry { entry, place }, verdict)
+        });
+        let outline = VerifiedOutline::new(Extent::Lines(60), judged.collect()).unwrap();
+        let opened = OpenDocument {
+            tree: SectionTree::build(&outline, Method::Markup, Vec::new()),
+            body: Some(SourceBody::Lines(TextLines {
+                lines,
+                tokens: Vec::new(),
+                headings: Vec::new(),
+            })),
+        };
+        (entry, opened)
+    }))
 }
 
 fn found(text: &str) -> SearchResults {
@@ -330,5 +374,95 @@ fn the_filing_of_the_period_is_first() {
     ] {
         let name = found(query).hits[0].name.clone();
         assert!(name.contains(year), "{query}: {name}");
+    }
+}
+
+#[test]
+fn pages_of_a_list_have_each_hit_once() {
+    let searcher = reports_of_notes();
+    for strategy in [RankingStrategy::Ranked, RankingStrategy::Lexical] {
+        let page = |skip: usize, limit: usize| {
+            let query = Query {
+                skip,
+                limit,
+                strategy,
+                ..Query::new("Acme net sales of anvils in FY2015")
+            };
+            let results = search(&searcher, &AliasFile::default(), &query).unwrap();
+            let hits = results.hits.into_iter();
+            let hits: Vec<String> = hits
+                .map(|hit| format!("{} {}", hit.name, hit.title))
+                .collect();
+            (hits, results.total)
+        };
+        let (whole, total) = (page(0, 500).0, page(600, 100).1);
+        assert_eq!(total, TotalHits::Exact(660));
+        let mut paged: Vec<String> = (0..7).flat_map(|at| page(100 * at, 100).0).collect();
+        assert_eq!(paged[..500], whole);
+        paged.sort();
+        paged.dedup();
+        assert_eq!(paged.len(), 660, "{strategy:?}");
+    }
+}
+
+#[test]
+fn the_requested_filing_is_among_the_candidates() {
+    let searcher = reports_of_notes();
+    let query = Query {
+        limit: 60,
+        ..Query::new("Acme net sales of anvils in FY2015")
+    };
+    let results = search(&searcher, &AliasFile::default(), &query).unwrap();
+    let others = results
+        .hits
+        .iter()
+        .filter(|hit| hit.name != "acme 2015.txt");
+    assert_eq!(others.count(), 0);
+    assert!(results.hits.iter().all(|hit| !hit.excerpt.text.is_empty()));
+}
+
+#[test]
+fn an_item_that_no_document_has_is_said_and_hides_nothing() {
+    let results = found("What does Item 9Z say about fragrance?");
+    assert_eq!(results.notes[0].code, "search.unmet");
+    assert_eq!(results.hits.len(), 2);
+    let given = Query {
+        item: Some("9Z".parse().unwrap()),
+        ..Query::new("fragrance")
+    };
+    let results = search(&archive(), &AliasFile::default(), &given).unwrap();
+    assert_eq!(
+        results.notes[0].message,
+        "no document in scope has an Item 9Z"
+    );
+    assert_eq!(results.hits, []);
+}
+
+#[test]
+fn limits_below_zero_and_between_numbers_are_limits() {
+    let count = |filter: &str| {
+        let query = Query {
+            filter: Filter::parse(filter).unwrap(),
+            ..Query::new("company")
+        };
+        let results = search(&archive(), &AliasFile::default(), &query);
+        results.unwrap().stats.documents_in_scope
+    };
+    for (filter, documents) in [
+        ("year>-1", 6),
+        ("year>=-1", 6),
+        ("year>2022.5", 1),
+        ("year<2022.5", 5),
+        ("year<=2022.5", 5),
+        ("year>=2022.5", 1),
+        ("year<-1", 0),
+        ("year=2022.5", 0),
+        ("year!=-1", 6),
+    ] {
+        assert_eq!(
+            count(&filter.replace("year", "fiscal_year")),
+            documents,
+            "{filter}"
+        );
     }
 }

@@ -90,9 +90,10 @@ impl<'t> Lexer<'t> {
         let last_dash = dashed
             .next_back()
             .map_or(0, |word| word.as_ptr() as usize - text.as_ptr() as usize);
+        let list = text.find('[').zip(text.rfind(']'));
         Self {
             text,
-            list: text.find('[').unwrap_or(0)..text.rfind(']').unwrap_or(0),
+            list: list.map_or(0..0, |(open, close)| open..close),
             has_lowercase: text.chars().any(char::is_lowercase),
             last_dash,
         }

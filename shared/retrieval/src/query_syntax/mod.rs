@@ -86,6 +86,8 @@ pub enum SyntaxError {
     ExcludedAlternative { clause: String },
     #[error("a query has at most {MAX_CLAUSES} phrases, alternatives, exclusions and fields")]
     TooManyClauses,
+    #[error("a query has at most {MAX_QUERY_CHARS} characters")]
+    TooLong,
     #[error("the query says what to leave out or where to search, but has no words to search for")]
     NoWords,
     #[error("`{clause}`: {error}")]
@@ -103,6 +105,7 @@ impl SyntaxError {
                 "leave out the OR before or after it; every exclusion holds"
             }
             SyntaxError::TooManyClauses => "write most of them as plain words, without operators",
+            SyntaxError::TooLong => "ask with fewer words; none is left out silently",
             SyntaxError::NoWords => "add words to search for, such as `revenue company:3M`",
             SyntaxError::Filter { .. } => "put the text in quotation marks to search for it",
         }
@@ -137,8 +140,9 @@ impl fmt::Display for Requirement {
 /// # Errors
 /// [`SyntaxError`] for operators that contradict each other, or a field with an impossible value.
 pub fn parse(text: &str) -> Result<ParsedSyntax, SyntaxError> {
-    let end = text.char_indices().nth(MAX_QUERY_CHARS);
-    let text = &text[..end.map_or(text.len(), |(at, _)| at)];
+    if text.chars().nth(MAX_QUERY_CHARS).is_some() {
+        return Err(SyntaxError::TooLong);
+    }
     let mut builder = SyntaxBuilder::default();
     let tokens = Lexer::new(text).tokens();
     let mut at = 0;

@@ -174,6 +174,20 @@ fn hostile_texts_are_parsed_in_time() {
     assert!(started.elapsed().as_secs() < 5);
 }
 
+#[test]
+fn a_closing_bracket_alone_leaves_quotations_alone() {
+    let phrases = |text: &str| parse(text).unwrap().operators.required.len();
+    assert_eq!(phrases("\"tea leaves\" foo]"), 1);
+    assert_eq!(phrases("for example [\"tea leaves\", \"old tea\"]"), 0);
+}
+
+#[test]
+fn a_query_that_is_too_long_is_refused() {
+    assert!(parse(&"a".repeat(MAX_QUERY_CHARS)).is_ok());
+    let error = parse(&"ä".repeat(MAX_QUERY_CHARS + 1)).unwrap_err();
+    assert_eq!(error, SyntaxError::TooLong);
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in r#"([a-z]{0,3}|["“”„«»():<>.,-]|OR|title|year|company|\PC| ){0,40}"#) {

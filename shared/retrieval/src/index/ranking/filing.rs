@@ -7,7 +7,7 @@ use tantivy::schema::IndexRecordOption;
 
 use super::candidates::{PassageSet, ScopeStatistics};
 use super::{Parts, ScorePart};
-use crate::index::document_fit::{DocumentDates, DocumentFit};
+use crate::index::document_fit::DocumentFit;
 use crate::index::schema::Fields;
 use crate::lexicon::EntryKind;
 use crate::page_class::PageClass;
@@ -173,31 +173,8 @@ impl FilingRules<'_> {
         if !self.uses(RankingFeature::Dates) {
             return Ok(());
         }
-        let doc_keys = self.passages.column("doc_key")?;
-        let years = self.passages.column("fiscal_year")?;
-        let quarters = self.passages.column("quarter")?;
-        let kinds = self.passages.column("sort")?;
-        let ends = self.passages.column("period_end")?;
-        let mut near_years = vec![0; self.passages.len()];
-        for year in &self.parsed.period.years {
-            let term = Term::from_field_text(self.fields.near_years, &year.to_string());
-            self.passages
-                .visit(&term, IndexRecordOption::Basic, |at, _| near_years[at] += 1)?;
-        }
-        let scores = (0..self.passages.len()).map(|at| {
-            if !self.is_filing[at] {
-                return 0.0;
-            }
-            let dates = DocumentDates {
-                doc_key: doc_keys[at],
-                fiscal_year: years[at],
-                quarter: quarters[at],
-                sort: kinds[at],
-                period_end: ends[at],
-                near_years: near_years[at],
-            };
-            unit * DOCUMENT_FIT_SHARE * documents.score(&dates)
-        });
+        let scores = documents.scores(self.passages, self.fields)?;
+        let scores = scores.iter().map(|score| unit * DOCUMENT_FIT_SHARE * score);
         parts.add(ScorePart::Document, &scores.collect::<Vec<_>>());
         Ok(())
     }

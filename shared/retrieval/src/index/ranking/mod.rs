@@ -12,6 +12,8 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use tantivy::query::TermQuery;
+use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, Term};
 
 pub(super) use self::candidates::{PassageSet, ScopeStatistics};
@@ -154,19 +156,33 @@ impl<'q> Ranking<'q> {
         !self.disabled.contains(&feature)
     }
 
-    /// Up to `limit` passages of `scope` by their words, phrases, and the pages and parts that the query names.
+    /// Up to `limit` passages of `scope` by their words, phrases, and the pages and parts that the query names, best first.
+    /// A smaller limit gives the first of them.
     pub(super) fn candidates(
         &self,
         scope: Option<&PassageSet<'q>>,
         limit: usize,
     ) -> tantivy::Result<Vec<DocAddress>> {
-        best_passages(self.searcher, self.clauses()?, self.scope, scope, limit)
+        best_passages(
+            self.searcher,
+            self.clauses(scope)?,
+            self.scope,
+            scope,
+            limit,
+        )
     }
 
-    fn clauses(&self) -> tantivy::Result<Vec<Clause>> {
+    fn clauses(&self, scope: Option<&PassageSet<'q>>) -> tantivy::Result<Vec<Clause>> {
         let mut clauses: Vec<Clause> = Vec::new();
         for (term, weight) in self.words.weighted_terms() {
-            if self.searcher.doc_freq(term)? > 0 {
+            let occurs = self.searcher.doc_freq(term)? > 0
+                && match scope {
+                    Some(scope) => {
+                        scope.has_match(&TermQuery::new(term.clone(), IndexRecordOption::Basic))?
+                    }
+                    None => true,
+                };
+            if occurs {
                 clauses.push(Clause {
                     term: term.clone(),
                     weight,
@@ -174,7 +190,7 @@ impl<'q> Ranking<'q> {
                 });
                 continue;
             }
-            // What no text has may be a title or a running head.
+            // What no text in scope has may be a title or a running head.
             let word = term.value().as_str().unwrap_or_default().to_owned();
             for field in [self.fields.path, self.fields.running] {
                 clauses.push(Clause {

@@ -4,6 +4,7 @@
 //! as no passage without one of the terms read so far can be among the best, the other terms are looked up only for the
 //! passages found. So common words cost little beside a rare one, and the result is the same as if all were read.
 
+use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, SegmentReader, Term};
@@ -22,8 +23,7 @@ pub(super) struct Clause {
     pub(super) has_length: bool,
 }
 
-/// Up to `limit` passages of the scope that have one of the terms, those with the highest sums, in the order of the index.
-/// No scope stands for the whole index.
+/// Up to `limit` passages of the scope that have one of the terms, those with the highest sums first. No scope stands for the whole index.
 pub(super) fn best_passages(
     searcher: &Searcher,
     mut clauses: Vec<Clause>,
@@ -81,6 +81,7 @@ impl Sums<'_> {
             found.select_nth_unstable_by(limit, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             found.truncate(limit);
         }
+        found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         found.into_iter().map(|(_, address)| address).collect()
     }
 }
@@ -171,14 +172,20 @@ impl<'s> AllSums<'s> {
 // The sums of some passages.
 struct ListedSums<'s> {
     passages: PassageSet<'s>,
+    // As the index rounds them: a sum is the same, whenever its passage was listed.
     lengths: Vec<u64>,
     sums: Vec<f32>,
 }
 
 impl<'s> ListedSums<'s> {
     fn new(passages: PassageSet<'s>, sums: Vec<f32>) -> tantivy::Result<Self> {
+        let norms: Vec<u64> = (0..=u8::MAX)
+            .map(|id| FieldNormReader::id_to_fieldnorm(id).into())
+            .collect();
+        let lengths = passages.column("length")?.into_iter();
+        let rounded = |length: u64| norms[norms.partition_point(|norm| *norm <= length) - 1];
         Ok(Self {
-            lengths: passages.column("length")?,
+            lengths: lengths.map(rounded).collect(),
             passages,
             sums,
         })
