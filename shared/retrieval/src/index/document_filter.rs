@@ -4,8 +4,8 @@ use std::ops::Bound;
 
 use tantivy::Term;
 use tantivy::query::{
-    AllQuery, BooleanQuery, EmptyQuery, InvertedIndexRangeQuery, Occur, Query as IndexQuery,
-    RangeQuery, TermQuery, TermSetQuery,
+    AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery, Occur,
+    Query as IndexQuery, RangeQuery, TermQuery, TermSetQuery,
 };
 use tantivy::schema::{Field as IndexField, IndexRecordOption};
 
@@ -15,6 +15,17 @@ use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
 // The automaton of a set of terms costs as much as reading some hundred posting lists.
 const MAX_UNION_TERMS: usize = 128;
+
+/// All filters, which do not change the score, and the query.
+pub(super) fn all_of(filters: &[Box<dyn IndexQuery>], query: Box<dyn IndexQuery>) -> BooleanQuery {
+    let filters = filters.iter().map(|filter| {
+        (
+            Occur::Must,
+            Box::new(ConstScoreQuery::new(filter.box_clone(), 0.0)) as Box<dyn IndexQuery>,
+        )
+    });
+    BooleanQuery::new(filters.chain([(Occur::Must, query)]).collect())
+}
 
 // Entries with any of the terms. The automaton of a set takes milliseconds to build, so few terms are a union.
 pub(super) fn any_term(terms: Vec<Term>) -> Box<dyn IndexQuery> {

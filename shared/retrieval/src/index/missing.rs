@@ -13,8 +13,8 @@ use tantivy::query::{EnableScoring, PhraseQuery, Query as IndexQuery, TermQuery}
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{DocSet, Searcher, TERMINATED, TantivyDocument, Term};
 
+use super::document_filter::all_of;
 use super::near_terms::{is_spelled, near_alias_words, near_words, spelling_in_texts};
-use super::query::all_of;
 use super::ranking::{PassageSet, ScopeStatistics};
 use super::schema::Fields;
 use crate::lexicon::Lexicon;

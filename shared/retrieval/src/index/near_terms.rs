@@ -7,7 +7,7 @@ use tantivy::query::{BooleanQuery, FuzzyTermQuery, Occur, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption, Value};
 use tantivy::{Searcher, TantivyDocument, Term};
 
-use super::query::all_of;
+use super::document_filter::all_of;
 use super::schema::Fields;
 use crate::tokenizer::for_each_word;
 

@@ -12,7 +12,7 @@ use tantivy::query::{
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, TERMINATED, Term};
 
-use super::query::all_of;
+use super::document_filter::all_of;
 use super::schema::{Fields, IndexEntryKind};
 use super::stored_passage::StoredPassage;
 use crate::query_syntax::{Requirement, TextField, TextMatch, TextOperators};

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use stemma_engine::PortError;
 use tantivy::collector::Count;
-use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query as IndexQuery, TermQuery};
+use tantivy::query::{Query as IndexQuery, TermQuery};
 use tantivy::schema::{Field as IndexField, IndexRecordOption};
 use tantivy::{DocAddress, Searcher, Term};
 
-use super::document_filter::{any_term, filter_query};
+use super::document_filter::{all_of, any_term, filter_query};
 use super::document_fit::DocumentFit;
 use super::entry::doc_key;
 use super::evidence::{self, Evidence};
@@ -526,15 +526,4 @@ fn item_name(item: &ItemRef) -> String {
         || item.number.clone(),
         |part| format!("{part}.{}", item.number),
     )
-}
-
-// All filters, which do not change the score, and the query.
-pub(super) fn all_of(filters: &[Box<dyn IndexQuery>], query: Box<dyn IndexQuery>) -> BooleanQuery {
-    let filters = filters.iter().map(|filter| {
-        (
-            Occur::Must,
-            Box::new(ConstScoreQuery::new(filter.box_clone(), 0.0)) as Box<dyn IndexQuery>,
-        )
-    });
-    BooleanQuery::new(filters.chain([(Occur::Must, query)]).collect())
 }

@@ -5,7 +5,8 @@ use tantivy::query::{BooleanQuery, Occur, Query as IndexQuery, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Term};
 
-use super::{CANDIDATES, HitList, MAX_GROUPS, ScoredPassage, SearchRun, all_of};
+use super::{CANDIDATES, HitList, MAX_GROUPS, ScoredPassage, SearchRun};
+use crate::index::document_filter::all_of;
 use crate::search::SearchResults;
 
 // Bounds a search for all words of a query.
