@@ -30,6 +30,10 @@ FAULTS = ("formula", "period", "sign", "row", "scale")
 NUMBER = re.compile(r"^\(?\$?\(?(\d{1,3}(?:,\d{3})+|\d+)\)?$")
 YEAR = re.compile(r"^(19|20)\d\d$")
 UNIT = re.compile(r"(?:\bin|\() ?(thousand|million|billion)s\b", re.IGNORECASE)
+# Over the years of a table whose columns are parts of a year.
+LENGTH = re.compile(r"(three|six|nine) months ended( [a-z]+ \d{1,2}(?=,))?", re.IGNORECASE)
+# Lines above the years in which it stands.
+LENGTH_LINES = 5
 # Rows that are no plain amounts of money.
 OTHER = re.compile(r"per share|shares|percent|%|rate|number|average|ratio|units|employees|stores|margin|weighted|days|years", re.IGNORECASE)
 NEGATIVE = re.compile(r"loss|used|decrease|deficit|benefit|\(", re.IGNORECASE)
@@ -84,13 +88,17 @@ def tables(document):
     """Rows by page: label, years and values, unit. Only rows whose every cell stands under a year of its own are taken."""
     found = collections.defaultdict(list)
     for number, page in enumerate(document, 1):
-        years, unit, block = [], None, 0
+        years, unit, block, above, length = [], None, 0, [], ""
         for line in lines_of(page):
             text = " ".join(word[2] for word in line)
             unit = (UNIT.search(text) or [None, unit])[1]
+            above = [*above[-LENGTH_LINES:], text]
             heads = [(x0, x1, int(word)) for x0, x1, word in line if YEAR.match(word)]
             if len(heads) >= 2 and not re.search(r"\d,\d{3}", text):
                 spread = all(two[0] - one[1] > 12 for one, two in zip(heads, heads[1:]))
+                lengths = {match[0].lower() for one in above for match in LENGTH.finditer(one)}
+                length = f"the {lengths.pop()} " if len(lengths) == 1 else ""
+                length = re.sub(r"(\d) $", r"\1, ", length)
                 years, block = (heads if spread and len({head[2] for head in heads}) == len(heads) else []), block + 1
                 continue
             if len(text.split()) > 16:
@@ -100,8 +108,14 @@ def tables(document):
                 continue
             if all(head[0] - 45 < x1 < head[1] + 30 for head, (x1, _) in zip(years, row[1])):
                 found[number].append({"label": row[0], "years": [head[2] for head in years], "values": [text for _, text in row[1]],
-                                      "unit": unit.lower(), "block": block, "page": number})
+                                      "unit": unit.lower(), "block": block, "page": number, "length": length})
     return found
+
+
+def when(row, column):
+    """The period of a column: a year, or the part of it that the table says."""
+    length = re.sub(r"(?<=ended )[a-z]", lambda letter: letter[0].upper(), row["length"])
+    return f"{length}{row['years'][column]}"
 
 
 def amount(text):
@@ -166,7 +180,7 @@ class TableReader(Reader):
         return self.random.choice(others) if others else None
 
     def operand(self, name, at, row, column, value=None):
-        return {"name": name, "citation": at, "value": value or row["values"][column], "row": row["label"], "period": str(row["years"][column])}
+        return {"name": name, "citation": at, "value": value or row["values"][column], "row": row["label"], "period": when(row, column).removeprefix("the ")}
 
     def copy(self, rows, fault):
         row = self.random.choice(rows)
@@ -193,7 +207,7 @@ class TableReader(Reader):
         return self.copied(row, cited, f"{sign}${value.strip('()')}", unit, at, fault, right, possible)
 
     def copied(self, row, cited, figure, unit, at, fault, right, possible):
-        statement = f"{row['label']} was {figure} {unit} in {row['years'][at]}."
+        statement = f"{row['label']} was {figure} {unit} in {when(row, at)}."
         return self.finish("copy", fault, right, possible, statement, [cited], None)
 
     def growth(self, rows, fault):
@@ -214,7 +228,7 @@ class TableReader(Reader):
             earliest = amount(row["values"][order[-3]])
             if earliest <= 0:
                 return None
-            operands[1] = self.operand("b", 1, row, order[-3]) | {"period": str(row["years"][old])}
+            operands[1] = self.operand("b", 1, row, order[-3]) | {"period": when(row, old).removeprefix("the ")}
             wrong = 100 * (after - earliest) / earliest
         elif fault == "sign":
             wrong = -right
@@ -230,7 +244,7 @@ class TableReader(Reader):
         result = f"{abs(wrong):.1f}%"
         if fault and (result == f"{abs(right):.1f}%" and (wrong > 0) == (right > 0)):
             return None
-        statement = f"{row['label']} {verb} {result} from {row['years'][old]} to {row['years'][new]}."
+        statement = f"{row['label']} {verb} {result} from {when(row, old)} to {when(row, new)}."
         computation = {"formula": formula, "operands": operands, "result": result}
         return self.finish("growth", fault, right, True, statement, [row], computation)
 
@@ -258,14 +272,15 @@ class TableReader(Reader):
         if fault and fault != "scale" and round(wrong) == round(right):
             return None
         result = f"${wrong:,.0f} {unit}" if wrong >= 0 else f"-${-wrong:,.0f} {unit}"
-        statement = f"The average of {row['label']} was {result} over {years[0]}-{years[-1]}."
+        span = " and ".join(when(row, row["years"].index(year)) for year in years) if row["length"] else f"{years[0]}-{years[-1]}"
+        statement = f"The average of {row['label']} was {result} over {span}."
         return self.finish("average", fault, right, True, statement, [row], {"formula": formula, "operands": operands, "result": result})
 
     def pair(self, kind, rows, fault, formula, one, two, unit, words):
         """A claim about two rows in one year; `words` make its statement."""
         at = self.random.randrange(len(one["years"]))
         a, b = amount(one["values"][at]), amount(two["values"][at])
-        if not a or not b or one["label"] == two["label"] or one["unit"] != two["unit"]:
+        if not a or not b or one["label"] == two["label"] or (one["unit"], one["length"]) != (two["unit"], two["length"]):
             return None
         # Costs that are printed as negative are added, not taken off.
         if formula == "(a - b) / a" and b < 0:
@@ -300,7 +315,7 @@ class TableReader(Reader):
         result = written(wrong, scale)
         if abs(wrong) > 1e15 or (fault and result == written(right, one["unit"])):
             return None
-        statement = f"{words} was {result} in {one['years'][at]}."
+        statement = f"{words} was {result} in {when(one, at)}."
         return self.finish(kind, fault, right, True, statement, [one, two], {"formula": formula, "operands": operands, "result": result})
 
     def share(self, rows, fault):

@@ -23,6 +23,15 @@ const ABOVE_WEIGHT: f64 = 0.3;
 // Least share of a label's words that a statement must have.
 const MIN_LABEL_SHARE: f64 = 0.5;
 
+// What a figure is taken from, after `per`.
+const SOURCES: [&str; 6] = [
+    "consolidated",
+    "balance",
+    "statement",
+    "statements",
+    "the",
+    "our",
+];
 // Heads of columns that compare others.
 const CHANGE_WORDS: [&str; 9] = [
     "change", "changes", "variance", "increase", "decrease", "inc", "dec", "%", "growth",
@@ -220,9 +229,11 @@ pub(super) fn cell_scales(page: &TablePage<'_>, cell: &Cell) -> Vec<f64> {
     let above = label.above.last().map(String::as_str).unwrap_or_default();
     let is_per = |text: &str| {
         let lower = text.to_lowercase();
-        let mut words = lower.split(|c: char| !c.is_alphanumeric());
+        let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
+        // `Cash per consolidated balance sheets`
+        let is_unit = |pair: &[&str]| pair[0] == "per" && !SOURCES.contains(&pair[1]);
         // `(in millions, except per share amounts)` may stand over one column alone.
-        words.any(|word| word == "per") && !lower.contains("except")
+        words.windows(2).any(is_unit) && !lower.contains("except")
     };
     // A group may also have rows that count shares, without cents.
     let has_cents = cell

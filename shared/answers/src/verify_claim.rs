@@ -20,6 +20,11 @@ const MIN_SHARE: f64 = 0.6;
 // The same when the figures were found in the quotes. Then the label of the table row counts too.
 const MIN_SHARE_WITH_FIGURES: f64 = 0.4;
 
+// Words that say how long a period is, as stems.
+const PERIOD_WORDS: [&str; 10] = [
+    "three", "six", "nine", "twelv", "month", "first", "second", "third", "fourth", "half",
+];
+
 #[derive(Debug, Default)]
 pub(super) struct ClaimEvidence {
     pub(super) quotes: Vec<String>,
@@ -33,7 +38,9 @@ pub(super) struct ClaimEvidence {
 
 // `figures`: the amounts of the statement were found in the quotes.
 pub(super) fn is_supported(statement: &str, figures: bool, evidence: &ClaimEvidence) -> bool {
-    let own = own_words(statement, &evidence.location);
+    let mut own = own_words(statement, &evidence.location);
+    // The periods of figures are compared by themselves.
+    own.retain(|word| !figures || !PERIOD_WORDS.contains(&word.as_str()));
     let quotes = evidence.quotes.join("\n");
     polarity::agree(statement, &quotes, &evidence.clauses)
         && match figures {

@@ -864,6 +864,49 @@ fn a_figure_of_a_sentence_belongs_to_its_clause() {
 }
 
 #[test]
+fn words_of_a_period_and_of_a_source_are_no_words_of_a_row() {
+    let table = Document::new(
+        "Changes of reserves
+(In millions of dollars)
+| Three months ended June 30, | 2022 | 2021 |
+| Additions | 847 | 1,333 |
+| Cash per consolidated balance sheets | 410 | 380 |
+| Earnings per ton | 12 | 11 |",
+    );
+    let line = |label: &str| table.lines.iter().find(|line| line.contains(label));
+    for (statement, label, is_right) in [
+        (
+            "Additions were $847 million in the three months ended June 30, 2022.",
+            "Additions",
+            true,
+        ),
+        (
+            "Additions were $847 million in the six months ended June 30, 2022.",
+            "Additions",
+            false,
+        ),
+        (
+            "Cash per consolidated balance sheets was $410 million in the three months ended June 30, 2022.",
+            "Cash",
+            true,
+        ),
+        (
+            "Earnings per ton were $12 million in the three months ended June 30, 2022.",
+            "Earnings",
+            false,
+        ),
+        (
+            "Earnings per ton were $12 in the three months ended June 30, 2022.",
+            "Earnings",
+            true,
+        ),
+    ] {
+        let quote = line(label).map_or("", String::as_str);
+        assert_eq!(table.supports(statement, quote), is_right, "{statement}");
+    }
+}
+
+#[test]
 fn leaders_between_a_label_and_its_figures_are_read_over() {
     let dots = ".".repeat(60);
     let table = Document::new(&format!(
