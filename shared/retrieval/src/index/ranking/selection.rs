@@ -34,7 +34,17 @@ pub(super) fn best_passages(
     clauses.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     // Of a word that is repeated without end.
     let bound = |clause: &Clause| clause.weight * (K1 + 1.0);
-    let mut remaining: f32 = clauses.iter().map(bound).sum();
+    // What the clauses after each one can add. Summed from the end: differences of floats can become negative.
+    let mut remaining: Vec<f32> = clauses
+        .iter()
+        .rev()
+        .scan(0.0, |sum, clause| {
+            let after = *sum;
+            *sum += bound(clause);
+            Some(after)
+        })
+        .collect();
+    remaining.reverse();
     let is_small = |scope: &&PassageSet<'_>| {
         scope.len() * SMALL_SCOPE < usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX)
     };
@@ -43,9 +53,8 @@ pub(super) fn best_passages(
         None => Sums::All(AllSums::new(searcher, scope)),
     };
     let mut reached = 0.0;
-    for clause in &clauses {
+    for (clause, remaining) in clauses.iter().zip(remaining) {
         sums.add(clause, statistics)?;
-        remaining -= bound(clause);
         reached += bound(clause);
         // The worst of the best cannot have more than what has been read.
         if let Sums::All(all) = &sums
