@@ -25,7 +25,7 @@ struct Filing {
     text: &'static str,
 }
 
-const FILINGS: [Filing; 6] = [
+const FILINGS: [Filing; 8] = [
     Filing {
         issuer: "Umber Beauty Group, Inc.",
         ticker: "UMBR",
@@ -62,6 +62,19 @@ const FILINGS: [Filing; 6] = [
         year: "2022",
         text: "Jarvis & Jarvis sells soap in target markets with gilt edges and gilt frames.",
     },
+    // One issuer, which changed its name.
+    Filing {
+        issuer: "Saffron Systems Incorporated",
+        ticker: "SFRN",
+        year: "2020",
+        text: "Saffron Systems sells spices.",
+    },
+    Filing {
+        issuer: "Saffron Inc.",
+        ticker: "SFRN",
+        year: "2022",
+        text: "Saffron sells spices.",
+    },
 ];
 
 fn archive() -> Searcher {
@@ -69,6 +82,7 @@ fn archive() -> Searcher {
         let path = format!("{} {}.txt", filing.ticker.to_lowercase(), filing.year);
         let mut entry = of_company(&path, filing.issuer);
         entry.facts.form = Some(Fact::from_text("10-K", None));
+        entry.facts.file_number = Some(Fact::from_text(format!("001-{}", filing.ticker), None));
         entry.facts.fiscal_year = Some(Fact::from_text(filing.year, None));
         entry.facts.period_end = Some(Fact::from_text(format!("{}-12-31", filing.year), None));
         entry.facts.tickers = vec![Ticker {
@@ -257,6 +271,14 @@ fn misspelled_names_are_corrected_and_said() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn a_misspelled_issuer_that_changed_its_name_is_one_issuer() {
+    let results = found("What was the revenue of Safrfon?");
+    let filter = &results.applied_filters[0];
+    assert!(filter.did_you_mean, "{results:?}");
+    assert_eq!(results.stats.documents_in_scope, 2);
 }
 
 #[test]

@@ -376,21 +376,26 @@ impl Router<'_> {
                 is_alike |= starts_alike && !named.is_empty();
                 found.extend(named);
             }
-            let issuers: BTreeSet<u64> = found
-                .iter()
-                .flat_map(|one| one.documents.issuers.iter().copied())
-                .collect();
+            let is_one_issuer = self.is_one_issuer(&found)?;
             // The longest name, then the strongest.
-            let best = resolve_matches(found).into_iter().next();
-            match best {
-                Some(best) if best.documents.issuers.len() <= 1 && issuers.len() <= 1 => {
-                    return Ok(Some(best));
-                }
-                Some(_) => return Ok(None),
-                None => {}
+            if let Some(best) = resolve_matches(found).into_iter().next() {
+                return Ok(is_one_issuer.then_some(best));
             }
         }
         Ok(None)
+    }
+
+    // Whether all these names are of one issuer. It may have changed its name.
+    fn is_one_issuer(&self, found: &[NameMatch]) -> tantivy::Result<bool> {
+        let named = || found.iter().map(|one| &one.documents);
+        let issuers: BTreeSet<u64> = named().flat_map(|one| &one.issuers).copied().collect();
+        let documents: BTreeSet<u64> = named().flat_map(|one| &one.documents).copied().collect();
+        if issuers.len() <= 1 {
+            return Ok(true);
+        }
+        let mut same: BTreeSet<u64> = documents.iter().copied().take(1).collect();
+        self.add_same_issuer(&mut same)?;
+        Ok(documents.is_subset(&same))
     }
 
     // The names that have `near` in place of the word `at`.
