@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use foldhash::fast::RandomState;
 use serde::Deserialize;
 
-use crate::page_class::PageClass;
+use crate::statement_pages::StatementKind;
 use crate::tokenizer::content_words;
 
 const TEXT: &str = include_str!("lexicon.toml");
@@ -34,8 +34,8 @@ pub struct LexiconEntry {
     pub kind: EntryKind,
     /// As index terms: normalized words joined by spaces.
     pub phrases: Vec<String>,
-    /// Where they stand.
-    pub page_classes: Vec<PageClass>,
+    /// The statement where the line stands.
+    pub statement: Option<StatementKind>,
 }
 
 /// An entry that a query triggers.
@@ -73,7 +73,7 @@ struct LexiconFile {
     lines: BTreeMap<String, LineText>,
     measures: Vec<MeasureText>,
     subjects: Vec<SubjectText>,
-    clauses: Vec<ClauseText>,
+    clauses: Vec<SubjectText>,
 }
 
 #[derive(Deserialize)]
@@ -97,14 +97,6 @@ struct MeasureText {
 struct SubjectText {
     asks: Vec<String>,
     says: Vec<String>,
-    sections: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClauseText {
-    asks: Vec<String>,
-    says: Vec<String>,
 }
 
 impl Lexicon {
@@ -125,35 +117,33 @@ impl Lexicon {
         let mut lexicon = Self::default();
         let mut lines: BTreeMap<String, usize> = BTreeMap::new();
         for (name, line) in file.lines {
-            let entry = lexicon.add(EntryKind::Line, &line.labels, &[line.statement]);
+            let entry = lexicon.add(EntryKind::Line, &line.labels);
+            lexicon.entries[entry].statement = StatementKind::from_code(&line.statement);
             lexicon.add_triggers(line.asks.iter().chain(&line.labels), &[entry]);
             lines.insert(name, entry);
         }
         for measure in file.measures {
-            let mut made_of = vec![lexicon.add(EntryKind::Measure, &measure.names, &[])];
+            let mut made_of = vec![lexicon.add(EntryKind::Measure, &measure.names)];
             made_of.extend(measure.lines.iter().filter_map(|line| lines.get(line)));
             lexicon.add_triggers(measure.names.iter(), &made_of);
         }
         for subject in file.subjects {
-            let entry = lexicon.add(EntryKind::Subject, &subject.says, &subject.sections);
+            let entry = lexicon.add(EntryKind::Subject, &subject.says);
             lexicon.add_triggers(subject.asks.iter(), &[entry]);
         }
         for clause in file.clauses {
-            let entry = lexicon.add(EntryKind::Clause, &clause.says, &[]);
+            let entry = lexicon.add(EntryKind::Clause, &clause.says);
             lexicon.add_triggers(clause.asks.iter(), &[entry]);
         }
         lexicon
     }
 
     // Adds an entry and returns its index.
-    fn add(&mut self, kind: EntryKind, phrases: &[String], classes: &[String]) -> usize {
+    fn add(&mut self, kind: EntryKind, phrases: &[String]) -> usize {
         let mut entry = LexiconEntry {
             kind,
             phrases: Vec::new(),
-            page_classes: classes
-                .iter()
-                .filter_map(|code| PageClass::from_name(code))
-                .collect(),
+            statement: None,
         };
         for text in phrases {
             let words = content_words(text);
@@ -259,10 +249,8 @@ mod tests {
     #[test]
     fn every_entry_of_the_file_is_read() {
         let file: LexiconFile = toml::from_str(TEXT).unwrap();
-        let classes = file.lines.values().map(|line| &line.statement);
-        let sections = file.subjects.iter().flat_map(|subject| &subject.sections);
-        for code in classes.chain(sections) {
-            assert!(PageClass::from_name(code).is_some(), "{code}");
+        for code in file.lines.values().map(|line| &line.statement) {
+            assert!(StatementKind::from_code(code).is_some(), "{code}");
         }
         for line in file.measures.iter().flat_map(|measure| &measure.lines) {
             assert!(file.lines.contains_key(line), "{line}");
@@ -284,7 +272,7 @@ mod tests {
             &entries,
             "net cash provided by operating activities"
         ));
-        assert_eq!(entries[0].entry.page_classes, [PageClass::CashFlow]);
+        assert_eq!(entries[0].entry.statement, Some(StatementKind::CashFlow));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! - [`search`]: the search port: `SearchService::search` takes a `Query` and returns `SearchResults`.
 //! - [`query_syntax`]: splits a query into plain text and operators: phrases, `OR`, `-word`, `field:value`.
-//! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`dates`], [`lexicon`], [`page_class`] and [`aliases`].
+//! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`dates`], [`lexicon`], [`statement_pages`] and [`aliases`].
 //! - [`index`]: the full-text index (tantivy) and its ranking.
 //! - [`embedding`]: embeddings of sections, used to route queries to documents. Off without an embedding endpoint.
 //! - [`text_blocks`]: tables and paragraphs; [`query_terms`]: what a text has of a query.
@@ -18,7 +18,6 @@ pub mod embedding;
 pub mod index;
 pub mod instructions;
 pub mod lexicon;
-pub mod page_class;
 pub mod page_features;
 pub mod parsed_query;
 pub mod query_syntax;
@@ -29,6 +28,7 @@ pub mod references;
 pub mod search;
 pub mod snippet;
 mod stated_names;
+pub mod statement_pages;
 pub mod text_blocks;
 pub mod tokenizer;
 pub mod usage;

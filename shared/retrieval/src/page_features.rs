@@ -1,13 +1,11 @@
-//! The text of a page, tokenized once, and its ranking features: headings, row labels, column years, numbers and page
-//! classes.
+//! The text of a page, tokenized once, and its ranking features: headings, row labels, column years and statements.
 
 use std::ops::Range;
 
 use stemma_document::Line;
 
-use crate::page_class::{
-    Confidence, PageClass, STATEMENT_LINES, classes_of_heading, classify_statements, is_cover,
-    is_toc,
+use crate::statement_pages::{
+    Confidence, STATEMENT_LINES, StatementKind, classify_statements, is_toc,
 };
 use crate::tokenizer::TokenizedText;
 
@@ -66,7 +64,7 @@ pub struct PageFeatures {
     pub numbers: usize,
     /// Whether the page is a table of contents.
     pub is_toc: bool,
-    pub page_classes: Vec<(PageClass, Confidence)>,
+    pub statements: Vec<(StatementKind, Confidence)>,
 }
 
 impl PageFeatures {
@@ -98,40 +96,8 @@ impl PageFeatures {
                     .collect()
             };
             let first = &text.lines[..text.lines.len().min(STATEMENT_LINES)];
-            self.page_classes =
+            self.statements =
                 classify_statements(&words(first), &words(&self.labels), self.numbers);
-        }
-        if is_cover(&texts, page) {
-            self.page_classes
-                .push((PageClass::Cover, Confidence::Strong));
-        }
-    }
-
-    /// Adds the classes announced by headings on the page, by the sections that start on it (`starting`), and by the titles
-    /// above (`above`).
-    pub fn add_classes(
-        &mut self,
-        text: &PageText,
-        starting: impl Iterator<Item = PageClass>,
-        above: impl Iterator<Item = PageClass>,
-    ) {
-        if self.is_toc {
-            return;
-        }
-        let headings = self.headings.iter();
-        let on_page: Vec<PageClass> = headings
-            .flat_map(|heading| classes_of_heading(&text.words.content_words(heading)))
-            .chain(starting)
-            .collect();
-        let on_page = on_page.into_iter().map(|class| (class, Confidence::Strong));
-        for (class, confidence) in on_page.chain(above.map(|class| (class, Confidence::Weak))) {
-            if !self
-                .page_classes
-                .iter()
-                .any(|(existing, _)| *existing == class)
-            {
-                self.page_classes.push((class, confidence));
-            }
         }
     }
 
@@ -276,20 +242,5 @@ mod tests {
             .map(|label| &page.text[label.clone()])
             .collect();
         assert_eq!(labels, ["Total equity (deficit)"]);
-    }
-
-    #[test]
-    fn page_headings_outweigh_titles_above() {
-        let (page, mut features) = page("Note 7. Income Taxes");
-        features.headings.push(0..page.text.len());
-        let above = [PageClass::Legal, PageClass::Taxes];
-        features.add_classes(&page, std::iter::empty(), above.into_iter());
-        assert_eq!(
-            features.page_classes,
-            [
-                (PageClass::Taxes, Confidence::Strong),
-                (PageClass::Legal, Confidence::Weak)
-            ]
-        );
     }
 }

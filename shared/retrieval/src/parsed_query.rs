@@ -1,13 +1,13 @@
-//! Parses a query: weighted terms, synonyms, likely page classes, and the years, quarter, form and Item it names.
+//! Parses a query: weighted terms, synonyms, likely statements, and the years, quarter, form and Item it names.
 
 use std::collections::BTreeMap;
 
 use crate::dates::QueryPeriod;
 use crate::instructions::strip_instructions;
 use crate::lexicon::{EntryKind, Lexicon, TriggeredEntry};
-use crate::page_class::PageClass;
 use crate::references::QueryReferences;
 use crate::search::ItemRef;
+use crate::statement_pages::StatementKind;
 use crate::tokenizer::{content_words, is_stop_word, tokenize};
 
 // Later words are ignored, which bounds the work per query.
@@ -16,7 +16,7 @@ const MAX_WORDS: usize = 40;
 const NEIGHBOR_DISTANCE: usize = 3;
 // Years, quarters and the names of issuers select documents, where they stand on every page.
 const DOCUMENT_WORD_WEIGHT: f32 = 0.2;
-// A statement named in the query wins over page classes that its words only suggest.
+// A statement named in the query wins over those that its words only suggest.
 const NAMED_WEIGHT: f32 = 2.0;
 const BESIDE_WEIGHT: f32 = 0.3;
 
@@ -31,8 +31,8 @@ pub struct ParsedQuery {
     pub references: QueryReferences,
     /// Phrases expected on pages that answer the query, by synonym group.
     pub phrase_groups: Vec<PhraseGroup>,
-    /// Page classes expected to answer the query, with their weights (0–2).
-    pub page_classes: BTreeMap<PageClass, f32>,
+    /// Statements expected to answer the query, with their weights (0–2).
+    pub statements: BTreeMap<StatementKind, f32>,
     pub period: QueryPeriod,
     /// Form type, lower case: `10-k`.
     pub form: Option<String>,
@@ -73,7 +73,7 @@ impl ParsedQuery {
         };
         parsed.pairs = neighbors(&cleaned, &parsed.words);
         parsed.phrase_groups = triggered.iter().map(phrase_group).collect();
-        parsed.page_classes = page_classes(&triggered, &normalized);
+        parsed.statements = statements(&triggered, &normalized);
         parsed.form = parse_form(&normalized);
         parsed.wants_amendments = parsed
             .form
@@ -81,11 +81,7 @@ impl ParsedQuery {
             .is_some_and(|form| form.ends_with("/a"))
             || normalized.to_lowercase().contains("amend");
         parsed.item = parse_item(&normalized);
-        parsed.wants_number = wants_number(&normalized)
-            || parsed
-                .page_classes
-                .iter()
-                .any(|(class, _)| class.is_statement());
+        parsed.wants_number = wants_number(&normalized) || !parsed.statements.is_empty();
         parsed
     }
 }
@@ -155,47 +151,37 @@ fn phrase_group(triggered: &TriggeredEntry<'_>) -> PhraseGroup {
     }
 }
 
-// Statements and sections by the names a query may use.
-const NAMES: [(&str, PageClass); 19] = [
-    ("balance sheet", PageClass::Balance),
-    ("statement of financial position", PageClass::Balance),
-    ("statement of financial condition", PageClass::Balance),
-    ("income statement", PageClass::Income),
-    ("statement of income", PageClass::Income),
-    ("statement of operations", PageClass::Income),
-    ("statement of earnings", PageClass::Income),
-    ("p&l", PageClass::Income),
-    ("cash flow statement", PageClass::CashFlow),
-    ("statement of cash flow", PageClass::CashFlow),
-    ("statements of cash flow", PageClass::CashFlow),
-    ("statement of changes in equity", PageClass::Equity),
-    ("statement of stockholders' equity", PageClass::Equity),
-    ("statement of shareholders' equity", PageClass::Equity),
-    ("md&a", PageClass::Discussion),
-    ("management's discussion", PageClass::Discussion),
-    ("risk factors", PageClass::Risks),
-    ("legal proceedings", PageClass::Legal),
-    ("cover page", PageClass::Cover),
+// Statements by the names a query may use.
+const NAMES: [(&str, StatementKind); 14] = [
+    ("balance sheet", StatementKind::Balance),
+    ("statement of financial position", StatementKind::Balance),
+    ("statement of financial condition", StatementKind::Balance),
+    ("income statement", StatementKind::Income),
+    ("statement of income", StatementKind::Income),
+    ("statement of operations", StatementKind::Income),
+    ("statement of earnings", StatementKind::Income),
+    ("p&l", StatementKind::Income),
+    ("cash flow statement", StatementKind::CashFlow),
+    ("statement of cash flow", StatementKind::CashFlow),
+    ("statements of cash flow", StatementKind::CashFlow),
+    ("statement of changes in equity", StatementKind::Equity),
+    ("statement of stockholders' equity", StatementKind::Equity),
+    ("statement of shareholders' equity", StatementKind::Equity),
 ];
 
-fn page_classes(triggered: &[TriggeredEntry<'_>], text: &str) -> BTreeMap<PageClass, f32> {
-    let classes = triggered.iter().flat_map(|one| &one.entry.page_classes);
-    let mut classes: BTreeMap<PageClass, f32> = classes.map(|class| (*class, 1.0)).collect();
+fn statements(triggered: &[TriggeredEntry<'_>], text: &str) -> BTreeMap<StatementKind, f32> {
+    let suggested = triggered.iter().filter_map(|one| one.entry.statement);
+    let mut statements: BTreeMap<StatementKind, f32> = suggested.map(|one| (one, 1.0)).collect();
     let lower = text.to_lowercase();
-    let named_classes: Vec<PageClass> = NAMES
-        .iter()
-        .filter(|(name, _)| lower.contains(name))
-        .map(|(_, class)| *class)
-        .collect();
-    if named_classes.iter().any(|class| class.is_statement()) {
-        classes
-            .iter_mut()
-            .for_each(|(_, weight)| *weight *= BESIDE_WEIGHT);
+    let named = NAMES.iter().filter(|(name, _)| lower.contains(name));
+    let named: Vec<StatementKind> = named.map(|(_, kind)| *kind).collect();
+    if !named.is_empty() {
+        statements
+            .values_mut()
+            .for_each(|weight| *weight *= BESIDE_WEIGHT);
     }
-    for class in named_classes {
-        classes.insert(class, NAMED_WEIGHT);
-    }
-    classes
+    statements.extend(named.into_iter().map(|kind| (kind, NAMED_WEIGHT)));
+    statements
 }
 
 // Forms as people write them, and as the form facet has them. Amendments come first, since `10-k` would match them, too.
@@ -320,7 +306,7 @@ mod tests {
         );
         assert_eq!(weight_of(&question, "decim"), 0.0);
         assert!(weight_of(&question, "receiv") > 0.0 && weight_of(&question, "quick") > 0.0);
-        assert_eq!(question.page_classes[&PageClass::Balance], 2.0);
+        assert_eq!(question.statements[&StatementKind::Balance], 2.0);
         assert_eq!(
             (question.period.years, question.wants_number),
             (vec![2022], true)
@@ -328,9 +314,9 @@ mod tests {
     }
 
     #[test]
-    fn source_clauses_hint_at_page_classes_only() {
+    fn source_clauses_hint_at_statements_only() {
         let question = read("Based on the cash flow statement, did dividends grow?");
-        assert_eq!(question.page_classes[&PageClass::CashFlow], 2.0);
+        assert_eq!(question.statements[&StatementKind::CashFlow], 2.0);
         assert_eq!(weight_of(&question, "statement"), 0.0);
         assert!(weight_of(&question, "dividend") > 0.0);
         // Too little would remain, so the clause stays.

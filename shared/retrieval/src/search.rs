@@ -180,10 +180,6 @@ pub enum RankingFeature {
     Lexicon,
     /// Prefers financial statements for queries about them.
     Statements,
-    /// Prefers sections of the kind a query asks for.
-    Sections,
-    /// Prefers pages with numbers if the query asks for one.
-    Numbers,
     /// Finds the pages, tables, figures and sections that the query names by number.
     References,
     /// Restricts the search to issuers named in the query.
@@ -196,13 +192,11 @@ pub enum RankingFeature {
 
 impl RankingFeature {
     /// All features, with their names.
-    pub const ALL: [(RankingFeature, &str); 10] = [
+    pub const ALL: [(RankingFeature, &str); 8] = [
         (RankingFeature::Fields, "fields"),
         (RankingFeature::Adjacency, "adjacency"),
         (RankingFeature::Lexicon, "lexicon"),
         (RankingFeature::Statements, "statements"),
-        (RankingFeature::Sections, "sections"),
-        (RankingFeature::Numbers, "numbers"),
         (RankingFeature::References, "references"),
         (RankingFeature::Routing, "routing"),
         (RankingFeature::Dates, "dates"),

@@ -15,9 +15,9 @@ use super::passage::{Passage, SectionLine, split_lines};
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
 use crate::lexicon::Lexicon;
-use crate::page_class::{Confidence, PageClass, classes_of_heading};
 use crate::page_features::{PageFeatures, PageText};
 use crate::references::caption;
+use crate::statement_pages::Confidence;
 use crate::tokenizer::{SEPARATOR, TokenizedText};
 use stemma_catalog::catalog::DocumentState;
 use stemma_catalog::document_store::OpenDocument;
@@ -93,7 +93,6 @@ struct SectionFacts<'a> {
     path: Vec<String>,
     chain: Vec<usize>,
     title_words: TokenizedText,
-    title_classes: Vec<PageClass>,
     // Of a summary in words of its own.
     summary_words: TokenizedText,
 }
@@ -101,8 +100,6 @@ struct SectionFacts<'a> {
 impl<'a> SectionFacts<'a> {
     fn new(section: &'a Section, path: &[String], chain: &[usize]) -> Self {
         let title_words = TokenizedText::new(&section.title);
-        let title_classes =
-            classes_of_heading(&title_words.content_words(&(0..section.title.len())));
         let summary = section.summary.as_ref();
         let summary = summary.filter(|summary| summary.by != "verbatim");
         Self {
@@ -110,7 +107,6 @@ impl<'a> SectionFacts<'a> {
             path: path.iter().take(MAX_PATH).cloned().collect(),
             chain: chain.iter().take(MAX_PATH).copied().collect(),
             title_words,
-            title_classes,
             summary_words: summary
                 .map(|summary| TokenizedText::new(&summary.text))
                 .unwrap_or_default(),
@@ -256,16 +252,9 @@ impl<'a> EntryMapper<'a> {
             entry.add_u64(fields.page, u64::from(page));
         }
         let text = PageText::new(&passage.lines);
-        let mut features = PageFeatures::new(&text, &passage.lines, passage.page.unwrap_or(0));
+        let features = PageFeatures::new(&text, &passage.lines, passage.page.unwrap_or(0));
         let starting = || passage.starting.iter().map(|at| &self.sections[*at]);
         let above = self.titles_above(passage);
-        features.add_classes(
-            &text,
-            starting().flat_map(|section| section.title_classes.iter().copied()),
-            above
-                .iter()
-                .flat_map(|section| section.title_classes.iter().copied()),
-        );
         let titles = above.iter().map(|section| section.title_words.joined());
         add_words(&mut entry, fields.path, titles);
         let on_page = passage.sections.iter().map(|(at, _)| &self.sections[*at]);
@@ -320,7 +309,6 @@ impl<'a> EntryMapper<'a> {
     fn add_features(&self, entry: &mut TantivyDocument, features: &PageFeatures, text: &PageText) {
         let fields = &self.fields;
         entry.add_u64(fields.length, text.words.len() as u64);
-        entry.add_u64(fields.numbers, features.numbers as u64);
         entry.add_u64(fields.contents, u64::from(features.is_toc));
         add_words(entry, fields.body, [text.words.joined()]);
         let lines = text
@@ -339,13 +327,12 @@ impl<'a> EntryMapper<'a> {
         let row_phrases = features.labels.iter();
         let row_phrases = row_phrases.flat_map(|label| phrases(text, label));
         add_words(entry, fields.row_phrases, row_phrases);
-        for (class, confidence) in &features.page_classes {
-            let field = if *confidence == Confidence::Strong {
-                fields.places
-            } else {
-                fields.like
+        for (kind, confidence) in &features.statements {
+            let field = match confidence {
+                Confidence::Strong => fields.statements,
+                Confidence::Weak => fields.look_alikes,
             };
-            entry.add_text(field, class.code());
+            entry.add_text(field, kind.code());
         }
         for year in &features.years {
             entry.add_text(fields.years, year.to_string());

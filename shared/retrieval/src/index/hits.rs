@@ -163,11 +163,11 @@ impl<'r> HitList<'r> {
     }
 }
 
-// Short reasons for a hit: page class, phrase and words.
+// Short reasons for a hit: statement, phrase and words.
 fn explain(passage: &ScoredPassage, snippet: &Snippet) -> String {
     let mut reasons: Vec<String> = passage
-        .page_class
-        .map(|class| class.display_name().to_owned())
+        .statement
+        .map(|kind| kind.display_name().to_owned())
         .into_iter()
         .collect();
     if let Some(phrase) = &passage.phrase

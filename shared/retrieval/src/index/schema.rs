@@ -15,7 +15,7 @@ use super::word_splitter::WordSplitter;
 use crate::lexicon::Lexicon;
 
 // Increase this when entries or tokens change; a changed lexicon changes the index revision by itself.
-const REVISION: u32 = 10;
+const REVISION: u32 = 11;
 
 // Name of the tokenizer that splits tokenized texts.
 const WORDS: &str = "words";
@@ -95,8 +95,6 @@ fields! {
     page: stored_number;
     /// Count of sections, for document entries.
     sections: column;
-    /// Count of numbers on the page.
-    numbers: column;
     /// Count of words on the page.
     length: column;
     /// 1 for a table of contents.
@@ -121,10 +119,10 @@ fields! {
     phrases: present;
     /// Phrases of the lexicon in row labels.
     row_phrases: present;
-    /// Page classes with strong confidence.
-    places: present;
-    /// Page classes with weak confidence.
-    like: present;
+    /// Statements on the page.
+    statements: present;
+    /// What only resembles a statement.
+    look_alikes: present;
     /// Column years of tables.
     years: term;
     /// Items that contain the entry: `1A`, and with the part, `II.1A`.

@@ -1,4 +1,4 @@
-//! Scores what only filings have: the phrases of statements, their page classes, and the period and form of the document.
+//! Scores what only filings have: the phrases of statements, the statements themselves, and the period and form of the document.
 //! Other documents get nothing from these rules but the phrases of clauses, since a contract is no filing.
 
 use tantivy::Term;
@@ -10,30 +10,21 @@ use super::{Parts, ScorePart};
 use crate::index::document_fit::DocumentFit;
 use crate::index::schema::Fields;
 use crate::lexicon::EntryKind;
-use crate::page_class::PageClass;
 use crate::parsed_query::ParsedQuery;
 use crate::search::RankingFeature;
+use crate::statement_pages::StatementKind;
 
 // Phrases relative to a word as rare, in the text and in row labels.
 pub(super) const PHRASE_WEIGHT: f32 = 0.8;
 const ROW_PHRASE_WEIGHT: f32 = 0.7;
-// Shares of the best word score: a requested statement (or one that only resembles it), a requested kind of section (or
-// one announced by a title above), tables or prose.
+// Shares of the best word score: a requested statement, and of that, one that only resembles it.
 const STATEMENT_WEIGHT: f32 = 0.6;
 const LOOK_ALIKE_WEIGHT: f32 = 0.4;
-const SECTION_WEIGHT: f32 = 0.1;
-const SECTION_ABOVE_WEIGHT: f32 = 0.5;
-const NUMBERS_WEIGHT: f32 = 0.2;
-const PROSE_WEIGHT: f32 = 0.1;
 // A document of the requested year has 12 points of fit: 0.4 of the best word score.
 const DOCUMENT_FIT_SHARE: f32 = 0.4 / 12.0;
 // Further phrases of a group repeat what the first one says.
 const NEXT_PHRASE_WEIGHT: f32 = 0.5;
 const MAX_NEXT_PHRASES: usize = 2;
-// Numbers per word in a typical table.
-const TABLE_NUMBER_SHARE: f32 = 0.3;
-// Pages with few words would otherwise look like tables.
-const FEWEST_WORDS: f32 = 50.0;
 
 /// The rules for filings, applied to candidates.
 pub(super) struct FilingRules<'a> {
@@ -96,71 +87,38 @@ impl FilingRules<'_> {
         Ok(best.into_iter().map(|(_, phrase)| phrase).collect())
     }
 
-    /// Adds the requested statements and kinds of sections. `unit` is the score of the words of the best passage.
-    pub(super) fn score_page_classes(
+    /// Adds the requested statements, by how much of the requested lines they have. `unit` is the score of the words of the
+    /// best passage.
+    pub(super) fn score_statements(
         &self,
         unit: f32,
         parts: &mut Parts,
-    ) -> tantivy::Result<Vec<Option<PageClass>>> {
-        let count = self.passages.len();
-        let mut statements = vec![0.0_f32; count];
-        let mut sections = vec![0.0_f32; count];
-        let mut best: Vec<(f32, Option<PageClass>)> = vec![(0.0, None); count];
-        for (class, share) in &self.parsed.page_classes {
-            let (feature, weight, weak, sums) = match class.is_statement() {
-                true => (
-                    RankingFeature::Statements,
-                    STATEMENT_WEIGHT,
-                    LOOK_ALIKE_WEIGHT,
-                    &mut statements,
-                ),
-                false => (
-                    RankingFeature::Sections,
-                    SECTION_WEIGHT,
-                    SECTION_ABOVE_WEIGHT,
-                    &mut sections,
-                ),
-            };
-            if !self.uses(feature) {
-                continue;
-            }
-            for (field, confidence) in [(self.fields.places, 1.0), (self.fields.like, weak)] {
-                let score = unit * weight * share * confidence;
-                let term = Term::from_field_text(field, class.code());
+    ) -> tantivy::Result<Vec<Option<StatementKind>>> {
+        let mut best: Vec<(f32, Option<StatementKind>)> = vec![(0.0, None); self.passages.len()];
+        if !self.uses(RankingFeature::Statements) {
+            return Ok(vec![None; self.passages.len()]);
+        }
+        let lines = share_of_lines(parts);
+        for (kind, share) in &self.parsed.statements {
+            let fields = [
+                (self.fields.statements, 1.0),
+                (self.fields.look_alikes, LOOK_ALIKE_WEIGHT),
+            ];
+            for (field, confidence) in fields {
+                let score = unit * STATEMENT_WEIGHT * share * confidence;
+                let term = Term::from_field_text(field, kind.code());
                 self.passages
                     .visit(&term, IndexRecordOption::Basic, |at, _| {
-                        if self.is_filing[at] {
-                            sums[at] = sums[at].max(score);
-                            if score > best[at].0 {
-                                best[at] = (score, Some(*class));
-                            }
+                        let score = score * lines.get(at).unwrap_or(&1.0);
+                        if self.is_filing[at] && score > best[at].0 {
+                            best[at] = (score, Some(*kind));
                         }
                     })?;
             }
         }
-        parts.add(ScorePart::Statement, &statements);
-        parts.add(ScorePart::Section, &sections);
-        Ok(best.into_iter().map(|(_, class)| class).collect())
-    }
-
-    /// Prefers tables for queries that ask for a number, and prose for others.
-    pub(super) fn score_numbers(&self, unit: f32, parts: &mut Parts) -> tantivy::Result<()> {
-        if !self.uses(RankingFeature::Numbers) {
-            return Ok(());
-        }
-        let numbers = self.passages.column("numbers")?;
-        let lengths = self.passages.column("length")?;
-        let scores = (0..self.passages.len()).map(|at| {
-            let share =
-                numbers[at] as f32 / (lengths[at] as f32).max(FEWEST_WORDS) / TABLE_NUMBER_SHARE;
-            match (self.is_filing[at], self.parsed.wants_number) {
-                (false, _) => 0.0,
-                (true, true) => unit * NUMBERS_WEIGHT * share.min(1.0),
-                (true, false) => unit * PROSE_WEIGHT * (1.0 - share).max(0.0),
-            }
-        });
-        parts.add(ScorePart::Numbers, &scores.collect::<Vec<_>>());
-        Ok(())
+        let scores: Vec<f32> = best.iter().map(|(score, _)| *score).collect();
+        parts.add(ScorePart::Statement, &scores);
+        Ok(best.into_iter().map(|(_, kind)| kind).collect())
     }
 
     /// Adds how well the document fits the period and form of the query.
@@ -178,6 +136,26 @@ impl FilingRules<'_> {
         parts.add(ScorePart::Document, &scores.collect::<Vec<_>>());
         Ok(())
     }
+}
+
+// How much of the requested lines each passage has, relative to the one that has most: a statement without them is another
+// one, or one of a guarantor. Empty if no line is requested.
+fn share_of_lines(parts: &Parts) -> Vec<f32> {
+    let phrases = [ScorePart::Phrases, ScorePart::RowPhrases].map(|part| parts.scores.get(&part));
+    let mut lines: Vec<f32> = Vec::new();
+    for scores in phrases.into_iter().flatten() {
+        lines.resize(scores.len(), 0.0);
+        lines
+            .iter_mut()
+            .zip(scores)
+            .for_each(|(sum, score)| *sum += score);
+    }
+    let most = lines.iter().copied().fold(0.0, f32::max);
+    if most == 0.0 {
+        return Vec::new();
+    }
+    lines.iter_mut().for_each(|sum| *sum /= most);
+    lines
 }
 
 fn sum_of_group(mut scores: Vec<f32>) -> f32 {

@@ -3,7 +3,7 @@
 //! First, the index sums the words and phrases of the query (BM25) and returns the best candidates. Then the words of
 //! each candidate are scored by their rarity in the scope of the query, in the text, in headings, and side by side. What
 //! else speaks for a passage is added in shares of the best word score, so that it weighs as much as the words do: the
-//! pages and parts that the query names, and in filings, statements, kinds of sections and numbers.
+//! pages and parts that the query names, and in filings, statements.
 
 mod candidates;
 mod filing;
@@ -22,9 +22,9 @@ use self::selection::{Clause, best_passages};
 use self::words::WordScorer;
 use super::document_fit::DocumentFit;
 use super::schema::{DocumentKind, Fields};
-use crate::page_class::PageClass;
 use crate::parsed_query::ParsedQuery;
 use crate::search::RankingFeature;
+use crate::statement_pages::StatementKind;
 
 // Shares of the best word score for a named caption, and for a named page or the table of contents.
 const CAPTION_WEIGHT: f32 = 0.5;
@@ -45,8 +45,6 @@ pub(super) enum ScorePart {
     RowPhrases,
     References,
     Statement,
-    Section,
-    Numbers,
     Document,
 }
 
@@ -63,8 +61,6 @@ impl ScorePart {
             ScorePart::RowPhrases => "row_phrases",
             ScorePart::References => "references",
             ScorePart::Statement => "statement",
-            ScorePart::Section => "section",
-            ScorePart::Numbers => "numbers",
             ScorePart::Document => "document",
         }
     }
@@ -100,9 +96,9 @@ pub(super) struct ScoredPassage {
     pub(super) page: u64,
     pub(super) score: f32,
     pub(super) parts: BTreeMap<ScorePart, f32>,
-    // The phrase and the page class that contributed most.
+    // The phrase and the statement that contributed most.
     pub(super) phrase: Option<String>,
-    pub(super) page_class: Option<PageClass>,
+    pub(super) statement: Option<StatementKind>,
 }
 
 impl ScoredPassage {
@@ -115,7 +111,7 @@ impl ScoredPassage {
             score,
             parts: BTreeMap::from([(ScorePart::Text, score)]),
             phrase: None,
-            page_class: None,
+            statement: None,
         }
     }
 }
@@ -216,9 +212,11 @@ impl<'q> Ranking<'q> {
                 }
             }
         }
-        for (class, share) in &self.parsed.page_classes {
-            let term = Term::from_field_text(self.fields.places, class.code());
-            add(term, share / 2.0)?;
+        if self.uses(RankingFeature::Statements) {
+            for (kind, share) in &self.parsed.statements {
+                let term = Term::from_field_text(self.fields.statements, kind.code());
+                add(term, share / 2.0)?;
+            }
         }
         if self.uses(RankingFeature::References) {
             let references = &self.parsed.references;
@@ -270,8 +268,7 @@ impl<'q> Ranking<'q> {
         let phrases = rules.score_phrases(self.scope, &mut parts)?;
         // Pages named by number count even where no word occurs.
         let unit = parts.best().max(1.0);
-        let page_classes = rules.score_page_classes(unit, &mut parts)?;
-        rules.score_numbers(unit, &mut parts)?;
+        let statements = rules.score_statements(unit, &mut parts)?;
         self.score_references(&passages, unit, &mut parts)?;
         rules.score_documents(&self.documents, unit, &mut parts)?;
         if self.uses(RankingFeature::Coverage) {
@@ -295,7 +292,7 @@ impl<'q> Ranking<'q> {
                     .filter(|(_, score)| *score != 0.0)
                     .collect(),
                 phrase: phrases[at].clone(),
-                page_class: page_classes[at],
+                statement: statements[at],
             })
             .collect();
         scored.sort_by(|a, b| {

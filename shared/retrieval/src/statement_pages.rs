@@ -1,111 +1,62 @@
-//! Classifies pages as financial statements and kinds of sections, by titles, rows and headings.
+//! Recognizes pages of financial statements by titles and rows, and tables of contents.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
-
-use foldhash::fast::RandomState;
 
 use crate::tokenizer::content_words;
 
-/// A financial statement, or a kind of section.
+/// One of the four financial statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PageClass {
+pub enum StatementKind {
     Balance,
     Income,
     CashFlow,
     /// Statement of changes in equity.
     Equity,
-    Segments,
-    Geography,
-    Taxes,
-    Legal,
-    /// Acquisitions and divestitures.
-    Deals,
-    Restructuring,
-    Debt,
-    Leases,
-    /// Management's discussion and analysis (MD&A).
-    Discussion,
-    Outlook,
-    /// Reconciliation of non-GAAP figures.
-    Reconciliation,
-    Business,
-    Risks,
-    /// Cover page of a form.
-    Cover,
-    /// Shareholder votes.
-    Votes,
-    /// Changes of directors and officers.
-    Officers,
 }
 
-impl PageClass {
-    /// All classes, each with its code in the lexicon and index, and its display name.
-    pub const ALL: [(PageClass, &str, &str); 20] = [
-        (PageClass::Balance, "BS", "balance sheet"),
-        (PageClass::Income, "IS", "income statement"),
-        (PageClass::CashFlow, "CF", "cash flow statement"),
-        (PageClass::Equity, "EQ", "equity statement"),
-        (PageClass::Segments, "SEG", "segments"),
-        (PageClass::Geography, "GEO", "geographic areas"),
-        (PageClass::Taxes, "TAX", "income taxes"),
-        (PageClass::Legal, "LEGAL", "legal proceedings"),
-        (PageClass::Deals, "ACQ", "acquisitions"),
-        (PageClass::Restructuring, "RESTR", "restructuring"),
-        (PageClass::Debt, "DEBT", "debt"),
-        (PageClass::Leases, "LEASE", "leases"),
-        (PageClass::Discussion, "MDA", "discussion of results"),
-        (PageClass::Outlook, "GUIDE", "outlook"),
-        (PageClass::Reconciliation, "RECON", "reconciliation"),
-        (PageClass::Business, "BUS", "business"),
-        (PageClass::Risks, "RISK", "risk factors"),
-        (PageClass::Cover, "COVER", "cover page"),
-        (PageClass::Votes, "VOTE", "votes"),
-        (PageClass::Officers, "OFFICER", "directors and officers"),
+impl StatementKind {
+    /// All kinds, each with its code in the lexicon and index, and its display name.
+    pub const ALL: [(StatementKind, &str, &str); 4] = [
+        (StatementKind::Balance, "BS", "balance sheet"),
+        (StatementKind::Income, "IS", "income statement"),
+        (StatementKind::CashFlow, "CF", "cash flow statement"),
+        (StatementKind::Equity, "EQ", "equity statement"),
     ];
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
-            .find(|(_, code, _)| *code == name)
-            .map(|(class, ..)| class)
+            .find(|(_, known, _)| *known == code)
+            .map(|(kind, ..)| kind)
     }
 
     pub fn code(self) -> &'static str {
         Self::ALL
             .into_iter()
-            .find(|(class, ..)| *class == self)
+            .find(|(kind, ..)| *kind == self)
             .map_or("", |(_, code, _)| code)
     }
 
     pub fn display_name(self) -> &'static str {
         Self::ALL
             .into_iter()
-            .find(|(class, ..)| *class == self)
+            .find(|(kind, ..)| *kind == self)
             .map_or("", |(.., words)| words)
-    }
-
-    /// Whether it is one of the four financial statements.
-    pub fn is_statement(self) -> bool {
-        matches!(
-            self,
-            PageClass::Balance | PageClass::Income | PageClass::CashFlow | PageClass::Equity
-        )
     }
 }
 
 /// How reliable a classification is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// Based on the section titles above the page only, or on a look-alike such as parent-only, pro forma or schedule.
+    /// A look-alike such as parent-only, pro forma or schedule.
     Weak,
-    /// Based on title and rows of a statement, or on a heading on the page.
+    /// Has the title and the rows of a statement.
     Strong,
 }
 
 // A statement by its titles and row labels, matched after normalization.
 struct StatementRule {
-    class: PageClass,
+    kind: StatementKind,
     titles: &'static [&'static str],
     rows: &'static [&'static str],
     // One of them closes the statement, or a page of it: a note that breaks a line down has the title and other rows.
@@ -120,7 +71,7 @@ const TITLE_LINES: usize = 8;
 
 const STATEMENTS: [StatementRule; 4] = [
     StatementRule {
-        class: PageClass::Balance,
+        kind: StatementKind::Balance,
         titles: &[
             "balance sheet",
             "statement of financial position",
@@ -156,7 +107,7 @@ const STATEMENTS: [StatementRule; 4] = [
         ],
     },
     StatementRule {
-        class: PageClass::Income,
+        kind: StatementKind::Income,
         titles: &[
             "statement of income",
             "statement of operations",
@@ -211,7 +162,7 @@ const STATEMENTS: [StatementRule; 4] = [
         ],
     },
     StatementRule {
-        class: PageClass::CashFlow,
+        kind: StatementKind::CashFlow,
         titles: &[
             "statement of cash flow",
             "cash flow statement",
@@ -242,7 +193,7 @@ const STATEMENTS: [StatementRule; 4] = [
         ],
     },
     StatementRule {
-        class: PageClass::Equity,
+        kind: StatementKind::Equity,
         titles: &[
             "statement of stockholders equity",
             "statement of shareholders equity",
@@ -288,130 +239,26 @@ const LOOK_ALIKES: [&str; 12] = [
     "deconsolidated",
 ];
 
-// Headings that announce a kind of section; `=` requires the whole line.
-const HEADINGS: [(PageClass, &[&str]); 15] = [
-    (PageClass::Segments, &["segment", "line of business"]),
-    (
-        PageClass::Geography,
-        &["geographic", "by region", "geography"],
-    ),
-    (
-        PageClass::Taxes,
-        &["income tax", "tax rate", "provision for taxes"],
-    ),
-    (
-        PageClass::Legal,
-        &[
-            "legal proceeding",
-            "contingency",
-            "litigation",
-            "legal matter",
-        ],
-    ),
-    (
-        PageClass::Deals,
-        &[
-            "acquisition",
-            "business combination",
-            "divestiture",
-            "held for sale",
-            "discontinued operation",
-            "merger",
-        ],
-    ),
-    (PageClass::Restructuring, &["restructuring", "exit cost"]),
-    (
-        PageClass::Debt,
-        &[
-            "debt",
-            "borrowing",
-            "credit facility",
-            "indebtedness",
-            "credit agreement",
-        ],
-    ),
-    (PageClass::Leases, &["lease"]),
-    (
-        PageClass::Discussion,
-        &[
-            "results of operations",
-            "management's discussion",
-            "operating results",
-            "financial results",
-            "consolidated results",
-        ],
-    ),
-    (PageClass::Outlook, &["outlook", "guidance"]),
-    (PageClass::Reconciliation, &["reconciliation", "non-gaap"]),
-    (
-        PageClass::Business,
-        &[
-            "item 1 business",
-            "=overview",
-            "=general",
-            "=business",
-            "description of business",
-            "company overview",
-        ],
-    ),
-    (PageClass::Risks, &["risk factors", "risks related"]),
-    (
-        PageClass::Votes,
-        &[
-            "submission of matters to a vote",
-            "annual meeting",
-            "results of voting",
-        ],
-    ),
-    (
-        PageClass::Officers,
-        &[
-            "departure of directors",
-            "appointment of",
-            "election of directors",
-            "executive officers",
-            "succession",
-        ],
-    ),
-];
-
 // A normalized phrase.
-struct WordPattern {
-    words: Vec<String>,
-    is_whole_line: bool,
-}
+struct WordPattern(Vec<String>);
 
 impl WordPattern {
-    // `=general` matches a whole line only.
     fn new(text: &&str) -> Self {
-        let (is_whole_line, text) = text
-            .strip_prefix('=')
-            .map_or((false, *text), |text| (true, text));
-        Self {
-            words: content_words(text),
-            is_whole_line,
-        }
+        Self(content_words(text))
     }
 
     fn matches(&self, line: &[&str]) -> bool {
-        (0..line.len()).any(|at| self.matches_at(line, at))
-    }
-
-    fn matches_at(&self, line: &[&str], at: usize) -> bool {
-        if self.is_whole_line {
-            at == 0 && line == self.words
-        } else {
-            !self.words.is_empty()
-                && line
-                    .get(at..at + self.words.len())
-                    .is_some_and(|part| part == self.words)
-        }
+        let Self(words) = self;
+        !words.is_empty()
+            && line
+                .windows(words.len())
+                .any(|part| part == words.as_slice())
     }
 }
 
 // Patterns of titles, rows and totals.
 type StatementPatterns = (
-    PageClass,
+    StatementKind,
     Vec<WordPattern>,
     Vec<WordPattern>,
     Vec<WordPattern>,
@@ -421,8 +268,6 @@ type StatementPatterns = (
 struct PatternTable {
     statements: Vec<StatementPatterns>,
     look_alikes: Vec<WordPattern>,
-    // By first word; a page has many headings.
-    headings: HashMap<String, Vec<(PageClass, WordPattern)>, RandomState>,
 }
 
 fn patterns() -> &'static PatternTable {
@@ -432,28 +277,11 @@ fn patterns() -> &'static PatternTable {
             .iter()
             .map(|one| {
                 let [titles, rows, totals] = [one.titles, one.rows, one.totals].map(compile);
-                (one.class, titles, rows, totals)
+                (one.kind, titles, rows, totals)
             })
             .collect(),
         look_alikes: compile(&LOOK_ALIKES),
-        headings: heading_patterns(),
     })
-}
-
-fn heading_patterns() -> HashMap<String, Vec<(PageClass, WordPattern)>, RandomState> {
-    let mut by_first: HashMap<String, Vec<(PageClass, WordPattern)>, RandomState> =
-        HashMap::default();
-    for (class, texts) in HEADINGS {
-        for pattern in compile(texts) {
-            if let Some(first) = pattern.words.first() {
-                by_first
-                    .entry(first.clone())
-                    .or_default()
-                    .push((class, pattern));
-            }
-        }
-    }
-    by_first
 }
 
 fn compile(texts: &[&str]) -> Vec<WordPattern> {
@@ -469,7 +297,7 @@ pub fn classify_statements(
     lines: &[Vec<&str>],
     labels: &[Vec<&str>],
     numbers: usize,
-) -> Vec<(PageClass, Confidence)> {
+) -> Vec<(StatementKind, Confidence)> {
     if numbers < MIN_NUMBERS {
         return Vec::new();
     }
@@ -491,7 +319,7 @@ pub fn classify_statements(
                 && rows.iter().filter(|row| any_line(labels, row)).count() >= MIN_ROWS
                 && totals.iter().any(|total| any_line(labels, total))
         })
-        .map(|(class, ..)| (*class, confidence))
+        .map(|(kind, ..)| (*kind, confidence))
         .collect()
 }
 
@@ -513,33 +341,6 @@ fn title_candidates<'w>(lines: &[Vec<&'w str>]) -> Vec<Vec<&'w str>> {
         .collect();
     let pairs: Vec<Vec<&str>> = short.windows(2).map(|pair| pair.concat()).collect();
     [short, pairs].concat()
-}
-
-/// The classes that a heading or title announces, by its content words, in the order of [`PageClass`].
-pub fn classes_of_heading(words: &[&str]) -> Vec<PageClass> {
-    let mut classes: Vec<PageClass> = words
-        .iter()
-        .enumerate()
-        .flat_map(|(at, word)| {
-            let patterns = patterns().headings.get(*word).into_iter().flatten();
-            patterns
-                .filter(move |(_, pattern)| pattern.matches_at(words, at))
-                .map(|(class, _)| *class)
-        })
-        .collect();
-    classes.sort_unstable();
-    classes.dedup();
-    classes
-}
-
-/// Whether a page is the cover page of a form. `page` is 1-based.
-pub fn is_cover(lines: &[&str], page: u32) -> bool {
-    page <= 3
-        && lines.iter().any(|line| {
-            let line = line.to_lowercase();
-            line.contains("securities registered pursuant to section 12")
-                || line.contains("exact name of registrant")
-        })
 }
 
 /// Whether a page is a table of contents: most lines end in rising page numbers.
@@ -584,7 +385,7 @@ mod tests {
         "Total equity 50 54",
     ];
 
-    fn classify(lines: &[&str], numbers: usize) -> Vec<(PageClass, Confidence)> {
+    fn classify(lines: &[&str], numbers: usize) -> Vec<(StatementKind, Confidence)> {
         let tokens: Vec<_> = lines.iter().map(|line| TokenizedText::new(line)).collect();
         let words: Vec<_> = tokens
             .iter()
@@ -593,15 +394,11 @@ mod tests {
         classify_statements(&words, &words, numbers)
     }
 
-    fn announced(heading: &str) -> Vec<PageClass> {
-        classes_of_heading(&TokenizedText::new(heading).content_words(&(0..heading.len())))
-    }
-
     #[test]
     fn a_statement_has_a_title_rows_and_numbers() {
         assert_eq!(
             classify(&SHEET, 18),
-            [(PageClass::Balance, Confidence::Strong)]
+            [(StatementKind::Balance, Confidence::Strong)]
         );
         assert!(classify(&SHEET, 3).is_empty());
         assert!(classify(&SHEET[2..], 18).is_empty());
@@ -609,7 +406,7 @@ mod tests {
         parent[0] = "ACME Company (Parent Company Only)";
         assert_eq!(
             classify(&parent, 18),
-            [(PageClass::Balance, Confidence::Weak)]
+            [(StatementKind::Balance, Confidence::Weak)]
         );
     }
 
@@ -627,18 +424,8 @@ mod tests {
         let whole = [&note[..], &["Net income 20 26"]].concat();
         assert_eq!(
             classify(&whole, 18),
-            [(PageClass::Income, Confidence::Strong)]
+            [(StatementKind::Income, Confidence::Strong)]
         );
-    }
-
-    #[test]
-    fn headings_name_section_classes() {
-        assert_eq!(
-            announced("Note 17. Business Segments"),
-            [PageClass::Segments]
-        );
-        assert_eq!(announced("NOTE 8 – Income Taxes"), [PageClass::Taxes]);
-        assert!(announced("Signatures").is_empty());
     }
 
     #[test]
@@ -648,9 +435,5 @@ mod tests {
             .collect();
         let lines: Vec<&str> = contents.iter().map(String::as_str).collect();
         assert!(is_toc(&lines) && !is_toc(&SHEET));
-        assert!(
-            is_cover(&["Securities registered pursuant to Section 12(b)"], 1)
-                && !is_cover(&["x"], 1)
-        );
     }
 }
