@@ -20,7 +20,7 @@ use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureRecord};
 use crate::heartbeat::{AttemptOutcome, HeartbeatReporter, RunningTask};
 use crate::key::{RunId, TaskKey, failure_key, run_failure_key};
-use crate::ledger::{Lease, Ledger, Retry, TaskOutcome};
+use crate::ledger::{Lease, Ledger, RENEWAL_GRACE, Retry, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
@@ -36,9 +36,8 @@ use crate::trace::RunTrace;
 const LEASE_DURATION: Duration = Duration::from_secs(30);
 // How soon a ledger that lost everything learns again who works on what. Calls that take less time renew nothing.
 const LEASE_RENEWAL: Duration = Duration::from_secs(3);
-// How long to wait with a redelivered task that the ledger does not know: by then a worker that still runs it has
-// renewed its lease.
-const RENEWAL_GRACE: Duration = Duration::from_millis(3_500);
+// How soon a failed renewal is repeated: within `RENEWAL_GRACE`, even if the next call waits for an answer in vain.
+const FAILED_RENEWAL_RETRY: Duration = Duration::from_secs(1);
 // Crashes after which a task is poison: it crashes every worker that takes it.
 const MAX_CRASHES: u32 = 10;
 
@@ -194,7 +193,8 @@ impl<W: Work> TaskExecutor<W> {
         Span::current().record("attempt", attempts);
         let running = self.presence.start_task(task, self.env.now_ms());
         // Checked under the lease: a previous holder has either stored its artifact by now, or never will.
-        if let Some(outcome) = artifact::outcome(blobs, &task.run.scope, &task.key).await? {
+        let stored = artifact::outcome(blobs, &task.run.scope, &task.key);
+        if let Some(outcome) = self.while_leased(task, stored).await? {
             self.record_outcome(task, TaskOutcome::Done(outcome))
                 .await?;
             return Ok((DeliveryOutcome::Reused, Disposition::Ack));
@@ -361,7 +361,8 @@ impl<W: Work> TaskExecutor<W> {
     // belong to a task that another worker is still paying for. Wait until running workers have renewed their leases,
     // then ask again.
     async fn acquire_lease(&self, task: &TaskMessage, redelivered: bool) -> PortResult<Lease> {
-        let lease = self.try_lease(task, redelivered).await?;
+        let ledger = &self.ports.ledger;
+        let lease = self.try_lease(ledger, task, redelivered).await?;
         if !matches!(
             lease,
             Lease::Granted {
@@ -379,13 +380,17 @@ impl<W: Work> TaskExecutor<W> {
         }
         self.release(task, None).await?;
         self.env.sleep(RENEWAL_GRACE).await;
-        self.try_lease(task, redelivered).await
+        self.try_lease(ledger, task, redelivered).await
     }
 
-    async fn try_lease(&self, task: &TaskMessage, redelivered: bool) -> PortResult<Lease> {
+    async fn try_lease(
+        &self,
+        ledger: &dyn Ledger,
+        task: &TaskMessage,
+        redelivered: bool,
+    ) -> PortResult<Lease> {
         let now = self.env.now_ms();
         let until = now + LEASE_DURATION.as_millis() as Millis;
-        let ledger = &self.ports.ledger;
         let holder = self.presence.process();
         self.leased.lock().insert(task.id()); // before the call: a failed call may still have taken the lease
         let lease = ledger
@@ -427,11 +432,17 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     async fn renew_lease(&self, task: &TaskMessage) -> Infallible {
+        let ledger = self.ports.ledger.raw().as_ref();
+        let mut pause = LEASE_RENEWAL;
         loop {
-            self.env.sleep(LEASE_RENEWAL).await;
-            if let Err(error) = self.try_lease(task, false).await {
-                tracing::warn!(stage = task.stage, %error, "cannot renew lease; continuing");
-            }
+            self.env.sleep(pause).await;
+            pause = match self.try_lease(ledger, task, false).await {
+                Ok(_) => LEASE_RENEWAL,
+                Err(error) => {
+                    tracing::warn!(stage = task.stage, %error, "cannot renew lease; continuing");
+                    FAILED_RENEWAL_RETRY
+                }
+            };
         }
     }
 }

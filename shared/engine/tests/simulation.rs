@@ -143,6 +143,18 @@ fn a_ledger_that_is_away_for_minutes_fails_no_document() {
     check_outage("ledger.", 5_000..600_000, true);
 }
 
+// Leases expire during the outage. Whoever calls the ledger first after it must leave running tasks to their holders.
+#[test]
+fn a_ledger_that_is_away_or_refuses_starts_no_task_twice() {
+    for transient in [true, false] {
+        for start in [3_000, 20_000] {
+            for length in (86_000..=92_000).step_by(2_000) {
+                check_outage("ledger.", start..start + length, transient);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_store_that_refuses_access_fails_no_document() {
     for operations in ["blobs.put", "blobs."] {

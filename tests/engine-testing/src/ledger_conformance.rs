@@ -10,10 +10,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::{BoxFuture, join_all};
 
+use stemma_engine::env::Millis;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::key::{JobId, RunId, RunRef, TaskKey};
 use stemma_engine::ledger::{
-    Lease, Ledger, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
+    Lease, Ledger, RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome,
+    TaskSpec,
 };
 use stemma_engine::queue::Lane;
 
@@ -473,39 +475,53 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
             .map(crashes_after)
             .expect("an answer")
     };
+    let grace = RENEWAL_GRACE.as_millis() as Millis;
+    assert_eq!(lease("b", 200, false).await, None, "a may renew it");
+    assert_eq!(lease("c", 200 + grace - 1, false).await, None, "still");
+    let now = 200 + grace;
     assert_eq!(
-        lease("b", 200, false).await,
+        lease("b", now, false).await,
         Some(0),
         "expired, but answered"
     );
     assert_eq!(
-        lease("b", 400, true).await,
+        lease("b", now + 200, true).await,
         Some(0),
         "its own expired lease"
     );
+    assert_eq!(lease("c", now + 300, true).await, None, "b may renew it");
+    let now = now + 300 + grace;
     assert_eq!(
-        lease("c", 500, true).await,
+        lease("c", now, false).await,
         Some(1),
         "redelivered and expired"
     );
     assert_eq!(
-        lease("d", 550, true).await,
+        lease("d", now + 50, true).await,
         None,
         "redelivered while leased"
     );
-    assert_eq!(lease("d", 600, false).await, Some(2), "and expired since");
+    assert_eq!(lease("d", now + 100, false).await, None, "c may renew it");
+    let now = now + 100 + grace;
+    assert_eq!(lease("d", now, false).await, Some(2), "and expired since");
     assert_eq!(
-        lease("e", 650, true).await,
+        lease("e", now + 50, true).await,
         None,
         "redelivered while leased"
     );
+    assert_eq!(lease("e", now + 100, false).await, None, "d may renew it");
     assert_eq!(
-        lease("d", 660, false).await,
+        lease("d", now + 200, false).await,
         Some(2),
-        "but its holder is alive"
+        "its holder is alive"
     );
     assert_eq!(
-        lease("e", 800, false).await,
+        lease("e", now + 300, false).await,
+        None,
+        "d may renew it again"
+    );
+    assert_eq!(
+        lease("e", now + 300 + grace, false).await,
         Some(2),
         "and could not release it"
     );

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::{
-    Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
-    TaskOutcome, TaskSpec,
+    Lease, Ledger, OpenTask, OutcomeBatch, RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord,
+    StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
 use crate::key::{JobId, Lane, RunId, TaskKey};
@@ -45,6 +45,8 @@ struct TaskState {
     attempts: u32,
     crashes: u32,
     lease: Option<(String, Millis)>,
+    // The lease expired, and was extended so that its holder can renew it.
+    in_grace: bool,
     // The message was redelivered although the holder has the lease.
     crash_suspected: bool,
     retry: Option<Retry>,
@@ -221,8 +223,12 @@ impl Ledger for MemoryLedger {
             return Ok(Lease::Ended);
         }
         let task = run.open.entry(*key).or_default();
-        if let Some((by, until)) = task.lease.as_ref().filter(|(by, _)| by != holder) {
+        if let Some((by, until)) = task.lease.as_mut().filter(|(by, _)| by != holder) {
             task.crash_suspected |= redelivered;
+            if *until <= now_ms && !task.in_grace {
+                *until = now_ms + RENEWAL_GRACE.as_millis() as Millis;
+                task.in_grace = true;
+            }
             if *until > now_ms {
                 return Ok(Lease::LeasedElsewhere {
                     holder: by.clone(),
@@ -231,6 +237,7 @@ impl Ledger for MemoryLedger {
             }
             task.crashes += u32::from(task.crash_suspected);
         }
+        task.in_grace = false;
         task.crash_suspected = false;
         task.lease = Some((holder.to_string(), until_ms));
         task.retry = None;

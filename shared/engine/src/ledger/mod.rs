@@ -7,6 +7,8 @@
 mod memory;
 pub mod redis;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,9 @@ use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{JobId, Lane, RunId, RunRef, TaskKey};
 use crate::port_error::PortResult;
+
+/// How long a living holder may take to renew its lease once the ledger answers again, or has lost everything.
+pub const RENEWAL_GRACE: Duration = Duration::from_millis(3_500);
 
 /// Result of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,11 +170,13 @@ pub trait Ledger: Send + Sync {
     /// The requested tasks of `run` without an outcome, in key order.
     async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>>;
 
-    /// Takes or renews the lease of a task until `until_ms`. Taking over the expired lease of another holder counts as
-    /// a crash if the message was `redelivered` since the holder last renewed it: a lease that a live holder could not
-    /// release (the ledger was away) expires, too, but its message was answered. Leases work even if the run is unknown:
-    /// after a loss of the ledger, renewals keep running tasks from being executed twice. A run of which only expired
-    /// leases are left may be forgotten.
+    /// Takes or renews the lease of a task until `until_ms`. If the lease of another holder has expired, the holder may
+    /// be alive: while the ledger was away nobody could renew. The first request therefore only extends that lease by
+    /// [`RENEWAL_GRACE`]; unless its holder renews it meanwhile, a later request takes it over. That counts as a crash if
+    /// the message was `redelivered` since the holder last renewed the lease: one that a live holder could not release
+    /// (the ledger was away) expires, too, but its message was answered. Leases work even if the run is unknown: after a
+    /// loss of the ledger, renewals keep running tasks from being executed twice. A run of which only expired leases are
+    /// left may be forgotten.
     async fn lease(
         &self,
         run: &RunId,

@@ -1,4 +1,4 @@
--- ARGV: task key, holder, now, until, 1 if redelivered -> 'ended' | 'held', holder, until | 'granted', attempts, crashes, wanted
+-- ARGV: task key, holder, now, until, 1 if redelivered, grace -> 'ended' | 'held', holder, until | 'granted', attempts, crashes, wanted
 local key, holder, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
 begin()
 if redis.call('SISMEMBER', ENDED, key) == 1 then
@@ -8,9 +8,14 @@ local task = read(key) or { attempts = 0, crashes = 0 }
 local held_until = tonumber(task.until_ms)
 if held_until and task.holder ~= holder then
     local suspected = task.suspected or ARGV[5] == '1'
+    local expires = held_until <= now and not task.grace
+    if expires then
+        held_until = now + tonumber(ARGV[6])
+        task.grace, task.until_ms = true, millis(held_until)
+    end
     if held_until > now then
-        if suspected and not task.suspected then
-            task.suspected = true
+        if expires or suspected and not task.suspected then
+            task.suspected = suspected or nil
             write(key, task)
         end
         return { 'held', task.holder, task.until_ms }
@@ -19,7 +24,7 @@ if held_until and task.holder ~= holder then
         task.crashes = task.crashes + 1
     end
 end
-task.suspected = nil
+task.grace, task.suspected = nil, nil
 task.holder, task.until_ms, task.retry = holder, ARGV[4], nil
 write(key, task)
 keep(math.max(tonumber(ARGV[4]) - now, 0) + IDLE_MS)

@@ -24,8 +24,8 @@ use redis::{Script, ScriptInvocation};
 use self::encoding::LogCursor;
 use self::scripts::LedgerScripts;
 use super::{
-    Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
-    TaskOutcome, TaskSpec,
+    Lease, Ledger, OpenTask, OutcomeBatch, RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord,
+    StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
@@ -233,7 +233,8 @@ impl Ledger for RedisLedger {
             .arg(holder)
             .arg(now_ms)
             .arg(until_ms)
-            .arg(u32::from(redelivered));
+            .arg(u32::from(redelivered))
+            .arg(RENEWAL_GRACE.as_millis() as Millis);
         let reply: Vec<String> = self.redis.invoke("ledger.lease", &script).await?;
         encoding::decode_lease(&reply).map_err(unreadable_error("ledger.lease"))
     }

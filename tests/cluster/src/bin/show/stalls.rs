@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stemma_cluster::{BrokerClient, ServiceRole};
+use stemma_engine::env::Millis;
 use stemma_engine::jobs::{self, PauseReason};
-use stemma_engine::ledger::Ledger;
+use stemma_engine::ledger::{Ledger, RENEWAL_GRACE};
 use stemma_engine::{JobId, RunId};
 use stemma_filings::markdown;
 use stemma_sim::{Behavior, Provider, SimulatedLimits};
@@ -457,15 +458,19 @@ async fn straggler(provider: &Provider) -> Result<()> {
 async fn poison(deployment: &mut Deployment, job: &str) -> Result<()> {
     let (env, ports) = deployment.ports().await?;
     let run = awaited_run(deployment, job).await?;
+    let grace = RENEWAL_GRACE.as_millis() as Millis;
     let now = env.now_ms();
     for crash in 0..=POISON_CRASHES {
+        let holder = format!("ghost-{crash}");
+        let ago = (POISON_CRASHES + 1 - crash) * (grace + 10);
         for task in ports.ledger.open_tasks(&run).await? {
-            let holder = format!("ghost-{crash}");
-            let now = now + 10 * crash;
-            ports
-                .ledger
-                .lease(&run, &task.key, &holder, now, now + 1, false)
-                .await?;
+            // The first request only extends the lease of the ghost before.
+            for at in [now - ago, now - ago + grace] {
+                ports
+                    .ledger
+                    .lease(&run, &task.key, &holder, at, at + 1, true)
+                    .await?;
+            }
         }
     }
     deployment.start(&[WORKER]).await.map(drop)
