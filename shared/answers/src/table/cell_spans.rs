@@ -84,7 +84,6 @@ fn is_mark(token: &str) -> bool {
 
 // `27,` and `165`: a number that white space breaks at its comma.
 fn is_broken(first: &str, second: &str) -> bool {
-    let ends_with_digit = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
     let group = second.strip_prefix(',').unwrap_or(second);
     let digits = group.chars().take_while(char::is_ascii_digit).count();
     let is_group = digits == 3 && token_kind(group) == Token::Value;
@@ -93,7 +92,9 @@ fn is_broken(first: &str, second: &str) -> bool {
         None if group.len() < second.len() => first,
         _ => return false,
     };
-    is_group && ends_with_digit(head) && token_kind(head) == Token::Value
+    // `Notes due 2022, 500 498`: a year begins no number.
+    let leading = head.chars().rev().take_while(char::is_ascii_digit).count();
+    is_group && (1..=3).contains(&leading) && token_kind(head) == Token::Value
 }
 
 /// A cell without the white space at the commas of its number.
@@ -219,6 +220,11 @@ mod tests {
                 "Sales were 1,749 and 1,603.",
                 "Sales were 1,749 and 1,603.",
                 vec![],
+            ),
+            (
+                "Notes due 2022, 500 498",
+                "Notes due 2022,",
+                vec!["500", "498"],
             ),
             ("No. 333-53801, 333", "No. 333-53801,", vec!["333"]),
         ] {
