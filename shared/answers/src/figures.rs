@@ -103,6 +103,8 @@ pub(super) struct CitedText<'a> {
     // Sentences of the quote that stand in no table, and those clauses of them that the quote is part of.
     pub(super) sentences: String,
     pub(super) clauses: String,
+    /// A sentence of the quote is too long to be read.
+    pub(super) is_too_long: bool,
     pub(super) money: Money,
 }
 
@@ -162,6 +164,7 @@ impl<'a> CitedText<'a> {
             prose: QuotedNumbers::new(&prose, page_text),
             sentences: joined(|one| &one.text),
             clauses: joined(QuotedSentences::clauses),
+            is_too_long: sentences.iter().any(|one| one.is_too_long),
             money: Money::new(page_text),
         }
     }
@@ -213,14 +216,16 @@ pub(super) fn check_figure(
     };
     let in_prose = cited
         .iter()
-        .find(|text| number.is_supported_by(&text.prose, gain) && has_bound(text));
-    match in_prose {
-        None => FigureCheck::NotFound,
-        Some(text) => match check_sentence(statement, figure, (&text.sentences, &text.prose)) {
-            Ok(()) => FigureCheck::Prose,
-            Err(reason) => FigureCheck::Differs(reason),
-        },
+        .filter(|text| number.is_supported_by(&text.prose, gain) && has_bound(text));
+    for text in in_prose {
+        match check_sentence(statement, figure, (&text.sentences, &text.prose)) {
+            Ok(()) => return FigureCheck::Prose,
+            Err(reason) => {
+                differs.get_or_insert(reason);
+            }
+        }
     }
+    differs.map_or(FigureCheck::NotFound, FigureCheck::Differs)
 }
 
 /// Scales of a cell: amounts per share, which the label, its group or the head of the column names, are printed as they are.

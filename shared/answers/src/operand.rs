@@ -215,7 +215,9 @@ fn found_in_prose<'d>(
     at: usize,
     stated: Period,
 ) -> Result<FoundOperand<'d>, String> {
-    let words = FigureClauses::new(source).words(at);
+    let clauses = FigureClauses::new(source)?;
+    let not_paired = || format!("what {} is could not be read", draft.value);
+    let words = clauses.words(at).ok_or_else(not_paired)?;
     let all_words = source.words();
     let row = phrase(&draft.row);
     let is_named = |word: &String| match is_neutral(word) {

@@ -8,7 +8,7 @@ use super::numbers::{QuotedNumbers, mentions_gain};
 use super::statement::Statement;
 use super::table::TablePage;
 use super::telling_words::{direction_words, has_synonym, is_neutral};
-use super::text_words::words;
+use super::text_words::{says, words};
 
 // Lines beside a quote in which its sentence may begin or end, and words of a line that is no heading.
 const MAX_SENTENCE_LINES: usize = 4;
@@ -17,9 +17,30 @@ const MIN_LINE_WORDS: usize = 6;
 const SHORT_FORMS: [&str; 12] = [
     "inc", "corp", "co", "ltd", "no", "nos", "vs", "approx", "mr", "ms", "dr", "st",
 ];
+const MAX_SHORT_FORM: usize = 6;
+// A page is untrusted input: the work on a sentence grows with the square of its length. No sentence of a filing is as long.
+const MAX_SENTENCE_BYTES: usize = 8 << 10;
+const MAX_FIGURES: usize = 100;
 // Words that begin a clause with a meaning of its own.
 const TURNS: [&str; 7] = [
     "but", "although", "though", "while", "whereas", "however", "yet",
+];
+// Verbs that tell a clause from a list: `sales were 5 and costs fell`.
+const VERBS: [&str; 14] = [
+    "was",
+    "were",
+    "is",
+    "are",
+    "rose",
+    "fell",
+    "grew",
+    "increased",
+    "decreased",
+    "declined",
+    "dropped",
+    "had",
+    "has",
+    "remained",
 ];
 // Between two figures these part what is said of each.
 const JOINTS: [&str; 9] = [
@@ -50,6 +71,8 @@ const WORDS_AFTER: usize = 2;
 pub(super) struct QuotedSentences {
     pub(super) text: String,
     quote: Range<usize>,
+    /// They are too long to be read, and left out.
+    pub(super) is_too_long: bool,
 }
 
 impl QuotedSentences {
@@ -88,9 +111,12 @@ impl QuotedSentences {
         // The quote may end with the full stop.
         let finishes = ends.iter().find(|at| **at >= end).copied();
         let finishes = finishes.unwrap_or(text.len());
+        let is_too_long = finishes - begins > MAX_SENTENCE_BYTES;
+        let range = if is_too_long { 0..0 } else { begins..finishes };
         Some(Self {
-            text: text[begins..finishes].to_owned(),
-            quote: start - begins..end.min(finishes) - begins,
+            quote: start.min(range.end) - range.start..end.min(range.end) - range.start,
+            text: text[range].to_owned(),
+            is_too_long,
         })
     }
 
@@ -124,8 +150,10 @@ pub(super) fn check_sentence(
     let places =
         (0..source.figures.len()).filter(|at| number.is_same(&source.figures[*at], quoted, gain));
     let stated = statement.period_of(figure);
-    let own = FigureClauses::new(statement);
-    let clauses = FigureClauses::new(&source);
+    let own = FigureClauses::new(statement)?;
+    let clauses = FigureClauses::new(&source)?;
+    let not_paired = || format!("what {} is could not be read", number.text);
+    let words = own.words(figure).ok_or_else(not_paired)?;
     let mut reason = format!("{} is not in its sentence", number.text);
     for at in places {
         let same_period = stated.is_none_or(|stated| {
@@ -137,7 +165,7 @@ pub(super) fn check_sentence(
         });
         if !same_period {
             reason = format!("{} is of another period in its sentence", number.text);
-        } else if !clauses.say(at, &own.words(figure)) {
+        } else if !clauses.say(at, words) {
             reason = format!("{} is of something else in its sentence", number.text);
         } else if !clauses.has_sense(at, own.sense(figure)) {
             reason = format!("{} is a level or a change in its sentence", number.text);
@@ -153,6 +181,9 @@ pub(super) struct FigureClauses<'s> {
     source: &'s Statement<'s>,
     // Bytes before and after each figure that speak of it alone, or of it and the figure beside it.
     windows: Vec<[Range<usize>; 2]>,
+    own: Vec<Vec<String>>,
+    // With the subject that a figure shares with the one before. Nothing where it cannot be told.
+    words: Vec<Option<Vec<String>>>,
 }
 
 /// Whether a figure is how much there is, or by how much it changed.
@@ -164,34 +195,62 @@ enum Sense {
 }
 
 impl<'s> FigureClauses<'s> {
-    pub(super) fn new(source: &'s Statement<'s>) -> Self {
+    /// # Errors
+    /// When the text has too many figures.
+    pub(super) fn new(source: &'s Statement<'s>) -> Result<Self, String> {
+        let text = source.text;
         let figures = &source.figures;
-        let ends = sentence_ends(source.text);
+        if figures.len() > MAX_FIGURES {
+            return Err("its sentence has too many figures".into());
+        }
+        let ends = sentence_ends(text);
+        let sentences: Vec<Range<usize>> = figures
+            .iter()
+            .map(|figure| {
+                let start = ends.iter().rfind(|end| **end <= figure.at.start);
+                let finish = ends.iter().find(|end| **end >= figure.at.end);
+                start.copied().unwrap_or(0)..finish.copied().unwrap_or(text.len())
+            })
+            .collect();
         let windows = (0..figures.len()).map(|at| {
             let here = &figures[at].at;
-            let sentence = ends.iter().rfind(|end| **end <= here.start);
-            let finish = ends.iter().find(|end| **end >= here.end);
-            let start = match at.checked_sub(1) {
-                Some(before) => joint(source.text, figures[before].at.end..here.start)[1],
-                None => 0,
+            let sentence = &sentences[at];
+            let beside = |other: &usize| sentences.get(*other) == Some(sentence);
+            let after = Some(at + 1).filter(beside);
+            let end = match after {
+                Some(after) => joint(text, here.end..figures[after].at.start)[0],
+                None => clause_end(text, sentence, here),
             };
-            let end = match figures.get(at + 1) {
-                Some(after) => joint(source.text, here.end..after.at.start)[0],
-                None => source.text.len(),
+            let start = match at.checked_sub(1).filter(beside) {
+                Some(before) => joint(text, figures[before].at.end..here.start)[1],
+                None => clause_start(source, sentence, here.start, here.end..end),
             };
-            let start = start.max(sentence.copied().unwrap_or(0));
-            let end = end.min(finish.copied().unwrap_or(source.text.len()));
             [start..here.start, here.end..end]
         });
-        let windows = windows.collect();
-        Self { source, windows }
+        let mut clauses = Self {
+            source,
+            windows: windows.collect(),
+            own: Vec::new(),
+            words: Vec::new(),
+        };
+        clauses.own = (0..figures.len()).map(|at| clauses.own_words(at)).collect();
+        clauses.words = (0..figures.len())
+            .map(|at| {
+                let subject = clauses.subject(at, &sentences);
+                Some([&clauses.own[at][..], &subject].concat())
+            })
+            .collect();
+        let mut from = 0;
+        for figures in sentences.chunk_by(|one, other| one == other) {
+            clauses.pair_subjects(from..from + figures.len(), &figures[0]);
+            from += figures.len();
+        }
+        Ok(clauses)
     }
 
     /// The words that say what a figure is: those of its clause, and the subject that it shares with the figure before.
-    pub(super) fn words(&self, figure: usize) -> Vec<String> {
-        let mut words = self.own_words(figure);
-        words.extend(self.subject(figure));
-        words
+    pub(super) fn words(&self, figure: usize) -> Option<&[String]> {
+        self.words[figure].as_deref()
     }
 
     fn own_words(&self, figure: usize) -> Vec<String> {
@@ -202,47 +261,82 @@ impl<'s> FigureClauses<'s> {
     }
 
     // The words before a figure, or those of the figure before in its sentence where it has none of its own.
-    fn subject(&self, figure: usize) -> Vec<String> {
-        let [before, _] = &self.windows[figure];
-        let own = telling(self.source.words_in(before.clone()));
-        let text = &self.source.text[before.clone()];
+    fn subject(&self, figure: usize, sentences: &[Range<usize>]) -> Vec<String> {
+        let before = |at: usize| telling(self.source.words_in(self.windows[at][0].clone()));
+        let previous = |at: usize| {
+            at.checked_sub(1)
+                .filter(|other| sentences[*other] == sentences[at])
+        };
+        let mut figure = figure;
+        let mut own = before(figure);
+        while let (true, Some(previous)) = (own.is_empty(), previous(figure)) {
+            figure = previous;
+            own = before(figure);
+        }
+        let text = &self.source.text[self.windows[figure][0].clone()];
         let mut plain = words(text).into_iter().map(|(word, _)| word);
         let first = plain.find(|word| !JOINTS.contains(&word.as_str()));
         let preposition = first.filter(|word| PREPOSITIONS.contains(&word.as_str()));
-        let previous = figure.checked_sub(1).filter(|previous| {
-            let between = self.windows[*previous][1].start..before.start;
-            sentence_ends(self.source.text)
-                .iter()
-                .all(|end| !between.contains(end))
-        });
-        match (previous, preposition) {
-            (Some(previous), _) if own.is_empty() => self.subject(previous),
-            (Some(previous), Some(preposition)) => {
-                let [before, _] = &self.windows[previous];
-                let text = &self.source.text[before.clone()];
-                let words = words(text);
-                let until = words.iter().find(|(word, _)| *word == preposition);
-                let until = until.map_or(before.start, |(_, at)| before.start + at.start);
-                let head = telling(self.source.words_in(before.start..until));
-                own.into_iter().chain(head).collect()
+        if let (Some(previous), Some(preposition)) = (previous(figure), preposition) {
+            let [before, _] = &self.windows[previous];
+            let words = words(&self.source.text[before.clone()]);
+            let until = words.iter().find(|(word, _)| *word == preposition);
+            let until = until.map_or(before.start, |(_, at)| before.start + at.start);
+            own.extend(telling(self.source.words_in(before.start..until)));
+        }
+        own
+    }
+
+    // `Net sales and operating income were 90 and 12, respectively`: as many subjects as figures belong to them in order. Where neither
+    // subjects nor periods are as many, nobody knows.
+    fn pair_subjects(&mut self, figures: Range<usize>, sentence: &Range<usize>) {
+        let is_in_order = says(&self.source.text[sentence.clone()], &["respectively"]);
+        let periods = self.source.periods.iter();
+        let inside = periods.filter(|mention| sentence.contains(&mention.at.start));
+        if !is_in_order || inside.count() == figures.len() {
+            return;
+        }
+        let before = self.windows[figures.start][0].clone();
+        let text = &self.source.text[before.clone()];
+        let mut parts: Vec<Range<usize>> = words(text)
+            .into_iter()
+            .filter(|(word, _)| word == "and")
+            .map(|(_, at)| at)
+            .chain(text.match_indices(',').map(|(at, _)| at..at + 1))
+            .collect();
+        parts.sort_by_key(|at| at.start);
+        let starts = std::iter::once(0).chain(parts.iter().map(|at| at.end));
+        let ends = parts.iter().map(|at| at.start).chain([text.len()]);
+        let subjects: Vec<Vec<String>> = starts
+            .zip(ends)
+            .map(|(start, end)| before.start + start..before.start + end)
+            .map(|at| telling(self.source.words_in(at)))
+            .filter(|words| !words.is_empty())
+            .collect();
+        let are_paired = subjects.len() == figures.len();
+        for (at, figure) in figures.enumerate() {
+            self.words[figure] = are_paired.then(|| subjects[at].clone());
+            if are_paired {
+                self.own[figure].clone_from(&subjects[at]);
             }
-            _ => own,
         }
     }
 
     // Whether the clause of a figure has the words of a statement, and none of those it lacks speaks of another figure.
     fn say(&self, figure: usize, stated: &[String]) -> bool {
-        let here = self.words(figure);
-        let value = self.source.figures[figure].signed_value();
-        let others: BTreeSet<String> = (0..self.windows.len())
-            .filter(|other| self.source.figures[*other].signed_value() != value)
-            .flat_map(|other| self.own_words(other))
+        let Some(here) = self.words(figure) else {
+            return false;
+        };
+        let figures = &self.source.figures;
+        let others: BTreeSet<&String> = (0..figures.len())
+            .filter(|other| !figures[*other].is_equal(&figures[figure]))
+            .flat_map(|other| &self.own[other])
             .collect();
-        let strays = |word: &&String| !here.contains(word) && others.contains(*word);
+        let strays = |word: &String| !here.contains(word) && others.contains(word);
         let has_one = stated.is_empty()
             || stated.iter().any(|word| here.contains(word))
             || has_synonym(stated, &here.join(" "));
-        has_one && !stated.iter().any(|word| strays(&word))
+        has_one && !stated.iter().any(strays)
     }
 
     fn sense(&self, figure: usize) -> Sense {
@@ -306,7 +400,8 @@ fn joint(text: &str, between: Range<usize>) -> [usize; 2] {
     joints.extend(sentences);
     if joints.is_empty() {
         let words = words(gap).into_iter();
-        let parting = words.filter(|(word, _)| JOINTS.contains(&word.as_str()));
+        let parting = words
+            .filter(|(word, _)| JOINTS.contains(&word.as_str()) || TURNS.contains(&word.as_str()));
         let all: Vec<Range<usize>> = parting.map(|(_, at)| at).collect();
         let has_comma = |at: &&Range<usize>| gap[..at.start].trim_end().ends_with(',');
         joints = all.iter().filter(has_comma).cloned().collect();
@@ -316,11 +411,13 @@ fn joint(text: &str, between: Range<usize>) -> [usize; 2] {
             joints.sort_by_key(|at| at.start);
         }
     }
-    let is_bare = |text: &str| words(text).is_empty();
+    let all = words(gap);
+    let first_word = all.first().map_or(gap.len(), |(_, at)| at.start);
+    let last_word = all.last().map_or(0, |(_, at)| at.end);
     // Nothing is said after the first figure, or before the second.
     let beside = joints
         .iter()
-        .find(|at| is_bare(&gap[..at.start]) || is_bare(&gap[at.end..]));
+        .find(|at| at.start <= first_word || at.end >= last_word);
     let (first, last) = match (beside, &joints[..]) {
         (Some(at), _) => (at, at),
         (None, [first, .., last]) => (first, last),
@@ -330,20 +427,92 @@ fn joint(text: &str, between: Range<usize>) -> [usize; 2] {
     [between.start + first.start, between.start + last.end]
 }
 
+// Where clauses meet in a sentence, and whether they do so for a figure after or before that place.
+fn clause_edges(sentence: &str) -> Vec<(Range<usize>, [bool; 2])> {
+    let words = words(sentence);
+    let is = |list: &[&str], at: usize| list.contains(&words[at].0.as_str());
+    let mut edges: Vec<(Range<usize>, [bool; 2])> = sentence
+        .match_indices(';')
+        .map(|(at, _)| (at..at + 1, [true; 2]))
+        .collect();
+    // `Costs fell and sales were 5`: two clauses, where what is beside the figure has a verb of its own.
+    let first_verb = (0..words.len()).find(|at| is(&VERBS, *at));
+    let last_verb = (0..words.len()).rfind(|at| is(&VERBS, *at));
+    for (at, (word, range)) in words.iter().enumerate() {
+        if is(&TURNS, at) {
+            edges.push((range.clone(), [true; 2]));
+        } else if word == "and" {
+            let sides = [
+                first_verb.is_some_and(|verb| verb < at),
+                last_verb.is_some_and(|verb| verb > at),
+            ];
+            edges.push((range.clone(), sides));
+        }
+    }
+    // `While costs fell, sales were 5`
+    if let [(_, turn), (_, next), ..] = &words[..]
+        && is(&TURNS, 0)
+        && !sentence[turn.end..next.start].contains(',')
+    {
+        let comma = sentence[next.start..].find(", ");
+        edges.extend(comma.map(|at| (next.start + at..next.start + at + 1, [true; 2])));
+    }
+    edges.sort_by_key(|(at, _)| at.start);
+    edges
+}
+
+// Where the clause of the last figure of a sentence ends.
+fn clause_end(text: &str, sentence: &Range<usize>, figure: &Range<usize>) -> usize {
+    let edges = clause_edges(&text[sentence.clone()]);
+    let mut ends = edges
+        .iter()
+        .filter(|(_, [_, is_end])| *is_end)
+        .map(|(at, _)| sentence.start + at.start);
+    ends.find(|at| *at >= figure.end).unwrap_or(sentence.end)
+}
+
+// Where the clause of the first figure of a sentence begins: with the clauses before it where it says nothing by itself, as in `sales were
+// strong but fell 5%`.
+fn clause_start(
+    source: &Statement<'_>,
+    sentence: &Range<usize>,
+    figure: usize,
+    after: Range<usize>,
+) -> usize {
+    let is_said_after = !telling(source.words_in(after)).is_empty();
+    let edges = clause_edges(&source.text[sentence.clone()]);
+    let mut starts = edges
+        .iter()
+        .rev()
+        .filter(|(_, [is_start, _])| *is_start)
+        .map(|(at, _)| sentence.start + at.end)
+        .filter(|at| *at <= figure);
+    let start =
+        starts.find(|at| is_said_after || !telling(source.words_in(*at..figure)).is_empty());
+    start.unwrap_or(sentence.start)
+}
+
 // Where sentences end, after the white space behind them: at a stop before a capital letter, except after initials and short forms.
 fn sentence_ends(text: &str) -> Vec<usize> {
     let mut ends = Vec::new();
-    for (at, c) in text.char_indices() {
-        let rest = &text[at + c.len_utf8()..];
+    for (at, c) in text.match_indices(['.', '!', '?']) {
+        let rest = &text[at + c.len()..];
+        // Runs of stops or of white space are read once.
+        if !rest.starts_with(char::is_whitespace) {
+            continue;
+        }
         let next = rest.trim_start();
-        let is_stop = matches!(c, '.' | '!' | '?')
-            && rest.len() > next.len()
-            && next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(');
-        let word = text[..at].rsplit(|c: char| !c.is_alphanumeric()).next();
-        let is_short = word.is_some_and(|word| {
-            word.chars().count() == 1 || SHORT_FORMS.contains(&word.to_lowercase().as_str())
-        });
-        if is_stop && !is_short {
+        let begins = next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(');
+        let start = text[..at]
+            .char_indices()
+            .rev()
+            .take(MAX_SHORT_FORM + 1)
+            .take_while(|(_, c)| c.is_alphanumeric())
+            .last();
+        let word = &text[start.map_or(at, |(start, _)| start)..at];
+        let is_initial = word.chars().count() == 1 && word.starts_with(char::is_alphabetic);
+        let is_short = is_initial || SHORT_FORMS.contains(&word.to_lowercase().as_str());
+        if begins && !is_short {
             ends.push(text.len() - next.len());
         }
     }

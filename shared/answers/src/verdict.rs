@@ -60,6 +60,11 @@ pub(super) fn judge_claim(
     if verdict.reason.is_none() && result.is_none() {
         verdict.reason = contradicts_direction(&statement, &cells, cited).err();
     }
+    let mut texts = cited.iter().filter_map(|one| one.text.as_ref());
+    if texts.any(|text| text.is_too_long) {
+        let reason = "a cited sentence is too long to be read".to_owned();
+        verdict.reason.get_or_insert(reason);
+    }
     let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
     let evidence = claim_evidence(cited);
     let has_words = match result {
