@@ -130,18 +130,13 @@ const MODAL_GROUPS: [&[&str]; 3] = [
         "accused",
         "accuses",
     ],
-    &[
-        "except",
-        "excluding",
-        "excludes",
-        "excluded",
-        "exclusive",
-        "adjusted",
-    ],
+    &["except", "excluding", "excludes", "excluded", "adjusted"],
 ];
 
 // Phrases that are read as a word of a group.
-const PHRASES: [(&str, &str); 13] = [
+const PHRASES: [(&str, &str); 18] = [
+    ("exclusive of", "excluding"),
+    ("discontinued operations", "operations"),
     ("due to", "because"),
     ("owing to", "because"),
     ("thanks to", "because"),
@@ -150,6 +145,9 @@ const PHRASES: [(&str, &str); 13] = [
     ("the result of", "because"),
     ("declined to", "refused"),
     ("declines to", "refused"),
+    ("declined the", "refused"),
+    ("declined an", "refused"),
+    ("declined any", "refused"),
     ("rather than", "not"),
     ("instead of", "not"),
     ("plan to", "intend"),
@@ -163,57 +161,74 @@ const NEGATIONS: [&str; 25] = [
     "isn't", "aren't", "wasn't", "weren't", "don't", "doesn't", "didn't", "won't", "can't",
     "hasn't", "haven't", "lacks", "lack", "lacked", "hardly",
 ];
-// Words that deny what follows them. `Not` before one of them affirms it.
-const DENIALS: [&str; 49] = [
+// Verbs that deny what follows them, in all their forms. `Not` before one of them affirms it. `Decline` is mostly a fall.
+const DENYING_VERBS: [&str; 34] = [
     "fail",
-    "fails",
-    "failed",
-    "failing",
+    "deny",
+    "refuse",
+    "cease",
+    "reject",
+    "abandon",
+    "prevent",
+    "withdraw",
+    "cancel",
+    "terminate",
+    "suspend",
+    "revoke",
+    "rescind",
+    "dismiss",
+    "halt",
+    "stop",
+    "eliminate",
+    "discontinue",
+    "omit",
+    "miss",
+    "skip",
+    "waive",
+    "breach",
+    "violate",
+    "avoid",
+    "lapse",
+    "expire",
+    "forgo",
+    "decertify",
+    "void",
+    "nullify",
+    "overturn",
+    "vacate",
+    "repeal",
+];
+// Nouns and irregular forms. `Eliminations` are lines of a table.
+const DENIALS: [&str; 29] = [
     "failure",
     "unable",
     "inability",
-    "deny",
-    "denies",
-    "denied",
-    "denying",
     "denial",
-    "refuse",
-    "refuses",
-    "refused",
     "refusal",
-    "cease",
-    "ceases",
-    "ceased",
-    "ceasing",
     "unlikely",
-    "reject",
-    "rejects",
-    "rejected",
-    "rejecting",
-    "abandon",
-    "abandons",
-    "abandoned",
-    "prevent",
-    "prevents",
-    "prevented",
+    "impossible",
     "withdrew",
     "withdrawn",
-    "withdraws",
-    "canceled",
-    "cancelled",
-    "cancels",
-    "terminate",
-    "terminates",
-    "terminated",
-    "suspend",
-    "suspends",
-    "suspended",
-    "revoked",
-    "rescinded",
-    "dismissed",
-    "halted",
-    "stopped",
-    "impossible",
+    "withdrawal",
+    "forwent",
+    "forgone",
+    "rejection",
+    "abandonment",
+    "cancellation",
+    "cancelation",
+    "termination",
+    "suspension",
+    "revocation",
+    "rescission",
+    "dismissal",
+    "discontinuation",
+    "discontinuance",
+    "omission",
+    "waiver",
+    "violation",
+    "avoidance",
+    "expiration",
+    "cessation",
 ];
 // `Unsecured` is not `secured`.
 const NEGATIVE_PREFIXES: [&str; 6] = ["un", "in", "non", "im", "dis", "ir"];
@@ -244,6 +259,12 @@ const OPPOSITES: [[&[&str]; 2]; 7] = [
         &["lends", "lent", "repays", "repaid"],
     ],
     [&["issued"], &["redeemed", "repurchased", "retired"]],
+];
+
+// Words before the month of May.
+const BEFORE_MONTHS: [&str; 14] = [
+    "in", "of", "since", "until", "by", "early", "late", "mid", "through", "last", "during",
+    "before", "after", "from",
 ];
 
 /// The direction that a statement speaks of, up (`Greater`) or down (`Less`); `None` for neither or both.
@@ -285,10 +306,23 @@ pub(super) fn agree(statement: &str, quotes: &str, clauses: &str) -> bool {
 
 // Two negations are none: "did not fail to pay" is not what "failed to pay" says.
 fn negations(words: &BTreeSet<String>) -> usize {
-    [&NEGATIONS[..], &DENIALS[..]]
-        .into_iter()
-        .filter(|group| has_any(words, group))
-        .count()
+    let denies = words.iter().any(|word| is_denial(word));
+    usize::from(has_any(words, &NEGATIONS)) + usize::from(denies)
+}
+
+fn is_denial(word: &str) -> bool {
+    DENIALS.contains(&word) || DENYING_VERBS.iter().any(|verb| is_form_of(word, verb))
+}
+
+// `stopped`, `denies`, `waiving` are forms of `stop`, `deny` and `waive`.
+fn is_form_of(word: &str, verb: &str) -> bool {
+    let stem = verb.trim_end_matches(['e', 'y']);
+    let Some(end) = word.strip_prefix(stem) else {
+        return false;
+    };
+    let doubled = stem.chars().last().and_then(|last| end.strip_prefix(last));
+    let is_ending = |end: &str| matches!(end, "s" | "es" | "ed" | "ing" | "ies" | "ied" | "ying");
+    word == verb || is_ending(end) || doubled.is_some_and(|end| matches!(end, "ed" | "ing"))
 }
 
 // Whether a word stands in the others only with a prefix that denies it.
@@ -306,25 +340,114 @@ fn has_any(words: &BTreeSet<String>, group: &[&str]) -> bool {
 
 // The words of a text without the bounds of its figures; the month of May is no possibility.
 fn plain_words(text: &str) -> BTreeSet<String> {
-    let bare = without_bounds(text).to_lowercase().replace('\u{2019}', "'");
-    let joined = bare.replace("non-", "non");
+    let bare = without_bounds(text).replace('\u{2019}', "'");
+    let joined = bare.replace("non-", "non").replace("Non-", "non");
     let words: Vec<&str> = joined
         .split(|c: char| !(c.is_alphanumeric() || c == '\''))
         .map(|word| word.trim_matches('\''))
         .filter(|word| !word.is_empty())
         .collect();
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
     let is_month = |at: usize| {
+        let before = at.checked_sub(1).map(|before| words[before]);
+        let is_date = before.is_some_and(|before| {
+            is_number(before) || BEFORE_MONTHS.contains(&before.to_lowercase().as_str())
+        });
         let next = words.get(at + 1);
-        words[at] == "may"
-            && next.is_some_and(|next| next.starts_with(|c: char| c.is_ascii_digit()))
+        words[at].eq_ignore_ascii_case("may")
+            && (next.is_some_and(|next| is_number(next)) || words[at] == "May" && is_date)
     };
-    let plain: Vec<&str> = (0..words.len())
-        .filter(|at| !is_month(*at))
-        .map(|at| words[at])
+    // `Declined to 5` refuses nothing.
+    let is_fall = |at: usize| {
+        words[at] == "to"
+            && words.get(at + 1).is_some_and(|next| is_number(next))
+            && at > 0
+            && words[at - 1].to_lowercase().starts_with("declin")
+    };
+    let plain: Vec<String> = (0..words.len())
+        .filter(|at| !is_month(*at) && !is_fall(*at))
+        .map(|at| words[at].to_lowercase())
         .collect();
     let text = format!(" {} ", plain.join(" "));
     let text = PHRASES.iter().fold(text, |text, (phrase, word)| {
         text.replace(&format!(" {phrase} "), &format!(" {word} "))
     });
     text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_before_a_denial_affirms() {
+        for (verb, past) in [
+            ("fail", "failed"),
+            ("deny", "denied"),
+            ("refuse", "refused"),
+            ("cease", "ceased"),
+            ("reject", "rejected"),
+            ("withdraw", "withdrew"),
+            ("cancel", "canceled"),
+            ("cancel", "cancelled"),
+            ("terminate", "terminated"),
+            ("suspend", "suspended"),
+            ("revoke", "revoked"),
+            ("rescind", "rescinded"),
+            ("dismiss", "dismissed"),
+            ("halt", "halted"),
+            ("stop", "stopped"),
+            ("eliminate", "eliminated"),
+            ("discontinue", "discontinued"),
+            ("omit", "omitted"),
+            ("miss", "missed"),
+            ("skip", "skipped"),
+            ("waive", "waived"),
+            ("breach", "breached"),
+            ("violate", "violated"),
+            ("avoid", "avoided"),
+            ("lapse", "lapsed"),
+            ("expire", "expired"),
+        ] {
+            let one = format!("Acme did not {verb} the agreement.");
+            let other = format!("Acme {past} the agreement.");
+            assert!(!agree(&one, &other, &other), "{one} / {other}");
+            assert!(!agree(&other, &one, &one), "{other} / {one}");
+            assert!(agree(&other, &other, &other), "{other}");
+            assert!(
+                !agree("Acme honors the agreement.", &other, &other),
+                "{other}"
+            );
+        }
+        assert!(agree("Sales fell to $5.", "Sales declined to $5.", ""));
+    }
+
+    #[test]
+    fn the_month_of_may_is_no_possibility() {
+        for (statement, source, expected) in [
+            (
+                "In May, Acme acquired Beta.",
+                "In May, Acme acquired Beta.",
+                true,
+            ),
+            (
+                "In May 2023 Acme acquired Beta.",
+                "In May of 2023, Acme acquired Beta.",
+                true,
+            ),
+            (
+                "In May, Acme acquired Beta.",
+                "Acme may acquire Beta.",
+                false,
+            ),
+            ("Acme acquired Beta.", "Acme May Acquire Beta", false),
+            ("Acme acquired Beta.", "Acme may acquire Beta.", false),
+        ] {
+            assert_eq!(
+                agree(statement, source, source),
+                expected,
+                "{statement} / {source}"
+            );
+        }
+    }
 }

@@ -752,6 +752,22 @@ fn a_claim_agrees_with_its_sentence_on_what_happened() {
         "The company complied with the covenants of its credit agreement.",
         "comply with the covenants of its credit agreement"
     ));
+    for (text, wrong) in [
+        (
+            "The court dismissed the suit of the former employees.",
+            "The court did not dismiss the suit of the former employees.",
+        ),
+        (
+            "Acme did not cancel the merger agreement with Beta.",
+            "Acme cancelled the merger agreement with Beta.",
+        ),
+        (
+            "We eliminated our quarterly dividend on our common stock.",
+            "Acme pays a quarterly dividend on its common stock.",
+        ),
+    ] {
+        assert!(!Document::new(text).supports(wrong, text), "{wrong}");
+    }
     // Two denials are none.
     let paid = Document::new("Acme did not fail to pay the interest on its notes.");
     assert!(!paid.supports(
@@ -828,8 +844,63 @@ fn a_figure_of_a_sentence_belongs_to_its_clause() {
         ),
         (
             "Net sales and operating income were $90 million and $12 million, respectively.",
+            vec![
+                "Net sales were $90 million.",
+                "Operating income was $12 million.",
+            ],
+            vec![
+                "Costs were $12 million.",
+                "Operating income was $90 million.",
+                "Net sales were $12 million.",
+            ],
+        ),
+        (
+            "Sales were $5 million and $4 million in Europe and Asia, respectively.",
             vec![],
-            vec!["Costs were $12 million."],
+            vec![
+                "Sales in Asia were $5 million.",
+                "Sales in Europe were $4 million.",
+            ],
+        ),
+        (
+            "Sales were $5 billion, while costs fell sharply.",
+            vec!["Sales were $5 billion."],
+            vec!["Costs were $5 billion."],
+        ),
+        (
+            "Costs fell sharply while sales were $5 billion.",
+            vec!["Sales were $5 billion."],
+            vec!["Costs were $5 billion."],
+        ),
+        (
+            "While costs fell sharply, sales were $5 billion.",
+            vec!["Sales were $5 billion."],
+            vec!["Costs were $5 billion."],
+        ),
+        (
+            "Although sales were $5 billion, costs fell sharply.",
+            vec!["Sales were $5 billion."],
+            vec!["Costs were $5 billion."],
+        ),
+        (
+            "Sales were $5 billion and costs fell sharply.",
+            vec!["Sales were $5 billion."],
+            vec!["Costs were $5 billion."],
+        ),
+        (
+            "Sales were strong but fell 5% in 2022.",
+            vec!["Sales fell 5% in 2022."],
+            vec!["Costs fell 5% in 2022."],
+        ),
+        (
+            "Sales were $5 million though costs of $4 million were high.",
+            vec!["Sales were $5 million.", "Costs were $4 million."],
+            vec!["Costs were $5 million.", "Sales were $4 million."],
+        ),
+        (
+            "Acme had 31 stores in Europe and 31 million customers in Asia.",
+            vec!["Acme had 31 stores in Europe."],
+            vec!["Acme had 31 stores in Asia."],
         ),
     ] {
         let document = Document::new(text);
@@ -861,6 +932,36 @@ fn a_figure_of_a_sentence_belongs_to_its_clause() {
     };
     assert!(computes("sales", "costs"));
     assert!(!computes("costs", "sales"));
+}
+
+#[test]
+fn a_line_without_an_end_is_not_read() {
+    let list: Vec<String> = (1..20_000).map(|number| number.to_string()).collect();
+    let unspaced = "a".repeat(200_000);
+    for (text, statement, quote) in [
+        (
+            format!("Acme had stores: {}.", list.join(", ")),
+            "Acme had 2000 stores.",
+            "1998, 1999, 2000, 2001",
+        ),
+        (
+            format!("Acme had 3,000 stores {unspaced} in all of Europe."),
+            "Acme had 3,000 stores.",
+            "Acme had 3,000 stores",
+        ),
+        (
+            format!("Acme had 3,000 stores {}", ". ".repeat(100_000)),
+            "Acme had 4,000 stores.",
+            "Acme had 3,000 stores",
+        ),
+    ] {
+        let document = Document::new(&text);
+        let begin = std::time::Instant::now();
+        assert!(!document.supports(statement, quote), "{statement}");
+        let seconds = begin.elapsed().as_secs();
+        // Work that grows with the square takes minutes.
+        assert!(seconds < 10, "{statement}: {seconds} s");
+    }
 }
 
 #[test]
