@@ -281,23 +281,27 @@ impl CollectionCache {
             .map_err(|error| PortError::transient("index.search", error.to_string()))
     }
 
-    // The result of work on the index. An index that cannot be read is built again. A panic may be an error in the code: the
-    // index is built again only if its files were altered.
+    // The result of work on the index. An index that cannot be read is rebuilt. Other failures may be errors in the code: the
+    // index is rebuilt only if its files were altered.
     fn checked<T>(
         &self,
         commit: &IndexCommit,
         done: Result<Result<T, SearchError>, JoinError>,
     ) -> Result<T, SearchError> {
         match done {
-            Ok(Err(SearchError::Port(error))) => {
+            Ok(Err(SearchError::Port(error))) if error.operation == query::DAMAGED => {
                 self.index.report_damage(commit);
-                let message = format!("it is made again: {}", error.message);
+                let message = format!("rebuilding the index: {}", error.message);
                 Err(PortError::transient("index.search", message).into())
+            }
+            Ok(Err(SearchError::Port(error))) => {
+                self.index.report_failure(commit);
+                Err(error.into())
             }
             Ok(result) => result,
             Err(error) => {
                 tracing::error!(%error, "a search ended with a panic");
-                self.index.report_panic(commit);
+                self.index.report_failure(commit);
                 Err(PortError::permanent("index.search", "the search failed").into())
             }
         }

@@ -114,7 +114,7 @@ const INSTRUCTIONS: [&str; 22] = [
     "provide your",
 ];
 
-// Clauses that say where to look. They suggest page classes, but their words are not search terms.
+// Clauses that say where to look. They suggest statements, but their words are not search terms.
 const SOURCES: [&str; 9] = [
     "based on",
     "basing your",

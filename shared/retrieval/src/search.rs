@@ -140,9 +140,9 @@ pub enum RankingStrategy {
     /// The default, [`RankingStrategy::Ranked`].
     #[default]
     Auto,
-    /// Weighted fields, synonyms, page classes, years and numbers; the weights are fitted by measurement.
+    /// Words by rarity, fields, the lexicon, statements and periods.
     Ranked,
-    /// Baseline: BM25 over title (1.0), summary (0.7) and body (0.3), including ancestors.
+    /// Baseline: BM25 over the text of passages.
     Lexical,
 }
 

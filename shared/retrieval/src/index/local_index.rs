@@ -239,8 +239,8 @@ impl LocalIndex {
         self.report(commit, true);
     }
 
-    /// Reports that a search of a commit panicked. The next update checks the files, and rebuilds the index if they were altered.
-    pub fn report_panic(&self, commit: &IndexCommit) {
+    /// Reports that a search of a commit failed. The next update checks the files, and rebuilds the index if they were altered.
+    pub fn report_failure(&self, commit: &IndexCommit) {
         self.report(commit, false);
     }
 

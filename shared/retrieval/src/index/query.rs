@@ -9,7 +9,7 @@ use stemma_engine::PortError;
 use tantivy::collector::Count;
 use tantivy::query::{Query as IndexQuery, TermQuery};
 use tantivy::schema::{Field as IndexField, IndexRecordOption};
-use tantivy::{DocAddress, Searcher, Term};
+use tantivy::{DocAddress, Searcher, TantivyError, Term};
 
 use super::document_filter::{all_of, any_term, filter_query};
 use super::document_fit::DocumentFit;
@@ -44,7 +44,9 @@ const REQUESTED_CANDIDATES: usize = 100;
 const MAX_REQUESTED_DOCUMENTS: usize = 500;
 // All hits that can be reached are within so many groups of candidates, at four passages for each.
 const MAX_GROUPS: usize = 4 * (MAX_SKIP + MAX_LIMIT) / CANDIDATES;
-// Bounds a search for all words of a query.
+/// Operation of an error that says that the index cannot be read.
+pub const DAMAGED: &str = "index.read";
+
 /// Searches one commit of an index. `names` are further names of issuers. This is CPU-bound: call it on a blocking thread.
 ///
 /// # Errors
@@ -126,8 +128,16 @@ pub fn meets_operators(
     tests.map_err(|error| damaged(&error))
 }
 
-fn damaged(error: &tantivy::TantivyError) -> SearchError {
-    SearchError::Port(PortError::permanent("index.search", error.to_string()))
+// Only what cannot be read is damage. Other errors are of the query or of the moment.
+fn damaged(error: &TantivyError) -> SearchError {
+    let operation = match error {
+        TantivyError::DataCorruption(_)
+        | TantivyError::OpenReadError(_)
+        | TantivyError::DeserializeError(_)
+        | TantivyError::IncompatibleIndex(_) => DAMAGED,
+        _ => "index.search",
+    };
+    SearchError::Port(PortError::permanent(operation, error.to_string()))
 }
 
 struct SearchRun<'s> {

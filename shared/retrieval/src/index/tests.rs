@@ -335,13 +335,13 @@ async fn altered_files_are_listed_and_a_corrupt_index_is_rebuilt() {
     );
     // A panic may come of it: the files are checked.
     let commit = machine.index.current_commit().unwrap();
-    machine.index.report_panic(&commit);
+    machine.index.report_failure(&commit);
     assert!(machine.sync(&catalog_of(40)).await.is_rebuilt);
     // Searches that began before report a generation that is gone.
     machine.index.report_damage(&commit);
     assert!(!machine.sync(&catalog_of(40)).await.is_rebuilt);
     let commit = machine.index.current_commit().unwrap();
-    machine.index.report_panic(&commit);
+    machine.index.report_failure(&commit);
     assert!(!machine.sync(&catalog_of(40)).await.is_rebuilt);
     machine.index.report_damage(&commit);
     assert!(machine.sync(&catalog_of(40)).await.is_rebuilt);

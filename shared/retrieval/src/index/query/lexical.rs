@@ -53,7 +53,7 @@ impl SearchRun<'_> {
                 hits.finish(is_limit_reached, results);
                 return Ok(());
             }
-            limit *= 2;
+            limit = (2 * limit).min(MAX_GROUPS * CANDIDATES);
         }
     }
 

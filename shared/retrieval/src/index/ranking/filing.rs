@@ -47,12 +47,16 @@ impl FilingRules<'_> {
         &self,
         scope: &ScopeStatistics<'_>,
         parts: &mut Parts,
-    ) -> tantivy::Result<Vec<Option<String>>> {
+    ) -> tantivy::Result<PhraseMatches> {
         let count = self.passages.len();
-        let mut best: Vec<(f32, Option<String>)> = vec![(0.0, None); count];
+        let mut matches = PhraseMatches {
+            best: vec![None; count],
+            lines: vec![0.0; count],
+        };
         if !self.uses(RankingFeature::Lexicon) {
-            return Ok(vec![None; count]);
+            return Ok(matches);
         }
+        let mut best_scores = vec![0.0; count];
         for group in &self.parsed.phrase_groups {
             for (part, field, weight) in [
                 (ScorePart::Phrases, self.fields.phrases, PHRASE_WEIGHT),
@@ -75,16 +79,21 @@ impl FilingRules<'_> {
                             let times = postings.term_freq() as f32;
                             let score = weight * times * 2.2 / (times + 1.2);
                             found[at].push(score);
-                            if score > best[at].0 {
-                                best[at] = (score, Some(phrase.clone()));
+                            if score > best_scores[at] {
+                                best_scores[at] = score;
+                                matches.best[at] = Some(phrase.clone());
                             }
                         })?;
                 }
                 let scores: Vec<f32> = found.into_iter().map(sum_of_group).collect();
                 parts.add(part, &scores);
+                if matches!(group.kind, EntryKind::Line | EntryKind::Measure) {
+                    let lines = matches.lines.iter_mut().zip(&scores);
+                    lines.for_each(|(sum, score)| *sum += score);
+                }
             }
         }
-        Ok(best.into_iter().map(|(_, phrase)| phrase).collect())
+        Ok(matches)
     }
 
     /// Adds the requested statements, by how much of the requested lines they have. `unit` is the score of the words of the
@@ -92,13 +101,14 @@ impl FilingRules<'_> {
     pub(super) fn score_statements(
         &self,
         unit: f32,
+        phrases: &PhraseMatches,
         parts: &mut Parts,
     ) -> tantivy::Result<Vec<Option<StatementKind>>> {
         let mut best: Vec<(f32, Option<StatementKind>)> = vec![(0.0, None); self.passages.len()];
         if !self.uses(RankingFeature::Statements) {
             return Ok(vec![None; self.passages.len()]);
         }
-        let lines = share_of_lines(parts);
+        let lines = phrases.share_of_lines();
         for (kind, share) in &self.parsed.statements {
             let fields = [
                 (self.fields.statements, 1.0),
@@ -138,24 +148,24 @@ impl FilingRules<'_> {
     }
 }
 
-// How much of the requested lines each passage has, relative to the one that has most: a statement without them is another
-// one, or one of a guarantor. Empty if no line is requested.
-fn share_of_lines(parts: &Parts) -> Vec<f32> {
-    let phrases = [ScorePart::Phrases, ScorePart::RowPhrases].map(|part| parts.scores.get(&part));
-    let mut lines: Vec<f32> = Vec::new();
-    for scores in phrases.into_iter().flatten() {
-        lines.resize(scores.len(), 0.0);
-        lines
-            .iter_mut()
-            .zip(scores)
-            .for_each(|(sum, score)| *sum += score);
+/// What passages have of the lexicon.
+pub(super) struct PhraseMatches {
+    /// The phrase that contributed most.
+    pub(super) best: Vec<Option<String>>,
+    // Scores of lines of statements.
+    lines: Vec<f32>,
+}
+
+impl PhraseMatches {
+    // How much of the requested lines each passage has, relative to the one that has most: a statement without them is
+    // another one, or one of a guarantor. Empty if no line is requested.
+    fn share_of_lines(&self) -> Vec<f32> {
+        let most = self.lines.iter().copied().fold(0.0, f32::max);
+        if most == 0.0 {
+            return Vec::new();
+        }
+        self.lines.iter().map(|score| score / most).collect()
     }
-    let most = lines.iter().copied().fold(0.0, f32::max);
-    if most == 0.0 {
-        return Vec::new();
-    }
-    lines.iter_mut().for_each(|sum| *sum /= most);
-    lines
 }
 
 fn sum_of_group(mut scores: Vec<f32>) -> f32 {

@@ -3,7 +3,7 @@
 //! First, the index sums the words and phrases of the query (BM25) and returns the best candidates. Then the words of
 //! each candidate are scored by their rarity in the scope of the query, in the text, in headings, and side by side. What
 //! else speaks for a passage is added in shares of the best word score, so that it weighs as much as the words do: the
-//! pages and parts that the query names, and in filings, statements.
+//! pages and parts that the query names, and in filings the requested statements.
 
 mod candidates;
 mod filing;
@@ -268,7 +268,7 @@ impl<'q> Ranking<'q> {
         let phrases = rules.score_phrases(self.scope, &mut parts)?;
         // Pages named by number count even where no word occurs.
         let unit = parts.best().max(1.0);
-        let statements = rules.score_statements(unit, &mut parts)?;
+        let statements = rules.score_statements(unit, &phrases, &mut parts)?;
         self.score_references(&passages, unit, &mut parts)?;
         rules.score_documents(&self.documents, unit, &mut parts)?;
         if self.uses(RankingFeature::Coverage) {
@@ -291,7 +291,7 @@ impl<'q> Ranking<'q> {
                     .map(|(part, scores)| (*part, scores[at]))
                     .filter(|(_, score)| *score != 0.0)
                     .collect(),
-                phrase: phrases[at].clone(),
+                phrase: phrases.best[at].clone(),
                 statement: statements[at],
             })
             .collect();
