@@ -29,7 +29,7 @@ PRESENT, MISSES = "--present" in OPTIONS, "--misses" in OPTIONS
 TRUTH = pathlib.Path(__file__).parent.parent / "truth"
 HALVES = json.loads((TRUTH / "halves.json").read_text())
 COMPANIES = json.loads((TRUTH / "names.json").read_text())["companies"]
-INGREDIENTS = ["lexicon", "statements", "fields", "adjacency", "references", "routing", "dates", "coverage"]
+INGREDIENTS = ["lexicon", "statements", "fields", "adjacency", "references", "routing", "dates"]
 FEWEST_ABSENT = 60
 PAGE_METRICS = [("A", "hit@1", "document known: hit@1"), ("A", "hit@5", "document known: hit@5"),
                 ("B", "doc_hit@1", "all documents: document@1"), ("B", "hit@10", "all documents: page in ten")]

@@ -186,13 +186,11 @@ pub enum RankingFeature {
     Routing,
     /// Boosts documents with the years, quarters and forms named in the query.
     Dates,
-    /// Prefers documents whose passages have the words of the query together.
-    Coverage,
 }
 
 impl RankingFeature {
     /// All features, with their names.
-    pub const ALL: [(RankingFeature, &str); 8] = [
+    pub const ALL: [(RankingFeature, &str); 7] = [
         (RankingFeature::Fields, "fields"),
         (RankingFeature::Adjacency, "adjacency"),
         (RankingFeature::Lexicon, "lexicon"),
@@ -200,7 +198,6 @@ impl RankingFeature {
         (RankingFeature::References, "references"),
         (RankingFeature::Routing, "routing"),
         (RankingFeature::Dates, "dates"),
-        (RankingFeature::Coverage, "coverage"),
     ];
 
     pub fn from_name(name: &str) -> Option<Self> {

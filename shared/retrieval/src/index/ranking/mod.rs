@@ -29,8 +29,6 @@ use crate::statement_pages::StatementKind;
 // Shares of the best word score for a named caption, and for a named page or the table of contents.
 const CAPTION_WEIGHT: f32 = 0.5;
 const PAGE_WEIGHT: f32 = 0.7;
-// Share of the words that a document has together.
-const COVERAGE_WEIGHT: f32 = 0.3;
 
 /// The parts of a score, as returned by `explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -247,7 +245,7 @@ impl<'q> Ranking<'q> {
             totals: vec![0.0; passages.len()],
         };
         let doc_keys = passages.column("doc_key")?;
-        let by_word = self.words.score(
+        self.words.score(
             &passages,
             self.scope,
             &self.fields,
@@ -271,9 +269,6 @@ impl<'q> Ranking<'q> {
         let statements = rules.score_statements(unit, &phrases, &mut parts)?;
         self.score_references(&passages, unit, &mut parts)?;
         rules.score_documents(&self.documents, unit, &mut parts)?;
-        if self.uses(RankingFeature::Coverage) {
-            parts.add(ScorePart::Document, &coverage(&doc_keys, &by_word));
-        }
         let pages = passages.column("page")?;
         let amended = passages.column("amended")?;
         let mut scored: Vec<ScoredPassage> = passages
@@ -360,26 +355,4 @@ impl<'q> Ranking<'q> {
         parts.add(ScorePart::References, &scores);
         Ok(())
     }
-}
-
-// A share of how well all passages of a document have the words together; nothing if there is one document only.
-fn coverage(doc_keys: &[u64], by_word: &[Vec<f32>]) -> Vec<f32> {
-    let mut best: BTreeMap<u64, Vec<f32>> = BTreeMap::new();
-    for (at, key) in doc_keys.iter().enumerate() {
-        let words = best.entry(*key).or_insert_with(|| vec![0.0; by_word.len()]);
-        for (word, scores) in words.iter_mut().zip(by_word) {
-            *word = word.max(scores[at]);
-        }
-    }
-    if best.len() < 2 {
-        return vec![0.0; doc_keys.len()];
-    }
-    let sums: BTreeMap<u64, f32> = best
-        .into_iter()
-        .map(|(key, words)| (key, words.iter().sum()))
-        .collect();
-    doc_keys
-        .iter()
-        .map(|key| COVERAGE_WEIGHT * sums[key])
-        .collect()
 }

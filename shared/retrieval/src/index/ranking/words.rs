@@ -52,7 +52,7 @@ impl WordScorer {
         self.terms.iter().zip(self.weights.iter().copied())
     }
 
-    /// Adds the scores to `parts`. Returns how much each word contributes to each passage.
+    /// Adds the scores to `parts`.
     pub(super) fn score(
         &self,
         passages: &PassageSet<'_>,
@@ -60,9 +60,8 @@ impl WordScorer {
         fields: &Fields,
         disabled: &[RankingFeature],
         parts: &mut Parts,
-    ) -> tantivy::Result<Vec<Vec<f32>>> {
+    ) -> tantivy::Result<()> {
         let lengths = passages.column("length")?;
-        let mut by_word = Vec::new();
         let mut positions: Vec<Vec<Vec<u32>>> = Vec::new();
         for (term, weight) in self.weighted_terms() {
             let mut scores = vec![0.0; passages.len()];
@@ -77,7 +76,6 @@ impl WordScorer {
                 },
             )?;
             parts.add(ScorePart::Text, &scores);
-            by_word.push(scores);
             positions.push(places);
         }
         if !disabled.contains(&RankingFeature::Fields) {
@@ -88,11 +86,8 @@ impl WordScorer {
                 (ScorePart::Path, fields.running, RUNNING_HEAD_WEIGHT),
                 (ScorePart::Summary, fields.summary, SUMMARY_WEIGHT),
             ] {
-                for (at, scores) in self.score_field(passages, field, share)?.iter().enumerate() {
-                    parts.add(part, scores);
-                    for (sum, score) in by_word[at].iter_mut().zip(scores) {
-                        *sum += score;
-                    }
+                for scores in self.score_field(passages, field, share)? {
+                    parts.add(part, &scores);
                 }
             }
         }
@@ -112,7 +107,7 @@ impl WordScorer {
                 parts.add(ScorePart::Adjacency, &scores);
             }
         }
-        Ok(by_word)
+        Ok(())
     }
 
     // The share of each word's weight where the field has the word, however often.
