@@ -53,7 +53,6 @@ impl<'a> Issuers<'a> {
         if own.is_empty() {
             return None;
         }
-        let around = name_words(around);
         let words = words(statement);
         let mut at = 0;
         while at < words.len() {
@@ -73,7 +72,7 @@ impl<'a> Issuers<'a> {
                 at += 1;
                 continue;
             };
-            if keys.is_disjoint(&own) && !has_name(&around, &name) {
+            if keys.is_disjoint(&own) && !has_name(around, &name) {
                 return Some(text);
             }
             at += length;
@@ -82,10 +81,14 @@ impl<'a> Issuers<'a> {
     }
 }
 
-fn has_name(words: &[String], name: &str) -> bool {
+// A common word is no name: `our target`.
+fn has_name(text: &str, name: &str) -> bool {
+    let words = words(text);
     (0..words.len()).any(|at| {
         let rest = &words[at..words.len().min(at + MAX_WORDS)];
-        (1..=rest.len()).any(|length| rest[..length].concat() == name)
+        let start = rest[0].1.start;
+        let mut names = rest.iter().map(|(_, last)| &text[start..last.end]);
+        begins_with_capital(&text[start..]) && names.any(|text| joined_name(text) == name)
     })
 }
 
@@ -104,4 +107,22 @@ fn keys(document: &CatalogDocument) -> Vec<String> {
     let names = FacetField::Company.values(document);
     keys.extend(names.into_iter().map(joined_name));
     keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_begins_with_a_capital() {
+        for (text, expected) in [
+            ("The sales of Target's stores grew.", true),
+            ("Costs met our target.", false),
+            ("a target for the Gap", false),
+        ] {
+            assert_eq!(has_name(text, "target"), expected, "{text}");
+        }
+        let name = joined_name("The Goldman Sachs Group");
+        assert!(has_name("a loan of The Goldman Sachs Group to us", &name));
+    }
 }
