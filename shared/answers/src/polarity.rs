@@ -330,7 +330,7 @@ fn is_negated_by_prefix(words: &BTreeSet<String>, others: &BTreeSet<String>) -> 
     let mut long = words.iter().filter(|word| word.len() >= MIN_PREFIXED);
     long.any(|word| {
         let is_denied = |prefix: &&str| others.contains(&format!("{prefix}{word}"));
-        !others.contains(word) && NEGATIVE_PREFIXES.iter().any(|prefix| is_denied(prefix))
+        !others.contains(word) && NEGATIVE_PREFIXES.iter().any(is_denied)
     })
 }
 
