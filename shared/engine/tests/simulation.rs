@@ -54,7 +54,7 @@ fn paused_and_cancelled_jobs_do_not_affect_others() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(600);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(300);
     let cut_short = AtomicU64::new(0);
     in_parallel(first..first + schedules, |seed| {
         let ended =
