@@ -9,12 +9,21 @@ use stemma_sim::RequestRecord;
 /// A reply counts as delivered if its process lived this much longer, because storing it takes time.
 pub const MIN_SURVIVAL: Duration = Duration::from_millis(100);
 
-/// A killed process. Names are not reused.
+/// A process that was killed or frozen. Names are not reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KilledProcess {
+pub struct ProcessOutage {
     pub process: String,
     /// When the signal was sent.
-    pub at: Instant,
+    pub from: Instant,
+    /// When it went on; `None` if it was killed.
+    pub until: Option<Instant>,
+}
+
+impl ProcessOutage {
+    /// Whether a reply delivered at this time could not be stored.
+    fn covers(&self, delivered: Instant) -> bool {
+        self.from < delivered + MIN_SURVIVAL && self.until.is_none_or(|until| delivered < until)
+    }
 }
 
 /// Summary of all requests of a run.
@@ -39,13 +48,9 @@ impl CallSummary {
     /// if not 1: two documents may share a page.
     pub fn from_requests(
         requests: &[RequestRecord],
-        deaths: &[KilledProcess],
+        outages: &[ProcessOutage],
         needed: &HashMap<blake3::Hash, usize>,
     ) -> Self {
-        let deaths: HashMap<_, _> = deaths
-            .iter()
-            .map(|death| (death.process.as_str(), death.at))
-            .collect();
         let mut by_digest: HashMap<_, Vec<&RequestRecord>> = HashMap::new();
         for request in requests {
             by_digest.entry(request.digest).or_default().push(request);
@@ -59,7 +64,7 @@ impl CallSummary {
             let needed = needed.get(&digest).copied().unwrap_or(1);
             let had: Vec<_> = requests
                 .iter()
-                .filter_map(|request| delivered_at(request, &deaths))
+                .filter_map(|request| delivered_at(request, outages))
                 .collect();
             let again = requests
                 .iter()
@@ -83,13 +88,13 @@ impl CallSummary {
     }
 }
 
-/// When a useful reply was delivered, if its process survived to store it.
-fn delivered_at(request: &RequestRecord, deaths: &HashMap<&str, Instant>) -> Option<Instant> {
+/// When a useful reply was delivered, if its process went on to store it.
+fn delivered_at(request: &RequestRecord, outages: &[ProcessOutage]) -> Option<Instant> {
     let delivered = request.delivered.filter(|_| request.status == 200)?;
-    let lived = deaths
-        .get(request.process.as_str())
-        .is_none_or(|death| *death >= delivered + MIN_SURVIVAL);
-    lived.then_some(delivered)
+    let lost = outages
+        .iter()
+        .any(|outage| outage.process == request.process && outage.covers(delivered));
+    (!lost).then_some(delivered)
 }
 
 /// Requests by digest: the need of a run without faults.
@@ -145,14 +150,19 @@ mod tests {
         }
 
         fn summary(&self, deaths: &[(&str, u64)]) -> CallSummary {
-            let deaths: Vec<_> = deaths
+            let outages: Vec<_> = deaths
                 .iter()
-                .map(|(process, at): &(&str, u64)| KilledProcess {
-                    process: (*process).into(),
-                    at: self.0 + Duration::from_millis(*at),
-                })
+                .map(|(process, at)| self.outage(process, *at, None))
                 .collect();
-            CallSummary::from_requests(&self.1, &deaths, &HashMap::new())
+            CallSummary::from_requests(&self.1, &outages, &HashMap::new())
+        }
+
+        fn outage(&self, process: &str, from: u64, until: Option<u64>) -> ProcessOutage {
+            ProcessOutage {
+                process: process.into(),
+                from: self.0 + Duration::from_millis(from),
+                until: until.map(|ms| self.0 + Duration::from_millis(ms)),
+            }
         }
     }
 
@@ -200,6 +210,19 @@ mod tests {
             (summary.delivered, summary.repeated, summary.lost_in_flight),
             (2, 0, 1)
         );
+    }
+
+    #[test]
+    fn replies_to_frozen_processes_are_lost_in_flight() {
+        let log = log()
+            .request("a", "w1", 0, Some(300))
+            .request("a", "w2", 900, Some(1200))
+            .request("b", "w1", 2000, Some(2300))
+            .request("b", "w2", 2900, Some(3200));
+        let frozen = [log.outage("w1", 200, Some(1000))];
+        let summary = CallSummary::from_requests(&log.1, &frozen, &HashMap::new());
+        // The reply of `b` came when the process had gone on.
+        assert_eq!((summary.repeated, summary.lost_in_flight), (1, 1));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use crate::duplicate_calls::KilledProcess;
+use crate::duplicate_calls::ProcessOutage;
 use stemma_sim::http::get;
 
 /// Interval between two polls of a process.
@@ -199,17 +199,18 @@ impl ServiceFleet {
     ///
     /// # Errors
     /// If there is no such process.
-    pub fn kill(&mut self, name: &str) -> Result<KilledProcess> {
+    pub fn kill(&mut self, name: &str) -> Result<ProcessOutage> {
         let mut process = self
             .processes
             .remove(name)
             .with_context(|| format!("{name} is not running"))?;
-        let at = Instant::now();
+        let from = Instant::now();
         process.child.kill()?;
         process.child.wait()?;
-        Ok(KilledProcess {
+        Ok(ProcessOutage {
             process: name.into(),
-            at,
+            from,
+            until: None,
         })
     }
 
@@ -218,11 +219,43 @@ impl ServiceFleet {
     /// # Errors
     /// If there is no such process.
     pub fn signal(&mut self, name: &str) -> Result<()> {
-        let pid = i32::try_from(self.process(name)?.child.id())?;
-        Ok(kill_process(
-            Pid::from_raw(pid).context("a process id")?,
-            Signal::TERM,
-        )?)
+        send(self.process(name)?.child.id(), Signal::TERM)
+    }
+
+    /// Stops a process and its children (SIGSTOP), as if their machine were suspended.
+    ///
+    /// # Errors
+    /// If there is no such process.
+    pub fn freeze(&mut self, name: &str) -> Result<()> {
+        self.signal_tree(name, Signal::STOP)
+    }
+
+    /// Continues a frozen process and its children (SIGCONT).
+    ///
+    /// # Errors
+    /// If there is no such process.
+    pub fn thaw(&mut self, name: &str) -> Result<()> {
+        self.signal_tree(name, Signal::CONT)
+    }
+
+    /// The parent goes first: a stopped parent starts no more children.
+    fn signal_tree(&mut self, name: &str, signal: Signal) -> Result<()> {
+        let pid = self.process(name)?.child.id();
+        send(pid, signal)?;
+        let mut children = String::new();
+        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+            children += &fs::read_to_string(task?.path().join("children")).unwrap_or_default();
+            children.push(' ');
+        }
+        for child in children.split_whitespace() {
+            // A child may have ended meanwhile.
+            if let Err(error) = send(child.parse()?, signal)
+                && Path::new(&format!("/proc/{child}")).exists()
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Sends SIGTERM and waits for the exit.
@@ -327,6 +360,11 @@ impl Drop for ServiceFleet {
             }
         }
     }
+}
+
+fn send(pid: u32, signal: Signal) -> Result<()> {
+    let pid = Pid::from_raw(i32::try_from(pid)?).context("a process id")?;
+    Ok(kill_process(pid, signal)?)
 }
 
 /// The binary to test: `STEMMA_TEST_BIN`, or one built with the profile of this program.
@@ -435,6 +473,27 @@ mod tests {
         assert_eq!(fleet.kill(&second).unwrap().process, second);
         assert!(fleet.kill(&second).is_err());
         assert_eq!(fleet.running(ServiceRole::Worker), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn frozen_processes_go_on_with_their_children_when_thawed() {
+        let (folder, mut fleet) = fleet(&format!(
+            "cd {}; (for i in $(seq 100); do date +%s%N > tick; sleep 0.05; done) & wait",
+            "$(dirname \"$0\")"
+        ));
+        let name = fleet.spawn(ServiceRole::Worker, &[]).unwrap();
+        let tick = || fs::read_to_string(folder.path().join("tick")).unwrap_or_default();
+        let pause = || sleep(Duration::from_millis(400));
+        pause().await;
+        fleet.freeze(&name).unwrap();
+        pause().await;
+        let frozen = tick();
+        assert!(!frozen.is_empty());
+        pause().await;
+        assert_eq!(tick(), frozen);
+        fleet.thaw(&name).unwrap();
+        pause().await;
+        assert_ne!(tick(), frozen);
     }
 
     #[tokio::test]

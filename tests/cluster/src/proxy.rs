@@ -31,6 +31,8 @@ const RESET_WITHIN: usize = 200;
 pub struct ProxyFaults {
     /// Data is held back while connections stay open.
     pub paused: bool,
+    /// Data of the server is held back, while that of clients passes.
+    pub replies_paused: bool,
     /// Delay of each chunk in each direction.
     pub delay: Duration,
     /// Share answered with 503.
@@ -179,10 +181,19 @@ impl ProxyState {
 
     /// Waits while the proxy is paused, then for the configured delay.
     async fn hold(&self) {
+        self.hold_while(|faults| faults.paused).await;
+    }
+
+    async fn hold_reply(&self) {
+        self.hold_while(|faults| faults.paused || faults.replies_paused)
+            .await;
+    }
+
+    async fn hold_while(&self, held: impl Fn(&ProxyFaults) -> bool) {
         let mut faults = self.faults.subscribe();
         // The sender is in `self`, so the channel is open.
         if let Ok(faults) = faults
-            .wait_for(|faults| !faults.paused)
+            .wait_for(|faults| !held(faults))
             .await
             .map(|faults| *faults)
         {
@@ -267,7 +278,7 @@ async fn replies(
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let count = from.read(&mut buffer).await?;
-        shared.hold().await;
+        shared.hold_reply().await;
         let mut to = to.lock().await;
         if count == 0 {
             return Ok(to.shutdown().await?);
@@ -418,6 +429,15 @@ mod tests {
             ..ProxyFaults::default()
         });
         stream.write_all(b"again").await.unwrap();
+        assert!(
+            timeout(Duration::from_millis(100), stream.read_exact(&mut buffer))
+                .await
+                .is_err()
+        );
+        proxy.set_faults(ProxyFaults {
+            replies_paused: true,
+            ..ProxyFaults::default()
+        });
         assert!(
             timeout(Duration::from_millis(100), stream.read_exact(&mut buffer))
                 .await

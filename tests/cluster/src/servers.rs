@@ -2,7 +2,7 @@
 
 use std::env;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command as Blocking, Stdio};
 use std::time::Duration;
 
@@ -249,22 +249,66 @@ impl TestServers {
     /// # Errors
     /// If it does not answer.
     pub async fn flush_redis(&self) -> Result<()> {
+        self.redis_commands(&["FLUSHALL"]).await
+    }
+
+    /// Requires a password of new connections to Redis. Existing ones stay authenticated.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn require_redis_password(&self, password: &str) -> Result<()> {
+        self.redis_commands(&[&format!("CONFIG SET requirepass {password}")])
+            .await
+    }
+
+    /// Removes the password again.
+    ///
+    /// # Errors
+    /// If it does not answer, or the password is another.
+    pub async fn remove_redis_password(&self, password: &str) -> Result<()> {
+        let auth = format!("AUTH {password}");
+        self.redis_commands(&[&auth, "CONFIG SET requirepass \"\""])
+            .await
+    }
+
+    /// Sends commands that answer `OK`, past any proxy.
+    async fn redis_commands(&self, commands: &[&str]) -> Result<()> {
         let address = self.address(ServerKind::Redis)?;
-        let flush = async {
+        let send = async {
             let mut stream = TcpStream::connect(address).await?;
-            stream.write_all(b"FLUSHALL\r\n").await?;
-            let mut answer = [0; 5];
-            stream.read_exact(&mut answer).await?;
-            ensure!(
-                &answer == b"+OK\r\n",
-                "redis answered {:?}",
-                String::from_utf8_lossy(&answer)
-            );
+            for command in commands {
+                stream
+                    .write_all(format!("{command}\r\n").as_bytes())
+                    .await?;
+                let mut answer = [0; 5];
+                stream.read_exact(&mut answer).await?;
+                ensure!(
+                    &answer == b"+OK\r\n",
+                    "redis answered {:?}",
+                    String::from_utf8_lossy(&answer)
+                );
+            }
             Ok(())
         };
-        timeout(TIMEOUT, flush)
+        timeout(TIMEOUT, send)
             .await
             .context("redis does not answer")?
+    }
+
+    /// Raises or clears the memory alarm of a started RabbitMQ, which blocks all publishers.
+    ///
+    /// # Errors
+    /// If the server was not started by this value.
+    pub async fn set_memory_alarm(&self, raised: bool) -> Result<()> {
+        // Shares of the memory: the lowest that the broker takes, and its default.
+        let watermark = if raised { "0.0001" } else { "0.4" };
+        let run = self.run_folder("rabbitmqctl", ServerKind::RabbitMq)?;
+        let mut process = Command::new(SCRIPT);
+        process
+            .arg("rabbitmqctl")
+            .arg(run)
+            .args(["set_vm_memory_high_watermark", watermark]);
+        complete("rabbitmqctl", process).await
     }
 
     /// `kill -9` of a started server.
@@ -292,28 +336,30 @@ impl TestServers {
     }
 
     async fn command(&self, command: &str, server: ServerKind) -> Result<()> {
+        let run = self.run_folder(command, server)?;
+        let mut process = Command::new(SCRIPT);
+        process.arg(command).arg(server.name()).arg(run);
+        complete(command, process).await
+    }
+
+    fn run_folder(&self, command: &str, server: ServerKind) -> Result<PathBuf> {
         let folder = self.folder.as_ref().with_context(|| {
             format!(
                 "cannot {command} {}, which this test did not start",
                 server.name()
             )
         })?;
-        let mut process = Command::new(SCRIPT);
-        process
-            .arg(command)
-            .arg(server.name())
-            .arg(folder.path().join("run"))
-            .stdin(Stdio::null());
-        let status = timeout(TIMEOUT, process.status())
-            .await
-            .with_context(|| format!("{command} timed out"))??;
-        ensure!(
-            status.success(),
-            "tests/services {command} {}: {status}",
-            server.name()
-        );
-        Ok(())
+        Ok(folder.path().join("run"))
     }
+}
+
+async fn complete(name: &str, mut process: Command) -> Result<()> {
+    process.stdin(Stdio::null()).stdout(Stdio::null());
+    let status = timeout(TIMEOUT, process.status())
+        .await
+        .with_context(|| format!("{name} timed out"))??;
+    ensure!(status.success(), "tests/services {name}: {status}");
+    Ok(())
 }
 
 impl Drop for TestServers {

@@ -1,4 +1,4 @@
-//! One seeded chaos run, and its report: `chaos [--embedded | --loss] [--short] [--seed N] [--documents N] [--pages N]`.
+//! One seeded chaos run, and its report: `chaos [--embedded | --loss | --lasting] [--short] [--busy] [--seed N] …`.
 //!
 //! Starts servers (`tests/services`), ingests generated filings without and then with faults, and fails
 //! if documents are missing or different, or model calls were repeated needlessly.
@@ -10,8 +10,7 @@ use stemma_cluster::chaos::{
     ChaosFault, ChaosReport, Requirements, Scenario, run_cluster, run_embedded,
 };
 
-const USAGE: &str =
-    "usage: chaos [--embedded | --loss] [--short] [--seed N] [--documents N] [--pages N]";
+const USAGE: &str = "usage: chaos [--embedded | --loss | --lasting] [--short] [--busy] [--seed N] [--documents N] [--pages N]";
 
 fn main() -> ExitCode {
     match tokio::runtime::Runtime::new()
@@ -57,7 +56,17 @@ async fn run() -> Result<ChaosReport> {
             min_per_kind: 2,
             ..scenario.requirements
         };
+    } else if has("--lasting") {
+        // Each takes 20 to 60 s, so pauses need not be long.
+        scenario.fault_interval = 10.0;
+        scenario.requirements = Requirements {
+            kinds: ChaosFault::LASTING,
+            faults: ChaosFault::LASTING.len(),
+            min_per_kind: 1,
+            ..scenario.requirements
+        };
     }
+    scenario.busy = has("--busy");
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64> {
@@ -68,7 +77,7 @@ async fn run() -> Result<ChaosReport> {
                 .context(USAGE)
         };
         match word.as_str() {
-            "--embedded" | "--loss" | "--short" => {}
+            "--embedded" | "--loss" | "--lasting" | "--short" | "--busy" => {}
             "--seed" => scenario.seed = number()?,
             "--documents" => scenario.documents = number()?,
             "--pages" => scenario.pages = u32::try_from(number()?)?,
@@ -97,6 +106,7 @@ fn long_scenario() -> Scenario {
         documents: 400,
         pages: 28,
         fault_interval: 1.0,
+        busy: false,
         requirements: demand,
     }
 }

@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use stemma_document::Collection;
-use stemma_sim::{Behavior, Provider};
+use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -18,7 +20,7 @@ use super::fault_plan::{ChaosFault, fault_plan};
 use super::report::{ChaosReport, InjectedFault};
 use super::run::{Baseline, LIMIT, end_message, paced_latency, settings, wait_until_busy};
 use crate::compare::{bucket_trees, differences};
-use crate::duplicate_calls::{CallSummary, KilledProcess, calls_per_digest};
+use crate::duplicate_calls::{CallSummary, ProcessOutage, calls_per_digest};
 use crate::{
     Proxy, ProxyFaults, ServerKind, ServiceFleet, ServiceRole, TestServers, binary, documents,
 };
@@ -36,8 +38,22 @@ const CALLS_PER_WORKER: usize = 24;
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Latency of the provider in the run without faults.
 const LATENCY: Duration = Duration::from_millis(100);
-/// Duration of an S3 fault.
+/// Duration of an S3 fault that retries within one call outlast.
 const S3_FAULT_PERIOD: Duration = Duration::from_secs(2);
+/// Duration of an S3 fault that they do not.
+const LASTING_S3_FAULT_PERIOD: Duration = Duration::from_secs(60);
+/// How long frozen processes stand still: longer than a lease with its grace.
+const FREEZE_PERIOD: Duration = Duration::from_secs(45);
+/// How long Redis is silent: shorter than a lease, longer than the timeout of a call.
+const SILENCE_PERIOD: Duration = Duration::from_secs(20);
+/// Duration of a wrong password, and of an alarm of the broker.
+const REFUSAL_PERIOD: Duration = Duration::from_secs(30);
+/// How long the provider fails: shorter than the attempts of a call last together.
+const PROVIDER_FAULT_PERIOD: Duration = Duration::from_secs(20);
+/// Share of questions that the failing provider does not answer.
+const PROVIDER_FAULT_SHARE: f64 = 0.8;
+/// The other password of Redis.
+const OTHER_PASSWORD: &str = "rotated";
 
 /// Runs a scenario on a cluster of its own.
 ///
@@ -172,20 +188,25 @@ impl ClusterHarness {
         )))
         .await?;
         let broker = Proxy::tcp(self.servers.address(ServerKind::RabbitMq)?).await?;
+        let redis = Proxy::tcp(self.servers.address(ServerKind::Redis)?).await?;
         let s3 = Proxy::http(self.servers.address(ServerKind::S3)?, seed).await?;
         let through = [
             (ServerKind::RabbitMq, broker.address()),
+            (ServerKind::Redis, redis.address()),
             (ServerKind::S3, s3.address()),
         ];
+        let load = scenario.busy.then(CpuLoad::start);
         let fleet = self.fleet("storm", &through, &provider).await?;
         let started = Instant::now();
         let mut job = self.submit(&fleet)?;
         let mut storm = ClusterFaultRun {
             harness: self,
+            provider: &provider,
             fleet,
             broker,
+            redis,
             s3,
-            killed: Vec::new(),
+            outages: Vec::new(),
             errors: Vec::new(),
             rng: SmallRng::seed_from_u64(seed),
         };
@@ -237,6 +258,7 @@ impl ClusterHarness {
                 ));
             }
         }
+        drop(load);
         storm.replace_crashed()?;
         let took = started.elapsed();
         Ok(ChaosReport {
@@ -250,7 +272,7 @@ impl ClusterHarness {
             differences: differences(&baseline.trees, &self.trees("storm").await?),
             calls: CallSummary::from_requests(
                 &provider.requests(),
-                &storm.killed,
+                &storm.outages,
                 &baseline.needed,
             ),
             errors: storm.errors,
@@ -271,10 +293,12 @@ fn slots() -> usize {
 /// A run under faults.
 struct ClusterFaultRun<'a> {
     harness: &'a ClusterHarness,
+    provider: &'a Provider,
     fleet: ServiceFleet,
     broker: Proxy,
+    redis: Proxy,
     s3: Proxy,
-    killed: Vec<KilledProcess>,
+    outages: Vec<ProcessOutage>,
     errors: Vec<String>,
     rng: SmallRng,
 }
@@ -298,27 +322,75 @@ impl ClusterFaultRun<'_> {
                 servers.kill(ServerKind::Redis).await?;
                 servers.restart(ServerKind::Redis).await?;
             }
-            ChaosFault::RefuseS3 => {
-                self.set_s3_faults(ProxyFaults {
-                    refused: 0.5,
-                    ..ProxyFaults::default()
-                })
-                .await;
-            }
+            ChaosFault::RefuseS3 => self.inject_s3(refused(0.5), S3_FAULT_PERIOD).await,
             ChaosFault::SlowS3 => {
-                self.set_s3_faults(ProxyFaults {
-                    slow: 0.5,
-                    slow_by: Duration::from_secs(1),
-                    ..ProxyFaults::default()
-                })
-                .await;
+                let faults = slowed(0.5, Duration::from_secs(1));
+                self.inject_s3(faults, S3_FAULT_PERIOD).await;
             }
             ChaosFault::ResetS3 => {
-                self.set_s3_faults(ProxyFaults {
+                let faults = ProxyFaults {
                     reset: 0.5,
+                    ..ProxyFaults::default()
+                };
+                self.inject_s3(faults, S3_FAULT_PERIOD).await;
+            }
+            ChaosFault::RefuseS3ForMinute => {
+                self.inject_s3(refused(1.0), LASTING_S3_FAULT_PERIOD).await;
+            }
+            ChaosFault::SlowS3ForMinute => {
+                let faults = slowed(1.0, Duration::from_millis(500));
+                self.inject_s3(faults, LASTING_S3_FAULT_PERIOD).await;
+            }
+            ChaosFault::FreezeWorker => {
+                let worker = self.pick(ServiceRole::Worker)?;
+                self.freeze(vec![worker]).await?;
+            }
+            ChaosFault::FreezeCoordinator => {
+                let coordinator = self.pick(ServiceRole::Coordinator)?;
+                self.freeze(vec![coordinator]).await?;
+            }
+            ChaosFault::FreezeAllWorkers => {
+                let workers = self.fleet.running(ServiceRole::Worker);
+                self.freeze(workers).await?;
+            }
+            ChaosFault::PauseRedis => {
+                self.inject_redis(ProxyFaults {
+                    paused: true,
                     ..ProxyFaults::default()
                 })
                 .await;
+            }
+            ChaosFault::DropRedisReplies => {
+                self.inject_redis(ProxyFaults {
+                    replies_paused: true,
+                    ..ProxyFaults::default()
+                })
+                .await;
+                // What was held back belongs to connections that are given up.
+                self.redis.cut();
+            }
+            ChaosFault::ChangeRedisPassword => {
+                servers.require_redis_password(OTHER_PASSWORD).await?;
+                self.redis.cut();
+                sleep(REFUSAL_PERIOD).await;
+                servers.remove_redis_password(OTHER_PASSWORD).await?;
+            }
+            ChaosFault::BlockPublishers => {
+                servers.set_memory_alarm(true).await?;
+                sleep(REFUSAL_PERIOD).await;
+                servers.set_memory_alarm(false).await?;
+            }
+            ChaosFault::FailProvider => {
+                self.provider.set_behavior(Behavior {
+                    faults: ReplyFaults {
+                        always: PROVIDER_FAULT_SHARE,
+                        kinds: vec![ReplyFault::Error],
+                        ..ReplyFaults::default()
+                    },
+                    ..Behavior::with_latency(LATENCY)
+                });
+                // The caller sets the next behavior.
+                sleep(PROVIDER_FAULT_PERIOD).await;
             }
             ChaosFault::LoseAllButS3 => {
                 for server in [ServerKind::RabbitMq, ServerKind::Redis] {
@@ -331,20 +403,47 @@ impl ClusterFaultRun<'_> {
         Ok(())
     }
 
-    async fn set_s3_faults(&self, faults: ProxyFaults) {
+    async fn inject_s3(&self, faults: ProxyFaults, period: Duration) {
         self.s3.set_faults(faults);
-        sleep(S3_FAULT_PERIOD).await;
+        sleep(period).await;
         self.s3.set_faults(ProxyFaults::default());
+    }
+
+    async fn inject_redis(&self, faults: ProxyFaults) {
+        self.redis.set_faults(faults);
+        sleep(SILENCE_PERIOD).await;
+        self.redis.set_faults(ProxyFaults::default());
     }
 
     /// Kills one process of a role, and starts another.
     fn kill(&mut self, role: ServiceRole) -> Result<()> {
-        let running = self.fleet.running(role);
-        let victim = running
-            .get(self.rng.random_range(0..running.len().max(1)))
-            .context("no process to kill")?;
-        self.killed.push(self.fleet.kill(victim)?);
+        let victim = self.pick(role)?;
+        self.outages.push(self.fleet.kill(&victim)?);
         self.fleet.spawn(role, &[]).map(drop)
+    }
+
+    async fn freeze(&mut self, processes: Vec<String>) -> Result<()> {
+        let from = Instant::now();
+        for process in &processes {
+            self.fleet.freeze(process)?;
+        }
+        sleep(FREEZE_PERIOD).await;
+        for process in processes {
+            self.fleet.thaw(&process)?;
+            self.outages.push(ProcessOutage {
+                process,
+                from,
+                until: Some(Instant::now()),
+            });
+        }
+        Ok(())
+    }
+
+    /// A process of a role at random.
+    fn pick(&mut self, role: ServiceRole) -> Result<String> {
+        let mut running = self.fleet.running(role);
+        ensure!(!running.is_empty(), "no {} runs", role.command());
+        Ok(running.swap_remove(self.rng.random_range(0..running.len())))
     }
 
     /// A process that ends by itself is a defect. It is replaced, so that the run continues.
@@ -356,5 +455,44 @@ impl ClusterFaultRun<'_> {
             }
         }
         Ok(())
+    }
+}
+
+fn refused(share: f64) -> ProxyFaults {
+    ProxyFaults {
+        refused: share,
+        ..ProxyFaults::default()
+    }
+}
+
+fn slowed(share: f64, by: Duration) -> ProxyFaults {
+    ProxyFaults {
+        slow: share,
+        slow_by: by,
+        ..ProxyFaults::default()
+    }
+}
+
+/// Threads that keep every core busy, like other work on the machine.
+struct CpuLoad(Arc<AtomicBool>);
+
+impl CpuLoad {
+    fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Self(stop)
+    }
+}
+
+impl Drop for CpuLoad {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }

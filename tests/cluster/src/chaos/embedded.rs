@@ -17,7 +17,7 @@ use super::fault_plan::fault_plan;
 use super::report::{ChaosReport, InjectedFault};
 use super::run::{Baseline, LIMIT, end_message, paced_latency, settings, wait_until_busy};
 use crate::compare::{differences, trees};
-use crate::duplicate_calls::{CallSummary, KilledProcess, calls_per_digest};
+use crate::duplicate_calls::{CallSummary, ProcessOutage, calls_per_digest};
 use crate::{ServiceFleet, binary, documents};
 
 /// Model calls in flight.
@@ -157,9 +157,10 @@ impl EmbeddedHarness {
                 done.len(),
                 fault.name()
             );
-            deaths.push(KilledProcess {
+            deaths.push(ProcessOutage {
                 process,
-                at: Instant::now(),
+                from: Instant::now(),
+                until: None,
             });
             drop(stop);
             if let Some(status) = job.await?? {

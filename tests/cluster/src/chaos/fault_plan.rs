@@ -30,6 +30,26 @@ pub enum ChaosFault {
     LoseAllButS3,
     /// `kill -9` of an `ingest` that does everything in one process; it is run again.
     KillIngest,
+    /// A worker and its children stopped (SIGSTOP) for longer than a lease, as in a suspended VM.
+    FreezeWorker,
+    /// A coordinator stopped for longer than a lease.
+    FreezeCoordinator,
+    /// Every worker stopped at once, for longer than a document may take to be read.
+    FreezeAllWorkers,
+    /// All requests to S3 answered 503 for a minute.
+    RefuseS3ForMinute,
+    /// All requests to S3 delayed by half a second for a minute.
+    SlowS3ForMinute,
+    /// Connections to Redis stay open, and nothing passes.
+    PauseRedis,
+    /// Requests reach Redis, and no reply comes back.
+    DropRedisReplies,
+    /// Redis refuses the password of new connections.
+    ChangeRedisPassword,
+    /// RabbitMQ blocks publishers: its memory alarm is raised.
+    BlockPublishers,
+    /// The provider answers most requests with errors.
+    FailProvider,
 }
 
 impl ChaosFault {
@@ -48,6 +68,19 @@ impl ChaosFault {
     ];
     /// Faults that only S3 survives.
     pub const LOSS: &[Self] = &[Self::LoseAllButS3];
+    /// Faults that last for longer than retries within one call.
+    pub const LASTING: &[Self] = &[
+        Self::FreezeWorker,
+        Self::FreezeCoordinator,
+        Self::FreezeAllWorkers,
+        Self::RefuseS3ForMinute,
+        Self::SlowS3ForMinute,
+        Self::PauseRedis,
+        Self::DropRedisReplies,
+        Self::ChangeRedisPassword,
+        Self::BlockPublishers,
+        Self::FailProvider,
+    ];
     /// Every kind that applies to embedded mode.
     pub const EMBEDDED: &[Self] = &[Self::KillIngest];
 
@@ -66,6 +99,16 @@ impl ChaosFault {
             Self::ResetS3 => "S3 resets in mid-body",
             Self::LoseAllButS3 => "everything but S3 lost",
             Self::KillIngest => "kill -9 of an ingest",
+            Self::FreezeWorker => "worker frozen for 45 s",
+            Self::FreezeCoordinator => "coordinator frozen for 45 s",
+            Self::FreezeAllWorkers => "all workers frozen for 45 s",
+            Self::RefuseS3ForMinute => "S3 answers 503 for 60 s",
+            Self::SlowS3ForMinute => "S3 delayed 500 ms for 60 s",
+            Self::PauseRedis => "Redis silent for 20 s",
+            Self::DropRedisReplies => "Redis replies lost for 20 s",
+            Self::ChangeRedisPassword => "Redis password wrong for 30 s",
+            Self::BlockPublishers => "broker memory alarm for 30 s",
+            Self::FailProvider => "provider fails for 20 s",
         }
     }
 

@@ -26,5 +26,7 @@ pub struct Scenario {
     pub pages: u32,
     /// Approximate seconds between two faults.
     pub fault_interval: f64,
+    /// Whether other work keeps every core busy during the faults.
+    pub busy: bool,
     pub requirements: Requirements,
 }
