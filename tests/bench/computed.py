@@ -10,15 +10,15 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
-import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pymupdf
 
+import server
 from find_reader import BLOCK, REPLY, Reader, pages_shown
 from halves import half_of
 
@@ -340,17 +340,6 @@ class TableReader(Reader):
         return self.pair("measure", rows, fault, formula, one, two, unit, f"The {name}")
 
 
-def serve(reader):
-    command = [STEMMA, "--store", str(SCRATCH / "store"), "query", "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen(command, env=os.environ | reader.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    for line in process.stderr:
-        if "127.0.0.1:" in line and ("started" in line or line.startswith("http://")):
-            url = "http://127.0.0.1:" + line.split("127.0.0.1:")[1].split('"')[0].split()[0].strip(",}")
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            return process, url
-    raise SystemExit("the server did not start")
-
-
 def ask(url, question, document):
     body = {"question": question, "scopes": [document], "limits": {"calls": 4, "tokens": 60_000}}
     request = urllib.request.Request(url + "/v1/answers", json.dumps(body).encode(), {"content-type": "application/json"})
@@ -361,7 +350,7 @@ def ask(url, question, document):
         except urllib.error.HTTPError as error:
             if error.code not in (404, 503):
                 raise SystemExit(error.read().decode()) from error
-            threading.Event().wait(0.5)
+            time.sleep(0.5)
             continue
         if "outcome" in answer:
             return answer
@@ -393,7 +382,7 @@ def main():
     known = {path.stem: tables(pymupdf.open(path)) for path in files}
     print(f"{sum(len(rows) for pages in known.values() for rows in pages.values())} rows known in {len(files)} documents")
     reader = TableReader(known)
-    process, url = serve(reader)
+    process, url = server.start(STEMMA, SCRATCH / "store", reader.environment())
     try:
         results = []
         for path in files:

@@ -2,20 +2,25 @@
 
   find.py STEMMA FILINGS_STORE MORE_STORE GENERAL_STORE DATA SCORER SCRATCH [--only=PART,…] [--present] [--misses]
 
-Parts: pages, names, absent, context, ablation. --present leaves out questions whose document is not in the store, for
+Parts: pages, names, absent, context, latency, ablation. --present leaves out questions whose document is not in the store, for
 trials; otherwise they count as missed. --misses lists the questions that are missed, of half A only: half B stays unread.
 Marks (issue 16) hold for half B; exit status 1 where one is missed.
 """
 
+import http.client
 import json
 import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
+import time
+import urllib.parse
 
 import find_questions
+import server
 from find_bm25 import Bm25
 from find_reader import Reader, pages_shown
 from halves import half_of
@@ -24,13 +29,15 @@ STEMMA, FILINGS, MORE, GENERAL, DATA, SCORER, SCRATCH = sys.argv[1:8]
 SCRATCH, DATA = pathlib.Path(SCRATCH), pathlib.Path(DATA)
 OPTIONS = sys.argv[8:]
 PARTS = next((option.removeprefix("--only=").split(",") for option in OPTIONS if option.startswith("--only=")),
-             ["pages", "names", "absent", "context", "ablation"])
+             ["pages", "names", "absent", "context", "latency", "ablation"])
 PRESENT, MISSES = "--present" in OPTIONS, "--misses" in OPTIONS
 TRUTH = pathlib.Path(__file__).parent.parent / "truth"
 HALVES = json.loads((TRUTH / "halves.json").read_text())
 COMPANIES = json.loads((TRUTH / "names.json").read_text())["companies"]
 INGREDIENTS = ["lexicon", "statements", "fields", "adjacency", "references", "routing", "dates"]
 FEWEST_ABSENT = 60
+# Of a question whose latency is measured: those of 20 and more have 25 on average.
+FEWEST_WORDS = 20
 PAGE_METRICS = [("A", "hit@1", "document known: hit@1"), ("A", "hit@5", "document known: hit@5"),
                 ("B", "doc_hit@1", "all documents: document@1"), ("B", "hit@10", "all documents: page in ten")]
 missed = []
@@ -281,6 +288,37 @@ def measure_ablation(corpora):
         print(f"{name:<22}" + "".join(f"{one:>18}" for one in cells), flush=True)
 
 
+def measure_latency(corpora):
+    """One question after the other over HTTP, the long ones only. The machine's other work counts in the wall time."""
+    for corpus in corpora:
+        questions = sorted({question["question"] for question in corpus.questions if len(question["question"].split()) >= FEWEST_WORDS})
+        process, url = server.start(STEMMA, corpus.store)
+        try:
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+            search(connection, "assets")
+            began, times = server.cpu_seconds(process), []
+            for question in questions:
+                asked_at = time.perf_counter()
+                search(connection, question)
+                times.append((time.perf_counter() - asked_at) * 1_000)
+            cpu = (server.cpu_seconds(process) - began) * 1_000 / len(questions)
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+        times.sort()
+        words = statistics.mean(len(question.split()) for question in questions)
+        print(f"{corpus.name}: {len(questions)} questions of {words:.1f} words over HTTP: p50 {statistics.median(times):.1f} ms (mark 5), "
+              f"p95 {times[int(0.95 * len(times))]:.1f} ms (mark 15), CPU {cpu:.1f} ms a question")
+
+
+def search(connection, question):
+    connection.request("GET", "/v1/search?" + urllib.parse.urlencode({"q": question}))
+    reply = connection.getresponse()
+    body = reply.read()
+    if reply.status != 200:
+        raise SystemExit(f"search answered {reply.status}: {body[:500]}")
+
+
 def questions_in(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
@@ -308,6 +346,8 @@ def main():
         measure_context(filings)
         measure_context(more)
         measure_context(general)
+    if "latency" in PARTS:
+        measure_latency([filings, more])
     if "ablation" in PARTS:
         measure_ablation([filings, more, general])
     for what in missed:
