@@ -127,11 +127,10 @@ impl Archive {
         };
         let mut found = searcher.search(sources, query, strategy, &session).await?;
         if !query.operators.is_empty() {
-            let hits = &mut found.results.hits;
-            let tests = self.indexed()?.meets_operators(&self.catalog, query, hits);
-            let mut tests = tests.await?.into_iter();
-            hits.retain(|_| tests.next().unwrap_or_default());
-            found.results.total = TotalHits::Exact(hits.len());
+            let hits = &found.results.hits;
+            let index = self.indexed()?;
+            let tests = index.meets_operators(&self.catalog, query, hits).await?;
+            retain_hits(&mut found.results, &tests);
         }
         let documents = found.results.hits.iter().map(|hit| doc_key(hit.doc_id));
         found.results.documents = MatchedDocuments {
@@ -193,6 +192,20 @@ impl Archive {
     }
 }
 
+// Keeps the hits that meet the operators of a query. The sections of documents that are not in the index meet none, because nobody
+// knows their words: there may be more hits.
+fn retain_hits(results: &mut SearchResults, meet_operators: &[bool]) {
+    let mut tests = meet_operators.iter();
+    results
+        .hits
+        .retain(|_| tests.next().copied().unwrap_or_default());
+    let count = results.hits.len();
+    results.total = match results.is_index_behind() || results.stats.documents_unreadable > 0 {
+        true => TotalHits::AtLeast { at_least: count },
+        false => TotalHits::Exact(count),
+    };
+}
+
 fn no_model(strategy: TreeSearchStrategy) -> ApiError {
     let message = format!(
         "the strategy `{}` asks a model, and none is configured",
@@ -203,4 +216,34 @@ fn no_model(strategy: TreeSearchStrategy) -> ApiError {
         message,
         "set model.name and model.base_url, or search with strategy auto",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::SectionId;
+    use stemma_retrieval::SearchHit;
+
+    use super::*;
+
+    #[test]
+    fn a_count_of_hits_is_a_lower_bound_while_documents_are_not_indexed() {
+        let doc = crate::tests::version("manual.md", 1).doc;
+        let hit = || SearchHit::new(doc, "manual.md", 1, SectionId(1), Vec::new());
+        let results = || SearchResults {
+            hits: vec![hit(), hit(), hit()],
+            ..SearchResults::default()
+        };
+        let mut complete = results();
+        retain_hits(&mut complete, &[true, false, true]);
+        assert_eq!(complete.hits.len(), 2);
+        assert_eq!(complete.total, TotalHits::Exact(2));
+        let mut behind = results();
+        behind.set_index_behind(1);
+        retain_hits(&mut behind, &[true, false, true]);
+        assert_eq!(behind.total, TotalHits::AtLeast { at_least: 2 });
+        let mut unreadable = results();
+        unreadable.set_unreadable(1);
+        retain_hits(&mut unreadable, &[false; 3]);
+        assert_eq!(unreadable.total, TotalHits::AtLeast { at_least: 0 });
+    }
 }

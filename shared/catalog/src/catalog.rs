@@ -4,6 +4,7 @@
 //! reads one object and a short tail. Documents without a tree come from their claims and the records of failed runs.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId};
 use stemma_engine::PortResult;
@@ -19,6 +20,7 @@ use crate::{display_names, pending, snapshot};
 pub struct Catalog {
     documents: Vec<CatalogDocument>,
     positions: HashMap<DocId, usize>,
+    id: u64,
 }
 
 impl Catalog {
@@ -68,6 +70,12 @@ impl Catalog {
         );
         documents.sort_by(|a, b| (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc())));
         display_names::assign_labels(&mut documents);
+        Self::new(documents)
+    }
+
+    fn new(documents: Vec<CatalogDocument>) -> Self {
+        // The empty catalog has 0.
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let positions = documents
             .iter()
             .enumerate()
@@ -76,6 +84,7 @@ impl Catalog {
         Self {
             documents,
             positions,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -89,15 +98,12 @@ impl Catalog {
             .filter(|document| keep(document))
             .cloned()
             .collect();
-        let positions = documents
-            .iter()
-            .enumerate()
-            .map(|(at, document)| (document.doc(), at))
-            .collect();
-        Self {
-            documents,
-            positions,
-        }
+        Self::new(documents)
+    }
+
+    /// Number of this state of a catalog in this process: only clones share it.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// All documents, ordered by path, then id.

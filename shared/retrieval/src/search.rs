@@ -26,6 +26,9 @@ pub const MAX_SKIP: usize = 10_000;
 /// Code of the note of a search whose index lacks documents in scope.
 pub const INDEX_BEHIND: &str = "search.index_behind";
 
+/// Code of the note of a search of a scope with documents that cannot be read.
+pub const UNREADABLE: &str = "search.unreadable";
+
 /// Below this share of evidence the answer is hardly in the results (docs/SEARCH.md has the measurement).
 pub const LOW_EVIDENCE: f32 = 0.1;
 
@@ -234,12 +237,35 @@ impl SearchResults {
         self.stats.documents_not_indexed > 0
     }
 
+    /// The words and names that no document in scope has; `None` if the index is behind.
+    pub fn known_missing_terms(&self) -> Option<Vec<MissingTerm>> {
+        (!self.is_index_behind()).then(|| self.missing_terms.clone())
+    }
+
+    /// The evidence in thousandths; `None` if it is unknown.
+    pub fn rounded_evidence(&self) -> Option<f64> {
+        self.evidence
+            .map(|evidence| (f64::from(evidence) * 1000.0).round() / 1000.0)
+    }
+
     /// Whether the answer is hardly in the results; `None` if the index is behind.
     pub fn has_low_evidence(&self) -> Option<bool> {
         let is_low = self
             .evidence
             .is_some_and(|evidence| evidence < LOW_EVIDENCE);
         (!self.is_index_behind()).then_some(is_low)
+    }
+
+    /// Records that `documents` in scope cannot be read: what no document has is said of the others.
+    pub fn set_unreadable(&mut self, documents: usize) {
+        self.stats.documents_unreadable = documents;
+        let message = match documents {
+            1 => "a document in scope cannot be read, so it is not searched: restore it, or ingest it again".to_owned(),
+            more => format!(
+                "{more} documents in scope cannot be read, so they are not searched: restore them, or ingest them again"
+            ),
+        };
+        self.notes.push(SearchNote::new(UNREADABLE, message));
     }
 
     /// Records that the index lacks the current version of `documents` in scope: what no document has is then unknown.
@@ -320,6 +346,8 @@ pub struct SearchStats {
     /// Documents in scope whose current version the index does not have yet. If there are any, the search cannot tell what
     /// no document has.
     pub documents_not_indexed: usize,
+    /// Documents in scope whose trees or texts cannot be read: they are not searched.
+    pub documents_unreadable: usize,
     /// Sections of the searched documents.
     pub sections: usize,
     /// Duration of the original search in microseconds; unchanged for cached results.

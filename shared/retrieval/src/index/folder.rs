@@ -21,6 +21,7 @@ use tantivy::{
 };
 
 use super::IndexError;
+use super::commit::CommitPayload;
 use super::doc_mapper::DocMapper;
 
 // Names the snapshot that a generation was made from.
@@ -245,6 +246,20 @@ impl IndexGeneration {
 
     pub(crate) fn opstamp(&self) -> Result<u64, IndexError> {
         Ok(self.index.load_metas()?.opstamp)
+    }
+
+    /// The document versions that could not be read for the last commit.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`].
+    pub fn unreadable(&self) -> Result<DocumentVersions, IndexError> {
+        match self.index.load_metas()?.payload {
+            // Commits of earlier programs, and of an empty index.
+            None => Ok(DocumentVersions::new()),
+            Some(json) => serde_json::from_str::<CommitPayload>(&json)
+                .map_err(IndexError::damaged)?
+                .versions(),
+        }
     }
 
     // The snapshot it was fetched from or uploaded as.

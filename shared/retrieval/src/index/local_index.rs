@@ -3,59 +3,25 @@
 //! Updates write to one folder under its lock. A search reads an [`IndexCommit`], which never changes. If another
 //! process on this machine holds the lock, its commits are read.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use stemma_document::{CatalogEntry, Collection, DocId};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
-use tantivy::Searcher;
 use tokio::sync::{Notify, watch};
 
+use super::commit::IndexCommit;
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexFolder, IndexGeneration, IndexLock};
 use super::snapshot::{SnapshotManifest, SnapshotUpload, Snapshots};
-use super::sync::{self, BATCH, CatalogDiff, CommitReport};
+use super::sync::{self, BATCH, CatalogDiff, CommitPlan, CommitReport};
 use super::{IndexError, run_blocking};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 
 // Fetching a snapshot is cheaper than indexing this many documents.
 const FETCH_THRESHOLD: usize = 500;
-
-/// One commit of the index. It stays readable and unchanged while it is held.
-pub struct IndexCommit {
-    /// Reads the commit.
-    pub searcher: Searcher,
-    versions: Arc<DocumentVersions>,
-    // Folder of its generation, and its number there, by tantivy.
-    generation: PathBuf,
-    opstamp: u64,
-    number: u64,
-}
-
-impl IndexCommit {
-    /// The indexed version of a document. A hit in another version than the catalog lists is stale.
-    pub fn version(&self, doc: DocId) -> Option<u64> {
-        self.versions.get(&doc).copied()
-    }
-
-    /// Number of the commit in this process; any change of the index increases it.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Number of documents.
-    pub fn documents(&self) -> usize {
-        self.versions.len()
-    }
-
-    /// Number of index entries.
-    pub fn entries(&self) -> u64 {
-        self.searcher.num_docs()
-    }
-}
 
 // What a search reported about a generation.
 struct DamageReport {
@@ -100,8 +66,8 @@ pub struct LocalIndex {
     pub(super) snapshots: Snapshots,
     store: Arc<dyn DocumentStore>,
     open: RwLock<Option<(IndexGeneration, Arc<IndexCommit>)>>,
-    // Versions that could not be read; they are not tried again.
-    unreadable: Mutex<HashMap<DocId, u64>>,
+    // Versions that this process could not read; it does not try them again.
+    tried: Mutex<DocumentVersions>,
     write_lock: tokio::sync::Mutex<()>,
     damage: Mutex<Option<DamageReport>>,
     damage_reported: Notify,
@@ -129,7 +95,7 @@ impl LocalIndex {
             mapper,
             store,
             open: RwLock::new(None),
-            unreadable: Mutex::default(),
+            tried: Mutex::default(),
             write_lock: tokio::sync::Mutex::default(),
             damage: Mutex::default(),
             damage_reported: Notify::new(),
@@ -142,22 +108,6 @@ impl LocalIndex {
     pub fn current_commit(&self) -> Option<Arc<IndexCommit>> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().map(|(_, commit)| Arc::clone(commit))
-    }
-
-    /// The documents that a commit does not have in the version of `catalog`, apart from those that cannot be read.
-    pub fn documents_behind<'c>(
-        &self,
-        commit: &IndexCommit,
-        catalog: &'c Catalog,
-    ) -> Vec<&'c CatalogDocument> {
-        let unreadable = lock(&self.unreadable);
-        let is_behind = |listed: &&CatalogDocument| {
-            listed.entry().is_some_and(|entry| {
-                let seq = Some(entry.version.seq);
-                commit.version(listed.doc()) != seq && unreadable.get(&listed.doc()).copied() != seq
-            })
-        };
-        catalog.documents().iter().filter(is_behind).collect()
     }
 
     /// Receives the number of each new commit.
@@ -304,7 +254,12 @@ impl LocalIndex {
         let Some(lock) = self.folder.lock()? else {
             self.open().await?;
             report.is_rebuilt = false;
-            report.missing = self.diff(catalog).await?.len().max(usize::from(rebuild));
+            let mut diff = self.diff(catalog).await?;
+            // The process that writes has tried them.
+            let unreadable = self.known_unreadable(catalog);
+            diff.add
+                .retain(|entry| !unreadable.contains_key(&entry.version.doc));
+            report.missing = diff.len().max(usize::from(rebuild));
             return Ok(report);
         };
         let generation = self
@@ -365,13 +320,17 @@ impl LocalIndex {
         for batch in batches {
             let removed = std::mem::take(&mut remove);
             let before = remaining - removed.len();
+            let plan = CommitPlan {
+                add: batch,
+                remove: &removed,
+                known_unreadable: self.known_unreadable(catalog),
+                total,
+            };
             let commit = sync::apply_diff(
                 generation,
                 &self.mapper,
                 self.store.as_ref(),
-                batch,
-                &removed,
-                total,
+                plan,
                 &|read| on_progress(before - read),
             )
             .await?;
@@ -379,10 +338,23 @@ impl LocalIndex {
                 .await?;
             remaining -= batch.len() + removed.len();
             report.add(&commit, removed.len());
-            lock(&self.unreadable).extend(commit.unreadable);
+            lock(&self.tried).extend(commit.unreadable);
             on_progress(remaining);
         }
         Ok(report)
+    }
+
+    // The documents that were unreadable for the last commit and are still listed in that version.
+    fn known_unreadable(&self, catalog: &Catalog) -> DocumentVersions {
+        let Some(commit) = self.current_commit() else {
+            return DocumentVersions::new();
+        };
+        let is_listed = |(doc, seq): &(DocId, u64)| {
+            let entry = catalog.get(*doc).and_then(CatalogDocument::entry);
+            entry.is_some_and(|entry| entry.version.seq == *seq)
+        };
+        let known = commit.unreadable.iter().map(|(doc, seq)| (*doc, *seq));
+        known.filter(is_listed).collect()
     }
 
     // Reopens the generation if another process has committed to it or replaced it.
@@ -413,18 +385,16 @@ impl LocalIndex {
             Some(commit) => Some(commit),
             None => self.open().await?,
         }) else {
-            return Ok(
-                self.without_unreadable(CatalogDiff::between(&DocumentVersions::new(), catalog))
-            );
+            return Ok(self.without_tried(CatalogDiff::between(&DocumentVersions::new(), catalog)));
         };
-        Ok(self.without_unreadable(CatalogDiff::between(&commit.versions, catalog)))
+        Ok(self.without_tried(CatalogDiff::between(&commit.versions, catalog)))
     }
 
-    fn without_unreadable(&self, mut difference: CatalogDiff) -> CatalogDiff {
-        let unreadable = lock(&self.unreadable);
+    fn without_tried(&self, mut difference: CatalogDiff) -> CatalogDiff {
+        let tried = lock(&self.tried);
         difference
             .add
-            .retain(|entry| unreadable.get(&entry.version.doc) != Some(&entry.version.seq));
+            .retain(|entry| tried.get(&entry.version.doc) != Some(&entry.version.seq));
         difference
     }
 
@@ -534,15 +504,16 @@ impl LocalIndex {
     ) -> Result<Arc<IndexCommit>, IndexError> {
         let before = self.current_commit().filter(|_| change.is_some());
         let opened = generation.clone();
-        let (opstamp, searcher, versions) = run_blocking(move || {
+        let (opstamp, searcher, versions, unreadable) = run_blocking(move || {
             // Taken first: a commit made in between has a larger number, and is noticed by the next update.
             let opstamp = opened.opstamp()?;
+            let unreadable = opened.unreadable()?;
             let searcher = opened.searcher()?;
             let versions = match before {
                 Some(before) => DocumentVersions::clone(&before.versions),
                 None => opened.versions(&searcher)?,
             };
-            Ok((opstamp, searcher, versions))
+            Ok((opstamp, searcher, versions, unreadable))
         })
         .await?;
         let versions = match change {
@@ -561,6 +532,7 @@ impl LocalIndex {
         let index_commit = Arc::new(IndexCommit {
             searcher,
             versions: Arc::new(versions),
+            unreadable: Arc::new(unreadable),
             generation: generation.path.clone(),
             opstamp,
             number,

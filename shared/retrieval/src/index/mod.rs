@@ -3,6 +3,7 @@
 //! - [`schema`] and [`entry`]: the fields, and the index entries of a document.
 //! - [`doc_mapper`]: schema, mapping and revision of an index.
 //! - [`folder`]: an index on the local disk: generations and the write lock.
+//! - [`commit`]: what searches read, and what a commit lacks.
 //! - [`sync`]: the difference between catalog and index, and applying it.
 //! - [`snapshot`]: immutable copies in the blob store, made of content-addressed parts that copies share.
 //! - [`local_index`]: the index of one process, which searches read.
@@ -14,6 +15,7 @@
 
 pub mod builder;
 mod claim;
+pub mod commit;
 pub mod doc_mapper;
 mod document_filter;
 mod document_fit;

@@ -13,6 +13,7 @@ use tantivy::indexer::LogMergePolicy;
 use tantivy::schema::Document;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::commit::CommitPayload;
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexGeneration};
 use super::local_index::OnProgress;
@@ -95,6 +96,8 @@ pub struct CommitReport {
     pub entries: u64,
     /// Documents whose trees are missing or damaged. They are removed from the index.
     pub unreadable: Vec<(DocId, u64)>,
+    /// All documents that the commit lacks because they could not be read, also before.
+    pub known_unreadable: DocumentVersions,
     /// Documents not read because the store was unavailable. Their old entries stay.
     pub unavailable: usize,
 }
@@ -117,8 +120,19 @@ impl Document for QueuedEntry {
     }
 }
 
-/// Indexes `add` and deletes `remove` in one commit. `total` is the size of the whole update that this commit is a part
-/// of: a small update leaves large segments alone. `on_document` is called with the number of documents read so far.
+/// The changes of one commit.
+pub struct CommitPlan<'a> {
+    /// Documents to index.
+    pub add: &'a [Arc<CatalogEntry>],
+    /// Documents to delete.
+    pub remove: &'a [DocId],
+    /// Documents of the commit before that could not be read, as far as they are still listed in that version.
+    pub known_unreadable: DocumentVersions,
+    /// Documents of the whole update that this commit is a part of: a small update leaves large segments alone.
+    pub total: usize,
+}
+
+/// Makes one commit. `on_document` is called with the number of documents read so far.
 ///
 /// # Errors
 /// [`IndexError`]; the index stays as it was.
@@ -126,20 +140,22 @@ pub async fn apply_diff(
     generation: &IndexGeneration,
     mapper: &Arc<DocMapper>,
     store: &dyn DocumentStore,
-    add: &[Arc<CatalogEntry>],
-    remove: &[DocId],
-    total: usize,
+    plan: CommitPlan<'_>,
     on_document: OnProgress<'_>,
 ) -> Result<CommitReport, IndexError> {
     let index = generation.index.clone();
-    let small = total <= SMALL_UPDATE;
+    let small = plan.total <= SMALL_UPDATE;
     let writer = Arc::new(run_blocking(move || index_writer(&index, small)).await?);
-    for doc in remove {
+    for doc in plan.remove {
         writer.delete_term(mapper.term(*doc));
     }
-    let mut report = CommitReport::default();
+    let mut report = CommitReport {
+        known_unreadable: plan.known_unreadable,
+        ..CommitReport::default()
+    };
     let queue = Arc::new(Semaphore::new(QUEUED_ENTRIES));
-    let work = add
+    let work = plan
+        .add
         .iter()
         .cloned()
         .map(|entry| index_document(&writer, &queue, mapper, store, entry));
@@ -159,10 +175,12 @@ pub async fn apply_diff(
         match entries {
             Some(entries) => {
                 report.entries += entries;
+                report.known_unreadable.remove(&version.0);
                 report.indexed.push(version);
             }
             None => {
                 writer.delete_term(mapper.term(version.0));
+                report.known_unreadable.insert(version.0, version.1);
                 report.unreadable.push(version);
             }
         }
@@ -170,7 +188,9 @@ pub async fn apply_diff(
     drop(work);
     let writer = Arc::into_inner(writer)
         .ok_or_else(|| IndexError::Damaged("its writer is still in use".into()))?;
-    run_blocking(move || commit(writer)).await?;
+    let payload = serde_json::to_string(&CommitPayload::new(&report.known_unreadable))
+        .map_err(IndexError::damaged)?;
+    run_blocking(move || commit(writer, &payload)).await?;
     Ok(report)
 }
 
@@ -191,8 +211,10 @@ fn index_writer(index: &tantivy::Index, small: bool) -> Result<IndexWriter, Inde
 }
 
 // Waits for merges, so that files do not change between updates.
-fn commit(mut writer: IndexWriter) -> Result<(), IndexError> {
-    writer.commit()?;
+fn commit(mut writer: IndexWriter, payload: &str) -> Result<(), IndexError> {
+    let mut prepared = writer.prepare_commit()?;
+    prepared.set_payload(payload);
+    prepared.commit()?;
     writer.wait_merging_threads()?;
     Ok(())
 }

@@ -26,6 +26,8 @@ use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::entry;
 
+mod unreadable;
+
 // Index entries per document.
 const ENTRIES: u64 = 3;
 
