@@ -269,7 +269,7 @@ pub struct Degradation {
     pub next: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchSummary {
     /// Documents that pass scope and filter.
@@ -282,8 +282,12 @@ pub struct SearchSummary {
     pub applied_filters: Vec<AppliedFilter>,
     /// Documents in scope that were not indexed yet, so that they were not searched.
     pub documents_not_indexed: usize,
-    /// Words and names of the question that no document in scope has; empty if some are not indexed.
-    pub missing_terms: Vec<MissingTerm>,
+    /// Documents in scope that could not be read, so that they were not searched.
+    pub documents_unreadable: usize,
+    /// Words and names of the question that no document in scope has; `None` if some are not indexed.
+    pub missing_terms: Option<Vec<MissingTerm>>,
+    /// The share (0–1) of what the question asks about that one of the best passages has; `None` if unknown.
+    pub evidence: Option<f64>,
     /// Whether the best passages have so little of what is asked that the answer is hardly there; `None` if unknown.
     pub low_evidence: Option<bool>,
     /// The question, then each sub-question that was searched for.
@@ -293,6 +297,11 @@ pub struct SearchSummary {
 }
 
 impl SearchSummary {
+    /// The words and names that no document has, as far as that is known.
+    pub fn known_missing_terms(&self) -> &[MissingTerm] {
+        self.missing_terms.as_deref().unwrap_or_default()
+    }
+
     // The state before anything was read, which the `route` event carries.
     pub(super) fn without_names(&self) -> Self {
         let queries = self.queries.iter().take(1).cloned().collect();

@@ -186,7 +186,9 @@ impl AnswerBuilder<'_, '_> {
             sections: results.stats.sections,
             applied_filters: results.applied_filters.clone(),
             documents_not_indexed: results.stats.documents_not_indexed,
-            missing_terms: results.missing_terms.clone(),
+            documents_unreadable: results.stats.documents_unreadable,
+            missing_terms: results.known_missing_terms(),
+            evidence: results.rounded_evidence(),
             low_evidence: results.has_low_evidence(),
             queries: vec![text.to_owned()],
             names: Vec::new(),
@@ -398,7 +400,7 @@ impl AnswerBuilder<'_, '_> {
         let prompt = prompt::answer_prompt(
             text,
             &self.question.earlier,
-            &self.search.missing_terms,
+            self.search.known_missing_terms(),
             &self.context,
         );
         let validate = |draft| prompt::validate_draft(text, draft);
@@ -495,9 +497,19 @@ impl AnswerBuilder<'_, '_> {
         let AnswerBuilder {
             question, answerer, ..
         } = self;
+        let is_absent = draft.is_some_and(|draft| !draft.answerable);
+        let unreadable = self.search.documents_unreadable;
+        if is_absent && unreadable > 0 {
+            let message = format!("{unreadable} of the documents in scope could not be read");
+            self.degrade(
+                search::UNREADABLE,
+                &message,
+                "restore them, or ingest them again",
+            );
+        }
         // Documents that were not searched may have the answer.
-        let draft =
-            draft.filter(|draft| draft.answerable || self.search.documents_not_indexed == 0);
+        let is_partial = self.search.documents_not_indexed + unreadable > 0;
+        let draft = draft.filter(|draft| draft.answerable || !is_partial);
         let (outcome, mut composed) = match draft {
             None => (AnswerOutcome::SearchOnly, ComposedAnswer::default()),
             Some(draft) if !draft.answerable => {
@@ -581,9 +593,9 @@ impl AnswerBuilder<'_, '_> {
             documents,
             documents_in_scope,
             names,
-            missing_terms,
             ..
         } = &self.search;
+        let missing_terms = self.search.known_missing_terms();
         let read = match names.len() {
             0 => "nothing was found to read".to_owned(),
             1 => format!("{} sections of {} were read", self.sections.len(), names[0]),

@@ -203,6 +203,8 @@ impl Archive {
         results.applied_filters.extend(parsed.applied_filters);
         results.notes.extend(parsed.notes);
         let facets = self.count_search_facets(&results.documents);
+        let missing_terms = results.known_missing_terms();
+        let evidence = results.rounded_evidence();
         let low_evidence = results.has_low_evidence();
         let mut hits = results.hits;
         for (hit, rank) in hits.iter_mut().zip(first_rank..) {
@@ -219,8 +221,8 @@ impl Archive {
             query: request.query.clone(),
             terms: results.terms,
             routed: results.applied_filters,
-            missing_terms: low_evidence.map(|_| results.missing_terms),
-            evidence: results.evidence.map(rounded_share),
+            missing_terms,
+            evidence,
             low_evidence,
             hits,
             total: results.total,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use stemma_archive::pageindex_fields::{is_root, name_of};
 use stemma_archive::{SearchFacets, SearchHit, SearchRequest, SearchResponse};
 use stemma_catalog::short_path::short_path;
-use stemma_retrieval::search::TotalHits;
+use stemma_retrieval::search::{MissingTerm, TotalHits};
 
 use crate::arguments::Names;
 use crate::paging::{PageRequest, default_limit};
@@ -55,12 +55,12 @@ pub(crate) struct SearchOutput {
     notes: Vec<String>,
     /// matching documents by property, if there are several
     facets: Vec<FacetRow>,
-    /// words and names of the query that no document in scope has; unknown if a note says that documents are not indexed
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    missing_terms: Vec<MissingWord>,
-    /// whether the best results have little of what the query asks
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    low_evidence: bool,
+    /// words and names of the query that no document in scope has; null while documents are not indexed
+    missing_terms: Option<Vec<MissingWord>>,
+    /// share of what the query asks that one of the best results has; null if unknown
+    evidence: Option<f64>,
+    /// whether that is so little that the answer is hardly there; null while documents are not indexed
+    low_evidence: Option<bool>,
     documents_searched: usize,
     next_cursor: Option<String>,
     // The hits of `results`, for the answering agent.
@@ -194,10 +194,9 @@ impl ToolContext {
             .into_iter()
             .map(|note| note.message)
             .collect();
-        let missing_terms = response.missing_terms.unwrap_or_default();
-        notes.extend(missing_terms.iter().map(ToString::to_string));
-        let low_evidence = response.low_evidence == Some(true);
-        if low_evidence {
+        let missing = response.missing_terms.iter().flatten();
+        notes.extend(missing.map(ToString::to_string));
+        if response.low_evidence == Some(true) {
             notes.push("low evidence: the results have little of what is asked".into());
         }
         for note in &notes {
@@ -234,14 +233,9 @@ impl ToolContext {
                 })
                 .collect(),
             notes,
-            missing_terms: missing_terms
-                .into_iter()
-                .map(|missing| MissingWord {
-                    term: missing.term,
-                    nearest: missing.nearest,
-                })
-                .collect(),
-            low_evidence,
+            missing_terms: response.missing_terms.map(missing_words),
+            evidence: response.evidence,
+            low_evidence: response.low_evidence,
             facets,
             documents_searched,
             next_cursor,
@@ -272,6 +266,14 @@ impl ToolContext {
             why: hit.why.clone(),
         }
     }
+}
+
+fn missing_words(terms: Vec<MissingTerm>) -> Vec<MissingWord> {
+    let words = terms.into_iter().map(|missing| MissingWord {
+        term: missing.term,
+        nearest: missing.nearest,
+    });
+    words.collect()
 }
 
 fn facet_rows(facets: &SearchFacets) -> Vec<FacetRow> {

@@ -122,7 +122,7 @@ impl AnswerBuilder<'_, '_> {
         let names_company = filters.any(|filter| filter.facet == "company");
         let years = Statement::new(text).years();
         let is_year = |term: &str| years.iter().any(|year| year.to_string() == term);
-        let terms = || search.missing_terms.iter();
+        let terms = || search.known_missing_terms().iter();
         let missing_years = terms().filter(|missing| is_year(&missing.term)).count();
         let absent = terms().find(|missing| {
             let is_subject = match is_year(&missing.term) {
@@ -198,7 +198,7 @@ impl AnswerBuilder<'_, '_> {
         let empty = prompt::answer_prompt(
             text,
             &self.question.earlier,
-            &self.search.missing_terms,
+            self.search.known_missing_terms(),
             &AnswerContext::default(),
         );
         u64::from(session.tokens(&empty)) + REPLY_TOKENS

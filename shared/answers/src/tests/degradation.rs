@@ -58,6 +58,8 @@ async fn an_index_behind_the_catalog_never_says_that_documents_do_not_have_it() 
     assert_eq!(behind.degradation.unwrap().code, "search.index_behind");
     assert_eq!(behind.searched.documents_not_indexed, 1);
     assert_eq!(behind.searched.low_evidence, None);
+    assert_eq!(behind.searched.missing_terms, None);
+    assert_eq!(behind.searched.evidence, None);
     // What was found is an answer, but not the final one.
     let capex = json!([claim("It was (1,749).", &[(1, "(1,749)")])]);
     let (_, finds) = scripted_client(&capex);
@@ -72,6 +74,26 @@ async fn an_index_behind_the_catalog_never_says_that_documents_do_not_have_it() 
         assert_eq!(answer.outcome, AnswerOutcome::NotInDocuments);
         assert!(!answer.is_replay && answer.degradation.is_none());
     }
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_read_may_have_the_answer() {
+    let mut archive = TestArchive::new();
+    archive.documents_unreadable = 1;
+    let refuses =
+        || Model::new(|_| Ok(json!({ "answerable": false, "claims": [], "confidence": 0 }))).1;
+    let absent = archive.ask(refuses(), &capex_question()).await;
+    assert_eq!(absent.outcome, AnswerOutcome::SearchOnly);
+    assert_eq!(absent.degradation.unwrap().code, "search.unreadable");
+    assert_eq!(absent.searched.missing_terms, Some(Vec::new()));
+    // What was found is an answer: nobody pays for it again.
+    let capex = json!([claim("It was (1,749).", &[(1, "(1,749)")])]);
+    let (_, finds) = scripted_client(&capex);
+    let found = AskRequest::new("What was the capex of 3M in 2022?");
+    let answer = archive.ask(finds, &found).await;
+    assert_eq!(answer.outcome, AnswerOutcome::Answered);
+    assert_eq!(answer.degradation, None);
+    assert_eq!(answer.searched.documents_unreadable, 1);
 }
 
 #[tokio::test]

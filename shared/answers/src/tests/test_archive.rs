@@ -43,6 +43,8 @@ pub(super) struct TestArchive {
     pub(super) evidence: Option<f32>,
     /// Documents that the index of searches lacks.
     pub(super) documents_not_indexed: usize,
+    /// Documents that no search can read.
+    pub(super) documents_unreadable: usize,
     /// Follows the risk factors of each filing.
     pub(super) sentence: String,
 }
@@ -188,6 +190,9 @@ impl SearchService for TestArchive {
         if self.documents_not_indexed > 0 {
             results.set_index_behind(self.documents_not_indexed);
         }
+        if self.documents_unreadable > 0 {
+            results.set_unreadable(self.documents_unreadable);
+        }
         Ok(results)
     }
 }
@@ -207,6 +212,7 @@ impl TestArchive {
             missing_terms: Vec::new(),
             evidence: None,
             documents_not_indexed: 0,
+            documents_unreadable: 0,
             sentence: String::new(),
         }
     }

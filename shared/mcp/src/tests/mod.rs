@@ -4,6 +4,7 @@ mod asking;
 mod errors;
 mod presets;
 mod reading;
+mod searching;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ struct TestClient {
     notes: Vec<Value>,
     blobs: Arc<MemoryBlobs>,
     stop: CancellationToken,
-    _cache: tempfile::TempDir,
+    cache: tempfile::TempDir,
 }
 
 impl Drop for TestClient {
@@ -86,7 +87,7 @@ impl TestClient {
             notes: Vec::new(),
             blobs,
             stop,
-            _cache: cache,
+            cache,
         };
         let hello = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let welcome = client.ask("initialize", hello).await;

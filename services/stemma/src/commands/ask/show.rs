@@ -228,8 +228,14 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
         "{} of {} documents searched",
         searched.documents, searched.documents_in_scope
     ));
+    if searched.documents_unreadable > 0 {
+        parts.push(format!(
+            "{} could not be read",
+            searched.documents_unreadable
+        ));
+    }
     if answer.outcome == AnswerOutcome::Answered {
-        let missing = searched.missing_terms.iter();
+        let missing = searched.known_missing_terms().iter();
         parts.extend(missing.map(|missing| clean(&missing.to_string())));
     }
     match (answer.is_replay, answer.usage.calls) {
