@@ -299,15 +299,22 @@ mod tests {
 
     #[test]
     fn a_list_of_names_is_cut() {
-        let letters = || ('A'..='Z').flat_map(|a| ('A'..='Z').map(move |b| format!("{a}{b}")));
-        let symbols = letters().map(|name| format!("our stock has the symbol \"{name}\"\n"));
-        let forms = letters().map(|name| format!("Acme Works (\"Acme {name}\")\n"));
-        let names = stated(
-            "Acme Works",
-            &symbols.chain(forms.take(300)).collect::<String>(),
-        );
+        let lines = |line: fn(String) -> String| -> String {
+            let letters = ('A'..='Z').flat_map(|a| ('A'..='Z').map(move |b| format!("{a}{b}")));
+            letters.take(FRONT_LINES).map(line).collect()
+        };
+        let symbols = lines(|name| format!("our stock has the symbol \"{name}\"\n"));
+        let names = stated("Acme Works", &symbols);
         assert_eq!(names.symbols.len(), MAX_SYMBOLS);
         assert_eq!(names.symbols[0], "AA");
+        let forms = lines(|name| format!("Acme Works (\"Acme {name}\")\n"));
+        let names = stated("Acme Works", &forms);
+        assert_eq!(names.short.len(), MAX_SHORT_FORMS);
+        assert_eq!(names.short[0], "Acme AA");
+        let former = lines(|name| format!("Acme Works (formerly known as Widget {name})\n"));
+        let names = stated("Acme Works", &former);
+        assert_eq!(names.former.len(), MAX_FORMER_NAMES);
+        assert_eq!(names.former[0], "Widget AA");
     }
 
     proptest::proptest! {

@@ -1,7 +1,7 @@
 //! How much of what a query asks about its best passages have.
 //!
 //! The words of a query count by their rarity (IDF). A word is there if the passage or a title above it has it, or a phrase
-//! that the lexicon gives for it. Of the best passages the one that has most counts: the words of a question stand
+//! that the lexicon gives for it, or if the running head that the document has first stands on it. Of the best passages the one that has most counts: the words of a question stand
 //! together where the answer is.
 
 use std::collections::BTreeSet;
@@ -21,6 +21,14 @@ pub(super) const PASSAGES: usize = 10;
 /// The words of a query with their rarity, and the phrases that stand for them.
 pub(super) struct Evidence {
     subjects: Vec<Subject>,
+}
+
+/// What a passage says.
+pub(super) struct PassageWords {
+    /// Its text, and the titles above it.
+    pub(super) text: String,
+    /// Those words of the query that stand in running heads.
+    pub(super) running: Vec<String>,
 }
 
 struct Subject {
@@ -65,20 +73,28 @@ impl Evidence {
         Ok(Self { subjects })
     }
 
-    /// The share that one of `texts` has, each a passage with the titles above it; `None` if the query has no words that
-    /// say what it is about.
-    pub(super) fn best(&self, texts: impl Iterator<Item = String>) -> Option<f32> {
+    /// The words that the query asks about, as stems.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        self.subjects.iter().map(|subject| subject.word.as_str())
+    }
+
+    /// The share that one of `passages` has; `None` if the query has no words that say what it is about.
+    pub(super) fn best(&self, passages: impl Iterator<Item = PassageWords>) -> Option<f32> {
         let total: f32 = self.subjects.iter().map(|subject| subject.weight).sum();
         if total <= 0.0 {
             return None;
         }
-        let shares = texts.map(|text| self.found(&text) / total);
+        let shares = passages.map(|passage| self.found(&passage) / total);
         Some(shares.fold(0.0, f32::max))
     }
 
-    fn found(&self, text: &str) -> f32 {
-        let content = content_words(text);
-        let words: BTreeSet<&str> = content.iter().map(String::as_str).collect();
+    fn found(&self, passage: &PassageWords) -> f32 {
+        let content = content_words(&passage.text);
+        let words: BTreeSet<&str> = content
+            .iter()
+            .chain(&passage.running)
+            .map(String::as_str)
+            .collect();
         let mut phrases: BTreeSet<&str> = BTreeSet::new();
         Lexicon::get().for_each_phrase(&content, |phrase, _| {
             phrases.insert(phrase);

@@ -4,8 +4,9 @@ use stemma_catalog::document_store::OpenDocument;
 use stemma_catalog::filter::Filter;
 use stemma_catalog::fixtures::of_company;
 use stemma_document::{
-    CatalogEntry, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, LocatedEntry, Method,
-    SectionStart, SectionTree, SourceBody, TextLines, Ticker, VerifiedOutline,
+    CatalogEntry, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, Line, LineRole,
+    LocatedEntry, Method, Page, SectionStart, SectionTree, SourceBody, TextLines, Ticker,
+    VerifiedOutline,
 };
 use tantivy::{Index, Searcher};
 
@@ -383,6 +384,37 @@ fn evidence_tells_answers_from_their_absence() {
         "{:?}",
         absent.evidence
     );
+}
+
+#[test]
+fn the_words_of_a_running_head_are_evidence() {
+    let line = |text: &str, role| Line {
+        text: text.into(),
+        role,
+        ..Line::default()
+    };
+    let page = |body: &str| Page {
+        lines: vec![
+            line("Zanzibar Bulletin", LineRole::Head),
+            line(body, LineRole::Body),
+        ],
+        ..Page::default()
+    };
+    let pages = vec![page("The harbor is deep."), page("Ships sail at dawn.")];
+    let outline = VerifiedOutline::new(Extent::Pages(2), Vec::new()).unwrap();
+    let opened = OpenDocument {
+        tree: SectionTree::build(&outline, Method::Layout, Vec::new()),
+        body: Some(SourceBody::Pages(pages)),
+    };
+    let searcher = indexed(std::iter::once((
+        of_company("bulletin.pdf", "Press"),
+        opened,
+    )));
+    let query = Query::new("zanzibar");
+    let results = search(&searcher, &AliasFile::default(), &query).unwrap();
+    assert_eq!(results.hits.len(), 1);
+    assert_eq!(results.evidence, Some(1.0));
+    assert_eq!(results.has_low_evidence(), Some(false));
 }
 
 #[test]
