@@ -21,7 +21,7 @@ use stemma_catalog::catalog::Catalog;
 use stemma_retrieval::search::DocumentScope;
 
 // Bump it when answers are generated differently, so that stored answers of older code are not reused.
-const REVISION: &str = "4";
+const REVISION: &str = "5";
 
 /// Answers over one snapshot of a collection. Cheap to build: one per question.
 pub struct CachedAnswerer<'a> {

@@ -1,5 +1,6 @@
 //! Checks a draft answer: citations must name passages the model was shown, quotes and numbers are compared with their pages.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use stemma_catalog::catalog::Catalog;
@@ -8,7 +9,7 @@ use stemma_document::{Collection, DocId, PageNo};
 use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
-use super::figures::CitedText;
+use super::figures::{CitedPages, CitedText};
 use super::final_answer::with_claims;
 use super::issuers::Issuers;
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
@@ -48,7 +49,8 @@ pub(super) fn compose_answer(
     (catalog, collection): (&Catalog, &Collection),
     keep: CitationPolicy,
 ) -> ComposedAnswer {
-    let issuers = Issuers::new(catalog);
+    // It walks the whole catalog, so that drafts without a verified claim do without.
+    let issuers = LazyCell::new(|| Issuers::new(catalog));
     let mut composed = ComposedAnswer::default();
     for claim in &draft.claims {
         let (cited, positions) = composed.check_citations(claim, context, collection, keep);
@@ -59,10 +61,11 @@ pub(super) fn compose_answer(
         let mut verdict = judge_claim(&statement, claim, &cited, &positions);
         let docs: BTreeSet<DocId> = cited.iter().map(|one| one.doc).collect();
         let text: Vec<&str> = cited.iter().flat_map(CheckedCitation::cited_text).collect();
-        if let Some(name) = issuers.foreign_name(&statement, &docs, &text.join("\n")) {
+        if verdict.verified
+            && let Some(name) = issuers.foreign_name(&statement, &docs, &text.join("\n"))
+        {
             verdict.verified = false;
-            let reason = format!("it names {name}, and cites documents of others");
-            verdict.reason.get_or_insert(reason);
+            verdict.reason = Some(format!("it names {name}, and cites documents of others"));
         }
         let ids: Vec<String> = cited
             .into_iter()
@@ -278,10 +281,14 @@ fn checked_citation<'a>(
         Some(page) => page_locator(label, page),
         None => stemma_catalog::locator::section_locator(label, passage.section),
     };
-    let text = checked
-        .matched
-        .is_verbatim()
-        .then(|| CitedText::new(&targets, &checked.spans, &checked.quote, &page_text));
+    let text = checked.matched.is_verbatim().then(|| {
+        let pages = CitedPages {
+            before: context.target_before(passage),
+            targets: &targets,
+            year_shift: open_doc.map_or(0, |open_doc| open_doc.year_shift),
+        };
+        CitedText::new(&pages, &checked.spans, &checked.quote, &page_text)
+    });
     let citation = Citation {
         id: String::new(),
         doc_id: passage.doc.to_string(),

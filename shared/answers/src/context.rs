@@ -418,6 +418,17 @@ impl AnswerContext {
             .collect()
     }
 
+    // The page before a passage, if it was read: tables go on over pages.
+    pub(super) fn target_before(&self, passage: &Passage) -> Option<QuoteTarget<'_>> {
+        let number = passage.number.checked_sub(1)?;
+        let document = self.documents.get(&passage.doc)?;
+        let page = document.pages.get(&number)?;
+        passage
+            .last_line
+            .is_none()
+            .then(|| QuoteTarget::page(number, page))
+    }
+
     // A line for each document of the next prompt: its name, what it is, and the unit its tables state.
     pub(super) fn describe_documents(&self) -> String {
         let mut pages: BTreeMap<DocId, Vec<u32>> = BTreeMap::new();

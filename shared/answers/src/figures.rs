@@ -7,7 +7,7 @@ use super::numbers::{Bound, Money, NumberMention, QuotedNumbers, numbers};
 use super::period::Period;
 use super::prose::{QuotedSentences, check_sentence};
 use super::quote_target::QuoteTarget;
-use super::row_names::literal_length;
+use super::row_names::{RowNames, literal_length};
 use super::statement::Statement;
 use super::table::{Cell, RowLabel, TablePage};
 use super::terms::{Terms, label_words, phrase, position};
@@ -38,7 +38,7 @@ const CHANGE_WORDS: [&str; 9] = [
 ];
 
 // A row of outflows prints them in parentheses; a statement names their amount. `invest` and `interest` are no outflows: income may come of both.
-const OUTFLOWS: [&str; 34] = [
+const OUTFLOWS: [&str; 37] = [
     "purchas",
     "payment",
     "paid",
@@ -73,6 +73,9 @@ const OUTFLOWS: [&str; 34] = [
     "less",
     "deficit",
     "provis",
+    "negat",
+    "outflow",
+    "shortfal",
 ];
 // A row of one of these is negative where it is printed so, whatever else its label says: `Income before income taxes`.
 const INFLOWS: [&str; 9] = [
@@ -92,6 +95,15 @@ const ALTERNATIVES: [&str; 14] = [
     "earn", "profit", "increas", "credit",
 ];
 
+/// The pages of a citation.
+pub(super) struct CitedPages<'t, 'a> {
+    /// The page before the first target, if it was read.
+    pub(super) before: Option<QuoteTarget<'a>>,
+    pub(super) targets: &'t [QuoteTarget<'a>],
+    /// From the year of a date in January or February to the name of its fiscal year.
+    pub(super) year_shift: i32,
+}
+
 /// The text that one citation found, read as cells and prose.
 pub(super) struct CitedText<'a> {
     /// Numbers of the targets: pages, or first lines.
@@ -106,6 +118,9 @@ pub(super) struct CitedText<'a> {
     /// A sentence of the quote is too long to be read.
     pub(super) is_too_long: bool,
     pub(super) money: Money,
+    pub(super) year_shift: i32,
+    /// The page before, if its table goes on.
+    pub(super) text_before: String,
 }
 
 /// What the quotes say about a figure.
@@ -120,12 +135,24 @@ pub(super) enum FigureCheck {
 
 impl<'a> CitedText<'a> {
     pub(super) fn new(
-        targets: &[QuoteTarget<'a>],
+        cited: &CitedPages<'_, 'a>,
         spans: &[CharPosition],
         quote: &str,
         page_text: &str,
     ) -> Self {
-        let pages: Vec<TablePage<'a>> = targets.iter().map(TablePage::new).collect();
+        let targets = cited.targets;
+        let page = |target: &QuoteTarget<'a>| TablePage::new(target, cited.year_shift);
+        let mut pages: Vec<TablePage<'a>> = targets.iter().map(page).collect();
+        let first = cited.before.as_ref().map(page);
+        for at in 0..pages.len() {
+            let (earlier, rest) = pages.split_at_mut(at);
+            if let Some(previous) = earlier.last().or(first.as_ref()) {
+                rest[0].continue_from(previous);
+            }
+        }
+        let before = cited.before.as_ref();
+        let continued = before.filter(|_| pages.first().is_some_and(TablePage::is_continued));
+        let text_before = continued.map(QuoteTarget::full_text).unwrap_or_default();
         let mut cells = Vec::new();
         let mut prose = Vec::new();
         let mut in_prose: Vec<&CharPosition> = Vec::new();
@@ -159,13 +186,15 @@ impl<'a> CitedText<'a> {
         };
         Self {
             numbers: targets.iter().map(|target| target.number).collect(),
+            year_shift: cited.year_shift,
             pages,
             cells,
             prose: QuotedNumbers::new(&prose, page_text),
             sentences: joined(|one| &one.text),
             clauses: joined(QuotedSentences::clauses),
             is_too_long: sentences.iter().any(|one| one.is_too_long),
-            money: Money::new(page_text),
+            money: Money::new(&format!("{text_before}\n{page_text}")),
+            text_before,
         }
     }
 }
@@ -218,7 +247,8 @@ pub(super) fn check_figure(
         .iter()
         .filter(|text| number.is_supported_by(&text.prose, gain) && has_bound(text));
     for text in in_prose {
-        match check_sentence(statement, figure, (&text.sentences, &text.prose)) {
+        let source = Statement::new(&text.sentences).in_fiscal_years(text.year_shift);
+        match check_sentence(statement, figure, &source, &text.prose) {
             Ok(()) => return FigureCheck::Prose,
             Err(reason) => {
                 differs.get_or_insert(reason);
@@ -574,6 +604,14 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
     let Some(printed) = &cell.number else {
         return Ok(());
     };
+    // The words of the label say which row is meant: `Income before losses of affiliates` is no loss. A label that begins with one is.
+    let label = phrase(&without_parentheses(&cell.label));
+    let names_loss = label
+        .iter()
+        .take(2)
+        .any(|word| NEGATIVES.contains(&word.as_str()));
+    let rest = RowNames::new(text, &[&cell.label]).rest();
+    let text = if names_loss { text } else { &rest };
     let has_alternative = !alternatives(&cell.label).is_empty();
     let says_negative = says_negative(text, &cell.label);
     // `Sales fell 5%` beside a column of changes.

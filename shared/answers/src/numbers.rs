@@ -69,15 +69,6 @@ impl NumberMention {
         Some(if self.is_negative { -value } else { value })
     }
 
-    /// Whether two numbers of one text are the same quantity: `31 stores` is not `31 million`.
-    pub(crate) fn is_equal(&self, other: &Self) -> bool {
-        let value = |one: &Self| one.value * one.scale.unwrap_or(1.0);
-        value(self) == value(other)
-            && self.is_negative == other.is_negative
-            && self.is_percent == other.is_percent
-            && self.currency == other.currency
-    }
-
     /// Digits after the decimal point.
     pub(crate) fn decimals(&self) -> u32 {
         self.decimals.unsigned_abs()

@@ -123,7 +123,7 @@ pub(super) fn find_operand<'d>(
     let same = |number: &NumberMention| {
         number.digits == figure.digits && number.is_negative() == figure.is_negative()
     };
-    let stated = head_period(&draft.period);
+    let stated = head_period(&draft.period).in_fiscal_year(text.year_shift);
     let mut reason = format!("{} is not in its quote", draft.value);
     for (target, cell) in &text.cells {
         let Some(number) = cell.number.as_ref().filter(|number| same(number)) else {
@@ -149,7 +149,7 @@ pub(super) fn find_operand<'d>(
             ..found_in_cell(draft, number, cell, (page, stated))?
         });
     }
-    let source = Statement::new(&text.sentences);
+    let source = Statement::new(&text.sentences).in_fiscal_years(text.year_shift);
     let in_prose = (0..source.figures.len()).find(|at| same(&source.figures[*at]));
     match in_prose {
         Some(at) => found_in_prose(draft, &source, at, stated),

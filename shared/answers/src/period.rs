@@ -61,6 +61,17 @@ impl Period {
         *self == Self::default()
     }
 
+    /// The period by the name of its fiscal year. One that ends in January or February may be named after the year before (`shift` is -1).
+    pub(super) fn in_fiscal_year(self, shift: i32) -> Self {
+        match self.month {
+            Some(1 | 2) => Self {
+                year: self.year.map(|year| year + shift),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// For ordering: the later of two periods is greater.
     pub(super) fn order(&self) -> (i32, u32) {
         (

@@ -22,7 +22,7 @@ const MAX_SHORT_FORM: usize = 6;
 const MAX_SENTENCE_BYTES: usize = 8 << 10;
 const MAX_FIGURES: usize = 100;
 // Words that begin a clause with a meaning of its own.
-const TURNS: [&str; 7] = [
+const CONTRASTIVE_CONJUNCTIONS: [&str; 7] = [
     "but", "although", "though", "while", "whereas", "however", "yet",
 ];
 // Verbs that tell a clause from a list: `sales were 5 and costs fell`.
@@ -43,7 +43,7 @@ const VERBS: [&str; 14] = [
     "remained",
 ];
 // Between two figures these part what is said of each.
-const JOINTS: [&str; 9] = [
+const CLAUSE_SEPARATORS: [&str; 9] = [
     "and", "but", "while", "whereas", "although", "compared", "versus", "or", "plus",
 ];
 // `… in Europe and $4 million in Asia`: the second figure has the subject of the first up to the preposition.
@@ -123,11 +123,11 @@ impl QuotedSentences {
     /// The clauses that the quote is part of: what another clause denies says nothing about them.
     pub(super) fn clauses(&self) -> &str {
         let words = words(&self.text);
-        let turns = words
+        let contrasts = words
             .iter()
-            .filter(|(word, _)| TURNS.contains(&word.as_str()));
+            .filter(|(word, _)| CONTRASTIVE_CONJUNCTIONS.contains(&word.as_str()));
         let stops = self.text.match_indices(';').map(|(at, _)| at);
-        let edges: Vec<usize> = turns.map(|(_, at)| at.start).chain(stops).collect();
+        let edges: Vec<usize> = contrasts.map(|(_, at)| at.start).chain(stops).collect();
         let start = edges.iter().filter(|at| **at <= self.quote.start).max();
         let end = edges.iter().filter(|at| **at >= self.quote.end).min();
         let range = start.copied().unwrap_or(0)..end.copied().unwrap_or(self.text.len());
@@ -142,16 +142,16 @@ impl QuotedSentences {
 pub(super) fn check_sentence(
     statement: &Statement<'_>,
     figure: usize,
-    (sentences, quoted): (&str, &QuotedNumbers),
+    source: &Statement<'_>,
+    quoted: &QuotedNumbers,
 ) -> Result<(), String> {
     let number = &statement.figures[figure];
     let gain = mentions_gain(statement.text);
-    let source = Statement::new(sentences);
     let places =
         (0..source.figures.len()).filter(|at| number.is_same(&source.figures[*at], quoted, gain));
     let stated = statement.period_of(figure);
     let own = FigureClauses::new(statement)?;
-    let clauses = FigureClauses::new(&source)?;
+    let clauses = FigureClauses::new(source)?;
     let not_paired = || format!("what {} is could not be read", number.text);
     let words = own.words(figure).ok_or_else(not_paired)?;
     let mut reason = format!("{} is not in its sentence", number.text);
@@ -165,7 +165,7 @@ pub(super) fn check_sentence(
         });
         if !same_period {
             reason = format!("{} is of another period in its sentence", number.text);
-        } else if !clauses.say(at, words) {
+        } else if !clauses.describes(at, words) {
             reason = format!("{} is of something else in its sentence", number.text);
         } else if !clauses.has_sense(at, own.sense(figure)) {
             reason = format!("{} is a level or a change in its sentence", number.text);
@@ -218,11 +218,11 @@ impl<'s> FigureClauses<'s> {
             let beside = |other: &usize| sentences.get(*other) == Some(sentence);
             let after = Some(at + 1).filter(beside);
             let end = match after {
-                Some(after) => joint(text, here.end..figures[after].at.start)[0],
+                Some(after) => clause_gap(text, here.end..figures[after].at.start)[0],
                 None => clause_end(text, sentence, here),
             };
             let start = match at.checked_sub(1).filter(beside) {
-                Some(before) => joint(text, figures[before].at.end..here.start)[1],
+                Some(before) => clause_gap(text, figures[before].at.end..here.start)[1],
                 None => clause_start(source, sentence, here.start, here.end..end),
             };
             [start..here.start, here.end..end]
@@ -255,14 +255,14 @@ impl<'s> FigureClauses<'s> {
 
     fn own_words(&self, figure: usize) -> Vec<String> {
         let [before, after] = &self.windows[figure];
-        let mut words = telling(self.source.words_in(before.clone()));
-        words.extend(telling(self.source.words_in(after.clone())));
+        let mut words = content_stems(self.source.words_in(before.clone()));
+        words.extend(content_stems(self.source.words_in(after.clone())));
         words
     }
 
     // The words before a figure, or those of the figure before in its sentence where it has none of its own.
     fn subject(&self, figure: usize, sentences: &[Range<usize>]) -> Vec<String> {
-        let before = |at: usize| telling(self.source.words_in(self.windows[at][0].clone()));
+        let before = |at: usize| content_stems(self.source.words_in(self.windows[at][0].clone()));
         let previous = |at: usize| {
             at.checked_sub(1)
                 .filter(|other| sentences[*other] == sentences[at])
@@ -275,14 +275,14 @@ impl<'s> FigureClauses<'s> {
         }
         let text = &self.source.text[self.windows[figure][0].clone()];
         let mut plain = words(text).into_iter().map(|(word, _)| word);
-        let first = plain.find(|word| !JOINTS.contains(&word.as_str()));
+        let first = plain.find(|word| !CLAUSE_SEPARATORS.contains(&word.as_str()));
         let preposition = first.filter(|word| PREPOSITIONS.contains(&word.as_str()));
         if let (Some(previous), Some(preposition)) = (previous(figure), preposition) {
             let [before, _] = &self.windows[previous];
             let words = words(&self.source.text[before.clone()]);
             let until = words.iter().find(|(word, _)| *word == preposition);
             let until = until.map_or(before.start, |(_, at)| before.start + at.start);
-            own.extend(telling(self.source.words_in(before.start..until)));
+            own.extend(content_stems(self.source.words_in(before.start..until)));
         }
         own
     }
@@ -310,7 +310,7 @@ impl<'s> FigureClauses<'s> {
         let subjects: Vec<Vec<String>> = starts
             .zip(ends)
             .map(|(start, end)| before.start + start..before.start + end)
-            .map(|at| telling(self.source.words_in(at)))
+            .map(|at| content_stems(self.source.words_in(at)))
             .filter(|words| !words.is_empty())
             .collect();
         let are_paired = subjects.len() == figures.len();
@@ -323,20 +323,19 @@ impl<'s> FigureClauses<'s> {
     }
 
     // Whether the clause of a figure has the words of a statement, and none of those it lacks speaks of another figure.
-    fn say(&self, figure: usize, stated: &[String]) -> bool {
+    fn describes(&self, figure: usize, stated: &[String]) -> bool {
         let Some(here) = self.words(figure) else {
             return false;
         };
-        let figures = &self.source.figures;
-        let others: BTreeSet<&String> = (0..figures.len())
-            .filter(|other| !figures[*other].is_equal(&figures[figure]))
+        let others: BTreeSet<&String> = (0..self.own.len())
+            .filter(|other| *other != figure)
             .flat_map(|other| &self.own[other])
             .collect();
-        let strays = |word: &String| !here.contains(word) && others.contains(word);
+        let belongs_to_other = |word: &String| !here.contains(word) && others.contains(word);
         let has_one = stated.is_empty()
             || stated.iter().any(|word| here.contains(word))
             || has_synonym(stated, &here.join(" "));
-        has_one && !stated.iter().any(strays)
+        has_one && !stated.iter().any(belongs_to_other)
     }
 
     fn sense(&self, figure: usize) -> Sense {
@@ -385,14 +384,14 @@ impl<'s> FigureClauses<'s> {
 }
 
 // Words that tell one thing from another.
-fn telling(mut words: Vec<String>) -> Vec<String> {
+fn content_stems(mut words: Vec<String>) -> Vec<String> {
     words.retain(|word| !is_neutral(word));
     words
 }
 
 // Where what is said of a figure ends and what is said of the next begins, between the two. Words between these belong to neither; without a
 // joint they belong to both.
-fn joint(text: &str, between: Range<usize>) -> [usize; 2] {
+fn clause_gap(text: &str, between: Range<usize>) -> [usize; 2] {
     let gap = &text[between.clone()];
     let stops = gap.match_indices(';').map(|(at, _)| at..at + 1);
     let mut joints: Vec<Range<usize>> = stops.collect();
@@ -400,8 +399,10 @@ fn joint(text: &str, between: Range<usize>) -> [usize; 2] {
     joints.extend(sentences);
     if joints.is_empty() {
         let words = words(gap).into_iter();
-        let parting = words
-            .filter(|(word, _)| JOINTS.contains(&word.as_str()) || TURNS.contains(&word.as_str()));
+        let parting = words.filter(|(word, _)| {
+            CLAUSE_SEPARATORS.contains(&word.as_str())
+                || CONTRASTIVE_CONJUNCTIONS.contains(&word.as_str())
+        });
         let all: Vec<Range<usize>> = parting.map(|(_, at)| at).collect();
         let has_comma = |at: &&Range<usize>| gap[..at.start].trim_end().ends_with(',');
         joints = all.iter().filter(has_comma).cloned().collect();
@@ -439,7 +440,7 @@ fn clause_edges(sentence: &str) -> Vec<(Range<usize>, [bool; 2])> {
     let first_verb = (0..words.len()).find(|at| is(&VERBS, *at));
     let last_verb = (0..words.len()).rfind(|at| is(&VERBS, *at));
     for (at, (word, range)) in words.iter().enumerate() {
-        if is(&TURNS, at) {
+        if is(&CONTRASTIVE_CONJUNCTIONS, at) {
             edges.push((range.clone(), [true; 2]));
         } else if word == "and" {
             let sides = [
@@ -451,7 +452,7 @@ fn clause_edges(sentence: &str) -> Vec<(Range<usize>, [bool; 2])> {
     }
     // `While costs fell, sales were 5`
     if let [(_, turn), (_, next), ..] = &words[..]
-        && is(&TURNS, 0)
+        && is(&CONTRASTIVE_CONJUNCTIONS, 0)
         && !sentence[turn.end..next.start].contains(',')
     {
         let comma = sentence[next.start..].find(", ");
@@ -479,7 +480,7 @@ fn clause_start(
     figure: usize,
     after: Range<usize>,
 ) -> usize {
-    let is_said_after = !telling(source.words_in(after)).is_empty();
+    let is_said_after = !content_stems(source.words_in(after)).is_empty();
     let edges = clause_edges(&source.text[sentence.clone()]);
     let mut starts = edges
         .iter()
@@ -488,7 +489,7 @@ fn clause_start(
         .map(|(at, _)| sentence.start + at.end)
         .filter(|at| *at <= figure);
     let start =
-        starts.find(|at| is_said_after || !telling(source.words_in(*at..figure)).is_empty());
+        starts.find(|at| is_said_after || !content_stems(source.words_in(*at..figure)).is_empty());
     start.unwrap_or(sentence.start)
 }
 

@@ -40,6 +40,14 @@ impl<'a> Statement<'a> {
         }
     }
 
+    /// With dates by the names of their fiscal years; see [`Period::in_fiscal_year`].
+    pub(super) fn in_fiscal_years(mut self, shift: i32) -> Self {
+        for mention in &mut self.periods {
+            mention.period = mention.period.in_fiscal_year(shift);
+        }
+        self
+    }
+
     pub(super) fn words(&self) -> Vec<String> {
         self.words.iter().map(|(word, _)| word.clone()).collect()
     }

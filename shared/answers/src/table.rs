@@ -4,10 +4,12 @@
 //! text has none. What cannot be read for certain is left empty, and a claim that needs it is not verified.
 
 mod cell_spans;
+mod continuation;
 
 use std::ops::Range;
 
 use cell_spans::{cell_spans, without_breaks};
+use continuation::Continuation;
 
 use super::numbers::{NumberMention, NumberRole, numbers, scales};
 use super::period::{Period, PeriodMention, head_period, period_mentions};
@@ -30,6 +32,9 @@ const SINGLE_COLUMN_POINTS: f32 = 40.0;
 pub(super) struct TablePage<'a> {
     lines: Vec<TableLine<'a>>,
     scales: Vec<f64>,
+    continuation: Option<Continuation>,
+    // From the year of a date in January or February to the name of its fiscal year.
+    year_shift: i32,
 }
 
 struct TableLine<'a> {
@@ -88,7 +93,7 @@ pub(super) struct RowLabel {
 }
 
 impl<'a> TablePage<'a> {
-    pub(super) fn new(target: &QuoteTarget<'a>) -> Self {
+    pub(super) fn new(target: &QuoteTarget<'a>, year_shift: i32) -> Self {
         let lines: Vec<TableLine<'a>> = target
             .lines(false)
             .map(|(at, text)| TableLine::new(text, placed_words(target, at), height(target, at)))
@@ -96,9 +101,20 @@ impl<'a> TablePage<'a> {
         let mut page = Self {
             lines,
             scales: Vec::new(),
+            continuation: None,
+            year_shift,
         };
         page.scales = scales(&page.text().join("\n"));
         page
+    }
+
+    /// Reads rows without heads as those of the table with which the page before ends.
+    pub(super) fn continue_from(&mut self, before: &TablePage<'_>) {
+        self.continuation = Continuation::new(self, before);
+    }
+
+    pub(super) fn is_continued(&self) -> bool {
+        self.continuation.is_some()
     }
 
     pub(super) fn text(&self) -> Vec<&'a str> {
@@ -137,7 +153,7 @@ impl<'a> TablePage<'a> {
         };
         let label = line.label();
         // In a table of years by row, the label is the period and the head says what the figure is.
-        let by_row = head_period(&label);
+        let by_row = head_period(&label).in_fiscal_year(self.year_shift);
         let is_period_row = by_row.year.is_some()
             && !label.split_whitespace().any(|word| {
                 word.chars().filter(|c| c.is_alphabetic()).count() > 2
@@ -145,10 +161,16 @@ impl<'a> TablePage<'a> {
             });
         let periods = self.column_periods(at);
         let scales = self.scales_above(at);
+        let continuation = self.continuation.as_ref();
+        let continuation = continuation.filter(|_| self.head_lines(at).is_empty());
         let mut cells = Vec::new();
         for (column, span) in line.cells.iter().enumerate() {
             let text = line.text[span.at.clone()].to_owned();
-            let head = self.head_over(at, span);
+            let continued = continuation.and_then(|table| table.column(at, span));
+            let head = match continued {
+                Some(continued) => continued.head.clone(),
+                None => self.head_over(at, span),
+            };
             let mut number = numbers(&without_breaks(&text)).into_iter().next();
             if let Some(number) = &mut number {
                 let words = format!("{label} {head}").to_lowercase();
@@ -167,7 +189,10 @@ impl<'a> TablePage<'a> {
                 },
                 period: match is_period_row {
                     true => by_row,
-                    false => periods.get(column).copied().unwrap_or_default(),
+                    false => continued.map_or_else(
+                        || periods.get(column).copied().unwrap_or_default(),
+                        |continued| continued.period,
+                    ),
                 },
                 head,
                 scales: scales.clone(),
@@ -211,7 +236,11 @@ impl<'a> TablePage<'a> {
             }
         });
         let mut declared = declared.filter(|found| !found.is_empty());
-        declared.next().unwrap_or_else(|| self.scales.clone())
+        let continuation = self.continuation.as_ref();
+        declared.next().unwrap_or_else(|| match continuation {
+            Some(table) if self.scales.is_empty() => table.scales.clone(),
+            _ => self.scales.clone(),
+        })
     }
 
     // Indexes of the lines of the head above a row, the nearest first: those that name periods, or, where none does, those directly
@@ -279,6 +308,7 @@ impl<'a> TablePage<'a> {
         columns
             .into_iter()
             .map(|column| column.map_or_else(Period::default, |at| complete[at]))
+            .map(|period| period.in_fiscal_year(self.year_shift))
             .collect()
     }
 

@@ -42,6 +42,7 @@ pub(super) fn judge_claim(
         unsupported: unknown_labels(&statement, cited),
         ..Verdict::default()
     };
+    let statement = statement.in_fiscal_years(year_shift(cited));
     let computed = draft.computation.as_ref().map(|computation| {
         let texts: Vec<Option<&CitedText<'_>>> = positions
             .iter()
@@ -66,7 +67,7 @@ pub(super) fn judge_claim(
         verdict.reason.get_or_insert(reason);
     }
     let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
-    let evidence = claim_evidence(cited);
+    let evidence = claim_evidence(cited, &cells);
     let has_words = match result {
         Some(_) => is_supported_computation(text, &measure_words(text), &evidence),
         None => {
@@ -79,6 +80,19 @@ pub(super) fn judge_claim(
     verdict.verified =
         stands && verdict.unsupported.is_empty() && verdict.reason.is_none() && has_words;
     verdict
+}
+
+// That of the documents, where they agree.
+fn year_shift(cited: &[CheckedCitation<'_>]) -> i32 {
+    let mut shifts = cited
+        .iter()
+        .filter_map(|one| one.text.as_ref())
+        .map(|text| text.year_shift);
+    let first = shifts.next().unwrap_or_default();
+    match shifts.all(|shift| shift == first) {
+        true => first,
+        false => 0,
+    }
 }
 
 impl Verdict {
@@ -192,7 +206,10 @@ fn measure_words(text: &str) -> BTreeSet<String> {
 fn unknown_labels(statement: &Statement<'_>, cited: &[CheckedCitation<'_>]) -> Vec<String> {
     let around: Vec<String> = cited
         .iter()
-        .map(|one| format!("{}\n{}", one.page_text, one.location))
+        .map(|one| {
+            let before = one.text.as_ref().map_or("", |text| &text.text_before);
+            format!("{before}\n{}\n{}", one.page_text, one.location)
+        })
         .collect();
     let around = around.join("\n");
     let names: BTreeSet<String> = around
@@ -228,7 +245,7 @@ fn unknown_labels(statement: &Statement<'_>, cited: &[CheckedCitation<'_>]) -> V
 }
 
 // Only quotes that were found count as evidence. Lines and heads around a cell belong to its row.
-fn claim_evidence(cited: &[CheckedCitation<'_>]) -> ClaimEvidence {
+fn claim_evidence(cited: &[CheckedCitation<'_>], cells: &[Cell]) -> ClaimEvidence {
     let verbatim: Vec<&CheckedCitation<'_>> = cited
         .iter()
         .filter(|one| one.citation.verified.is_verbatim())
@@ -251,6 +268,7 @@ fn claim_evidence(cited: &[CheckedCitation<'_>]) -> ClaimEvidence {
             .map(|one| one.citation.quote.clone())
             .collect(),
         lines: lines.join("\n"),
+        labels: cells.iter().map(|cell| cell.label.clone()).collect(),
         location: locations.join("\n"),
     }
 }

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use super::numbers::numbers;
 use super::polarity;
+use super::row_names::{RowNames, literal_length};
 use super::telling_words::{COMPUTING_WORDS, FRAMING_WORDS, direction_words, synonym_words};
 use stemma_document::english_words::MONTHS;
 use stemma_retrieval::tokenizer::{content_words, tokenize};
@@ -20,6 +22,9 @@ const MIN_SHARE: f64 = 0.6;
 // The same when the figures were found in the quotes. Then the label of the table row counts too.
 const MIN_SHARE_WITH_FIGURES: f64 = 0.4;
 
+// Begins the label of a row of debts.
+const DUE_TO: &str = "due to";
+
 // Words that say how long a period is, as stems.
 const PERIOD_WORDS: [&str; 10] = [
     "three", "six", "nine", "twelv", "month", "first", "second", "third", "fourth", "half",
@@ -32,6 +37,8 @@ pub(super) struct ClaimEvidence {
     pub(super) clauses: String,
     // The whole lines that the quotes are on.
     pub(super) lines: String,
+    // The labels of the rows in which figures of the statement stand.
+    pub(super) labels: Vec<String>,
     // Names and section paths of the documents. Words of it count neither way.
     pub(super) location: String,
 }
@@ -42,7 +49,7 @@ pub(super) fn is_supported(statement: &str, figures: bool, evidence: &ClaimEvide
     // The periods of figures are compared by themselves.
     own.retain(|word| !figures || !PERIOD_WORDS.contains(&word.as_str()));
     let quotes = evidence.quotes.join("\n");
-    polarity::agree(statement, &quotes, &evidence.clauses)
+    agrees_apart_from_labels(statement, &quotes, evidence)
         && match figures {
             true => {
                 let text = format!("{}\n{quotes}", evidence.lines);
@@ -53,6 +60,26 @@ pub(super) fn is_supported(statement: &str, figures: bool, evidence: &ClaimEvide
                 is_long_enough(statement, &evidence.quotes) && share_in(&own, &quotes) >= MIN_SHARE
             }
         }
+}
+
+// `Due to affiliates` names a row and no cause. A label that the statement has word for word before its figure is left out on both sides;
+// after the figure, as in `rose by $5 million due to affiliates`, it may be a cause, of which such a row says nothing.
+fn agrees_apart_from_labels(statement: &str, quotes: &str, evidence: &ClaimEvidence) -> bool {
+    let figures = numbers(statement).into_iter();
+    let first_figure = figures
+        .filter(|number| !number.is_label())
+        .map(|number| number.at.start)
+        .min();
+    let subject = &statement[..first_figure.unwrap_or(statement.len())];
+    let labels = || evidence.labels.iter().map(String::as_str);
+    let repeated: Vec<&str> = labels()
+        .filter(|label| literal_length(label, subject) > 0)
+        .collect();
+    let statement = RowNames::new(statement, &repeated).rest();
+    let is_debt = labels().any(|label| label.to_lowercase().starts_with(DUE_TO));
+    let no_causes = repeated.iter().copied().chain(is_debt.then_some(DUE_TO));
+    let quotes = RowNames::new(quotes, &no_causes.collect::<Vec<&str>>()).rest();
+    polarity::agree(&statement, &quotes, &evidence.clauses)
 }
 
 /// Whether the lines of the operands have the words of a statement whose figure is computed. `measure` are the words that say how.
@@ -131,6 +158,7 @@ mod tests {
             quotes: quotes.iter().map(|quote| (*quote).to_owned()).collect(),
             clauses: quotes.join("\n"),
             lines: line.into(),
+            labels: Vec::new(),
             location: PLACE.into(),
         };
         is_supported(statement, !line.is_empty(), &evidence)

@@ -26,6 +26,8 @@ pub(crate) struct OpenDoc {
     pub(crate) version: u64,
     /// Issuer, form and fiscal year, for the prompt.
     pub(crate) description: String,
+    /// From the year of a date in January or February to the name of its fiscal year.
+    pub(crate) year_shift: i32,
     pub(super) tree: Arc<SectionTree>,
     pub(super) pages: BTreeMap<u32, Page>,
     pub(super) lines: Option<Arc<TextLines>>,
@@ -56,6 +58,7 @@ impl OpenDoc {
                 .entry()
                 .map(|entry| describe(&entry.facts))
                 .unwrap_or_default(),
+            year_shift: document.entry().map_or(0, |entry| year_shift(&entry.facts)),
             tree,
             pages: BTreeMap::new(),
             lines,
@@ -225,6 +228,18 @@ fn describe(facts: &FilingFacts) -> String {
     .flatten()
     .collect::<Vec<_>>()
     .join(" · ")
+}
+
+// Some name the fiscal year that ends in January 2023 after 2022, others after 2023.
+fn year_shift(facts: &FilingFacts) -> i32 {
+    let shift = || {
+        let mut end = facts.period_end.as_ref()?.value.split('-');
+        let year: i32 = end.next()?.parse().ok()?;
+        let month: u32 = end.next()?.parse().ok()?;
+        let named: i32 = facts.fiscal_year.as_ref()?.value.parse().ok()?;
+        (month <= 2 && named == year - 1).then_some(-1)
+    };
+    shift().unwrap_or(0)
 }
 
 // The unit without the years beside it.

@@ -1,15 +1,19 @@
 //! Right and wrong claims over generated statements in many layouts: right ones are shown as verified or computed, wrong ones never.
 
 mod bounds;
+mod cells;
+mod continued;
+mod document;
 mod faults;
+mod periods;
 mod rows;
-mod written;
+mod sentences;
 
 use stemma_document::{Collection, DocId, Line, Page, Pt, Rect, Word};
 
 use crate::citation::{Citation, QuoteMatch};
 use crate::claims::CheckedCitation;
-use crate::figures::CitedText;
+use crate::figures::{CitedPages, CitedText};
 use crate::prompt::{DraftClaim, DraftOperand};
 use crate::quote::check_quote;
 use crate::quote_target::QuoteTarget;
@@ -292,6 +296,16 @@ impl Table {
 
 // What the product says about a claim that cites these targets.
 fn judge(targets: &[QuoteTarget<'_>], claim: &DraftClaim) -> Verdict {
+    let pages = CitedPages {
+        before: None,
+        targets,
+        year_shift: 0,
+    };
+    judge_pages(&pages, claim)
+}
+
+fn judge_pages(pages: &CitedPages<'_, '_>, claim: &DraftClaim) -> Verdict {
+    let targets = pages.targets;
     let lines: Vec<String> = targets.iter().map(QuoteTarget::full_text).collect();
     let page_text = lines.join("\n");
     let cited: Vec<CheckedCitation<'_>> = claim
@@ -302,7 +316,7 @@ fn judge(targets: &[QuoteTarget<'_>], claim: &DraftClaim) -> Verdict {
             let text = checked
                 .matched
                 .is_verbatim()
-                .then(|| CitedText::new(targets, &checked.spans, &checked.quote, &page_text));
+                .then(|| CitedText::new(pages, &checked.spans, &checked.quote, &page_text));
             CheckedCitation {
                 doc: DocId::new(&Collection::default(), "acme"),
                 citation: test_citation(&checked.quote, checked.matched),

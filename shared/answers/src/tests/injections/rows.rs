@@ -4,6 +4,10 @@ use super::faults::{NAMES, value_of};
 use super::{INJECTIONS, Random, Table, grouped};
 use crate::prompt::{DraftCitation, DraftClaim, DraftComputation};
 
+// Each table is asked for a part of the claims, so that every one is judged over 20 or 25 tables and the test ends in seconds.
+const RIGHT_ROUNDS: usize = 5;
+const WRONG_ROUNDS: usize = 4;
+
 pub(super) const SIMILAR_ROWS: [(&[&str], i64, i64); 19] = [
     (&["Net sales"], 20_000, 30_000),
     (&["Net income"], 5_000, 6_000),
@@ -107,7 +111,11 @@ fn rows_with_similar_labels_are_told_apart() {
             share("Receivables(1)", "Total assets", "a / b"),
             change(if rises { "grew" } else { "fell" }),
         ]);
-        for claim in claims.iter().filter(|_| round % 5 == 0) {
+        for claim in claims
+            .iter()
+            .skip(round % RIGHT_ROUNDS)
+            .step_by(RIGHT_ROUNDS)
+        {
             let verdict = table.judge(claim);
             right.1 += 1;
             right.0 += usize::from(verdict.verified);
@@ -189,8 +197,12 @@ fn rows_with_similar_labels_are_told_apart() {
             statement: format!("Receivables(1) were $1 {} in 2022.", table.scale),
             ..mark
         });
-        for claim in wrong {
-            let verdict = table.judge(&claim);
+        for claim in wrong
+            .iter()
+            .skip(round % WRONG_ROUNDS)
+            .step_by(WRONG_ROUNDS)
+        {
+            let verdict = table.judge(claim);
             assert!(
                 !verdict.verified,
                 "{claim:?} {verdict:?}\n{}",
