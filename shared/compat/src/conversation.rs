@@ -20,9 +20,6 @@ use stemma_gateway::sse;
 use stemma_gateway::state::AppState;
 use utoipa::ToSchema;
 
-// Clients resend the whole conversation with every message.
-pub(crate) const MAX_BYTES: usize = 1 << 20;
-
 /// A message of a conversation.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(crate) struct InputMessage {

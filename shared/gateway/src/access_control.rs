@@ -5,10 +5,12 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use stemma_engine::Env;
 
 use crate::accept::Accept;
@@ -17,6 +19,11 @@ use crate::auth::{ApiKeys, AuthError};
 use crate::host_guard::HostGuard;
 use crate::problem::{Problem, is_openai_path};
 use crate::settings::QuerySettings;
+
+/// Limit of requests with a conversation, in bytes: clients resend all of it with every message.
+pub const MAX_CONVERSATION_BYTES: usize = 1 << 20;
+// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Authenticates and admits requests.
 pub struct AccessControl {
@@ -52,7 +59,7 @@ impl AccessControl {
         })
     }
 
-    async fn handle(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
+    async fn handle(&self, request: Request, next: Next) -> Result<Response, Problem> {
         if let Some(host_guard) = &self.host_guard {
             host_guard.check(&request)?;
         }
@@ -61,6 +68,7 @@ impl AccessControl {
             .authorize(request_key(request.headers()), self.allow_local_writes)
             .map_err(auth_problem)?;
         let scope = rights.collections.clone();
+        let mut request = self.buffer_body(request).await?;
         let permit = RequestPermit::admit(rights, &self.short_limit, &self.long_limit).await?;
         request.extensions_mut().insert(scope);
         request.extensions_mut().insert(permit.clone());
@@ -73,6 +81,35 @@ impl AccessControl {
                 "request less: fewer documents, pages or hits; retries reuse paid model replies";
             Problem::new(503, "request.timeout", detail).with_next(next)
         })
+    }
+
+    // Bodies are read before a permit is taken, so that clients that send slowly keep nobody out. The extractor of a
+    // route applies the route's own, lower limit. Uploads are streamed into the store; they need the scope `write`.
+    async fn buffer_body(&self, request: Request) -> Result<Request, Problem> {
+        let kind = header_text(request.headers(), "content-type").unwrap_or_default();
+        if kind.starts_with("multipart/") {
+            return Ok(request);
+        }
+        let (parts, body) = request.into_parts();
+        let limit = self.max_body_bytes.max(MAX_CONVERSATION_BYTES);
+        let reading = Limited::new(body, limit).collect();
+        let read = tokio::time::timeout(BODY_TIMEOUT, reading).await;
+        let read = read.map_err(|_| {
+            let detail = format!(
+                "the body did not arrive within {} s",
+                BODY_TIMEOUT.as_secs()
+            );
+            Problem::new(408, "body.timeout", detail)
+        })?;
+        let bytes = read.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                let detail = format!("the body has more than {limit} bytes");
+                Problem::new(413, "body.too_large", detail)
+            } else {
+                Problem::new(400, "body.unreadable", error.to_string())
+            }
+        })?;
+        Ok(Request::from_parts(parts, Body::from(bytes.to_bytes())))
     }
 
     // Not tower-http's request id: its layer copies any header value a client sends into the log.
@@ -180,7 +217,7 @@ pub async fn enforce(
         response = problem.into_response();
         if let Some(openai_problem) = openai_problem {
             *response.body_mut() =
-                axum::body::Body::from(serde_json::to_vec(&openai_problem).unwrap_or_default());
+                Body::from(serde_json::to_vec(&openai_problem).unwrap_or_default());
             response.headers_mut().insert(
                 header::CONTENT_TYPE,
                 HeaderValue::from_static("application/json"),

@@ -35,12 +35,13 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
 pub(crate) struct Api;
 
 // Statuses that every route can return.
-const PROBLEMS: [(&str, &str); 11] = [
+const PROBLEMS: [(&str, &str); 12] = [
     ("400", "the request cannot be read, or a cursor is none"),
     ("401", "a key is needed"),
     ("403", "the key does not reach that, or lacks a scope"),
     ("404", "there is no such thing"),
     ("406", "no form of the answer is acceptable"),
+    ("408", "the body did not arrive in time"),
     ("413", "the body is too large"),
     ("415", "the body is of another type"),
     ("422", "the request can be read and makes no sense"),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stemma_sim::{Behavior, Provider};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::test_server::{TestServer, start_with_model_and};
@@ -164,6 +164,41 @@ async fn slow_readers_do_not_block_others() {
             "the complete stream arrives: {rest}"
         );
     }
+}
+
+/// D24 of the engine review: a read key could hold every permit with bodies that never arrive.
+#[tokio::test]
+async fn slow_bodies_do_not_block_others() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let query = QuerySettings {
+        concurrency: 1,
+        ..QuerySettings::default()
+    };
+    let server = start_with_model_and(answer_model(&provider), query).await;
+    let mut open = Vec::new();
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(server.serving.address).await.unwrap();
+        let head = "POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        open.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let began = Instant::now();
+    assert_eq!(
+        server
+            .post("/v1/search", r#"{"query": "anvils"}"#)
+            .await
+            .status,
+        200
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "slow senders hold no permit: {:?}",
+        began.elapsed()
+    );
+    let mut reply = [0; 12];
+    open[0].read_exact(&mut reply).await.unwrap();
+    assert_eq!(&reply, b"HTTP/1.1 408", "a body that does not arrive");
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use axum::http::HeaderMap;
 use serde::Serialize;
 use stemma_archive::Archive;
 use stemma_gateway::AppState;
+use stemma_gateway::access_control::MAX_CONVERSATION_BYTES;
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
 use utoipa::ToSchema;
@@ -26,7 +27,7 @@ use crate::conversation;
 use crate::render::{CitationMark, NOT_VERIFIED};
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
-    let body_limit = DefaultBodyLimit::max(conversation::MAX_BYTES);
+    let body_limit = DefaultBodyLimit::max(MAX_CONVERSATION_BYTES);
     OpenApiRouter::default()
         .routes(routes!(models::list))
         .routes(routes!(models::one))

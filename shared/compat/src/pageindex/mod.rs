@@ -17,12 +17,11 @@ use axum::extract::DefaultBodyLimit;
 use serde::{Deserialize, Deserializer};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_gateway::AppState;
+use stemma_gateway::access_control::MAX_CONVERSATION_BYTES;
 use stemma_gateway::problem::Problem;
 use utoipa::IntoParams;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
-
-use crate::conversation::MAX_BYTES;
 
 /// All PageIndex routes, each with and without a trailing slash.
 pub(super) fn router(max_upload_bytes: usize) -> OpenApiRouter<AppState> {
@@ -37,7 +36,7 @@ pub(super) fn router(max_upload_bytes: usize) -> OpenApiRouter<AppState> {
         routes!(documents::list),
         routes!(folders::list),
         routes!(no_folders),
-        routes!(chat::completions).layer(DefaultBodyLimit::max(MAX_BYTES)),
+        routes!(chat::completions).layer(DefaultBodyLimit::max(MAX_CONVERSATION_BYTES)),
         routes!(retrieval::submit),
         routes!(retrieval::result),
     ];
