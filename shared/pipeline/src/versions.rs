@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{
     Collection, CorrectionRef, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys,
 };
-use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
+use stemma_engine::blobs::{Blobs, PutOutcome, list_all, put_json};
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::key::run_failure_key;
 use stemma_engine::message::RunOutcome;
@@ -372,13 +372,21 @@ pub async fn has_open_run(ports: &Ports, collection: &Collection, uri: &str) -> 
     }
 }
 
-/// The next free version number of a document, above all claims, trees and tombstones.
-pub(crate) async fn next_version(
+/// Claims the next version number of a document for an object that no run makes: a tombstone, or an imported tree. Runs
+/// claim their numbers under the same keys, so no run and no other writer gets this number.
+pub(crate) async fn reserve_version(
     ports: &Ports,
     collection: &Collection,
     doc: DocId,
 ) -> PortResult<u64> {
-    Ok(load_versions(&ports.blobs, collection, doc).await?.next)
+    loop {
+        let seq = load_versions(&ports.blobs, collection, doc).await?.next;
+        let key = blob_keys::version_key(collection, doc, seq);
+        let reservation = Claim::Reserved { reserved: true };
+        if put_json(&ports.blobs, &key, &reservation).await? == PutOutcome::Created {
+            return Ok(seq);
+        }
+    }
 }
 
 pub(crate) async fn load_versions(
@@ -392,19 +400,21 @@ pub(crate) async fn load_versions(
     let trees = list_all(blobs, &trees).await?;
     let claimed = highest_seq(&claims);
     let finished = highest_seq(&trees);
-    let newest = match claims.last() {
-        // A claim torn by a power loss is skipped: the next number is claimed instead.
+    let last = match claims.last() {
         Some(key) => read_claim(blobs, key).await?,
         None => None,
     };
-    let removed = finished > claimed;
+    let is_reserved = matches!(last, Some(Claim::Reserved { reserved: true }));
+    let removed = finished > claimed || (finished == claimed && is_reserved);
+    // A claim torn by a power loss is skipped: the next number is claimed instead.
+    let newest = last.and_then(Claim::into_run);
     // A torn claim must not lose the work of a person, so the one before it is read.
     let mut readable = newest.clone();
     for key in claims.iter().rev().skip(1) {
         if removed || readable.is_some() {
             break;
         }
-        readable = read_claim(blobs, key).await?;
+        readable = read_claim(blobs, key).await?.and_then(Claim::into_run);
     }
     let correction = readable
         .filter(|_| !removed)
@@ -417,8 +427,25 @@ pub(crate) async fn load_versions(
     })
 }
 
+/// Who has a version number.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Claim {
+    Run(Box<RunHeader>),
+    Reserved { reserved: bool },
+}
+
+impl Claim {
+    fn into_run(self) -> Option<RunHeader> {
+        match self {
+            Claim::Run(header) => Some(*header),
+            Claim::Reserved { .. } => None,
+        }
+    }
+}
+
 // `None` if the claim was torn.
-async fn read_claim(blobs: &dyn Blobs, key: &str) -> PortResult<Option<RunHeader>> {
+async fn read_claim(blobs: &dyn Blobs, key: &str) -> PortResult<Option<Claim>> {
     let json = blobs.get(key).await?;
     Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
 }

@@ -6,7 +6,8 @@ use stemma_document::{
     CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, Gap, PublishedTree, SectionTree,
     TreeObject, blob_keys,
 };
-use stemma_engine::blobs::{Blobs, PutOutcome, put_json};
+use stemma_engine::blobs::{Blobs, PutOutcome, get_json, put_json};
+use stemma_engine::env::Millis;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
 use stemma_engine::{Env, Failure, PortResult, Ports, TaskKey, TaskKeyBuilder};
@@ -14,6 +15,9 @@ use stemma_engine::{Env, Failure, PortResult, Ports, TaskKey, TaskKeyBuilder};
 use crate::settings::RunSettings;
 use crate::versions::{PUBLISH, PublishOutcome, identify_version};
 use crate::{FilingFlow, FilingTask, corrections, external_metadata, notify, versions};
+
+// A record that took longer to write than this is written again. Readers look back twice as long.
+const MAX_WRITE_MS: Millis = 5 * 60_000;
 
 /// Key: the document and its version. They determine the tree, so a claim alone tells whether its version was
 /// published.
@@ -69,14 +73,11 @@ impl Stage for Publish {
         // Everything that the tree refers to must survive a power loss before the tree becomes visible.
         blobs.barrier().await?;
         let key = blob_keys::tree_key(&collection, self.doc, self.seq);
-        blobs.put(&key, json.into()).await?;
-        write_change(
-            task.env,
-            task.ports,
-            &collection,
-            ChangeKind::Published(Box::new(entry)),
-        )
-        .await?;
+        let kind = match blobs.put(&key, json.into()).await? {
+            PutOutcome::Created => ChangeKind::Published(Box::new(entry)),
+            PutOutcome::Exists => stored_change(task.ports, &key, self.doc, self.seq).await?,
+        };
+        write_change(task.env, task.ports, &collection, kind).await?;
         Ok(PublishOutcome { gaps }.into())
     }
 }
@@ -90,8 +91,23 @@ pub(super) async fn write_tombstone(
     seq: u64,
 ) -> PortResult<()> {
     let key = blob_keys::tree_key(collection, doc, seq);
-    put_json(&ports.blobs, &key, &TreeObject::Removed).await?;
-    write_change(env, ports, collection, ChangeKind::Removed { doc, seq }).await
+    let kind = match put_json(&ports.blobs, &key, &TreeObject::Removed).await? {
+        PutOutcome::Created => ChangeKind::Removed { doc, seq },
+        PutOutcome::Exists => stored_change(ports, &key, doc, seq).await?,
+    };
+    write_change(env, ports, collection, kind).await
+}
+
+// What the tree object says that was there first. A run of an older program may have written it before it crashed; the
+// change record must describe the tree that readers open.
+async fn stored_change(ports: &Ports, key: &str, doc: DocId, seq: u64) -> PortResult<ChangeKind> {
+    match get_json::<TreeObject>(&ports.blobs, key).await? {
+        Some(TreeObject::Published(tree)) => Ok(ChangeKind::Published(Box::new(
+            CatalogEntry::from_tree(&tree),
+        ))),
+        // A tree that existed and is gone was deleted by the garbage collection.
+        Some(TreeObject::Removed) | None => Ok(ChangeKind::Removed { doc, seq }),
+    }
 }
 
 fn invalid_tree(error: &serde_json::Error) -> Failure {
@@ -105,14 +121,20 @@ async fn write_change(
     collection: &Collection,
     kind: ChangeKind,
 ) -> PortResult<()> {
-    let change = Change {
-        at_ms: env.now_ms(),
-        kind,
-    };
-    let key = blob_keys::change_key(collection, change.at_ms, env.random());
-    put_json(&ports.blobs, &key, &change).await?;
-    notify::notify_change(ports, collection, &change).await;
-    Ok(())
+    loop {
+        let change = Change {
+            at_ms: env.now_ms(),
+            kind: kind.clone(),
+        };
+        let key = blob_keys::change_key(collection, change.at_ms, env.random());
+        put_json(&ports.blobs, &key, &change).await?;
+        // Readers do not look for new records in minutes long past. A process that was suspended meanwhile, or a put that
+        // hung, is such a case: the record is repeated in the current minute.
+        if env.now_ms() < change.at_ms + MAX_WRITE_MS {
+            notify::notify_change(ports, collection, &change).await;
+            return Ok(());
+        }
+    }
 }
 
 /// Removes a document: writes a tombstone above its newest version, and a change record. Garbage collection
@@ -132,31 +154,24 @@ pub async fn publish_imported(
     env: &Env,
     ports: &Ports,
     collection: &Collection,
-    published: PublishedTree,
+    mut published: PublishedTree,
 ) -> PortResult<CatalogEntry> {
     let doc = published.version.doc;
     ports.blobs.barrier().await?;
-    let seq = put_next_version(ports, collection, doc, |seq| {
+    published.version.seq = put_next_version(ports, collection, doc, |seq| {
         let mut published = published.clone();
         published.version.seq = seq;
         TreeObject::Published(Box::new(published))
     })
     .await?;
-    let mut published = published;
-    published.version.seq = seq;
     let entry = CatalogEntry::from_tree(&published);
-    write_change(
-        env,
-        ports,
-        collection,
-        ChangeKind::Published(Box::new(entry.clone())),
-    )
-    .await?;
+    let kind = ChangeKind::Published(Box::new(entry.clone()));
+    write_change(env, ports, collection, kind).await?;
     Ok(entry)
 }
 
-// Writes a tree object under the next free version number. Another writer may take the number first, then the
-// next one is tried.
+// Writes a tree object under the next version number, which it claims before: otherwise a run could claim the same
+// number, publish nothing, and end as done.
 async fn put_next_version(
     ports: &Ports,
     collection: &Collection,
@@ -164,11 +179,199 @@ async fn put_next_version(
     object: impl Fn(u64) -> TreeObject,
 ) -> PortResult<u64> {
     loop {
-        // `put` creates and never overwrites, so a lost race shows as an existing object.
-        let seq = versions::next_version(ports, collection, doc).await?;
+        let seq = versions::reserve_version(ports, collection, doc).await?;
         let key = blob_keys::tree_key(collection, doc, seq);
+        // An older program writes trees without a claim.
         if put_json(&ports.blobs, &key, &object(seq)).await? == PutOutcome::Created {
             return Ok(seq);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::ops::Range;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use stemma_document::{DocumentVersion, Extent, Method, Origin, VerifiedOutline};
+    use stemma_engine::blobs::{MemoryBlobs, list_all};
+
+    use super::*;
+
+    // Between the read and the write of someone else, once.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Interruption {
+        /// A run claims the next version while a tree is written.
+        Claim,
+        /// The process is suspended while a change record is written.
+        Suspension,
+    }
+
+    struct InterruptedBlobs {
+        inner: Arc<MemoryBlobs>,
+        interruption: Interruption,
+        is_over: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Blobs for InterruptedBlobs {
+        async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
+            match self.interruption {
+                Interruption::Claim
+                    if key.contains("/trees/") && !self.is_over.swap(true, Ordering::Relaxed) =>
+                {
+                    let doc = DocId::new(&Collection::default(), URI);
+                    let claims = blob_keys::versions_prefix(&Collection::default(), doc);
+                    let seq = list_all(&*self.inner, &claims).await?.len() as u64 + 1;
+                    let claim = blob_keys::version_key(&Collection::default(), doc, seq);
+                    assert_eq!(
+                        self.inner.put(&claim, "run".into()).await?,
+                        PutOutcome::Created
+                    );
+                }
+                Interruption::Suspension
+                    if key.contains("/changes/") && !self.is_over.swap(true, Ordering::Relaxed) =>
+                {
+                    tokio::time::advance(Duration::from_mins(20)).await;
+                }
+                _ => {}
+            }
+            self.inner.put(key, bytes).await
+        }
+        async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
+            self.inner.get(key).await
+        }
+        async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
+            self.inner.get_range(key, range).await
+        }
+        async fn size(&self, key: &str) -> PortResult<Option<u64>> {
+            self.inner.size(key).await
+        }
+        async fn list(
+            &self,
+            prefix: &str,
+            after: Option<&str>,
+            limit: usize,
+        ) -> PortResult<Vec<String>> {
+            self.inner.list(prefix, after, limit).await
+        }
+        async fn children(
+            &self,
+            prefix: &str,
+            after: Option<&str>,
+            limit: usize,
+        ) -> PortResult<Vec<String>> {
+            self.inner.children(prefix, after, limit).await
+        }
+        async fn delete(&self, key: &str) -> PortResult<()> {
+            self.inner.delete(key).await
+        }
+        async fn barrier(&self) -> PortResult<()> {
+            self.inner.barrier().await
+        }
+    }
+
+    const URI: &str = "file:///a.md";
+
+    fn interrupted_ports(env: &Env, interruption: Interruption) -> Ports {
+        let blobs = InterruptedBlobs {
+            inner: Arc::default(),
+            interruption,
+            is_over: AtomicBool::new(false),
+        };
+        Ports::embedded(env, Arc::new(blobs))
+    }
+
+    fn imported_tree() -> PublishedTree {
+        let outline = VerifiedOutline::new(Extent::Lines(3), Vec::new()).unwrap();
+        PublishedTree {
+            version: DocumentVersion {
+                doc: DocId::new(&Collection::default(), URI),
+                seq: 0,
+                uri: URI.into(),
+                name: "a.md".into(),
+                path: "a.md".into(),
+                source: Digest::from_content(b"a"),
+                origin: Origin::Content,
+                size_bytes: 1,
+                settings: "s".into(),
+                sidecar_facts: BTreeMap::new(),
+                correction: None,
+            },
+            text_artifact: String::new(),
+            tree: SectionTree::build(&outline, Method::Markup, Vec::new()),
+        }
+    }
+
+    async fn read_changes(ports: &Ports) -> Vec<Change> {
+        let prefix = blob_keys::changes_prefix(&Collection::default());
+        let mut changes = Vec::new();
+        for key in list_all(&ports.blobs, &prefix).await.unwrap() {
+            changes.push(get_json(&ports.blobs, &key).await.unwrap().unwrap());
+        }
+        changes
+    }
+
+    #[tokio::test]
+    async fn a_withdrawal_of_a_published_version_records_its_tree() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let collection = Collection::default();
+        let tree = imported_tree();
+        let doc = tree.version.doc;
+        let entry = publish_imported(&env, &ports, &collection, tree)
+            .await
+            .unwrap();
+        write_tombstone(&env, &ports, &collection, doc, entry.version.seq)
+            .await
+            .unwrap();
+        let changes = read_changes(&ports).await;
+        assert_eq!(changes.len(), 2);
+        for change in changes {
+            assert_eq!(change.kind, ChangeKind::Published(Box::new(entry.clone())));
+        }
+    }
+
+    /// D17 of the engine review: the run ended as done, and its document stayed removed.
+    #[tokio::test]
+    async fn a_run_and_a_removal_never_share_a_version_number() {
+        let env = Env::simulated(1);
+        let ports = interrupted_ports(&env, Interruption::Claim);
+        let collection = Collection::default();
+        let doc = DocId::new(&collection, URI);
+        remove_document(&env, &ports, &collection, doc)
+            .await
+            .unwrap();
+        let trees = list_all(&ports.blobs, &blob_keys::trees_prefix(&collection, doc))
+            .await
+            .unwrap();
+        let run = ports
+            .blobs
+            .get(&trees[0].replace("/trees/", "/versions/"))
+            .await
+            .unwrap();
+        assert_eq!(trees.len(), 1);
+        assert_ne!(run.as_deref(), Some(b"run".as_slice()), "{trees:?}");
+    }
+
+    /// D26 of the engine review: readers do not look for records in minutes long past.
+    #[tokio::test(start_paused = true)]
+    async fn a_change_record_delayed_by_a_suspension_is_written_again() {
+        let env = Env::simulated(1);
+        let ports = interrupted_ports(&env, Interruption::Suspension);
+        let collection = Collection::default();
+        publish_imported(&env, &ports, &collection, imported_tree())
+            .await
+            .unwrap();
+        let changes = read_changes(&ports).await;
+        assert_eq!(changes.len(), 2);
+        assert!(
+            changes[1].at_ms + MAX_WRITE_MS > env.now_ms(),
+            "{changes:?}"
+        );
     }
 }
