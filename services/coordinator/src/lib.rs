@@ -137,13 +137,10 @@ pub fn job_entry(submission: &Submission) -> PortResult<JobEntry> {
     Ok(JobEntry { weight, input })
 }
 
-// Ids sort by time: `j-`, milliseconds in hexadecimal, four random digits.
+// Ids sort by time: `j-`, milliseconds in hexadecimal, 64 random bits. An id that two submissions share is one job, and the
+// second submission would be lost.
 fn job_id(env: &Env) -> JobId {
-    JobId(format!(
-        "j-{:011x}{:04x}",
-        env.now_ms(),
-        env.random() & 0xffff
-    ))
+    JobId(format!("j-{:011x}{:016x}", env.now_ms(), env.random()))
 }
 
 /// An observer that ignores all events.

@@ -22,7 +22,7 @@ use stemma_engine::executor::TaskExecutor;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::jobs::{self, JobReport};
+use stemma_engine::jobs::{self, JobReport, PauseReason};
 use stemma_engine::key::{
     JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, run_failure_key,
 };
@@ -185,12 +185,16 @@ impl ProbeCluster {
     }
 
     fn coordinator(&self) -> tokio::task::JoinHandle<()> {
+        self.coordinator_with_slots(1_000)
+    }
+
+    fn coordinator_with_slots(&self, open_documents: usize) -> tokio::task::JoinHandle<()> {
         let env = self.env.clone();
         let presence = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
         let coordinator = Coordinator::<ProbeWork>::new(
             env,
             self.ports.clone(),
-            1_000,
+            open_documents,
             Arc::new(|_| ()),
             presence,
         );
@@ -233,13 +237,17 @@ impl ProbeCluster {
     }
 
     async fn submit(&self, documents: &[String]) -> JobId {
+        self.submit_as("job", Priority::Bulk, documents).await
+    }
+
+    async fn submit_as(&self, job: &str, class: Priority, documents: &[String]) -> JobId {
         let manifest = JobManifest {
-            job: JobId("job".into()),
+            job: JobId(job.into()),
             collection: "x".into(),
             settings: settings::freeze::<ProbeWork>(&self.ports.blobs, &"s".into())
                 .await
                 .unwrap(),
-            class: Priority::Bulk,
+            class,
             entries: documents.len() as u64,
             submitted_ms: 0,
             terms: Default::default(),
@@ -255,6 +263,11 @@ impl ProbeCluster {
             .await
             .unwrap();
         manifest.job
+    }
+
+    async fn is_claimed(&self, document: &str) -> bool {
+        let header = format!("c/x/d/{document}/header");
+        self.ports.blobs.get(&header).await.unwrap().is_some()
     }
 
     async fn report(&self, job: &JobId, within: Duration) -> JobReport {
@@ -563,4 +576,78 @@ async fn unreadable_job_does_not_accumulate_messages() {
         depth.ready + depth.unacked + depth.delayed <= 8,
         "{depth:?}"
     );
+}
+
+fn slow_documents(job: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("slow {job} {n}")).collect()
+}
+
+/// D1 of the engine review: the open runs of a paused job held every slot.
+#[tokio::test(start_paused = true)]
+async fn paused_jobs_take_no_slots() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator_with_slots(2);
+    let waiting = cluster
+        .submit_as("a", Priority::Bulk, &slow_documents("a", 3))
+        .await;
+    cluster.env.sleep(Duration::from_secs(2)).await;
+    jobs::pause(&cluster.env, &cluster.ports, &waiting, PauseReason::Person)
+        .await
+        .unwrap();
+    cluster.env.sleep(Duration::from_secs(3)).await;
+    // No worker runs yet, so the runs of the paused job stay open.
+    let other = cluster
+        .submit_as("b", Priority::Bulk, &["other".into()])
+        .await;
+    cluster.env.sleep(Duration::from_secs(2)).await;
+    assert!(cluster.is_claimed("other").await);
+    let _worker = cluster.worker("worker", 4);
+    let report = cluster.report(&other, Duration::from_secs(30)).await;
+    assert_eq!(report.counts.done, 1);
+    jobs::resume(&cluster.env, &cluster.ports, &waiting)
+        .await
+        .unwrap();
+    let report = cluster.report(&waiting, Duration::from_secs(120)).await;
+    assert_eq!(report.counts.done, 3);
+}
+
+/// D11 of the engine review: a person waited behind all bulk documents that were open.
+#[tokio::test(start_paused = true)]
+async fn bulk_jobs_leave_slots_to_interactive_ones() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator_with_slots(8);
+    cluster
+        .submit_as("bulk", Priority::Bulk, &slow_documents("bulk", 20))
+        .await;
+    cluster.env.sleep(Duration::from_secs(5)).await;
+    cluster
+        .submit_as("person", Priority::Interactive, &["person".into()])
+        .await;
+    cluster.env.sleep(Duration::from_secs(2)).await;
+    // No worker runs, so no slot of the bulk job was freed.
+    assert!(cluster.is_claimed("person").await);
+}
+
+/// D12 of the engine review: one unreadable object of a job stopped admission for all jobs.
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_object_of_a_job_stops_no_other_job() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let control = "jobs/a/control/0000000000001-0-paused.json";
+    cluster.ports.blobs.put(control, "{}".into()).await.unwrap();
+    cluster
+        .submit_as("a", Priority::Bulk, &["unreadable".into()])
+        .await;
+    cluster
+        .ports
+        .blobs
+        .put("jobs/c/report.json", "{".into())
+        .await
+        .unwrap();
+    let _coordinator = cluster.coordinator();
+    let _worker = cluster.worker("worker", 4);
+    let other = cluster
+        .submit_as("b", Priority::Bulk, &["other".into()])
+        .await;
+    let report = cluster.report(&other, Duration::from_secs(60)).await;
+    assert_eq!(report.counts.done, 1);
 }

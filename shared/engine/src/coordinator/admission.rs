@@ -19,6 +19,8 @@ use crate::schedule::REPUBLISH_AFTER_MS;
 
 // Entries claimed concurrently.
 const CLAIMS_AT_ONCE: usize = 16;
+// One slot in this many is only for interactive jobs.
+const INTERACTIVE_SHARE: usize = 8;
 // Concurrent lookups of run outcomes.
 const LOOKUPS_AT_ONCE: usize = 16;
 // A long admission pass posts job progress at this interval, so that `status` does not look frozen.
@@ -182,14 +184,27 @@ impl<W: Flow> Coordinator<W> {
         table.open.values().map(|job| job.open_runs.len()).sum()
     }
 
+    // Runs of paused jobs request no tasks, so they take no slots: a job that waits for a person must not stop others.
+    fn slots_in_use(&self, table: &JobTable) -> usize {
+        let running = table.open.values().filter(|job| !job.paused);
+        running.map(|job| job.open_runs.len()).sum()
+    }
+
+    // Slots that runs of a class may take. A share stays free of bulk work, so that a person does not wait behind it.
+    fn slots_for(&self, class: Priority) -> usize {
+        match class {
+            Priority::Interactive => self.open_documents,
+            Priority::Bulk => self.open_documents - self.open_documents / INTERACTIVE_SHARE,
+        }
+    }
+
     /// The next entries, as many as there is capacity for and at most [`CLAIMS_AT_ONCE`], and the error that cut it
     /// short.
     async fn next_entries(&self, table: &mut JobTable) -> (Vec<ClaimedEntry>, PortResult<()>) {
         let mut batch = Vec::new();
-        while batch.len() < CLAIMS_AT_ONCE
-            && self.open_runs(table) + batch.len() < self.open_documents
-        {
-            match self.next_entry(table).await {
+        while batch.len() < CLAIMS_AT_ONCE {
+            let used = self.slots_in_use(table) + batch.len();
+            match self.next_entry(table, used).await {
                 Ok(Some(entry)) => batch.push(entry),
                 Ok(None) => break,
                 Err(error) => return (batch, Err(error)),
@@ -199,19 +214,30 @@ impl<W: Flow> Coordinator<W> {
     }
 
     // Deficit round robin between collections; within a collection the most urgent job first, then the oldest.
-    async fn next_entry(&self, table: &mut JobTable) -> PortResult<Option<ClaimedEntry>> {
+    async fn next_entry(
+        &self,
+        table: &mut JobTable,
+        slots_in_use: usize,
+    ) -> PortResult<Option<ClaimedEntry>> {
+        if slots_in_use >= self.open_documents {
+            return Ok(None);
+        }
         let mut first: BTreeMap<String, (Priority, JobId, u64)> = BTreeMap::new();
         for (id, job) in &mut table.open {
-            let control = self.job_control(id).await?;
+            let Some(control) = self.readable(id, self.job_control(id).await)? else {
+                continue;
+            };
             let class = control.class.unwrap_or(job.manifest.class);
             if !control.is_running()
+                || slots_in_use >= self.slots_for(class)
                 || first
                     .get(&job.manifest.collection)
                     .is_some_and(|(best, ..)| *best >= class)
             {
                 continue;
             }
-            if let Some(weight) = job.peek(&self.env, &self.ports.blobs).await? {
+            let next = job.peek(&self.env, &self.ports.blobs).await;
+            if let Some(weight) = self.readable(id, next)?.flatten() {
                 first.insert(job.manifest.collection.clone(), (class, id.clone(), weight));
             }
         }

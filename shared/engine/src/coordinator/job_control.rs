@@ -71,6 +71,24 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
+    /// The value, or `None` if an object of the job cannot be read. That is the job's own trouble and must not stop the
+    /// others: it waits until the object is replaced or the job is cancelled.
+    pub(super) fn readable<T>(&self, job: &JobId, read: PortResult<T>) -> PortResult<Option<T>> {
+        match read {
+            Ok(value) => {
+                self.unreadable_jobs.lock().remove(job);
+                Ok(Some(value))
+            }
+            Err(error) if error.is_permanent() => {
+                if self.unreadable_jobs.lock().insert(job.clone()) {
+                    tracing::error!(%job, %error, "an object of the job cannot be read; the job waits");
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     // Whether any job waits for the run. The job that opened it almost always does, so the ledger is only asked for
     // other watchers when that job is not running.
     pub(super) async fn run_demand(&self, run: &RunHeader) -> PortResult<RunDemand> {
@@ -105,7 +123,8 @@ impl<W: Flow> Coordinator<W> {
                 jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
                 self.job_controls.lock().0.remove(id);
             }
-            if let Some(cancelled) = self.job_control(id).await?.cancelled {
+            let control = self.readable(id, self.job_control(id).await)?;
+            if let Some(cancelled) = control.and_then(|control| control.cancelled) {
                 let runs: Vec<RunRef> = job
                     .open_runs
                     .values()
@@ -153,7 +172,9 @@ impl<W: Flow> Coordinator<W> {
         let mut changed = false;
         let mut resumed = Vec::new();
         for (id, job) in &mut table.open {
-            let control = self.job_control(id).await?;
+            let Some(control) = self.readable(id, self.job_control(id).await)? else {
+                continue;
+            };
             changed |= control.cancelled.is_some();
             if job.paused && control.is_running() {
                 resumed.extend(job.open_runs.values().map(|(_, header)| header.at.clone()));

@@ -9,7 +9,7 @@ mod job_control;
 mod runs;
 mod sweep;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,6 +80,8 @@ pub struct Coordinator<W: Flow> {
     runs: StdMutex<HashMap<RunId, Arc<runs::RunSlot<W>>>>,
     ended_runs: StdMutex<runs::EndedRuns>,
     job_controls: StdMutex<job_control::JobControlCache>,
+    // Jobs with an object that cannot be read; each is logged once.
+    unreadable_jobs: StdMutex<BTreeSet<JobId>>,
     jobs: Mutex<JobTable>,
 }
 
@@ -111,6 +113,7 @@ impl<W: Flow> Coordinator<W> {
             runs: StdMutex::default(),
             ended_runs: StdMutex::default(),
             job_controls: StdMutex::default(),
+            unreadable_jobs: StdMutex::default(),
             jobs: Mutex::default(),
         })
     }

@@ -89,7 +89,9 @@ impl<W: Flow> Coordinator<W> {
         let more = ids.len() == SCAN_LIMIT;
         let last = ids.last().cloned();
         for id in ids {
-            let ended = jobs::report(blobs, &id).await?.is_some();
+            // A job whose report cannot be read has ended.
+            let report = self.readable(&id, jobs::report(blobs, &id).await)?;
+            let ended = report.is_none_or(|report| report.is_some());
             all_ended &= ended;
             if all_ended {
                 cursor.ended = Some(id);
