@@ -32,7 +32,7 @@ use stemma_engine::queue::{Lane, Queue, QueueName};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageRegistry, StageResult, TaskContext, Work};
 use stemma_engine::{Env, PortResult, Ports, Retrying, settings};
-use stemma_engine_testing::fault::{FaultInjector, FaultPlan, PortFault};
+use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, PortFault};
 use tokio_util::sync::CancellationToken;
 
 /// Work with one stage per document, which behaves as its name says.
@@ -152,6 +152,9 @@ impl Flow for ProbeWork {
                 serde_json::to_vec(&header).unwrap().into(),
             )
             .await?;
+        if header.at.run.0.starts_with("unchanged") {
+            return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged));
+        }
         Ok(ClaimOutcome::Run(header))
     }
 
@@ -650,4 +653,62 @@ async fn an_unreadable_object_of_a_job_stops_no_other_job() {
         .await;
     let report = cluster.report(&other, Duration::from_secs(60)).await;
     assert_eq!(report.counts.done, 1);
+}
+
+// Every call of a port takes 25 ms on average.
+fn distant_ports() -> FaultPlan {
+    let rates = FaultRates {
+        delay: 1_000,
+        max_delay: Duration::from_millis(50),
+        ..FaultRates::default()
+    };
+    FaultPlan::random(1, rates)
+}
+
+/// D27 of the engine review: the only lock was held until all unchanged documents of a job had been passed over.
+#[tokio::test(start_paused = true)]
+async fn a_person_does_not_wait_for_unchanged_documents() {
+    let (cluster, _) = ProbeCluster::new(distant_ports());
+    let _coordinator = cluster.coordinator();
+    let unchanged: Vec<_> = (0..10_000).map(|n| format!("unchanged {n}")).collect();
+    let nightly = cluster
+        .submit_as("nightly", Priority::Bulk, &unchanged)
+        .await;
+    cluster.env.sleep(Duration::from_secs(1)).await;
+    cluster
+        .submit_as("person", Priority::Interactive, &["person".into()])
+        .await;
+    let began_ms = cluster.env.now_ms();
+    while !cluster.is_claimed("person").await {
+        cluster.env.sleep(Duration::from_millis(50)).await;
+    }
+    let waited_ms = cluster.env.now_ms() - began_ms;
+    assert!(waited_ms <= 2_000, "{waited_ms} ms");
+    let report = cluster.report(&nightly, Duration::from_secs(600)).await;
+    assert_eq!(report.counts.unchanged, 10_000);
+}
+
+/// D2 and D3 of the engine review: each admitted document cost a listing per job, one after the other.
+#[tokio::test(start_paused = true)]
+async fn hundreds_of_small_jobs_end_in_seconds() {
+    let (cluster, _) = ProbeCluster::new(distant_ports());
+    let _coordinator = cluster.coordinator();
+    let _worker = cluster.worker("worker", 256);
+    let submissions = (0..500).map(|n| {
+        let cluster = &cluster;
+        async move {
+            let document = [format!("document {n}")];
+            cluster
+                .submit_as(&format!("job-{n}"), Priority::Bulk, &document)
+                .await
+        }
+    });
+    let submitted = futures::future::join_all(submissions).await;
+    let began_ms = cluster.env.now_ms();
+    let reports = submitted
+        .iter()
+        .map(|job| cluster.report(job, Duration::from_secs(600)));
+    futures::future::join_all(reports).await;
+    let seconds = (cluster.env.now_ms() - began_ms) / 1_000;
+    assert!(seconds <= 20, "{seconds} s");
 }

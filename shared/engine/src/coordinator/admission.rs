@@ -1,8 +1,9 @@
 //! Job admission: loads jobs from their cursor, opens their entries fairly, and closes finished jobs.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::{Coordinator, CoordinatorEvent, JobTable};
@@ -41,11 +42,14 @@ impl<W: Flow> Coordinator<W> {
         let mut table = self.jobs.lock().await;
         match table.open.get_mut(job) {
             None => {
+                drop(table);
                 let Some(open) = OpenJob::load(&self.env, &self.ports.blobs, job).await? else {
                     let item = ScheduledItem::Job(job.clone());
                     return self.ports.ledger.unschedule(&item).await;
                 };
-                table.open.insert(job.clone(), open);
+                let mut table = self.jobs.lock().await;
+                table.open.entry(job.clone()).or_insert(open);
+                drop(table);
                 let item = ScheduledItem::Job(job.clone());
                 let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
                 self.ports.ledger.schedule(&item, at).await?;
@@ -57,12 +61,15 @@ impl<W: Flow> Coordinator<W> {
                     .values()
                     .map(|(_, header)| header.clone())
                     .collect();
-                for (run, ending) in self.find_ended_runs(job, waiting).await? {
+                drop(table);
+                let ended = self.find_ended_runs(job, waiting).await?;
+                let mut table = self.jobs.lock().await;
+                for (run, ending) in ended {
                     self.apply_run_outcome(&mut table, job, &run, &ending, 0);
                 }
             }
         }
-        self.admit(&mut table).await
+        self.admit().await
     }
 
     // Looks up the outcomes of runs that this coordinator does not own. The ledger may have lost the watcher and the
@@ -107,7 +114,8 @@ impl<W: Flow> Coordinator<W> {
         };
         open.last_event_ms = self.env.now_ms();
         self.apply_run_outcome(&mut table, job, run, ending, tasks);
-        self.admit(&mut table).await
+        drop(table);
+        self.admit().await
     }
 
     fn apply_run_outcome(
@@ -139,45 +147,89 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    /// Opens runs while there is capacity, fairly between collections, and closes jobs that have nothing left.
-    pub(super) async fn admit(&self, table: &mut JobTable) -> PortResult<()> {
+    /// Opens runs while there is capacity, fairly between collections, and closes jobs that have nothing left. One pass
+    /// runs at a time; a call during a pass returns at once and makes the pass go round again.
+    pub(super) async fn admit(&self) -> PortResult<()> {
+        self.admission_requests.fetch_add(1, Ordering::SeqCst);
+        while let Ok(pass) = self.admission_pass.try_lock() {
+            let requests = self.admission_requests.load(Ordering::SeqCst);
+            self.run_admission_pass().await?;
+            drop(pass);
+            if self.admission_requests.load(Ordering::SeqCst) == requests {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    // The table is locked only between calls to ports that take long, so that a job of many entries delays no other.
+    async fn run_admission_pass(&self) -> PortResult<()> {
+        let mut table = self.jobs.lock().await;
         let idle_since = self.env.now_ms().saturating_sub(JOB_IDLE_MS);
         table.open.retain(|_, job| job.last_event_ms >= idle_since);
         table.open.values_mut().for_each(OpenJob::recover);
+        drop(table);
         let mut posted_ms = self.env.now_ms();
         loop {
-            self.close_cancelled(table).await?;
+            self.refresh_controls().await?;
+            let mut table = self.jobs.lock().await;
+            self.close_cancelled(&mut table).await?;
             if self.env.now_ms() > posted_ms + PROGRESS_INTERVAL_MS {
                 posted_ms = self.env.now_ms();
-                self.post_progress(table).await.ok(); // best effort: posted again on the next poll
+                self.post_progress(&mut table).await.ok(); // best effort: posted again on the next poll
+                self.save_cursors(&mut table).await?;
             }
-            let (batch, mut stopped) = self.next_entries(table).await;
-            let claims = batch
-                .iter()
-                .map(|entry| W::claim(&self.ports, &entry.manifest, &entry.entry));
-            let claims = join_all(claims).await;
-            let done = batch.is_empty();
-            for (entry, claim) in batch.into_iter().zip(claims) {
-                let claimed = match claim {
-                    Ok(claim) => self.on_claimed(table, &entry, claim).await,
-                    Err(error) => Err(error),
-                };
-                match claimed {
-                    Err(error) if !error.is_permanent() => {
-                        if let Some(open) = table.open.get_mut(&entry.manifest.job) {
-                            open.put_back(entry.number);
-                        }
-                        stopped = Err(error);
+            let (batch, picked) = self.next_entries(&mut table).await;
+            drop(table);
+            if batch.is_empty() {
+                picked?;
+                let mut table = self.jobs.lock().await;
+                return self.finish_jobs(&mut table).await;
+            }
+            let claimed = self.claim_batch(batch).await;
+            picked.and(claimed)?; // entries put back are claimed when this message is redelivered
+        }
+    }
+
+    async fn claim_batch(&self, batch: Vec<ClaimedEntry>) -> PortResult<()> {
+        let claims = batch
+            .iter()
+            .map(|entry| W::claim(&self.ports, &entry.manifest, &entry.entry));
+        let claims = join_all(claims).await;
+        let mut opened = Vec::new();
+        let mut stopped = Ok(());
+        let mut table = self.jobs.lock().await;
+        for (entry, claim) in batch.into_iter().zip(claims) {
+            match claim {
+                Ok(ClaimOutcome::Ended(ending)) => self.on_entry_ended(&mut table, &entry, ending),
+                Ok(ClaimOutcome::Run(header)) => {
+                    if let Some(open) = table.open.get_mut(&entry.manifest.job) {
+                        open.add_run(entry.number, header.clone());
+                        opened.push((entry.manifest.job, header));
                     }
-                    Err(error) => self.on_claim_failed(table, &entry, &error),
-                    Ok(()) => {}
                 }
-            }
-            stopped?; // entries put back are claimed when this message is redelivered
-            if done {
-                return self.finish_jobs(table).await;
+                Err(error) if !error.is_permanent() => {
+                    if let Some(open) = table.open.get_mut(&entry.manifest.job) {
+                        open.put_back(entry.number);
+                    }
+                    stopped = Err(error);
+                }
+                Err(error) => self.on_claim_failed(&mut table, &entry, &error),
             }
         }
+        drop(table);
+        // A run may end at once, so the table has it before it is woken. If that fails, the job's next wake-up does it.
+        let starts = opened.into_iter().map(|run| self.start_run(run));
+        let started = join_all(starts).await;
+        started.into_iter().fold(stopped, Result::and)
+    }
+
+    async fn start_run(&self, (job, header): (JobId, RunHeader)) -> PortResult<()> {
+        self.watch_run(&job, &header).await?;
+        self.wake_run(&header.at).await?;
+        let header = Box::new(header);
+        (self.observer)(CoordinatorEvent::Opened { job, header });
+        Ok(())
     }
 
     fn open_runs(&self, table: &JobTable) -> usize {
@@ -202,6 +254,9 @@ impl<W: Flow> Coordinator<W> {
     /// short.
     async fn next_entries(&self, table: &mut JobTable) -> (Vec<ClaimedEntry>, PortResult<()>) {
         let mut batch = Vec::new();
+        if let Err(error) = self.load_entries(table).await {
+            return (batch, Err(error));
+        }
         while batch.len() < CLAIMS_AT_ONCE {
             let used = self.slots_in_use(table) + batch.len();
             match self.next_entry(table, used).await {
@@ -211,6 +266,17 @@ impl<W: Flow> Coordinator<W> {
             }
         }
         (batch, Ok(()))
+    }
+
+    // Loads the entries of the jobs that come next at once: one after the other, many small jobs would take long.
+    async fn load_entries(&self, table: &mut JobTable) -> PortResult<()> {
+        let unloaded = table.open.iter_mut().filter(|(_, job)| job.needs_load());
+        let loads = unloaded.take(CLAIMS_AT_ONCE).map(|(id, job)| async move {
+            let next = job.peek(&self.env, &self.ports.blobs).await;
+            self.readable(id, next).map(drop)
+        });
+        let loads: Vec<_> = loads.collect();
+        try_join_all(loads).await.map(drop)
     }
 
     // Deficit round robin between collections; within a collection the most urgent job first, then the oldest.
@@ -224,7 +290,7 @@ impl<W: Flow> Coordinator<W> {
         }
         let mut first: BTreeMap<String, (Priority, JobId, u64)> = BTreeMap::new();
         for (id, job) in &mut table.open {
-            let Some(control) = self.readable(id, self.job_control(id).await)? else {
+            let Some(control) = self.readable(id, self.cached_control(id).await)? else {
                 continue;
             };
             let class = control.class.unwrap_or(job.manifest.class);
@@ -259,31 +325,6 @@ impl<W: Flow> Coordinator<W> {
         }))
     }
 
-    async fn on_claimed(
-        &self,
-        table: &mut JobTable,
-        entry: &ClaimedEntry,
-        claim: ClaimOutcome,
-    ) -> PortResult<()> {
-        let job = &entry.manifest.job;
-        match claim {
-            ClaimOutcome::Ended(ending) => self.on_entry_ended(table, entry, ending),
-            ClaimOutcome::Run(header) => {
-                self.watch_run(job, &header).await?;
-                self.wake_run(&header.at).await?;
-                let Some(open) = table.open.get_mut(job) else {
-                    return Ok(());
-                };
-                open.add_run(entry.number, header.clone());
-                (self.observer)(CoordinatorEvent::Opened {
-                    job: job.clone(),
-                    header: Box::new(header),
-                });
-            }
-        }
-        Ok(())
-    }
-
     // An entry that cannot be claimed ends as failed and is listed in the report; the job goes on (I-10).
     fn on_claim_failed(&self, table: &mut JobTable, entry: &ClaimedEntry, error: &PortError) {
         let record = FailureRecord {
@@ -313,21 +354,32 @@ impl<W: Flow> Coordinator<W> {
         });
     }
 
-    async fn finish_jobs(&self, table: &mut JobTable) -> PortResult<()> {
-        let blobs = &self.ports.blobs;
-        let mut finished = Vec::new();
-        for (id, job) in &mut table.open {
-            job.save(blobs).await?;
-            if let Some(report) = job.finish(&self.env, blobs).await? {
-                finished.push((id.clone(), report));
-            }
+    async fn save_cursors(&self, table: &mut JobTable) -> PortResult<()> {
+        for job in table.open.values_mut() {
+            job.save(&self.ports.blobs).await?;
         }
-        for (job, report) in finished {
+        Ok(())
+    }
+
+    async fn finish_jobs(&self, table: &mut JobTable) -> PortResult<()> {
+        self.save_cursors(table).await?;
+        let blobs = &self.ports.blobs;
+        let reports = table.open.iter().map(|(id, job)| async move {
+            let report = job.finish(&self.env, blobs).await?;
+            Ok::<_, PortError>(report.map(|report| (id.clone(), report)))
+        });
+        let reports: Vec<_> = reports.collect();
+        let finished: Vec<_> = stream::iter(reports)
+            .buffer_unordered(CLAIMS_AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut ended = Vec::new();
+        for (job, report) in finished.into_iter().flatten() {
             table.open.remove(&job);
             (self.observer)(CoordinatorEvent::JobEnded(Box::new(report)));
-            let item = ScheduledItem::Job(job);
-            self.ports.ledger.unschedule(&item).await?;
+            ended.push(ScheduledItem::Job(job));
         }
+        try_join_all(ended.iter().map(|item| self.ports.ledger.unschedule(item))).await?;
         metrics::open(table.open.len(), self.open_runs(table));
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio_util::sync::CancellationToken;
 
 use super::{Coordinator, JobTable};
@@ -23,6 +24,8 @@ use crate::schedule::REPUBLISH_AFTER_MS;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 // How long a cached control is used before it is read again.
 const CONTROL_TTL_MS: Millis = 1_000;
+// Controls read, or progress records posted, concurrently.
+const CALLS_AT_ONCE: usize = 32;
 // Expired controls are evicted once the cache holds this many.
 const MAX_CACHED_CONTROLS: usize = 1_000;
 // Every job is woken each minute, so a job without an event for three of them is reported by another coordinator.
@@ -68,6 +71,26 @@ impl<W: Flow> Coordinator<W> {
                 cache.0.insert(job.clone(), (now, control));
                 Ok(control)
             }
+        }
+    }
+
+    /// Reads the controls of all open jobs that are not cached, many at once and without holding the table: one after the
+    /// other, hundreds of jobs would take longer than their controls are valid.
+    pub(super) async fn refresh_controls(&self) -> PortResult<()> {
+        let jobs: Vec<JobId> = self.jobs.lock().await.open.keys().cloned().collect();
+        let reads = stream::iter(jobs).map(|job| async move {
+            let control = self.job_control(&job).await;
+            self.readable(&job, control).map(drop)
+        });
+        reads.buffer_unordered(CALLS_AT_ONCE).try_collect().await
+    }
+
+    /// The control state of a job as it was last read, which [`Self::refresh_controls`] keeps current.
+    pub(super) async fn cached_control(&self, job: &JobId) -> PortResult<JobControl> {
+        let cached = self.job_controls.lock().0.get(job).copied();
+        match cached {
+            Some((_, control)) => Ok(control),
+            None => self.job_control(job).await,
         }
     }
 
@@ -123,7 +146,7 @@ impl<W: Flow> Coordinator<W> {
                 jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
                 self.job_controls.lock().0.remove(id);
             }
-            let control = self.readable(id, self.job_control(id).await)?;
+            let control = self.readable(id, self.cached_control(id).await)?;
             if let Some(cancelled) = control.and_then(|control| control.cancelled) {
                 let runs: Vec<RunRef> = job
                     .open_runs
@@ -168,11 +191,12 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn poll_job_controls_once(&self) -> PortResult<()> {
+        self.refresh_controls().await?;
         let mut table = self.jobs.lock().await;
         let mut changed = false;
         let mut resumed = Vec::new();
         for (id, job) in &mut table.open {
-            let Some(control) = self.readable(id, self.job_control(id).await)? else {
+            let Some(control) = self.readable(id, self.cached_control(id).await)? else {
                 continue;
             };
             changed |= control.cancelled.is_some();
@@ -182,12 +206,14 @@ impl<W: Flow> Coordinator<W> {
             }
             job.paused = control.paused.is_some();
         }
+        drop(table);
         for at in &resumed {
             self.wake_run(at).await?;
         }
         if changed {
-            self.admit(&mut table).await?;
+            self.admit().await?;
         }
+        let mut table = self.jobs.lock().await;
         self.post_progress(&mut table).await
     }
 
@@ -221,19 +247,23 @@ impl<W: Flow> Coordinator<W> {
         table
             .posted
             .retain(|id, _| reports.iter().any(|report| report.job == *id));
-        for report in reports {
-            let is_changed = table.posted.get(&report.job).is_none_or(|last| {
+        reports.retain(|report| {
+            table.posted.get(&report.job).is_none_or(|last| {
                 let stale = last.at_ms + HEARTBEAT_TTL.as_millis() as Millis / 3 < now;
                 stale
                     || JobProgress {
                         at_ms: last.at_ms,
                         ..report.clone()
                     } != *last
-            });
-            if is_changed {
-                self.post_job_progress(&report, now).await?;
-                table.posted.insert(report.job.clone(), report);
-            }
+            })
+        });
+        let posts = stream::iter(reports).map(|report| async move {
+            self.post_job_progress(&report, now).await?;
+            Ok::<_, PortError>(report)
+        });
+        let mut posts = posts.buffer_unordered(CALLS_AT_ONCE);
+        while let Some(posted) = posts.try_next().await? {
+            table.posted.insert(posted.job.clone(), posted);
         }
         Ok(())
     }

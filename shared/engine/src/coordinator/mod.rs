@@ -11,6 +11,7 @@ mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -83,6 +84,10 @@ pub struct Coordinator<W: Flow> {
     // Jobs with an object that cannot be read; each is logged once.
     unreadable_jobs: StdMutex<BTreeSet<JobId>>,
     jobs: Mutex<JobTable>,
+    // Held during an admission pass.
+    admission_pass: Mutex<()>,
+    // Counts calls to `admit`.
+    admission_requests: AtomicU64,
 }
 
 #[derive(Default)]
@@ -115,6 +120,8 @@ impl<W: Flow> Coordinator<W> {
             job_controls: StdMutex::default(),
             unreadable_jobs: StdMutex::default(),
             jobs: Mutex::default(),
+            admission_pass: Mutex::default(),
+            admission_requests: AtomicU64::default(),
         })
     }
 

@@ -86,6 +86,12 @@ impl OpenJob {
         Ok(self.upcoming.front().map(|(_, entry)| entry.weight))
     }
 
+    /// Whether [`Self::peek`] would read from the store.
+    pub(crate) fn needs_load(&self) -> bool {
+        let is_chunk_due = self.upcoming.is_empty() && self.next < self.manifest.entries;
+        is_chunk_due || !self.to_reclaim.is_empty()
+    }
+
     /// Takes the entry that was last peeked at.
     pub(crate) fn take_next(&mut self) -> Option<(u64, JobEntry)> {
         let (number, entry) = self.upcoming.pop_front()?;
