@@ -15,7 +15,9 @@ use crate::ledger::{
     Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
     TaskOutcome, TaskSpec,
 };
-use crate::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
+use crate::limit::{
+    AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
+};
 use crate::port_error::PortResult;
 use crate::queue::{Depth, Message, Queue, QueueName, RetryDelay, Subscription};
 
@@ -112,7 +114,7 @@ layered! { Limiter, "limiter":
     pause(bucket: &str; until_ms: Millis) -> ();
     report_limits(bucket: &str; quota: Quota, reported: ReportedLimits, now_ms: Millis) -> ();
     decrease_rate(bucket: &str; age_ms: u64, now_ms: Millis) -> ();
-    reserve(account: &str; limit: u64, amount: u64, now_ms: Millis) -> Reservation;
-    settle_reservation(account: &str; reserved: u64, used: u64, now_ms: Millis) -> ();
+    reserve(account: &str; limit: u64, call: AccountReservation, now_ms: Millis) -> Reservation;
+    settle_reservation(account: &str; call: AccountReservation, used: u64, now_ms: Millis) -> ();
     open_account(account: &str; used: u64, now_ms: Millis) -> ();
 }

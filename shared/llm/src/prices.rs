@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_engine::Failure;
-use stemma_engine::jobs::SpendAmount;
+use stemma_engine::jobs::{CallReservation, SpendAmount};
 
 use crate::request::TokenUsage;
 
@@ -60,10 +60,10 @@ pub trait CallBudget: Send + Sync {
     ///
     /// # Errors
     /// The task's [`Failure`] if the budget does not cover it.
-    async fn reserve(&self, max: SpendAmount) -> Result<(), Failure>;
+    async fn reserve(&self, call: &CallReservation) -> Result<(), Failure>;
 
-    /// Replaces the reservation of `max` with the actual cost.
-    async fn settle(&self, max: SpendAmount, used: SpendAmount);
+    /// Replaces the reservation with the actual cost.
+    async fn settle(&self, call: &CallReservation, used: SpendAmount);
 }
 
 /// A budget without a limit.
@@ -71,11 +71,11 @@ pub struct UnlimitedBudget;
 
 #[async_trait]
 impl CallBudget for UnlimitedBudget {
-    async fn reserve(&self, _: SpendAmount) -> Result<(), Failure> {
+    async fn reserve(&self, _: &CallReservation) -> Result<(), Failure> {
         Ok(())
     }
 
-    async fn settle(&self, _: SpendAmount, _: SpendAmount) {}
+    async fn settle(&self, _: &CallReservation, _: SpendAmount) {}
 }
 
 #[cfg(test)]

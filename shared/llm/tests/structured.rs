@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use stemma_engine::jobs::SpendAmount;
+use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::limit::MemoryLimiter;
 use stemma_engine::{Env, Failure, FailureKind, Priority};
 use stemma_llm::client::{ModelClient, ModelClientSettings, ReplyStats};
@@ -42,12 +42,12 @@ struct RejectedReplies(Mutex<Vec<ReplyStats>>, Mutex<Vec<u64>>);
 
 #[async_trait]
 impl CallBudget for RejectedReplies {
-    async fn reserve(&self, max: SpendAmount) -> Result<(), Failure> {
-        self.1.lock().unwrap().push(max.tokens);
+    async fn reserve(&self, call: &CallReservation) -> Result<(), Failure> {
+        self.1.lock().unwrap().push(call.max.tokens);
         Ok(())
     }
-    async fn settle(&self, max: SpendAmount, used: SpendAmount) {
-        assert!(used.tokens <= max.tokens, "{used:?} of {max:?}");
+    async fn settle(&self, call: &CallReservation, used: SpendAmount) {
+        assert!(used.tokens <= call.max.tokens, "{used:?} of {call:?}");
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`servers`]: servers for tests, named by environment variables.
 //! - [`simulation`]: whole jobs under seeded schedules, with crashes.
 
+mod account_conformance;
 pub mod blobs_conformance;
 pub mod fault;
 pub mod ledger_conformance;

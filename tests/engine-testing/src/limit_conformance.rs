@@ -12,7 +12,9 @@ use rand::{Rng, SeedableRng};
 
 use stemma_engine::env::Millis;
 use stemma_engine::key::Priority;
-use stemma_engine::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
+use stemma_engine::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost};
+
+use crate::account_conformance;
 
 const QUOTA: Quota = Quota {
     requests_per_minute: 120,
@@ -41,7 +43,7 @@ pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -
     learns_unstated_limits(make().await).await;
     learns_once_per_rejection(make().await).await;
     raises_unconfirmed_rates(make().await).await;
-    keeps_accounts(make().await).await;
+    account_conformance::conformance(make).await;
 }
 
 async fn acquire(limiter: &Arc<dyn Limiter>, class: Priority, tokens: u32, at: Millis) -> Permit {
@@ -510,61 +512,4 @@ async fn learns_once_per_rejection(limiter: Arc<dyn Limiter>) {
         (550..=600).contains(&granted),
         "one step from 600 a minute, not eight: {granted}"
     );
-}
-
-async fn keeps_accounts(limiter: Arc<dyn Limiter>) {
-    let reserve = |amount: u64, at: Millis| {
-        let limiter = Arc::clone(&limiter);
-        async move {
-            limiter
-                .reserve("job", 1_000, amount, START + at)
-                .await
-                .expect("an answer")
-        }
-    };
-    assert_eq!(reserve(1, 0).await, Reservation::Unknown);
-    limiter
-        .open_account("job", 200, START)
-        .await
-        .expect("opened");
-    limiter.open_account("job", 0, START).await.expect("opened"); // ignored: the account exists
-    assert_eq!(reserve(500, 0).await, Reservation::Granted);
-    assert_eq!(
-        reserve(400, 0).await,
-        Reservation::Refused {
-            may_fit_later: true
-        }
-    );
-    assert_eq!(
-        reserve(900, 0).await,
-        Reservation::Refused {
-            may_fit_later: false
-        }
-    );
-    limiter
-        .settle_reservation("job", 500, 100, START + 1)
-        .await
-        .expect("spent");
-    assert_eq!(
-        reserve(700, 2).await,
-        Reservation::Granted,
-        "200, 100 and 700"
-    );
-    assert_eq!(
-        reserve(1, 2).await,
-        Reservation::Refused {
-            may_fit_later: true
-        }
-    );
-    assert_eq!(
-        reserve(1, 700_000).await,
-        Reservation::Refused {
-            may_fit_later: false
-        },
-        "an abandoned reservation counts as spent"
-    );
-    limiter
-        .settle_reservation("other", 1, 1, START)
-        .await
-        .expect("succeeds without an account");
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use stemma_document::{Collection, blob_keys};
 use stemma_engine::blobs::Blobs;
-use stemma_engine::jobs::SpendAmount;
+use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::{Env, Failure, FailureKind, Priority, RunId, TaskKey};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ReplyStats};
@@ -490,12 +490,12 @@ impl SessionLog<'_> {
 
 #[async_trait]
 impl CallBudget for SessionLog<'_> {
-    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
-        self.session.account.reserve(most).await
+    async fn reserve(&self, call: &CallReservation) -> Result<(), Failure> {
+        self.session.account.reserve(call.max).await
     }
 
-    async fn settle(&self, most: SpendAmount, used: SpendAmount) {
-        self.session.account.settle(most, used);
+    async fn settle(&self, call: &CallReservation, used: SpendAmount) {
+        self.session.account.settle(call.max, used);
     }
 }
 

@@ -9,13 +9,10 @@ use super::aimd::{AdaptiveLimit, GrantWindow, LimitKind};
 use super::gcra::{
     Burst, Increment, MeteredRequest, Rates, SLACK_REQUESTS, owed_ms, slack_tokens, tokens_ms,
 };
-use super::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
+use super::{AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 use crate::env::Millis;
 use crate::key::Priority;
 use crate::port_error::PortResult;
-
-// A reservation that was not settled for this long counts as spent.
-const RESERVATION_TTL_MS: Millis = 600_000;
 
 #[derive(Default)]
 pub struct MemoryLimiter {
@@ -25,9 +22,21 @@ pub struct MemoryLimiter {
 
 #[derive(Default)]
 struct SpendAccount {
+    // Before the account is opened: what was settled meanwhile.
     used: u64,
-    reserved: u64,
-    touched_ms: Millis,
+    is_open: bool,
+    // Amount and end of each reservation, by id.
+    calls: BTreeMap<u64, (u64, Millis)>,
+}
+
+impl SpendAccount {
+    // What calls hold now. Reservations whose time is over are given back.
+    fn reserved(&mut self, now_ms: Millis) -> u64 {
+        self.calls.retain(|_, (_, until_ms)| now_ms < *until_ms);
+        self.calls
+            .values()
+            .fold(0, |sum: u64, (amount, _)| sum.saturating_add(*amount))
+    }
 }
 
 #[derive(Default)]
@@ -213,51 +222,51 @@ impl Limiter for MemoryLimiter {
         &self,
         account: &str,
         limit: u64,
-        amount: u64,
+        call: AccountReservation,
         now_ms: Millis,
     ) -> PortResult<Reservation> {
         let mut accounts = self.accounts.lock();
-        let Some(account) = accounts.get_mut(account) else {
+        let account = accounts.get_mut(account).filter(|account| account.is_open);
+        let Some(account) = account else {
             return Ok(Reservation::Unknown);
         };
-        if account
-            .used
-            .saturating_add(account.reserved)
-            .saturating_add(amount)
-            > limit
-        {
-            let gone = now_ms > account.touched_ms + RESERVATION_TTL_MS;
+        let reserved = account.reserved(now_ms);
+        if account.calls.contains_key(&call.id) {
+            return Ok(Reservation::Granted);
+        }
+        let with_call = account.used.saturating_add(call.amount);
+        if with_call.saturating_add(reserved) > limit {
             return Ok(Reservation::Refused {
-                may_fit_later: account.used.saturating_add(amount) <= limit && !gone,
+                may_fit_later: with_call <= limit,
             });
         }
-        account.reserved += amount;
-        account.touched_ms = now_ms;
+        account
+            .calls
+            .insert(call.id, (call.amount, now_ms + call.ttl_ms));
         Ok(Reservation::Granted)
     }
 
     async fn settle_reservation(
         &self,
         account: &str,
-        reserved: u64,
+        call: AccountReservation,
         used: u64,
-        now_ms: Millis,
+        _: Millis,
     ) -> PortResult<()> {
-        if let Some(account) = self.accounts.lock().get_mut(account) {
-            account.reserved = account.reserved.saturating_sub(reserved);
-            account.used = account.used.saturating_add(used);
-            account.touched_ms = now_ms;
-        }
+        let mut accounts = self.accounts.lock();
+        let account = accounts.entry(account.into()).or_default();
+        account.calls.remove(&call.id);
+        account.used = account.used.saturating_add(used);
         Ok(())
     }
 
-    async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()> {
-        let new = SpendAccount {
-            used,
-            reserved: 0,
-            touched_ms: now_ms,
-        };
-        self.accounts.lock().entry(account.into()).or_insert(new);
+    async fn open_account(&self, account: &str, used: u64, _: Millis) -> PortResult<()> {
+        let mut accounts = self.accounts.lock();
+        let account = accounts.entry(account.into()).or_default();
+        if !account.is_open {
+            account.is_open = true;
+            account.used = account.used.saturating_add(used);
+        }
         Ok(())
     }
 }

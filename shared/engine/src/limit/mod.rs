@@ -148,7 +148,8 @@ pub trait Limiter: Send + Sync {
     /// rate grows again step by step. Requests granted before the last decrease are ignored: they teach nothing new.
     async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()>;
 
-    /// Reserves `amount` (in the unit of the account) if spent plus reserved amounts stay within `limit`.
+    /// Holds an amount for a call if spent plus reserved amounts stay within `limit`. Repeating it reserves once. What
+    /// is not settled within its time is given back: the call ended without anyone to settle it.
     ///
     /// # Errors
     /// [`crate::PortError`] when the limiter is unavailable; it may be reserved all the same.
@@ -156,24 +157,38 @@ pub trait Limiter: Send + Sync {
         &self,
         account: &str,
         limit: u64,
-        amount: u64,
+        call: AccountReservation,
         now_ms: Millis,
     ) -> PortResult<Reservation>;
 
-    /// Replaces a reservation by the amount used. Does nothing if the account does not exist.
+    /// Replaces the reservation of a call by the amount used; other reservations are left alone. Where the account is
+    /// lost, the amount is kept and added when the account is opened again.
     ///
     /// # Errors
-    /// [`crate::PortError`] when the limiter is unavailable; the reservation stands.
+    /// [`crate::PortError`] when the limiter is unavailable; the reservation stands until its time is over.
     async fn settle_reservation(
         &self,
         account: &str,
-        reserved: u64,
+        call: AccountReservation,
         used: u64,
         now_ms: Millis,
     ) -> PortResult<()>;
 
-    /// Opens an account with an amount already spent, unless it exists: lost accounts are rebuilt this way.
+    /// Opens an account with an amount already spent, unless it exists: lost accounts are rebuilt this way. What was
+    /// settled while there was no account is added, even if `used` contains it already: the sum may be too high by the
+    /// calls that were in flight at the loss, never too low.
     async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()>;
+}
+
+/// What a call holds on an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccountReservation {
+    /// Random; identifies the call.
+    pub id: u64,
+    /// In the unit of the account.
+    pub amount: u64,
+    /// How long the amount is held without a settlement.
+    pub ttl_ms: u64,
 }
 
 /// Answer to a reservation.
@@ -184,8 +199,7 @@ pub enum Reservation {
     Unknown,
     /// The limit would be exceeded.
     Refused {
-        /// Whether it may fit once other reservations settle. Reservations untouched for ten minutes count as spent:
-        /// their holders have crashed.
+        /// Whether it may fit once other reservations are settled or given back.
         may_fit_later: bool,
     },
 }

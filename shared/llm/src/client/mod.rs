@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::ModelStatus;
-use stemma_engine::jobs::SpendAmount;
+use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::limit::{Limiter, MemoryLimiter, Quota, ReportedLimits};
 use stemma_engine::{Env, Failure, Priority};
 use tracing::{Instrument, field};
@@ -34,6 +34,9 @@ use crate::request::{DEFAULT_PAUSE, Llm, LlmError, LlmReply, LlmRequest, TokenUs
 // slows down as well.
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
 const LONG_PAUSE: Duration = Duration::from_secs(16);
+
+// How much longer a reservation lasts than the longest call: settlements are repeated while the limiter is away.
+const RESERVATION_SLACK: Duration = Duration::from_secs(60);
 
 /// A client of one model for completions ([`ModelClient::complete`]) or embeddings ([`ModelClient::embed`]). One per process
 /// and model, shared by all tasks.
@@ -198,7 +201,12 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             .settings
             .prices
             .cost(self.estimator.lock().max_usage(call_size));
-        if let Err(failure) = budget.reserve(max_cost).await {
+        let reservation = CallReservation {
+            id: self.env.random(),
+            max: max_cost,
+            timeout: self.settings.task_timeout + RESERVATION_SLACK,
+        };
+        if let Err(failure) = budget.reserve(&reservation).await {
             self.settle(estimated, 0);
             return Err(failure.into());
         }
@@ -223,7 +231,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             Err(LlmError::TimedOut(_)) => max_cost,
             Err(_) => self.cost(TokenUsage::default()),
         };
-        budget.settle(max_cost, used).await;
+        budget.settle(&reservation, used).await;
         match result {
             Ok(ProviderReply {
                 value,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
-use stemma_engine::limit::{Permit, ReportedLimits, RequestCost, Reservation};
+use stemma_engine::limit::{AccountReservation, Permit, ReportedLimits, RequestCost, Reservation};
 use stemma_engine::{FailureKind, PortError, PortResult};
 
 use super::*;
@@ -59,10 +59,22 @@ impl Limiter for UnavailableLimiter {
     async fn decrease_rate(&self, _: &str, _: u64, _: Millis) -> PortResult<()> {
         Err(PortError::transient("limiter.slow", "away"))
     }
-    async fn reserve(&self, _: &str, _: u64, _: u64, _: Millis) -> PortResult<Reservation> {
+    async fn reserve(
+        &self,
+        _: &str,
+        _: u64,
+        _: AccountReservation,
+        _: Millis,
+    ) -> PortResult<Reservation> {
         Err(PortError::transient("limiter.reserve", "away"))
     }
-    async fn settle_reservation(&self, _: &str, _: u64, _: u64, _: Millis) -> PortResult<()> {
+    async fn settle_reservation(
+        &self,
+        _: &str,
+        _: AccountReservation,
+        _: u64,
+        _: Millis,
+    ) -> PortResult<()> {
         Err(PortError::transient("limiter.spend", "away"))
     }
     async fn open_account(&self, _: &str, _: u64, _: Millis) -> PortResult<()> {

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
-use stemma_engine::jobs::{BudgetOwner, BudgetRegistry, PauseReason, SpendAmount, SpendLog};
+use stemma_engine::jobs::{
+    BudgetOwner, BudgetRegistry, CallReservation, PauseReason, SpendAmount, SpendLog,
+};
 use stemma_engine::{Env, Failure, PortResult, Ports, RunRef, TaskKey};
 use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ReplyStats};
@@ -145,20 +147,20 @@ impl TaskCallLog {
 
 #[async_trait]
 impl CallBudget for TaskCallLog {
-    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
+    async fn reserve(&self, call: &CallReservation) -> Result<(), Failure> {
         let owners = self
             .budgets
             .owners(&self.env, &self.ports, &self.run)
             .await?;
         *self.owners.lock() = Arc::clone(&owners);
         self.budgets
-            .reserve(&self.env, &self.ports, &owners, most, self)
+            .reserve(&self.env, &self.ports, &owners, call, self)
             .await
     }
 
-    async fn settle(&self, most: SpendAmount, used: SpendAmount) {
+    async fn settle(&self, call: &CallReservation, used: SpendAmount) {
         self.budgets
-            .settle(&self.env, &self.ports, &self.budget_owners(), most, used)
+            .settle(&self.env, &self.ports, &self.budget_owners(), call, used)
             .await;
     }
 }

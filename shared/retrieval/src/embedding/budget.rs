@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use stemma_engine::Failure;
-use stemma_engine::jobs::{JobBudget, SpendAmount};
+use stemma_engine::jobs::{CallReservation, JobBudget, SpendAmount};
 use stemma_llm::prices::CallBudget;
 use tokio::sync::Notify;
 
@@ -69,7 +69,8 @@ impl EmbeddingBudget {
 #[async_trait]
 impl CallBudget for EmbeddingBudget {
     // A call that only fits without the calls in flight waits for them: they may cost less than they reserved.
-    async fn reserve(&self, most: SpendAmount) -> Result<(), Failure> {
+    async fn reserve(&self, call: &CallReservation) -> Result<(), Failure> {
+        let most = call.max;
         loop {
             let settlement = self.settlement.notified();
             {
@@ -101,7 +102,8 @@ impl CallBudget for EmbeddingBudget {
         }
     }
 
-    async fn settle(&self, most: SpendAmount, used: SpendAmount) {
+    async fn settle(&self, call: &CallReservation, used: SpendAmount) {
+        let most = call.max;
         let mut state = self.state();
         state.reserved.tokens = state.reserved.tokens.saturating_sub(most.tokens);
         let nanodollars = most.nanodollars.unwrap_or_default();
@@ -115,6 +117,8 @@ impl CallBudget for EmbeddingBudget {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn cost(tokens: u64) -> SpendAmount {
@@ -124,24 +128,32 @@ mod tests {
         }
     }
 
+    fn call(tokens: u64) -> CallReservation {
+        CallReservation {
+            id: tokens,
+            max: cost(tokens),
+            timeout: Duration::from_secs(60),
+        }
+    }
+
     #[tokio::test]
     async fn concurrent_calls_do_not_overdraw_the_budget() {
         let budget = EmbeddingBudget::new(JobBudget {
             nanodollars: Some(200),
             tokens: None,
         });
-        budget.reserve(cost(60)).await.unwrap();
+        budget.reserve(&call(60)).await.unwrap();
         // Fits only once the first call has cost less than it reserved.
         let waiting = async {
-            budget.reserve(cost(60)).await.unwrap();
-            budget.settle(cost(60), cost(50)).await;
+            budget.reserve(&call(60)).await.unwrap();
+            budget.settle(&call(60), cost(50)).await;
         };
-        let settling = async { budget.settle(cost(60), cost(40)).await };
+        let settling = async { budget.settle(&call(60), cost(40)).await };
         futures::join!(waiting, settling);
         assert_eq!(
-            budget.reserve(cost(11)).await.unwrap_err().code,
+            budget.reserve(&call(11)).await.unwrap_err().code,
             BUDGET_EXHAUSTED
         );
-        budget.reserve(cost(10)).await.unwrap();
+        budget.reserve(&call(10)).await.unwrap();
     }
 }

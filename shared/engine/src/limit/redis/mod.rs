@@ -10,10 +10,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use redis::Script;
+use redis::{Script, ScriptInvocation};
 
 use super::gcra::Burst;
-use super::{Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
+use super::{AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
 use crate::env::{Env, Millis};
 use crate::key::Priority;
 use crate::port_error::PortResult;
@@ -56,9 +56,17 @@ impl Default for LimiterScripts {
             pause: Script::new(include_str!("pause.lua")),
             report_limits: over_rates(include_str!("state.lua")),
             decrease_rate: over_rates(include_str!("slow.lua")),
-            reserve: over_rates(include_str!("reserve.lua")),
-            settle_reservation: over_rates(include_str!("spend.lua")),
-            open_account: over_rates(include_str!("open_account.lua")),
+            reserve: over_rates(&format!(
+                "{}{}",
+                include_str!("held.lua"),
+                include_str!("reserve.lua")
+            )),
+            settle_reservation: over_rates(&format!(
+                "{}{}",
+                include_str!("held.lua"),
+                include_str!("spend.lua")
+            )),
+            open_account: Script::new(include_str!("open_account.lua")),
         }
     }
 }
@@ -84,6 +92,15 @@ impl RedisLimiter {
 
     fn bucket_key(&self, bucket: &str) -> String {
         self.redis.key(bucket, "limit")
+    }
+
+    // A call of a script on the keys of an account.
+    fn account_script<'a>(&self, script: &'a Script, account: &str) -> ScriptInvocation<'a> {
+        let mut invocation = script.prepare_invoke();
+        for part in ["account", "calls", "late"] {
+            invocation.key(self.redis.key(account, part));
+        }
+        invocation
     }
 
     /// The time argument of scripts; empty to use the server's clock.
@@ -193,11 +210,15 @@ impl Limiter for RedisLimiter {
         &self,
         account: &str,
         limit: u64,
-        amount: u64,
+        call: AccountReservation,
         now_ms: Millis,
     ) -> PortResult<Reservation> {
-        let mut script = self.scripts.reserve.key(self.redis.key(account, "account"));
-        script.arg(self.time_arg(now_ms)).arg(limit).arg(amount);
+        let mut script = self.account_script(&self.scripts.reserve, account);
+        script.arg(self.time_arg(now_ms)).arg(limit);
+        script
+            .arg(call.amount)
+            .arg(call_name(call))
+            .arg(call.ttl_ms);
         Ok(
             match self.redis.invoke::<i64>("limiter.reserve", &script).await? {
                 0 => Reservation::Granted,
@@ -212,24 +233,24 @@ impl Limiter for RedisLimiter {
     async fn settle_reservation(
         &self,
         account: &str,
-        reserved: u64,
+        call: AccountReservation,
         used: u64,
         now_ms: Millis,
     ) -> PortResult<()> {
-        let mut script = self
-            .scripts
-            .settle_reservation
-            .key(self.redis.key(account, "account"));
-        script.arg(self.time_arg(now_ms)).arg(reserved).arg(used);
+        let mut script = self.account_script(&self.scripts.settle_reservation, account);
+        script.arg(self.time_arg(now_ms));
+        script.arg(call_name(call)).arg(call.amount).arg(used);
         self.redis.invoke("limiter.spend", &script).await
     }
 
-    async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()> {
-        let mut script = self
-            .scripts
-            .open_account
-            .key(self.redis.key(account, "account"));
-        script.arg(self.time_arg(now_ms)).arg(used);
+    async fn open_account(&self, account: &str, used: u64, _: Millis) -> PortResult<()> {
+        let mut script = self.account_script(&self.scripts.open_account, account);
+        script.arg(used);
         self.redis.invoke("limiter.open_account", &script).await
     }
+}
+
+// A member of the set of calls. It carries the amount, so that giving it back needs no second key.
+fn call_name(call: AccountReservation) -> String {
+    format!("{:016x}:{}", call.id, call.amount)
 }

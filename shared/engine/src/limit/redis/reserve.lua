@@ -1,12 +1,19 @@
--- KEYS: account. ARGV: now, limit, amount -> 0 reserved, 1 no account, 2 not now, 3 too much
+-- ARGV: now, limit, amount, the call, how long it holds the amount -> 0 reserved, 1 no account, 2 not now, 3 too much
 local now, limit, amount = clock(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local account = redis.call('HMGET', KEYS[1], 'spent', 'reserved', 'touched')
-if not account[1] then
+local spent = tonumber(redis.call('HGET', KEYS[1], 'spent'))
+if not spent then
     return 1
 end
-local spent, reserved = tonumber(account[1]), tonumber(account[2])
-if spent + reserved + amount > limit then
-    return (spent + amount <= limit and now <= tonumber(account[3]) + 600000) and 2 or 3
+local total = held(now)
+-- The answer to an earlier attempt was lost.
+if redis.call('ZSCORE', KEYS[2], ARGV[4]) then
+    keep(total)
+    return 0
 end
-redis.call('HSET', KEYS[1], 'reserved', number(reserved + amount), 'touched', number(now))
+if spent + total + amount > limit then
+    keep(total)
+    return spent + amount <= limit and 2 or 3
+end
+redis.call('ZADD', KEYS[2], number(now + tonumber(ARGV[5])), ARGV[4])
+keep(total + amount)
 return 0

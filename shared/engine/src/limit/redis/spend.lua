@@ -1,8 +1,12 @@
--- KEYS: account. ARGV: now, what was reserved, what was used
-local account = redis.call('HMGET', KEYS[1], 'spent', 'reserved')
-if not account[1] then
+-- ARGV: now, the call, the amount it reserved, what it used
+if redis.call('HEXISTS', KEYS[1], 'spent') == 0 then
+    redis.call('INCRBY', KEYS[3], ARGV[4])
+    redis.call('PEXPIRE', KEYS[3], TTL_MS)
     return
 end
-local reserved = math.max(tonumber(account[2]) - tonumber(ARGV[2]), 0)
-redis.call('HSET', KEYS[1], 'spent', number(tonumber(account[1]) + tonumber(ARGV[3])), 'reserved', number(reserved),
-    'touched', number(clock(ARGV[1])))
+local total = held(clock(ARGV[1]))
+if redis.call('ZREM', KEYS[2], ARGV[2]) == 1 then
+    total = total - tonumber(ARGV[3])
+end
+redis.call('HSET', KEYS[1], 'spent', number(tonumber(redis.call('HGET', KEYS[1], 'spent')) + tonumber(ARGV[4])))
+keep(total)

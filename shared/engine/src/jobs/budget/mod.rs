@@ -4,7 +4,11 @@
 //! call would exceed its budget is paused: nothing more is opened, running calls finish. Every running job that waits
 //! for a run pays for it, so none of them can exceed its budget through the requests of another. An account lost with
 //! the shared limiter is rebuilt from the spend log before anything more is reserved; a call in flight at that moment
-//! is counted when it ends.
+//! is counted when it ends. A reservation has the id of its call and an end, so what a killed, cancelled or stopped call
+//! held is given back.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +26,7 @@ use crate::failure::Failure;
 use crate::jobs::JobManifest;
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::Ledger;
-use crate::limit::Reservation;
+use crate::limit::{AccountReservation, Reservation};
 use crate::port_error::PortResult;
 use crate::port_retry::with_retry;
 use crate::ports::Ports;
@@ -45,6 +49,27 @@ pub struct SpendAmount {
     pub nanodollars: Option<u64>,
     /// Prompt and reply tokens.
     pub tokens: u64,
+}
+
+/// One call that is charged to budgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallReservation {
+    /// Random; identifies the call on its accounts.
+    pub id: u64,
+    /// The most that it may cost.
+    pub max: SpendAmount,
+    /// By then the call has ended, settled or not: a process may be killed during a call, and a task may be cancelled.
+    pub timeout: Duration,
+}
+
+impl CallReservation {
+    fn on_account(&self, amount: u64) -> AccountReservation {
+        AccountReservation {
+            id: self.id,
+            amount,
+            ttl_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX >> 12),
+        }
+    }
 }
 
 /// Durable record of spending, from which lost accounts are rebuilt.
@@ -155,7 +180,7 @@ impl BudgetRegistry {
         Ok(owners)
     }
 
-    /// Reserves `most` on the accounts of all `owners`, or on none.
+    /// Reserves the most that `call` may cost on the accounts of all `owners`, or on none.
     ///
     /// # Errors
     /// Throttled, when it would exceed a budget; the job is then paused, unless the amount may fit once reservations of
@@ -165,23 +190,24 @@ impl BudgetRegistry {
         env: &Env,
         ports: &Ports,
         owners: &[BudgetOwner],
-        most: SpendAmount,
+        call: &CallReservation,
         log: &dyn SpendLog,
     ) -> Result<(), Failure> {
         let mut reserved = Vec::new();
         for owner in owners {
-            for (account, limit, amount) in owner.account_reservations(most)? {
+            for (account, limit, amount) in owner.account_reservations(call.max)? {
+                let line = call.on_account(amount);
                 match self
-                    .reserve_account(env, ports, owner, (&account, limit, amount), log)
+                    .reserve_account(env, ports, owner, (&account, limit, line), log)
                     .await
                 {
-                    Ok(()) => reserved.push((account, amount)),
+                    Ok(()) => reserved.push((account, line)),
                     Err(failure) => {
-                        for (account, amount) in reserved {
+                        for (account, line) in reserved {
                             log_lost_settlement(
                                 ports
                                     .limiter
-                                    .settle_reservation(&account, amount, 0, env.now_ms())
+                                    .settle_reservation(&account, line, 0, env.now_ms())
                                     .await,
                             );
                         }
@@ -193,18 +219,19 @@ impl BudgetRegistry {
         Ok(())
     }
 
-    /// Settles the reservation of a call that cost `used`.
+    /// Settles the reservation of a call that cost `used`. Settle before the call is recorded in the [`SpendLog`]: an
+    /// account that is rebuilt at that moment then knows of the call in one way only.
     pub async fn settle(
         &self,
         env: &Env,
         ports: &Ports,
         owners: &[BudgetOwner],
-        most: SpendAmount,
+        call: &CallReservation,
         used: SpendAmount,
     ) {
         for owner in owners {
             let (Ok(reserved), Ok(actual)) = (
-                owner.account_reservations(most),
+                owner.account_reservations(call.max),
                 owner.account_reservations(used),
             ) else {
                 continue;
@@ -212,9 +239,12 @@ impl BudgetRegistry {
             for ((account, _, reserved), (_, _, used)) in reserved.into_iter().zip(actual) {
                 log_lost_settlement(
                     with_retry(env, || {
-                        ports
-                            .limiter
-                            .settle_reservation(&account, reserved, used, env.now_ms())
+                        ports.limiter.settle_reservation(
+                            &account,
+                            call.on_account(reserved),
+                            used,
+                            env.now_ms(),
+                        )
                     })
                     .await,
                 );
@@ -248,13 +278,13 @@ impl BudgetRegistry {
         env: &Env,
         ports: &Ports,
         owner: &BudgetOwner,
-        (account, limit, amount): (&str, u64, u64),
+        (account, limit, call): (&str, u64, AccountReservation),
         log: &dyn SpendLog,
     ) -> Result<(), Failure> {
         for _ in 0..MAX_REOPENS {
             match ports
                 .limiter
-                .reserve(account, limit, amount, env.now_ms())
+                .reserve(account, limit, call, env.now_ms())
                 .await?
             {
                 Reservation::Granted => return Ok(()),
@@ -371,164 +401,9 @@ fn missing_price() -> Failure {
     .with_next("set model.prices.input and model.prices.output on every worker")
 }
 
-// A lost settlement leaves the reservation in place: spending may be overstated, never understated.
+// A lost settlement leaves the reservation in place until its time is over.
 fn log_lost_settlement(result: PortResult<()>) {
     if let Err(error) = result {
-        tracing::warn!(%error, "cannot settle a reservation; its full amount counts as spent");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::jobs::JobOptions;
-    use crate::jobs::{JobStart, JobWriter, resume, set_budget};
-    use crate::key::Priority;
-
-    /// A spend log with a fixed total.
-    struct FixedSpend(Mutex<u64>);
-
-    #[async_trait]
-    impl SpendLog for FixedSpend {
-        async fn total_spend(&self, _: &JobManifest) -> PortResult<SpendAmount> {
-            Ok(SpendAmount {
-                nanodollars: None,
-                tokens: *self.0.lock(),
-            })
-        }
-    }
-
-    const CALL: SpendAmount = SpendAmount {
-        nanodollars: None,
-        tokens: 30,
-    };
-
-    async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
-        let env = Env::simulated(1);
-        let ports = Ports::memory(&env);
-        let budget = Some(JobBudget {
-            nanodollars: None,
-            tokens: Some(tokens),
-        });
-        let draft = JobManifest {
-            job: JobId("job".into()),
-            collection: "c".into(),
-            settings: "s".into(),
-            class: Priority::Bulk,
-            entries: 0,
-            submitted_ms: 0,
-            terms: JobOptions {
-                budget,
-                ..JobOptions::default()
-            },
-        };
-        let JobStart::New(submitting) = JobWriter::start(&env, &ports, draft).await.unwrap() else {
-            panic!("known")
-        };
-        submitting.finish(&env, &ports).await.unwrap();
-        let run = RunRef {
-            run: RunId("run".into()),
-            header: "h".into(),
-            scope: "s".into(),
-        };
-        ports
-            .ledger
-            .add_watcher(&run.run, &JobId("job".into()))
-            .await
-            .unwrap();
-        (env, ports, run)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn exhausted_budget_pauses_job_until_raised() {
-        let (env, ports, run) = setup(100).await;
-        let purses = BudgetRegistry::default();
-        let log = FixedSpend(Mutex::new(0));
-        for n in 0..5 {
-            let payers = purses.owners(&env, &ports, &run).await.unwrap();
-            let reserved = purses.reserve(&env, &ports, &payers, CALL, &log).await;
-            assert_eq!(
-                reserved.is_ok(),
-                n < 4,
-                "{n}: 20 used each, and 30 reserved: {reserved:?}"
-            );
-            if reserved.is_ok() {
-                purses
-                    .settle(
-                        &env,
-                        &ports,
-                        &payers,
-                        CALL,
-                        SpendAmount { tokens: 20, ..CALL },
-                    )
-                    .await;
-                *log.0.lock() += 20;
-            }
-        }
-        let job = JobId("job".into());
-        let stands = load_control(&ports.blobs, &job).await.unwrap();
-        assert_eq!(
-            stands.paused.map(|paused| paused.reason),
-            Some(PauseReason::Budget)
-        );
-        assert_eq!(
-            purses.owners(&env, &ports, &run).await.unwrap_err().code,
-            "budget.paused"
-        );
-
-        // The budget is raised, and another worker starts with empty limits: the spending is still known.
-        let lost = Ports {
-            limiter: Arc::new(crate::limit::MemoryLimiter::default()),
-            ..ports.clone()
-        };
-        set_budget(
-            &env,
-            &lost,
-            &job,
-            JobBudget {
-                nanodollars: None,
-                tokens: Some(120),
-            },
-        )
-        .await
-        .unwrap();
-        resume(&env, &lost, &job).await.unwrap();
-        let purses = BudgetRegistry::default();
-        let payers = purses.owners(&env, &lost, &run).await.unwrap();
-        purses
-            .reserve(&env, &lost, &payers, CALL, &log)
-            .await
-            .unwrap();
-        let failure = purses
-            .reserve(&env, &lost, &payers, CALL, &log)
-            .await
-            .unwrap_err();
-        assert_eq!(
-            failure.code, "budget.reserved",
-            "80 spent, 30 reserved of 120"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn money_budget_without_price_is_refused() {
-        let (env, ports, run) = setup(100).await;
-        set_budget(
-            &env,
-            &ports,
-            &JobId("job".into()),
-            JobBudget {
-                nanodollars: Some(5),
-                tokens: None,
-            },
-        )
-        .await
-        .unwrap();
-        let purses = BudgetRegistry::default();
-        let payers = purses.owners(&env, &ports, &run).await.unwrap();
-        let failure = purses
-            .reserve(&env, &ports, &payers, CALL, &FixedSpend(Mutex::new(0)))
-            .await
-            .unwrap_err();
-        assert_eq!(failure.code, "budget.no_price");
+        tracing::warn!(%error, "cannot settle a reservation; the call counts once the account is rebuilt from the call log");
     }
 }

@@ -1,0 +1,225 @@
+//! Tests of budgets.
+
+use super::*;
+use crate::jobs::JobOptions;
+use crate::jobs::{JobStart, JobWriter, resume, set_budget};
+use crate::key::Priority;
+
+/// A spend log with a fixed total.
+struct FixedSpend(Mutex<u64>);
+
+#[async_trait]
+impl SpendLog for FixedSpend {
+    async fn total_spend(&self, _: &JobManifest) -> PortResult<SpendAmount> {
+        Ok(SpendAmount {
+            nanodollars: None,
+            tokens: *self.0.lock(),
+        })
+    }
+}
+
+const CALL: SpendAmount = SpendAmount {
+    nanodollars: None,
+    tokens: 30,
+};
+
+fn call(id: u64) -> CallReservation {
+    CallReservation {
+        id,
+        max: CALL,
+        timeout: Duration::from_secs(60),
+    }
+}
+
+async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let budget = Some(JobBudget {
+        nanodollars: None,
+        tokens: Some(tokens),
+    });
+    let draft = JobManifest {
+        job: JobId("job".into()),
+        collection: "c".into(),
+        settings: "s".into(),
+        class: Priority::Bulk,
+        entries: 0,
+        submitted_ms: 0,
+        terms: JobOptions {
+            budget,
+            ..JobOptions::default()
+        },
+    };
+    let JobStart::New(submitting) = JobWriter::start(&env, &ports, draft).await.unwrap() else {
+        panic!("known")
+    };
+    submitting.finish(&env, &ports).await.unwrap();
+    let run = RunRef {
+        run: RunId("run".into()),
+        header: "h".into(),
+        scope: "s".into(),
+    };
+    ports
+        .ledger
+        .add_watcher(&run.run, &JobId("job".into()))
+        .await
+        .unwrap();
+    (env, ports, run)
+}
+
+#[tokio::test(start_paused = true)]
+async fn exhausted_budget_pauses_job_until_raised() {
+    let (env, ports, run) = setup(100).await;
+    let purses = BudgetRegistry::default();
+    let log = FixedSpend(Mutex::new(0));
+    for n in 0..5 {
+        let payers = purses.owners(&env, &ports, &run).await.unwrap();
+        let reserved = purses.reserve(&env, &ports, &payers, &call(n), &log).await;
+        assert_eq!(
+            reserved.is_ok(),
+            n < 4,
+            "{n}: 20 used each, and 30 reserved: {reserved:?}"
+        );
+        if reserved.is_ok() {
+            purses
+                .settle(
+                    &env,
+                    &ports,
+                    &payers,
+                    &call(n),
+                    SpendAmount { tokens: 20, ..CALL },
+                )
+                .await;
+            *log.0.lock() += 20;
+        }
+    }
+    let job = JobId("job".into());
+    let stands = load_control(&ports.blobs, &job).await.unwrap();
+    assert_eq!(
+        stands.paused.map(|paused| paused.reason),
+        Some(PauseReason::Budget)
+    );
+    assert_eq!(
+        purses.owners(&env, &ports, &run).await.unwrap_err().code,
+        "budget.paused"
+    );
+
+    // The budget is raised, and another worker starts with empty limits: the spending is still known.
+    let lost = Ports {
+        limiter: Arc::new(crate::limit::MemoryLimiter::default()),
+        ..ports.clone()
+    };
+    set_budget(
+        &env,
+        &lost,
+        &job,
+        JobBudget {
+            nanodollars: None,
+            tokens: Some(120),
+        },
+    )
+    .await
+    .unwrap();
+    resume(&env, &lost, &job).await.unwrap();
+    let purses = BudgetRegistry::default();
+    let payers = purses.owners(&env, &lost, &run).await.unwrap();
+    purses
+        .reserve(&env, &lost, &payers, &call(10), &log)
+        .await
+        .unwrap();
+    let failure = purses
+        .reserve(&env, &lost, &payers, &call(11), &log)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        failure.code, "budget.reserved",
+        "80 spent, 30 reserved of 120"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn money_budget_without_price_is_refused() {
+    let (env, ports, run) = setup(100).await;
+    set_budget(
+        &env,
+        &ports,
+        &JobId("job".into()),
+        JobBudget {
+            nanodollars: Some(5),
+            tokens: None,
+        },
+    )
+    .await
+    .unwrap();
+    let purses = BudgetRegistry::default();
+    let payers = purses.owners(&env, &ports, &run).await.unwrap();
+    let failure = purses
+        .reserve(&env, &ports, &payers, &call(1), &FixedSpend(Mutex::new(0)))
+        .await
+        .unwrap_err();
+    assert_eq!(failure.code, "budget.no_price");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_never_settle_give_back_their_reservations() {
+    let (env, ports, run) = setup(100).await;
+    let purses = BudgetRegistry::default();
+    let log = FixedSpend(Mutex::new(0));
+    let payers = purses.owners(&env, &ports, &run).await.unwrap();
+    for id in 0..3 {
+        // Its worker is killed during the call.
+        purses
+            .reserve(&env, &ports, &payers, &call(id), &log)
+            .await
+            .unwrap();
+    }
+    let waits = purses
+        .reserve(&env, &ports, &payers, &call(3), &log)
+        .await
+        .unwrap_err();
+    assert_eq!(waits.code, "budget.reserved");
+    env.sleep(Duration::from_secs(3_600)).await;
+    for id in 4..7 {
+        purses
+            .reserve(&env, &ports, &payers, &call(id), &log)
+            .await
+            .unwrap();
+    }
+    let control = load_control(&ports.blobs, &JobId("job".into()))
+        .await
+        .unwrap();
+    assert!(control.is_running(), "nothing was spent: {control:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn settlement_after_a_loss_keeps_the_reservations_of_others() {
+    let (env, ports, run) = setup(100).await;
+    let purses = BudgetRegistry::default();
+    let log = FixedSpend(Mutex::new(0));
+    let payers = purses.owners(&env, &ports, &run).await.unwrap();
+    purses
+        .reserve(&env, &ports, &payers, &call(1), &log)
+        .await
+        .unwrap();
+    // The limiter loses everything while the first call is in flight.
+    let lost = Ports {
+        limiter: Arc::new(crate::limit::MemoryLimiter::default()),
+        ..ports
+    };
+    for id in 2..5 {
+        purses
+            .reserve(&env, &lost, &payers, &call(id), &log)
+            .await
+            .unwrap();
+    }
+    let used = SpendAmount { tokens: 10, ..CALL };
+    purses.settle(&env, &lost, &payers, &call(1), used).await;
+    let failure = purses
+        .reserve(&env, &lost, &payers, &call(5), &log)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        failure.code, "budget.reserved",
+        "10 are spent, and three calls still hold 90"
+    );
+}
