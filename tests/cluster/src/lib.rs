@@ -25,5 +25,5 @@ mod servers;
 
 pub use broker::{BrokerClient, EventSubscription};
 pub use processes::{ServiceFleet, ServiceRole, binary};
-pub use proxy::{FaultCounts, Proxy, ProxyFaults};
+pub use proxy::{FaultCounts, Proxy, ProxyFaults, RequestCounts};
 pub use servers::{ServerKind, TestServers};

@@ -57,6 +57,21 @@ pub struct FaultCounts {
     pub reset: usize,
 }
 
+/// HTTP requests by kind: the method, or `LIST` for a GET that lists a bucket.
+pub type RequestCounts = BTreeMap<&'static str, usize>;
+
+fn request_kind(head: &HttpHead) -> &'static str {
+    match head.start_line_word(0) {
+        "GET" if head.start_line_word(1).contains("list-type=2") => "LIST",
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "PUT" => "PUT",
+        "POST" => "POST",
+        "DELETE" => "DELETE",
+        _ => "other",
+    }
+}
+
 /// A running proxy. Dropping it closes its connections.
 pub struct Proxy {
     address: SocketAddr,
@@ -73,8 +88,8 @@ struct ProxyState {
     rng: Mutex<SmallRng>,
     open: AtomicUsize,
     fault_counts: Mutex<FaultCounts>,
-    /// HTTP requests by method.
-    methods: Mutex<BTreeMap<String, usize>>,
+    /// HTTP requests by kind.
+    methods: Mutex<RequestCounts>,
 }
 
 impl Proxy {
@@ -132,8 +147,8 @@ impl Proxy {
         open
     }
 
-    /// HTTP requests so far, by method.
-    pub fn requests(&self) -> BTreeMap<String, usize> {
+    /// HTTP requests so far, by kind.
+    pub fn requests(&self) -> RequestCounts {
         self.shared
             .methods
             .lock()
@@ -167,9 +182,9 @@ impl ProxyState {
         );
     }
 
-    fn count(&self, method: &str) {
+    fn count(&self, head: &HttpHead) {
         let mut methods = self.methods.lock().unwrap_or_else(PoisonError::into_inner);
-        *methods.entry(method.to_string()).or_default() += 1;
+        *methods.entry(request_kind(head)).or_default() += 1;
     }
 
     fn roll(&self) -> f64 {
@@ -303,7 +318,7 @@ async fn requests(
     while let Some(head) = HttpHead::read(&mut from).await? {
         shared.hold().await;
         let faults = *shared.faults.borrow();
-        shared.count(head.start_line_word(0));
+        shared.count(&head);
         let Ok(length) = head.content_length() else {
             // The length of the body is unknown, so everything after it is copied unchanged.
             to.write_all(&head.bytes).await?;
@@ -497,6 +512,6 @@ mod tests {
                 reset: 1
             }
         );
-        assert_eq!(proxy.requests(), BTreeMap::from([("GET".to_string(), 6)]));
+        assert_eq!(proxy.requests(), BTreeMap::from([("GET", 6)]));
     }
 }

@@ -137,6 +137,11 @@ fn lock(published: &Mutex<PublishedMessages>) -> MutexGuard<'_, PublishedMessage
 }
 
 impl PublishedMessages {
+    /// All messages.
+    pub(super) fn published(&self) -> usize {
+        self.messages.values().sum()
+    }
+
     fn record(&mut self, key: &str, body: &[u8], delayed: bool) {
         *self.messages.entry(key.to_string()).or_default() += 1;
         self.delayed += usize::from(delayed);

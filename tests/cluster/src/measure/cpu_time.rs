@@ -121,6 +121,11 @@ impl CpuUsage {
         self.seconds.values().sum()
     }
 
+    /// Seconds by kind of process.
+    pub(super) fn seconds(&self) -> &BTreeMap<String, f64> {
+        &self.seconds
+    }
+
     /// A line per kind: seconds, and the share of the total.
     pub(super) fn add_to(&self, table: &mut MeasurementTable, over: &str) {
         let total = self.total();

@@ -1,10 +1,11 @@
-//! Measurements of the cluster on real servers: shared limits, scale, rates, and a job of very many documents.
+//! Measurements of the cluster on real servers: shared limits, scale, rates, unit costs, and a job of very many documents.
 //!
 //! Each gives a [`MeasurementTable`] with figures and targets. Machines differ and run other work at the
 //! same time, so targets are ratios within one run where possible, shown with the CPU time of every process.
 
 mod backlog;
 mod broker;
+mod costs;
 mod cpu_time;
 mod large_job;
 mod limit;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+pub use costs::costs;
 pub use large_job::{JobSize, large_job};
 pub use limit::limit;
 pub use rates::rates;

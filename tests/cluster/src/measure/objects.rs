@@ -49,17 +49,55 @@ pub(super) async fn bare_rate(lab: &BenchEnv, name: &str, over: Duration) -> Res
     Ok(f64::from(written) / started.elapsed().as_secs_f64())
 }
 
-/// Commands that Redis executed since its start, including those called by scripts.
-pub(super) async fn redis_commands(lab: &BenchEnv) -> Result<u64> {
+/// Calls to Redis since its start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RedisCalls {
+    /// Commands, including those called by scripts.
+    pub(super) commands: u64,
+    /// Scripts: one round trip each.
+    pub(super) scripts: u64,
+}
+
+impl std::ops::Sub for RedisCalls {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            commands: self.commands - before.commands,
+            scripts: self.scripts - before.scripts,
+        }
+    }
+}
+
+/// Reads the counters of the Redis server.
+pub(super) async fn redis_calls(lab: &BenchEnv) -> Result<RedisCalls> {
     let mut stream = TcpStream::connect(lab.servers.address(ServerKind::Redis)?).await?;
-    stream.write_all(b"INFO stats\r\nQUIT\r\n").await?;
+    stream
+        .write_all(b"INFO stats\r\nINFO commandstats\r\nQUIT\r\n")
+        .await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let line = answer
-        .lines()
-        .find_map(|line| line.strip_prefix("total_commands_processed:"));
-    line.context("redis does not count its commands")?
-        .trim()
-        .parse()
-        .context("a number of commands")
+    let commands = counter(&answer, "total_commands_processed:")
+        .context("redis does not count its commands")?;
+    // The command is missing from the list before its first call.
+    let scripts = counter(&answer, "cmdstat_evalsha:calls=").unwrap_or_default();
+    Ok(RedisCalls { commands, scripts })
+}
+
+fn counter(answer: &str, name: &str) -> Option<u64> {
+    let rest = answer.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split(',').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redis_counters_are_parsed() {
+        let answer = "total_commands_processed:42\r\n\r\ncmdstat_evalsha:calls=7,usec=9\r\n";
+        assert_eq!(counter(answer, "total_commands_processed:"), Some(42));
+        assert_eq!(counter(answer, "cmdstat_evalsha:calls="), Some(7));
+        assert_eq!(counter(answer, "cmdstat_get:calls="), None);
+    }
 }

@@ -121,12 +121,12 @@ async fn count(lab: &BenchEnv, table: &mut MeasurementTable) -> Result<()> {
     )
     .await?;
     let requests = proxy.requests();
-    let commands = objects::redis_commands(lab).await?;
+    let commands = objects::redis_calls(lab).await?;
     let messages_before = backlog.tap.snapshot();
     backlog.start_workers(WORKERS, CALLS).await?;
     backlog.wait_for_calls(COUNTED).await?;
     let tasks = backlog.provider.requests().len() as f64;
-    let commands = objects::redis_commands(lab).await? - commands;
+    let commands = objects::redis_calls(lab).await? - commands;
     let after = proxy.requests();
     let by_method: Vec<_> = after
         .iter()
@@ -138,14 +138,11 @@ async fn count(lab: &BenchEnv, table: &mut MeasurementTable) -> Result<()> {
         })
         .map(|(method, count)| format!("{method} {:.1}", count as f64 / tasks))
         .collect();
-    let messages = |messages_before: &broker::PublishedMessages| {
-        messages_before.messages.values().sum::<usize>()
-    };
-    let published = messages(&backlog.tap.snapshot()) - messages(&messages_before);
+    let published = backlog.tap.snapshot().published() - messages_before.published();
     table.note("S3 requests per task", by_method.join(", "));
     table.note(
         "Redis commands per task",
-        format!("{:.1}", commands as f64 / tasks),
+        format!("{:.1}", commands.commands as f64 / tasks),
     );
     table.note(
         "messages per task",
