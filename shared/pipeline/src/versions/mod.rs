@@ -1,0 +1,202 @@
+//! Claims versions: a submitted document becomes one version and one run, however often and by whomever it is
+//! submitted.
+
+mod outcome;
+mod state;
+mod submission;
+
+use stemma_document::{Collection, CorrectionRef, DocId, DocumentVersion, Origin, blob_keys};
+use stemma_engine::blobs::{Blobs, PutOutcome};
+use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
+use stemma_engine::message::RunOutcome;
+use stemma_engine::{
+    Failure, FailureRecord, PortError, PortResult, Ports, RunHeader, RunId, RunRef,
+};
+
+use crate::FilingFlow;
+
+use outcome::has_unanswered_gaps;
+pub(crate) use outcome::{
+    PUBLISH, PublishOutcome, WITHDRAW, document_version, identify_version, run_outcome,
+};
+use state::VersionState;
+pub use state::has_open_run;
+pub(crate) use state::{load_versions, reserve_version};
+pub use submission::{CorrectionChange, Submission};
+
+pub fn run_id(doc: DocId, seq: u64) -> RunId {
+    RunId(format!("{doc}-{seq}"))
+}
+
+/// The key of the header of a run; `None` if [`run_id`] did not make the name.
+pub fn header_key(collection: &str, run: &RunId) -> Option<String> {
+    let (doc, seq) = run.0.rsplit_once('-')?;
+    Some(blob_keys::version_key(
+        &collection.parse().ok()?,
+        doc.parse().ok()?,
+        seq.parse().ok()?,
+    ))
+}
+
+pub(crate) async fn claim_version(
+    ports: &Ports,
+    job: &JobManifest,
+    entry: &JobEntry,
+) -> PortResult<ClaimOutcome> {
+    let submission: Submission = serde_json::from_value(entry.input.clone())
+        .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
+    let collection: Collection = job
+        .collection
+        .parse()
+        .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
+    let doc = DocId::new(&collection, &submission.uri);
+    loop {
+        let versions = load_versions(&ports.blobs, &collection, doc).await?;
+        let correction = match submission.correction {
+            CorrectionChange::Keep if submission.origin != Origin::Removed => versions.correction,
+            CorrectionChange::Set { correction, .. } => Some(correction),
+            CorrectionChange::Keep | CorrectionChange::Reset => None,
+        };
+        let newest = versions.newest.as_ref().filter(|_| !versions.removed);
+        if let Some(newest) = newest
+            .filter(|newest| is_same_version(newest, &submission, correction, job))
+            .cloned()
+        {
+            // A failed run is repeated only by another job: a job that repeated its own failures would never end.
+            match run_outcome(ports, &newest).await? {
+                None => return Ok(ClaimOutcome::Run(newest)),
+                // The run is over. A new version continues from its artifacts.
+                Some(RunOutcome::Cancelled) => {}
+                Some(RunOutcome::Failed(_))
+                    if submission.retry_failed && newest.opened_by != job.job => {}
+                Some(RunOutcome::DoneWithGaps(_))
+                    if submission.retry_failed
+                        && newest.opened_by != job.job
+                        && has_unanswered_gaps(ports, &collection, &newest).await? => {}
+                Some(ended @ RunOutcome::Failed(_)) => return Ok(ClaimOutcome::Ended(ended)),
+                Some(ended) if newest.opened_by == job.job => {
+                    return Ok(ClaimOutcome::Ended(ended));
+                }
+                Some(_) => return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)),
+            }
+        }
+        if submission.origin == Origin::Removed && (versions.next == 1 || versions.removed) {
+            return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)); // nothing to remove
+        }
+        if is_outdated(ports, &submission, &versions).await? {
+            return Ok(ClaimOutcome::Ended(outdated_correction()));
+        }
+        let header = run_header(
+            job,
+            &collection,
+            doc,
+            versions.next,
+            submission.clone(),
+            correction,
+        )?;
+        let json = serde_json::to_vec(&header)
+            .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
+        if ports.blobs.put(&header.at.header, json.into()).await? == PutOutcome::Created {
+            return Ok(ClaimOutcome::Run(header));
+        }
+        // Someone else claimed this number. Read the versions again: it may be the same one.
+    }
+}
+
+// Whether someone else corrected the document, or its bytes changed, since the person of this submission saw it. A version
+// that failed changed nothing that a person could see.
+async fn is_outdated(
+    ports: &Ports,
+    submission: &Submission,
+    versions: &VersionState,
+) -> PortResult<bool> {
+    let CorrectionChange::Set { replaces, .. } = submission.correction else {
+        return Ok(false);
+    };
+    if versions.removed || versions.next == 1 {
+        return Ok(true);
+    }
+    let is_seen = versions.correction == replaces;
+    let Some(newest) = &versions.newest else {
+        return Ok(!is_seen); // torn, so nobody could see it
+    };
+    let source = document_version(newest).map(|version| version.source);
+    if is_seen && source.is_ok_and(|source| source == submission.source) {
+        return Ok(false);
+    }
+    let outcome = run_outcome(ports, newest).await?;
+    Ok(!matches!(
+        outcome,
+        Some(RunOutcome::Failed(_) | RunOutcome::Cancelled)
+    ))
+}
+
+fn outdated_correction() -> RunOutcome {
+    let failure = Failure::permanent(
+        "outline.outdated",
+        "the document was changed after its outline was exported",
+    )
+    .with_next("export the outline again and repeat the changes");
+    RunOutcome::Failed(FailureRecord::new(failure, "submit", 1, 0))
+}
+
+// Same bytes, same sidecar facts, same correction, same settings and the same flow revision.
+fn is_same_version(
+    newest: &RunHeader,
+    submission: &Submission,
+    correction: Option<CorrectionRef>,
+    job: &JobManifest,
+) -> bool {
+    let Ok(version) = serde_json::from_value::<DocumentVersion>(newest.input.clone()) else {
+        return false;
+    };
+    version.source == submission.source
+        && (version.origin == Origin::Removed) == (submission.origin == Origin::Removed)
+        && version.sidecar_facts == submission.stated
+        && version.correction == correction
+        && newest.settings == job.settings
+        && newest.flow_revision == FilingFlow::REVISION
+}
+
+fn run_header(
+    job: &JobManifest,
+    collection: &Collection,
+    doc: DocId,
+    seq: u64,
+    submission: Submission,
+    correction: Option<CorrectionRef>,
+) -> PortResult<RunHeader> {
+    let version = DocumentVersion {
+        doc,
+        seq,
+        uri: submission.uri,
+        name: submission.name,
+        path: submission.path,
+        source: submission.source,
+        origin: submission.origin,
+        size_bytes: submission.size_bytes,
+        settings: job.settings.clone(),
+        sidecar_facts: submission.stated,
+        correction,
+    };
+    Ok(RunHeader {
+        at: RunRef {
+            run: run_id(doc, seq),
+            header: blob_keys::version_key(collection, doc, seq),
+            scope: blob_keys::document_scope(collection, doc),
+        },
+        settings: job.settings.clone(),
+        flow_revision: FilingFlow::REVISION,
+        class: job.class,
+        opened_by: job.job.clone(),
+        input: serde_json::to_value(&version)
+            .map_err(|error| claim_error(&version.path, &error))?,
+    })
+}
+
+fn claim_error(subject: &str, error: &dyn std::fmt::Display) -> PortError {
+    PortError::permanent("blobs.claim", format!("{subject}: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

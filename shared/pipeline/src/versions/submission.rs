@@ -1,0 +1,126 @@
+//! What is submitted: a document, where its bytes are, and how they are identified.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stemma_document::{CorrectionRef, Digest, DocumentVersion, Origin};
+use stemma_engine::RunHeader;
+use stemma_engine::s3::ObjectMeta;
+
+use crate::sources::object_uri;
+
+/// A submitted document: the content of [`JobEntry::input`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submission {
+    /// Canonical location of the bytes, e.g. `file:///archive/a.pdf` or `s3://filings/a%20b.pdf`.
+    pub uri: String,
+    /// File name, for display.
+    pub name: String,
+    /// Path relative to the submitted folder, including the name.
+    pub path: String,
+    /// Identifies the bytes as `origin` says. Another value is another version.
+    pub source: Digest,
+    /// How the bytes are identified: files by content, objects by their ETag.
+    #[serde(skip_serializing_if = "is_content", default)]
+    pub origin: Origin,
+    pub size_bytes: u64,
+    /// Facts of a sidecar, by the names in [`FACT_NAMES`](crate::external_metadata::FACT_NAMES).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub stated: BTreeMap<String, String>,
+    /// Tries a version again, as a new version, if it failed before or if a model left questions unanswered.
+    pub retry_failed: bool,
+    #[serde(skip_serializing_if = "CorrectionChange::is_keep", default)]
+    pub correction: CorrectionChange,
+}
+
+/// What a submission does to the structure that a person gave the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CorrectionChange {
+    /// Keeps it: every submission of a file.
+    #[default]
+    Keep,
+    Set {
+        correction: CorrectionRef,
+        /// The correction that the person saw. If the document has another one by now, the submission is refused.
+        replaces: Option<CorrectionRef>,
+    },
+    /// Removes it, so that rules or a model decide again.
+    Reset,
+}
+
+impl CorrectionChange {
+    fn is_keep(&self) -> bool {
+        *self == Self::Keep
+    }
+}
+
+fn is_content(origin: &Origin) -> bool {
+    *origin == Origin::Content
+}
+
+impl Submission {
+    /// Reports that the document at `uri` was removed. Its next version is a tombstone.
+    pub fn for_removal(uri: String, path: String) -> Self {
+        Self {
+            name: path.rsplit('/').next().unwrap_or_default().into(),
+            uri,
+            path,
+            source: Digest::from_content(b""),
+            origin: Origin::Removed,
+            size_bytes: 0,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+            correction: CorrectionChange::Keep,
+        }
+    }
+
+    /// An object of a bucket, found under the prefix `below`.
+    pub fn from_object(bucket: &str, below: &str, entry: &ObjectMeta) -> Self {
+        let path = entry
+            .key
+            .strip_prefix(below)
+            .unwrap_or(&entry.key)
+            .trim_start_matches('/');
+        let path = if path.is_empty() {
+            entry.key.as_str()
+        } else {
+            path
+        };
+        Self {
+            uri: object_uri(bucket, &entry.key),
+            name: entry.key.rsplit('/').next().unwrap_or_default().into(),
+            path: path.into(),
+            source: Digest::from_object(&entry.etag, entry.size_bytes),
+            origin: Origin::Object {
+                etag: entry.etag.clone(),
+                version: entry.version.clone(),
+            },
+            size_bytes: entry.size_bytes,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+            correction: CorrectionChange::Keep,
+        }
+    }
+
+    /// The submission that repeats the document of a run; `None` if the run has no document.
+    pub fn resubmit(run: &RunHeader) -> Option<Self> {
+        let version: DocumentVersion = serde_json::from_value(run.input.clone()).ok()?;
+        Some(Self::for_version(version))
+    }
+
+    /// The submission that repeats a version.
+    pub(crate) fn for_version(version: DocumentVersion) -> Self {
+        Self {
+            uri: version.uri,
+            name: version.name,
+            path: version.path,
+            source: version.source,
+            origin: version.origin,
+            size_bytes: version.size_bytes,
+            stated: version.sidecar_facts,
+            retry_failed: true,
+            correction: CorrectionChange::Keep,
+        }
+    }
+}

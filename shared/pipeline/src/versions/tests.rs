@@ -1,0 +1,345 @@
+//! Claims in interleaved orders, corrections, removals.
+
+use std::collections::BTreeMap;
+
+use stemma_document::Digest;
+use stemma_engine::flow::JobOptions;
+use stemma_engine::key::run_failure_key;
+use stemma_engine::s3::ObjectMeta;
+use stemma_engine::{Env, JobId, Priority};
+
+use super::*;
+
+fn entry(text: &str) -> JobEntry {
+    entry_with(text, CorrectionChange::Keep)
+}
+
+fn entry_with(text: &str, correction: CorrectionChange) -> JobEntry {
+    let submission = Submission {
+        uri: "file:///a.md".into(),
+        name: "a.md".into(),
+        path: "a.md".into(),
+        source: Digest::from_content(text.as_bytes()),
+        origin: Origin::Content,
+        size_bytes: text.len() as u64,
+        stated: BTreeMap::new(),
+        retry_failed: false,
+        correction,
+    };
+    JobEntry {
+        weight: 1,
+        input: serde_json::to_value(submission).unwrap(),
+    }
+}
+
+fn job() -> JobManifest {
+    let collection = Collection::default().to_string();
+    let job = JobId("job".into());
+    let settings = "s".into();
+    JobManifest {
+        job,
+        collection,
+        settings,
+        class: Priority::Bulk,
+        entries: 1,
+        submitted_ms: 0,
+        terms: JobOptions::default(),
+    }
+}
+
+async fn claim_run(ports: &Ports, text: &str) -> RunHeader {
+    match claim_version(ports, &job(), &entry(text)).await.unwrap() {
+        ClaimOutcome::Run(header) => header,
+        ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+    }
+}
+
+#[tokio::test]
+async fn older_flow_revision_is_claimed_again() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let first = claim_run(&ports, "text").await;
+    assert_eq!(claim_run(&ports, "text").await, first);
+    assert_eq!(
+        claim_run(&ports, "other text").await.at.run.0,
+        first.at.run.0.replace("-1", "-2")
+    );
+
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let older = RunHeader {
+        flow_revision: first.flow_revision - 1,
+        ..first
+    };
+    ports
+        .blobs
+        .put(&older.at.header, serde_json::to_vec(&older).unwrap().into())
+        .await
+        .unwrap();
+    let anew = claim_run(&ports, "text").await;
+    assert_ne!(anew.at.run, older.at.run);
+    assert_eq!(claim_run(&ports, "text").await, anew);
+}
+
+fn set(text: &str, headings: &str, replaces: Option<CorrectionRef>) -> CorrectionChange {
+    let correction = CorrectionRef {
+        headings: Digest::from_content(headings.as_bytes()),
+        source: Digest::from_content(text.as_bytes()),
+        content: None,
+    };
+    CorrectionChange::Set {
+        correction,
+        replaces,
+    }
+}
+
+async fn claim_entry(ports: &Ports, entry: &JobEntry) -> ClaimOutcome {
+    claim_version(ports, &job(), entry).await.unwrap()
+}
+
+async fn claim_change(ports: &Ports, text: &str, change: CorrectionChange) -> DocumentVersion {
+    match claim_entry(ports, &entry_with(text, change)).await {
+        ClaimOutcome::Run(header) => document_version(&header).unwrap(),
+        ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_correction_is_kept_until_it_is_reset() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    claim_run(&ports, "text").await;
+    let corrected = claim_change(&ports, "text", set("text", "a", None)).await;
+    assert_eq!(
+        (corrected.seq, corrected.applied_correction(None).is_some()),
+        (2, true)
+    );
+    let keep = CorrectionChange::Keep;
+    assert_eq!(
+        claim_change(&ports, "text", keep).await,
+        corrected,
+        "the same version"
+    );
+
+    let changed = claim_change(&ports, "other text", keep).await;
+    assert_eq!(changed.correction, corrected.correction);
+    assert_eq!(
+        changed.applied_correction(None),
+        None,
+        "made for other bytes"
+    );
+    let back = claim_change(&ports, "text", keep).await;
+    assert_eq!(
+        back.applied_correction(None),
+        corrected.applied_correction(None)
+    );
+
+    let reset = claim_change(&ports, "text", CorrectionChange::Reset).await;
+    assert_eq!((reset.seq, reset.correction), (5, None));
+    assert_eq!(claim_change(&ports, "text", keep).await, reset);
+}
+
+#[tokio::test]
+async fn newer_rules_and_torn_claims_keep_the_correction() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let first = claim_run(&ports, "text").await;
+    let corrected = claim_change(&ports, "text", set("text", "a", None)).await;
+    let mut older = first;
+    older.flow_revision -= 1;
+    older.at.header = older.at.header.replace("1.json", "3.json");
+    older.input = serde_json::to_value(DocumentVersion {
+        seq: 3,
+        ..corrected.clone()
+    })
+    .unwrap();
+    let json = serde_json::to_vec(&older).unwrap();
+    ports
+        .blobs
+        .put(&older.at.header, json.into())
+        .await
+        .unwrap();
+    let torn = older.at.header.replace("3.json", "4.json");
+    ports.blobs.put(&torn, "{".into()).await.unwrap();
+    let anew = claim_change(&ports, "text", CorrectionChange::Keep).await;
+    assert_eq!((anew.seq, anew.correction), (5, corrected.correction));
+}
+
+#[tokio::test]
+async fn the_second_of_two_corrections_of_one_version_is_refused() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    claim_run(&ports, "text").await;
+    let first = claim_change(&ports, "text", set("text", "a", None)).await;
+    for late in [
+        set("text", "b", None),
+        set("other text", "b", first.correction),
+    ] {
+        let text = match late {
+            CorrectionChange::Set { replaces: None, .. } => "text",
+            _ => "other text",
+        };
+        let outcome = claim_entry(&ports, &entry_with(text, late)).await;
+        let ClaimOutcome::Ended(RunOutcome::Failed(record)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(record.code, "outline.outdated");
+    }
+    let second = claim_change(&ports, "text", set("text", "b", first.correction)).await;
+    assert_eq!(second.seq, 3);
+}
+
+#[tokio::test]
+async fn a_torn_claim_does_not_refuse_a_correction() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let first = claim_run(&ports, "text").await;
+    let torn = first.at.header.replace("1.json", "2.json");
+    ports.blobs.put(&torn, "{".into()).await.unwrap();
+    let corrected = claim_change(&ports, "text", set("text", "a", None)).await;
+    assert_eq!(corrected.seq, 3);
+    let torn = first.at.header.replace("1.json", "4.json");
+    ports.blobs.put(&torn, "{".into()).await.unwrap();
+    let late = entry_with("text", set("text", "b", None));
+    let outcome = claim_entry(&ports, &late).await;
+    assert!(matches!(
+        outcome,
+        ClaimOutcome::Ended(RunOutcome::Failed(_))
+    ));
+}
+
+#[tokio::test]
+async fn a_correction_without_a_tree_can_be_reset() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let collection = Collection::default();
+    let first = document_version(&claim_run(&ports, "text").await).unwrap();
+    claim_change(&ports, "text", set("text", "a", None)).await;
+    let claimed = || crate::corrections::claimed_correction(&ports.blobs, &collection, first.doc);
+    assert!(claimed().await.unwrap().is_some());
+    claim_change(&ports, "text", CorrectionChange::Reset).await;
+    assert_eq!(claimed().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_correction_applies_to_the_same_bytes_under_another_etag() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let content = Some(Digest::from_content(b"bytes"));
+    let change = match set("first etag", "a", None) {
+        CorrectionChange::Set {
+            correction,
+            replaces,
+        } => CorrectionChange::Set {
+            correction: CorrectionRef {
+                content,
+                ..correction
+            },
+            replaces,
+        },
+        other => other,
+    };
+    claim_run(&ports, "first etag").await;
+    let first = claim_change(&ports, "first etag", change).await;
+    let again = claim_change(&ports, "second etag", CorrectionChange::Keep).await;
+    assert!(first.applied_correction(None).is_some());
+    assert_eq!(
+        again.applied_correction(content),
+        first.applied_correction(None)
+    );
+    assert_eq!(
+        again.applied_correction(Some(Digest::from_content(b"other"))),
+        None
+    );
+    assert_eq!(again.applied_correction(None), None);
+}
+
+#[tokio::test]
+async fn a_correction_that_failed_is_tried_again() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let first = document_version(&claim_run(&ports, "text").await).unwrap();
+    let correction = stemma_outline::correction::Correction {
+        headings: Vec::new(),
+    };
+    for seq in [2, 3] {
+        let collection = Collection::default();
+        let submission =
+            crate::corrections::store_correction(&ports, &collection, &first, "", &correction)
+                .await
+                .unwrap();
+        let entry = JobEntry {
+            weight: 1,
+            input: serde_json::to_value(submission).unwrap(),
+        };
+        let other = JobManifest {
+            job: JobId(format!("job{seq}")),
+            ..job()
+        };
+        let claimed = claim_version(&ports, &other, &entry).await.unwrap();
+        let ClaimOutcome::Run(header) = claimed else {
+            panic!("{claimed:?}");
+        };
+        assert_eq!(document_version(&header).unwrap().seq, seq);
+        let failure = Failure::permanent("correct.missing", "x");
+        let record = FailureRecord::new(failure, "correct", 1, 0);
+        let key = run_failure_key(&header.at.run);
+        let json = serde_json::to_vec(&record).unwrap();
+        ports.blobs.put(&key, json.into()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn object_version_depends_on_etag_and_size() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let object = ObjectMeta {
+        key: "in/2022/a b.pdf".into(),
+        size_bytes: 5,
+        etag: "e".into(),
+        modified_ms: 0,
+        version: None,
+    };
+    let versioned = ObjectMeta {
+        modified_ms: 9,
+        version: Some("v2".into()),
+        ..object.clone()
+    };
+    let changed = ObjectMeta {
+        etag: "f".into(),
+        ..object.clone()
+    };
+    let submission = Submission::from_object("filings", "in/", &object);
+    assert_eq!(submission.uri, "s3://filings/in/2022/a%20b.pdf");
+    assert_eq!(submission.path, "2022/a b.pdf");
+    assert_eq!(submission.name, "a b.pdf");
+    let mut runs = Vec::new();
+    for entry in [&object, &versioned, &changed] {
+        let input = serde_json::to_value(Submission::from_object("filings", "in/", entry)).unwrap();
+        match claim_version(&ports, &job(), &JobEntry { weight: 1, input })
+            .await
+            .unwrap()
+        {
+            ClaimOutcome::Run(header) => runs.push(header.at.run),
+            ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+        }
+    }
+    assert!(runs[0] == runs[1] && runs[1] != runs[2], "{runs:?}");
+}
+
+#[test]
+fn flow_revision_sums_stage_revisions() {
+    let stages: u32 = crate::stages::REVISIONS
+        .iter()
+        .map(|(_, revision)| revision)
+        .sum();
+    let asking: u32 = crate::stages::MODEL_REVISIONS
+        .iter()
+        .chain(&crate::stages::CORRECTION_REVISIONS)
+        .map(|(_, revision)| revision - 1)
+        .sum();
+    assert_eq!(
+        FilingFlow::REVISION - stages - asking,
+        crate::filing_flow::FLOW_REVISION
+    );
+}
