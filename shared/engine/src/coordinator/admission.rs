@@ -10,7 +10,7 @@ use super::{Coordinator, CoordinatorEvent, JobTable};
 use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::flow::{ClaimOutcome, Flow};
-use crate::jobs::{JobEntry, JobManifest, OpenJob};
+use crate::jobs::{JobEntry, JobManifest, JobStep, OpenJob};
 use crate::key::{JobId, Priority, RunHeader, RunId};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::RunOutcome;
@@ -43,11 +43,25 @@ impl<W: Flow> Coordinator<W> {
         match table.open.get_mut(job) {
             None => {
                 drop(table);
-                let Some(open) = OpenJob::load(&self.env, &self.ports.blobs, job).await? else {
+                let loaded = OpenJob::load(&self.env, &self.ports.blobs, job).await;
+                let mut table = self.jobs.lock().await;
+                let open = match loaded {
+                    Ok(open) => open,
+                    // Loaded again by the poll.
+                    Err(error) => {
+                        let waits = table.unloaded.entry(job.clone()).or_default();
+                        if waits.failed(JobStep::Load, &error, self.env.now_ms()) {
+                            tracing::warn!(%job, %error, "the job cannot be loaded; it waits");
+                        }
+                        return Ok(());
+                    }
+                };
+                table.unloaded.remove(job);
+                let Some(open) = open else {
+                    drop(table);
                     let item = ScheduledItem::Job(job.clone());
                     return self.ports.ledger.unschedule(&item).await;
                 };
-                let mut table = self.jobs.lock().await;
                 table.open.entry(job.clone()).or_insert(open);
                 drop(table);
                 let item = ScheduledItem::Job(job.clone());
@@ -162,44 +176,53 @@ impl<W: Flow> Coordinator<W> {
         Ok(())
     }
 
-    // The table is locked only between calls to ports that take long, so that a job of many entries delays no other.
+    // The table is locked only between calls to ports that take long, so that a job of many entries delays no other. A call
+    // that fails makes its job wait; the others go on.
     async fn run_admission_pass(&self) -> PortResult<()> {
         let mut table = self.jobs.lock().await;
         let idle_since = self.env.now_ms().saturating_sub(JOB_IDLE_MS);
         table.open.retain(|_, job| job.last_event_ms >= idle_since);
         table.open.values_mut().for_each(OpenJob::recover);
         drop(table);
+        self.start_unstarted().await;
         let mut posted_ms = self.env.now_ms();
         loop {
-            self.refresh_controls().await?;
+            self.refresh_controls().await;
             let mut table = self.jobs.lock().await;
-            self.close_cancelled(&mut table).await?;
+            self.close_cancelled(&mut table).await;
             if self.env.now_ms() > posted_ms + PROGRESS_INTERVAL_MS {
                 posted_ms = self.env.now_ms();
                 self.post_progress(&mut table).await.ok(); // best effort: posted again on the next poll
-                self.save_cursors(&mut table).await?;
+                self.save_cursors(&mut table).await;
             }
-            let (batch, picked) = self.next_entries(&mut table).await;
+            let batch = self.next_entries(&mut table).await;
             drop(table);
             if batch.is_empty() {
-                picked?;
                 let mut table = self.jobs.lock().await;
                 return self.finish_jobs(&mut table).await;
             }
-            let claimed = self.claim_batch(batch).await;
-            picked.and(claimed)?; // entries put back are claimed when this message is redelivered
+            self.claim_batch(batch).await;
         }
     }
 
-    async fn claim_batch(&self, batch: Vec<ClaimedEntry>) -> PortResult<()> {
+    async fn claim_batch(&self, batch: Vec<ClaimedEntry>) {
         let claims = batch
             .iter()
             .map(|entry| W::claim(&self.ports, &entry.manifest, &entry.entry));
         let claims = join_all(claims).await;
         let mut opened = Vec::new();
-        let mut stopped = Ok(());
         let mut table = self.jobs.lock().await;
         for (entry, claim) in batch.into_iter().zip(claims) {
+            let error = claim.as_ref().err().filter(|error| !error.is_permanent());
+            if let Some(open) = table.open.get_mut(&entry.manifest.job) {
+                match error {
+                    Some(error) => {
+                        open.put_back(entry.number);
+                        self.wait_after(open, JobStep::ClaimEntry, error);
+                    }
+                    None => open.waits.succeeded(JobStep::ClaimEntry),
+                }
+            }
             match claim {
                 Ok(ClaimOutcome::Ended(ending)) => self.on_entry_ended(&mut table, &entry, ending),
                 Ok(ClaimOutcome::Run(header)) => {
@@ -208,28 +231,71 @@ impl<W: Flow> Coordinator<W> {
                         opened.push((entry.manifest.job, header));
                     }
                 }
-                Err(error) if !error.is_permanent() => {
-                    if let Some(open) = table.open.get_mut(&entry.manifest.job) {
-                        open.put_back(entry.number);
-                    }
-                    stopped = Err(error);
+                Err(error) if error.is_permanent() => {
+                    self.on_claim_failed(&mut table, &entry, &error);
                 }
-                Err(error) => self.on_claim_failed(&mut table, &entry, &error),
+                Err(_) => {} // put back
             }
         }
         drop(table);
-        // A run may end at once, so the table has it before it is woken. If that fails, the job's next wake-up does it.
-        let starts = opened.into_iter().map(|run| self.start_run(run));
-        let started = join_all(starts).await;
-        started.into_iter().fold(stopped, Result::and)
+        // A run may end at once, so the table has it before it is woken.
+        join_all(opened.into_iter().map(|run| self.start_run(run))).await;
     }
 
-    async fn start_run(&self, (job, header): (JobId, RunHeader)) -> PortResult<()> {
-        self.watch_run(&job, &header).await?;
-        self.wake_run(&header.at).await?;
-        let header = Box::new(header);
-        (self.observer)(CoordinatorEvent::Opened { job, header });
-        Ok(())
+    // Starts a claimed run. If that fails, the job waits, and a later pass starts the run.
+    async fn start_run(&self, (job, header): (JobId, RunHeader)) {
+        let started = match self.watch_run(&job, &header).await {
+            Ok(()) => self.wake_run(&header.at).await,
+            failed => failed,
+        };
+        let mut table = self.jobs.lock().await;
+        if let Some(open) = table.open.get_mut(&job) {
+            match &started {
+                Ok(()) => {
+                    open.unstarted.remove(&header.at.run);
+                    open.waits.succeeded(JobStep::StartRun);
+                }
+                Err(error) => {
+                    if open.open_runs.contains_key(&header.at.run) {
+                        open.unstarted.insert(header.at.run.clone());
+                    }
+                    self.wait_after(open, JobStep::StartRun, error);
+                }
+            }
+        }
+        drop(table);
+        if started.is_ok() {
+            let header = Box::new(header);
+            (self.observer)(CoordinatorEvent::Opened { job, header });
+        }
+    }
+
+    async fn start_unstarted(&self) {
+        let now = self.env.now_ms();
+        let table = self.jobs.lock().await;
+        let due = table.open.iter().filter(|(_, job)| !job.waits.holds(now));
+        let runs: Vec<_> = due
+            .flat_map(|(id, job)| {
+                let headers = job
+                    .unstarted
+                    .iter()
+                    .filter_map(|run| job.open_runs.get(run));
+                headers.map(|(_, header)| (id.clone(), header.clone()))
+            })
+            .collect();
+        drop(table);
+        let starts = stream::iter(runs).map(|run| self.start_run(run));
+        starts
+            .buffer_unordered(CLAIMS_AT_ONCE)
+            .collect::<()>()
+            .await;
+    }
+
+    /// Makes a job wait after a failed call: nothing more is tried for a few seconds, and its progress says why.
+    pub(super) fn wait_after(&self, job: &mut OpenJob, step: JobStep, error: &PortError) {
+        if job.waits.failed(step, error, self.env.now_ms()) {
+            tracing::warn!(job = %job.manifest.job, %error, "the job waits");
+        }
     }
 
     fn open_runs(&self, table: &JobTable) -> usize {
@@ -250,51 +316,58 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    /// The next entries, as many as there is capacity for and at most [`CLAIMS_AT_ONCE`], and the error that cut it
-    /// short.
-    async fn next_entries(&self, table: &mut JobTable) -> (Vec<ClaimedEntry>, PortResult<()>) {
+    /// The next entries, as many as there is capacity for and at most [`CLAIMS_AT_ONCE`].
+    async fn next_entries(&self, table: &mut JobTable) -> Vec<ClaimedEntry> {
         let mut batch = Vec::new();
-        if let Err(error) = self.load_entries(table).await {
-            return (batch, Err(error));
-        }
+        self.load_entries(table).await;
         while batch.len() < CLAIMS_AT_ONCE {
             let used = self.slots_in_use(table) + batch.len();
             match self.next_entry(table, used).await {
-                Ok(Some(entry)) => batch.push(entry),
-                Ok(None) => break,
-                Err(error) => return (batch, Err(error)),
+                Some(entry) => batch.push(entry),
+                None => break,
             }
         }
-        (batch, Ok(()))
+        batch
     }
 
     // Loads the entries of the jobs that come next at once: one after the other, many small jobs would take long.
-    async fn load_entries(&self, table: &mut JobTable) -> PortResult<()> {
-        let unloaded = table.open.iter_mut().filter(|(_, job)| job.needs_load());
-        let loads = unloaded.take(CLAIMS_AT_ONCE).map(|(id, job)| async move {
-            let next = job.peek(&self.env, &self.ports.blobs).await;
-            self.readable(id, next).map(drop)
-        });
-        let loads: Vec<_> = loads.collect();
-        try_join_all(loads).await.map(drop)
+    async fn load_entries(&self, table: &mut JobTable) {
+        let now = self.env.now_ms();
+        let unloaded = table
+            .open
+            .values_mut()
+            .filter(|job| job.needs_load() && job.may_claim(now));
+        join_all(unloaded.take(CLAIMS_AT_ONCE).map(|job| self.peek(job))).await;
+    }
+
+    // The weight of the next entry of a job; `None` also if its entries cannot be read.
+    async fn peek(&self, job: &mut OpenJob) -> Option<u64> {
+        match job.peek(&self.env, &self.ports.blobs).await {
+            Ok(weight) => {
+                job.waits.succeeded(JobStep::ReadEntries);
+                weight
+            }
+            Err(error) => {
+                self.wait_after(job, JobStep::ReadEntries, &error);
+                None
+            }
+        }
     }
 
     // Deficit round robin between collections; within a collection the most urgent job first, then the oldest.
-    async fn next_entry(
-        &self,
-        table: &mut JobTable,
-        slots_in_use: usize,
-    ) -> PortResult<Option<ClaimedEntry>> {
+    async fn next_entry(&self, table: &mut JobTable, slots_in_use: usize) -> Option<ClaimedEntry> {
         if slots_in_use >= self.open_documents {
-            return Ok(None);
+            return None;
         }
+        let now = self.env.now_ms();
         let mut first: BTreeMap<String, (Priority, JobId, u64)> = BTreeMap::new();
         for (id, job) in &mut table.open {
-            let Some(control) = self.readable(id, self.cached_control(id).await)? else {
+            let Some(control) = self.cached_control(id) else {
                 continue;
             };
             let class = control.class.unwrap_or(job.manifest.class);
             if !control.is_running()
+                || !job.may_claim(now)
                 || slots_in_use >= self.slots_for(class)
                 || first
                     .get(&job.manifest.collection)
@@ -302,8 +375,7 @@ impl<W: Flow> Coordinator<W> {
             {
                 continue;
             }
-            let next = job.peek(&self.env, &self.ports.blobs).await;
-            if let Some(weight) = self.readable(id, next)?.flatten() {
+            if let Some(weight) = self.peek(job).await {
                 first.insert(job.manifest.collection.clone(), (class, id.clone(), weight));
             }
         }
@@ -315,14 +387,13 @@ impl<W: Flow> Coordinator<W> {
             .round_robin
             .next(&heads)
             .and_then(|name| first.remove(&name));
-        let Some(job) = picked.and_then(|(_, id, _)| table.open.get_mut(&id)) else {
-            return Ok(None);
-        };
-        Ok(job.take_next().map(|(number, entry)| ClaimedEntry {
+        let job = picked.and_then(|(_, id, _)| table.open.get_mut(&id))?;
+        let (number, entry) = job.take_next()?;
+        Some(ClaimedEntry {
             manifest: job.manifest.clone(),
             number,
             entry,
-        }))
+        })
     }
 
     // An entry that cannot be claimed ends as failed and is listed in the report; the job goes on (I-10).
@@ -354,27 +425,32 @@ impl<W: Flow> Coordinator<W> {
         });
     }
 
-    async fn save_cursors(&self, table: &mut JobTable) -> PortResult<()> {
+    async fn save_cursors(&self, table: &mut JobTable) {
         for job in table.open.values_mut() {
-            job.save(&self.ports.blobs).await?;
+            match job.save(&self.ports.blobs).await {
+                Ok(()) => job.waits.succeeded(JobStep::Save),
+                Err(error) => self.wait_after(job, JobStep::Save, &error),
+            }
         }
-        Ok(())
     }
 
     async fn finish_jobs(&self, table: &mut JobTable) -> PortResult<()> {
-        self.save_cursors(table).await?;
-        let blobs = &self.ports.blobs;
-        let reports = table.open.iter().map(|(id, job)| async move {
-            let report = job.finish(&self.env, blobs).await?;
-            Ok::<_, PortError>(report.map(|report| (id.clone(), report)))
+        self.save_cursors(table).await;
+        let reports = table.open.iter_mut().map(|(id, job)| async move {
+            let finished = job.finish(&self.env, &self.ports.blobs).await;
+            if let Err(error) = &finished {
+                self.wait_after(job, JobStep::Save, error);
+            }
+            finished.ok().flatten().map(|report| (id.clone(), report))
         });
         let reports: Vec<_> = reports.collect();
         let finished: Vec<_> = stream::iter(reports)
             .buffer_unordered(CLAIMS_AT_ONCE)
-            .try_collect()
-            .await?;
+            .filter_map(async |finished| finished)
+            .collect()
+            .await;
         let mut ended = Vec::new();
-        for (job, report) in finished.into_iter().flatten() {
+        for (job, report) in finished {
             table.open.remove(&job);
             (self.observer)(CoordinatorEvent::JobEnded(Box::new(report)));
             ended.push(ScheduledItem::Job(job));

@@ -12,7 +12,7 @@ use super::{Coordinator, JobTable};
 use crate::env::Millis;
 use crate::flow::Flow;
 use crate::heartbeat::{HEARTBEAT_TTL, JobProgress, RunProgress};
-use crate::jobs::{self, CancelReason, JobControl};
+use crate::jobs::{self, CancelReason, JobControl, JobStep, OpenJob};
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::{CoordinatorMessage, encode};
@@ -75,23 +75,34 @@ impl<W: Flow> Coordinator<W> {
     }
 
     /// Reads the controls of all open jobs that are not cached, many at once and without holding the table: one after the
-    /// other, hundreds of jobs would take longer than their controls are valid.
-    pub(super) async fn refresh_controls(&self) -> PortResult<()> {
-        let jobs: Vec<JobId> = self.jobs.lock().await.open.keys().cloned().collect();
+    /// other, hundreds of jobs would take longer than their controls are valid. A job whose control cannot be read waits.
+    pub(super) async fn refresh_controls(&self) {
+        let now = self.env.now_ms();
+        let table = self.jobs.lock().await;
+        let due = table.open.iter().filter(|(_, job)| !job.waits.holds(now));
+        let jobs: Vec<JobId> = due.map(|(id, _)| id.clone()).collect();
+        drop(table);
         let reads = stream::iter(jobs).map(|job| async move {
-            let control = self.job_control(&job).await;
-            self.readable(&job, control).map(drop)
+            let control = self.job_control(&job).await.map(drop);
+            (job, control)
         });
-        reads.buffer_unordered(CALLS_AT_ONCE).try_collect().await
+        let reads: Vec<_> = reads.buffer_unordered(CALLS_AT_ONCE).collect().await;
+        let mut table = self.jobs.lock().await;
+        for (id, control) in reads {
+            let Some(job) = table.open.get_mut(&id) else {
+                continue;
+            };
+            match control {
+                Ok(()) => job.waits.succeeded(JobStep::ReadControl),
+                Err(error) => self.wait_after(job, JobStep::ReadControl, &error),
+            }
+        }
     }
 
     /// The control state of a job as it was last read, which [`Self::refresh_controls`] keeps current.
-    pub(super) async fn cached_control(&self, job: &JobId) -> PortResult<JobControl> {
-        let cached = self.job_controls.lock().0.get(job).copied();
-        match cached {
-            Some((_, control)) => Ok(control),
-            None => self.job_control(job).await,
-        }
+    pub(super) fn cached_control(&self, job: &JobId) -> Option<JobControl> {
+        let cached = self.job_controls.lock();
+        cached.0.get(job).map(|(_, control)| *control)
     }
 
     /// The value, or `None` if an object of the job cannot be read. That is the job's own trouble and must not stop the
@@ -140,22 +151,26 @@ impl<W: Flow> Coordinator<W> {
 
     // Ends jobs that were cancelled or exceed their failure limit. Runs are notified before the job is closed: if this
     // is interrupted, the job has no report yet and is closed again, so no notification is lost.
-    pub(super) async fn close_cancelled(&self, table: &mut JobTable) -> PortResult<()> {
+    pub(super) async fn close_cancelled(&self, table: &mut JobTable) {
         for (id, job) in &mut table.open {
-            if job.exceeds_max_failed() {
-                jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
-                self.job_controls.lock().0.remove(id);
+            if let Err(error) = self.close_if_cancelled(id, job).await {
+                self.wait_after(job, JobStep::Save, &error);
             }
-            let control = self.readable(id, self.cached_control(id).await)?;
-            if let Some(cancelled) = control.and_then(|control| control.cancelled) {
-                let runs: Vec<RunRef> = job
-                    .open_runs
-                    .values()
-                    .map(|(_, header)| header.at.clone())
-                    .collect();
-                self.notify_abandoned(id, runs).await?;
-                job.close(cancelled);
-            }
+        }
+    }
+
+    async fn close_if_cancelled(&self, id: &JobId, job: &mut OpenJob) -> PortResult<()> {
+        if job.exceeds_max_failed() {
+            jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
+            self.job_controls.lock().0.remove(id);
+            self.job_control(id).await?;
+        }
+        let control = self.cached_control(id);
+        if let Some(cancelled) = control.and_then(|control| control.cancelled) {
+            let open = job.open_runs.values();
+            let runs = open.map(|(_, header)| header.at.clone()).collect();
+            self.notify_abandoned(id, runs).await?;
+            job.close(cancelled);
         }
         Ok(())
     }
@@ -191,12 +206,14 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn poll_job_controls_once(&self) -> PortResult<()> {
-        self.refresh_controls().await?;
+        self.refresh_controls().await;
+        let now = self.env.now_ms();
         let mut table = self.jobs.lock().await;
         let mut changed = false;
         let mut resumed = Vec::new();
         for (id, job) in &mut table.open {
-            let Some(control) = self.readable(id, self.cached_control(id).await)? else {
+            changed |= !job.waits.is_empty() && !job.waits.holds(now);
+            let Some(control) = self.cached_control(id) else {
                 continue;
             };
             changed |= control.cancelled.is_some();
@@ -206,7 +223,12 @@ impl<W: Flow> Coordinator<W> {
             }
             job.paused = control.paused.is_some();
         }
+        let unloaded = table.unloaded.iter().filter(|(_, waits)| !waits.holds(now));
+        let unloaded: Vec<JobId> = unloaded.map(|(id, _)| id.clone()).collect();
         drop(table);
+        for job in &unloaded {
+            self.on_job_due(job).await?;
+        }
         for at in &resumed {
             self.wake_run(at).await?;
         }
@@ -237,6 +259,12 @@ impl<W: Flow> Coordinator<W> {
                 .take(MAX_LISTED_RUNS)
                 .cloned()
                 .collect();
+            report.waiting = job.waits.longest().cloned();
+            reports.push(report);
+        }
+        for (id, waits) in &table.unloaded {
+            let mut report = self.job_progress(id, tasks.remove(id).unwrap_or_default(), now);
+            report.waiting = waits.longest().cloned();
             reports.push(report);
         }
         reports.extend(
@@ -296,6 +324,7 @@ impl<W: Flow> Coordinator<W> {
             tasks_present: tasks.present as u64,
             tasks_missing: tasks.missing as u64,
             runs: Vec::<RunId>::new(),
+            waiting: None,
         }
     }
 }

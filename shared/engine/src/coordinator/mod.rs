@@ -25,7 +25,7 @@ use crate::dead_letter::DeadLetterHandler;
 use crate::env::Env;
 use crate::flow::Flow;
 use crate::heartbeat::{HeartbeatReporter, JobProgress, RunProgress};
-use crate::jobs::{JobReport, OpenJob};
+use crate::jobs::{JobReport, JobWaits, OpenJob};
 use crate::key::{JobId, RunHeader, RunId};
 use crate::latency::LatencyHistogram;
 use crate::message::{CoordinatorMessage, RunOutcome};
@@ -93,6 +93,8 @@ pub struct Coordinator<W: Flow> {
 #[derive(Default)]
 struct JobTable {
     open: BTreeMap<JobId, OpenJob>,
+    // Jobs that could not be loaded.
+    unloaded: BTreeMap<JobId, JobWaits>,
     round_robin: DeficitRoundRobin,
     // The progress last posted for each job.
     posted: BTreeMap<JobId, JobProgress>,

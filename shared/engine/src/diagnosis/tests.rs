@@ -108,6 +108,7 @@ fn progress(job: &str, open: u64, runs: &[&str]) -> JobProgress {
         tasks_present: 50,
         tasks_missing: 5,
         runs: runs.iter().map(|run| RunId((*run).into())).collect(),
+        waiting: None,
     }
 }
 

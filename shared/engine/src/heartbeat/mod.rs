@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::env::Millis;
+use crate::jobs::JobWait;
 use crate::key::{JobId, Lane, Priority, RunId, TaskKey};
 
 pub(crate) use reporter::{AttemptOutcome, RunningTask};
@@ -133,6 +134,9 @@ pub struct JobProgress {
     pub tasks_missing: u64,
     /// The first open runs, oldest first.
     pub runs: Vec<RunId>,
+    /// Why entries are not taken up at present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<JobWait>,
 }
 
 impl JobProgress {
@@ -152,14 +156,15 @@ impl JobProgress {
     fn merge_with(self, other: JobProgress) -> JobProgress {
         let tasks_present = self.tasks_present + other.tasks_present;
         let tasks_missing = self.tasks_missing + other.tasks_missing;
-        let owner = if self.rank() >= other.rank() {
-            self
+        let (owner, other) = if self.rank() >= other.rank() {
+            (self, other)
         } else {
-            other
+            (other, self)
         };
         JobProgress {
             tasks_present,
             tasks_missing,
+            waiting: owner.waiting.or(other.waiting),
             ..owner
         }
     }
@@ -188,6 +193,7 @@ mod tests {
             tasks_present: tasks,
             tasks_missing: 1,
             runs: Vec::new(),
+            waiting: None,
         };
         let merged = JobProgress::merge([
             progress("a", 0, 0, 5),

@@ -16,6 +16,7 @@ mod ended_entries;
 mod manifest;
 mod open;
 mod submit;
+mod waits;
 
 use std::collections::BTreeMap;
 
@@ -36,6 +37,8 @@ pub use control::{
 pub use manifest::{JobBudget, JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::OpenJob;
 pub use submit::{JobStart, JobWriter, job_for_name, submit};
+pub use waits::JobWait;
+pub(crate) use waits::{JobStep, JobWaits};
 
 // Entries per chunk.
 const CHUNK_ENTRIES: usize = 500;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::ended_entries::{EndedEntries, cursor_prefix, load_last};
 use super::{
-    CHUNK_ENTRIES, CancelReason, Cancelled, EntryCounts, JobEndReason, JobReport, chunk_key,
-    manifest, report,
+    CHUNK_ENTRIES, CancelReason, Cancelled, EntryCounts, JobEndReason, JobReport, JobWaits,
+    chunk_key, manifest, report,
 };
 use crate::blobs::{get_json, put_json};
 use crate::env::{Env, Millis};
@@ -33,6 +33,10 @@ pub(crate) struct OpenJob {
     pub(crate) last_event_ms: Millis,
     // Whether it was paused at the last poll.
     pub(crate) paused: bool,
+    // Failed calls that hold it up.
+    pub(crate) waits: JobWaits,
+    // Claimed runs whose start failed.
+    pub(crate) unstarted: BTreeSet<RunId>,
     ended: EndedEntries,
     saved_at: u64,
     close: JobEndReason,
@@ -61,6 +65,8 @@ impl OpenJob {
             open_runs: BTreeMap::new(),
             last_event_ms: env.now_ms(),
             paused: false,
+            waits: JobWaits::default(),
+            unstarted: BTreeSet::new(),
             saved_at: tally.counts.ended(),
             ended: tally,
             close: JobEndReason::Finished,
@@ -104,6 +110,11 @@ impl OpenJob {
         if let Some(entry) = self.claiming.remove(&number) {
             self.upcoming.push_front((number, entry));
         }
+    }
+
+    /// Whether an entry may be claimed now. While the job waits, one claim at a time finds out whether it still has to.
+    pub(crate) fn may_claim(&self, now: Millis) -> bool {
+        self.waits.is_empty() || (!self.waits.holds(now) && self.claiming.is_empty())
     }
 
     /// Returns the entries of an interrupted admission.
@@ -187,6 +198,7 @@ impl OpenJob {
         let Some((entries, _)) = self.open_runs.remove(run) else {
             return 0;
         };
+        self.unstarted.remove(run);
         if *ending == RunOutcome::Cancelled {
             self.to_reclaim.extend(entries);
             return 0;
