@@ -70,7 +70,7 @@ pub struct SubmitRequest<'a> {
     /// Everything that changes results; frozen with the job.
     pub settings: &'a RunSettings,
     pub class: Priority,
-    /// Label, name, failure limit and budget. One name is one job, however often it is submitted.
+    /// Label, name, failure limit and budget. One name is one job of the same label, however often it is submitted.
     pub terms: JobOptions,
 }
 
@@ -81,7 +81,7 @@ pub struct SubmitRequest<'a> {
 pub async fn start_job(env: &Env, ports: &Ports, order: SubmitRequest<'_>) -> PortResult<JobStart> {
     let blobs = &ports.blobs;
     let settings = settings::freeze::<FilingFlow>(blobs, order.settings).await?;
-    let fresh = job_id(env);
+    let fresh = JobId::new(env);
     let collection = order.collection.to_string();
     let job = match &order.terms.name {
         Some(name) => jobs::job_for_name(blobs, &collection, name, Some(&fresh))
@@ -116,6 +116,7 @@ pub async fn submit(
 ) -> PortResult<JobManifest> {
     match start_job(env, ports, order).await? {
         JobStart::Existing(manifest) => Ok(manifest),
+        JobStart::NameTaken(taken) => Err(taken.into()),
         JobStart::New(mut submitting) => {
             for document in documents {
                 submitting.push(&ports.blobs, job_entry(document)?).await?;
@@ -135,12 +136,6 @@ pub fn job_entry(submission: &Submission) -> PortResult<JobEntry> {
         PortError::permanent("blobs.put", format!("{}: {error}", submission.path))
     })?;
     Ok(JobEntry { weight, input })
-}
-
-// Ids sort by time: `j-`, milliseconds in hexadecimal, 64 random bits. An id that two submissions share is one job, and the
-// second submission would be lost.
-fn job_id(env: &Env) -> JobId {
-    JobId(format!("j-{:011x}{:016x}", env.now_ms(), env.random()))
 }
 
 /// An observer that ignores all events.

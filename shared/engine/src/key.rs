@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::env::Env;
+
 /// Identifies a task by what it reads: the digest of stage, revision, parameters and content digests of its input.
 ///
 /// It never contains a document id, artifact key, absolute page number, section id or path, so two tasks that read the
@@ -111,6 +113,13 @@ name!(
     /// Id of a run: one version of one document under one settings digest. Unique across collections.
     RunId
 );
+
+impl JobId {
+    /// A new id. Ids sort by time: `j-`, milliseconds in hexadecimal, 64 random bits.
+    pub fn new(env: &Env) -> Self {
+        Self(format!("j-{:011x}{:016x}", env.now_ms(), env.random()))
+    }
+}
 
 /// Reference to a run, carried by every message of the run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

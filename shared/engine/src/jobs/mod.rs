@@ -36,7 +36,7 @@ pub use control::{
 };
 pub use manifest::{JobBudget, JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::OpenJob;
-pub use submit::{JobStart, JobWriter, job_for_name, submit};
+pub use submit::{JobStart, JobWriter, NameTaken, job_for_name, submit};
 pub use waits::JobWait;
 pub(crate) use waits::{JobStep, JobWaits};
 

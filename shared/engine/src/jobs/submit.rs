@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::{CHUNK_ENTRIES, manifest, manifest_key};
+use super::{CHUNK_ENTRIES, JobEndReason, load_control, manifest, manifest_key, report};
 use crate::blobs::{get_json, put_json};
 use crate::env::Env;
 use crate::jobs::{JobEntry, JobManifest};
@@ -13,15 +13,38 @@ use crate::key::JobId;
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
 use crate::outcome::notify_coordinator;
-use crate::port_error::PortResult;
+use crate::port_error::{PortError, PortResult};
 use crate::ports::{Ports, RetryingBlobs};
 
 /// Result of [`JobWriter::start`].
 pub enum JobStart {
     /// Push the entries, then call [`JobWriter::finish`].
     New(JobWriter),
-    /// The job was submitted before; push nothing.
+    /// The same job was submitted before; push nothing.
     Existing(JobManifest),
+    /// The name stands for another job, or for one that will not finish; push nothing.
+    NameTaken(NameTaken),
+}
+
+/// Why a name cannot be used for a submission.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameTaken {
+    #[error("the name `{name}` belongs to {job}, which is of `{label}`")]
+    OtherDocuments {
+        name: String,
+        job: JobId,
+        label: String,
+    },
+    #[error("{job}, which has the name `{name}`, was cancelled")]
+    Cancelled { name: String, job: JobId },
+    #[error("{job}, which has the name `{name}`, was stopped after too many failures")]
+    Stopped { name: String, job: JobId },
+}
+
+impl From<NameTaken> for PortError {
+    fn from(taken: NameTaken) -> Self {
+        Self::permanent("jobs.submit", taken.to_string())
+    }
 }
 
 /// A submission in progress. Holds at most 500 entries; without `finish` there is no job.
@@ -31,15 +54,22 @@ pub struct JobWriter {
 }
 
 impl JobWriter {
-    /// Starts to submit `draft`; its number of entries and attempt are filled in later. Submitting an id twice is one
-    /// job.
+    /// Starts to submit `draft`; its number of entries and attempt are filled in later. Submitting the same draft twice
+    /// is one job. If another submission has its id, the job gets another one.
     ///
     /// # Errors
     /// [`crate::PortError`] when a port is unavailable; start again.
     pub async fn start(env: &Env, ports: &Ports, draft: JobManifest) -> PortResult<JobStart> {
+        let mut draft = draft;
         if let Some(existing) = manifest(&ports.blobs, &draft.job).await? {
-            announce(env, ports, &existing.job).await?; // the first notification may have been lost
-            return Ok(JobStart::Existing(existing));
+            if let Some(taken) = name_taken(&ports.blobs, &existing, &draft).await? {
+                return Ok(JobStart::NameTaken(taken));
+            }
+            if is_same_submission(&existing, &draft) {
+                announce(env, ports, &existing.job).await?; // the first notification may have been lost
+                return Ok(JobStart::Existing(existing));
+            }
+            draft.job = JobId::new(env);
         }
         let mut manifest = draft;
         manifest.entries = 0;
@@ -77,8 +107,13 @@ impl JobWriter {
         self.write_chunk(blobs).await?;
         put_json(blobs, &manifest_key(&self.manifest.job), &self.manifest).await?;
         let first = manifest(blobs, &self.manifest.job).await?;
+        let first = first.unwrap_or_else(|| self.manifest.clone());
+        if !is_same_submission(&first, &self.manifest) {
+            let text = format!("another submission took the id {}; submit again", first.job);
+            return Err(PortError::transient("jobs.submit", text));
+        }
         announce(env, ports, &self.manifest.job).await?;
-        Ok(first.unwrap_or(self.manifest))
+        Ok(first)
     }
 
     async fn write_chunk(&mut self, blobs: &RetryingBlobs) -> PortResult<()> {
@@ -97,7 +132,42 @@ impl JobWriter {
     }
 }
 
-/// Submits a job from a slice of entries. Submitting an id twice is one job.
+// A name is unique in its collection. Unnamed submissions are the same if they were made at the same time of the same
+// documents, as by a caller that tries again.
+fn is_same_submission(existing: &JobManifest, draft: &JobManifest) -> bool {
+    let is_same_source = existing.collection == draft.collection
+        && existing.terms.name == draft.terms.name
+        && existing.terms.label == draft.terms.label;
+    is_same_source && (draft.terms.name.is_some() || existing.submitted_ms == draft.submitted_ms)
+}
+
+async fn name_taken(
+    blobs: &RetryingBlobs,
+    existing: &JobManifest,
+    draft: &JobManifest,
+) -> PortResult<Option<NameTaken>> {
+    let is_named =
+        existing.collection == draft.collection && existing.terms.name == draft.terms.name;
+    let Some(name) = draft.terms.name.clone().filter(|_| is_named) else {
+        return Ok(None);
+    };
+    let job = existing.job.clone();
+    if !is_same_submission(existing, draft) {
+        let label = existing.terms.label.clone();
+        return Ok(Some(NameTaken::OtherDocuments { name, job, label }));
+    }
+    let cancelled = load_control(blobs, &job).await?.cancelled;
+    let report = report(blobs, &job).await?;
+    Ok(match (report.map(|report| report.close), cancelled) {
+        (Some(JobEndReason::Finished), _) | (None, None) => None,
+        (Some(JobEndReason::TooManyFailed), _) => Some(NameTaken::Stopped { name, job }),
+        (Some(JobEndReason::Cancelled), _) | (None, Some(_)) => {
+            Some(NameTaken::Cancelled { name, job })
+        }
+    })
+}
+
+/// Submits a job from a slice of entries. Submitting the same draft twice is one job.
 ///
 /// # Errors
 /// [`crate::PortError`] when a port is unavailable; submit again with the same id.
@@ -109,6 +179,7 @@ pub async fn submit(
 ) -> PortResult<JobManifest> {
     match JobWriter::start(env, ports, draft.clone()).await? {
         JobStart::Existing(manifest) => Ok(manifest),
+        JobStart::NameTaken(taken) => Err(taken.into()),
         JobStart::New(mut submitting) => {
             for entry in entries {
                 submitting.push(&ports.blobs, entry.clone()).await?;
@@ -170,6 +241,7 @@ mod tests {
         let mut submitting = match JobWriter::start(env, ports, draft()).await.unwrap() {
             JobStart::New(submitting) => submitting,
             JobStart::Existing(manifest) => return Some(manifest),
+            JobStart::NameTaken(taken) => panic!("{taken}"),
         };
         for n in numbers {
             let entry = JobEntry {
@@ -223,7 +295,7 @@ mod tests {
         let begin = || async {
             match JobWriter::start(&env, &ports, draft()).await.unwrap() {
                 JobStart::New(submitting) => submitting,
-                JobStart::Existing(_) => panic!("nothing was submitted"),
+                JobStart::Existing(_) | JobStart::NameTaken(_) => panic!("nothing was submitted"),
             }
         };
         let mut one = begin().await;
@@ -271,5 +343,64 @@ mod tests {
                 .await
                 .is_err()
         );
+    }
+
+    async fn start(env: &Env, ports: &Ports, draft: &JobManifest) -> JobStart {
+        JobWriter::start(env, ports, draft.clone()).await.unwrap()
+    }
+
+    fn named(name: Option<&str>, label: &str) -> JobManifest {
+        JobManifest {
+            terms: JobOptions {
+                name: name.map(str::to_string),
+                label: label.into(),
+                ..JobOptions::default()
+            },
+            ..draft()
+        }
+    }
+
+    /// D13 of the engine review: the second of two submissions with one id was silently dropped.
+    #[tokio::test]
+    async fn two_submissions_with_one_id_are_two_jobs() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let first = super::submit(&env, &ports, &named(None, "a.pdf"), &[])
+            .await
+            .unwrap();
+        let other = super::submit(&env, &ports, &named(None, "b.pdf"), &[])
+            .await
+            .unwrap();
+        assert_ne!(first.job, other.job);
+        let again = super::submit(&env, &ports, &named(None, "a.pdf"), &[])
+            .await
+            .unwrap();
+        assert_eq!(first.job, again.job);
+    }
+
+    /// Finding 5 of the operator review: a name that was used swallowed another submission.
+    #[tokio::test]
+    async fn name_of_other_documents_or_of_a_cancelled_job_is_refused() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let nightly = named(Some("nightly"), "s3://filings/big/");
+        super::submit(&env, &ports, &nightly, &[]).await.unwrap();
+        assert!(matches!(
+            start(&env, &ports, &nightly).await,
+            JobStart::Existing(_)
+        ));
+        let other = named(Some("nightly"), "s3://filings/in/");
+        let JobStart::NameTaken(taken) = start(&env, &ports, &other).await else {
+            panic!("accepted");
+        };
+        assert!(taken.to_string().contains("s3://filings/big/"), "{taken}");
+        let person = crate::jobs::CancelReason::Person;
+        crate::jobs::cancel(&env, &ports, &nightly.job, person)
+            .await
+            .unwrap();
+        let JobStart::NameTaken(taken) = start(&env, &ports, &nightly).await else {
+            panic!("accepted");
+        };
+        assert!(taken.to_string().ends_with("was cancelled"), "{taken}");
     }
 }

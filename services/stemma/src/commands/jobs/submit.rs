@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt};
 use stemma_coordinator::{SubmitRequest, job_entry};
 use stemma_document::{Collection, Digest};
 use stemma_engine::flow::{JobManifest, JobOptions};
-use stemma_engine::jobs::{JobStart, JobWriter};
+use stemma_engine::jobs::{JobStart, JobWriter, NameTaken};
 use stemma_engine::s3::{BucketReader, S3};
 use stemma_engine::{Env, Ports, Priority};
 use stemma_pipeline::Submission;
@@ -32,7 +32,8 @@ const PROGRESS_EVERY: u64 = 10_000;
 #[command(after_help = "\
 Local files are copied to the store first, so that workers on other machines can read them;
 objects stay where they are. With --job NAME the command can be repeated: it creates only one
-job. Without a cluster, this process does the work.
+job. A name that stands for other documents or a cancelled job is an error. Without a cluster,
+this process does the work.
 
 Exit codes with --wait: 0 done, 3 some documents failed, 4 stopped or cancelled, 130 interrupted
 (the job continues).
@@ -100,6 +101,7 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
                     .note(&format!("already submitted as {}", manifest.job));
                 Ok((manifest, 0))
             }
+            Ok(JobStart::NameTaken(taken)) => Err(name_error(&taken)),
             Ok(JobStart::New(submitting)) => {
                 submit_all(submitting, &args, &config, context, &runner).await
             }
@@ -120,6 +122,19 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
             Err(error)
         }
     }
+}
+
+fn name_error(taken: &NameTaken) -> CommandError {
+    let next = match taken {
+        NameTaken::OtherDocuments { .. } => "choose another name with --job".to_string(),
+        NameTaken::Cancelled { .. } => {
+            "choose another name with --job; finished work is reused".to_string()
+        }
+        NameTaken::Stopped { job, .. } => format!(
+            "see `stemma failures {job} --by reason`, then choose another name with --job; finished work is reused"
+        ),
+    };
+    CommandError::new("job.name_taken", taken.to_string()).with_next(next)
 }
 
 // Pushes everything that is found; returns the manifest, and how many files could not be read.

@@ -21,7 +21,7 @@ pub(super) fn ended_job(job: &JobFacts) -> Option<Diagnosis> {
             format!("it was cancelled; {cancelled} documents were not done"),
             nothing,
         )
-        .with_remedy("submit again; finished work is reused"),
+        .with_remedy("submit again, under another name if it had one; finished work is reused"),
         JobEndReason::TooManyFailed => Diagnosis::new(
             Cause::Failed,
             format!("it was stopped: {failed} documents failed, more than it allows"),
