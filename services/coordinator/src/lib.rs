@@ -36,10 +36,10 @@ pub async fn run(
         .await;
 }
 
-// How long reindex messages may be handled after a stop: each takes one lookup and one submission.
+// How long reindex messages may be handled after a stop: each takes a lookup, the time of a batch, and a submission.
 const REINDEX_GRACE: Duration = Duration::from_secs(5);
-// Concurrent reindex messages.
-const REINDEX_CONCURRENCY: u16 = 4;
+// Concurrent reindex messages: as many as may become one job.
+const REINDEX_CONCURRENCY: u16 = 256;
 
 /// Consumes the reindex queue until `stop`.
 pub async fn run_reindex(

@@ -72,6 +72,7 @@ pub fn content_submission(
         stated: BTreeMap::new(),
         retry_failed: false,
         correction: CorrectionChange::Keep,
+        object: None,
     }
 }
 

@@ -83,6 +83,9 @@ impl FailureRecord {
     /// Code of the record that is stored for a cancelled run.
     pub(crate) const CANCELLED: &str = "engine.cancelled";
 
+    /// Code of a run whose input changed before it was read.
+    pub const INPUT_CHANGED: &str = "input.changed";
+
     pub fn is_cancelled(&self) -> bool {
         self.code == Self::CANCELLED
     }

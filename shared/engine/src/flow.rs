@@ -23,6 +23,8 @@ pub struct FlowOutput {
 pub enum ClaimOutcome {
     /// A run: new, or still open from an earlier submission of the same version.
     Run(RunHeader),
+    /// The open run of an older version: the entry is claimed again when it has ended.
+    After(RunHeader),
     /// Nothing to do.
     Ended(RunOutcome),
 }

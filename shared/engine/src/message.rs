@@ -58,6 +58,16 @@ impl RunOutcome {
         }
     }
 
+    /// Whether the entries of the run are to be claimed again: nobody waited for it any more, or it was of an input that
+    /// changed before it was read.
+    pub(crate) fn is_superseded(&self) -> bool {
+        match self {
+            Self::Cancelled => true,
+            Self::Failed(record) => record.code == FailureRecord::INPUT_CHANGED,
+            Self::Done | Self::DoneWithGaps(_) | Self::Unchanged => false,
+        }
+    }
+
     /// The outcome that a stored failure record stands for.
     pub fn from_record(record: FailureRecord) -> Self {
         if record.is_cancelled() {

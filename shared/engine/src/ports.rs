@@ -12,6 +12,7 @@ use crate::port_error::PortResult;
 use crate::port_layer::{Layered, PortLayer};
 use crate::port_retry::{with_long_retry, with_retry};
 use crate::queue::{MemoryQueue, Queue};
+use crate::s3::{ObjectLookup, RetryingLookup};
 
 /// Everything through which the engine performs IO. Cheap to clone.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct Ports {
     /// Shared rate limits and budgets. Not retried: a repeated reservation would reserve twice, and callers wait for
     /// permits anyway.
     pub limiter: Arc<dyn Limiter>,
+    /// Documents in buckets, for coordinators that follow their state; `None` elsewhere.
+    pub objects: Option<Arc<dyn ObjectLookup>>,
 }
 
 impl Ports {
@@ -39,6 +42,17 @@ impl Ports {
             ledger: Retrying::new(env, ledger),
             blobs: Retrying::new(env, blobs),
             limiter,
+            objects: None,
+        }
+    }
+
+    /// The ports with access to documents in buckets.
+    #[must_use]
+    pub fn with_objects(self, env: &Env, objects: Arc<dyn ObjectLookup>) -> Self {
+        let env = env.clone();
+        Self {
+            objects: Some(Arc::new(RetryingLookup { env, objects })),
+            ..self
         }
     }
 

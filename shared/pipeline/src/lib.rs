@@ -30,7 +30,7 @@ pub use settings::{
     ModelSettings, OnModelFailure, Purpose, PurposeModel, RunSettings, StructureMode,
 };
 pub use stemma_llm::client::ModelClient;
-pub use versions::{CorrectionChange, Submission, has_open_run, header_key, run_id};
+pub use versions::{CorrectionChange, FollowedObject, SeenObject, Submission, header_key, run_id};
 pub(crate) use work::FilingTask;
 pub use work::{FilingFlow, Password, ReadProgress, WorkerDeps};
 

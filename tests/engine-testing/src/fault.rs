@@ -145,13 +145,17 @@ impl FaultInjector {
     }
 
     pub fn wrap(&self, ports: &Ports) -> Ports {
-        Ports::new(
+        let wrapped = Ports::new(
             &self.0.env,
             Arc::new(FaultyQueue(self.layer(ports.queue.raw()))),
             Arc::new(self.layer(ports.ledger.raw())),
             Arc::new(self.layer(ports.blobs.raw())),
             Arc::new(self.layer(&ports.limiter)),
-        )
+        );
+        Ports {
+            objects: ports.objects.clone(),
+            ..wrapped
+        }
     }
 
     fn layer<P: ?Sized>(&self, port: &Arc<P>) -> Layered<Self, P> {

@@ -133,6 +133,7 @@ pub fn submission(name: &str, content: &[u8]) -> Submission {
         stated: BTreeMap::new(),
         retry_failed: false,
         correction: CorrectionChange::Keep,
+        object: None,
     }
 }
 

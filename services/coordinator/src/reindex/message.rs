@@ -24,6 +24,8 @@ pub struct ReindexRequest {
     pub retry_failed: bool,
     /// The sender says that the object was removed.
     pub removed: bool,
+    /// Whether the bucket notifies of it, or someone asks for it by name.
+    pub is_notification: bool,
 }
 
 /// A message that cannot be understood.
@@ -148,6 +150,7 @@ fn request(bucket: String, key: String, removed: bool) -> ReindexRequest {
         class: Priority::Bulk,
         retry_failed: false,
         removed,
+        is_notification: true,
     }
 }
 
@@ -164,6 +167,7 @@ fn own_request(own: OwnMessage) -> Result<ReindexRequest, MessageError> {
             class: own.class,
             retry_failed: own.retry_failed,
             removed: own.action == ReindexAction::Remove,
+            is_notification: false,
         }),
         // Local paths and other URLs would let the sender choose what this machine reads.
         _ => Err(MessageError(format!(

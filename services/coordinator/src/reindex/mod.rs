@@ -1,25 +1,30 @@
-//! Queue-triggered reindexing: each message or notification on the reindex queue becomes a job of one document.
+//! Queue-triggered reindexing: messages and notifications on the reindex queue become jobs.
 //!
-//! A message only says where to look; the *current* state of the object decides (one HEAD request), so neither order
-//! nor duplicates matter. While a run of the document is open its messages wait, and then find the newest state, so ten
-//! changes during one run cause one more run. Results are announced as `document.published` or `document.for_removal`,
+//! A message only says where to look; the state of the object when its entry is *claimed* decides (one HEAD request), so
+//! neither order nor duplicates matter. While a run of the document is open its entries wait, and then find the newest
+//! state, so ten changes during one run cause one more run. Messages of a few seconds become one job. Results are announced as `document.published` or `document.for_removal`,
 //! and are listed in the change records.
 
+mod batch;
 mod message;
 
-use async_trait::async_trait;
-use stemma_document::{Collection, Origin};
-use stemma_engine::consumer::{Disposition, Handler};
-use stemma_engine::flow::JobOptions;
-use stemma_engine::port_retry::with_retry;
-use stemma_engine::queue::{Message, RetryDelay};
-use stemma_engine::s3::{BucketReader, ObjectMeta};
-use stemma_engine::{Env, PortError, PortResult, Ports};
-use stemma_pipeline::sources::{is_document, object_uri};
-use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
+use std::collections::BTreeMap;
 
-use crate::{SubmitRequest, submit};
+use async_trait::async_trait;
+use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_document::Collection;
+use stemma_engine::consumer::{Disposition, Handler};
+use stemma_engine::queue::{Message, RetryDelay};
+use stemma_engine::{Env, PortError, PortResult, Ports, dead_letter};
+use stemma_pipeline::sources::is_document;
+use stemma_pipeline::{FollowedObject, RunSettings, Submission};
+
+use batch::Batches;
 use message::ReindexRequest;
+
+// Objects of one notification that are looked up at once.
+const LOOKUPS_AT_ONCE: usize = 16;
 
 /// Assigns the documents below a bucket prefix to a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,37 +35,20 @@ pub struct ReindexSource {
     pub prefix: String,
 }
 
-/// Looks up objects.
-#[async_trait]
-pub trait ObjectLookup: Send + Sync {
-    /// Metadata of an object; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`PortError`]: transient when the server is unavailable, permanent when it refuses.
-    async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>>;
-}
-
-#[async_trait]
-impl ObjectLookup for BucketReader {
-    async fn head(&self, bucket: &str, key: &str) -> PortResult<Option<ObjectMeta>> {
-        BucketReader::head(self, bucket, key, None).await
-    }
-}
-
 /// Handler of the reindex queue.
 pub struct Reindex {
-    pub env: Env,
-    pub ports: Ports,
-    pub objects: Box<dyn ObjectLookup>,
-    /// Only documents of these sources may be indexed: senders cannot name arbitrary objects.
-    pub sources: Vec<ReindexSource>,
-    /// Settings of new runs.
-    pub settings: RunSettings,
+    pub(crate) env: Env,
+    pub(crate) ports: Ports,
+    // Only documents of these sources may be indexed: senders cannot name arbitrary objects.
+    sources: Vec<ReindexSource>,
+    // Settings of new runs.
+    settings: RunSettings,
+    batches: Batches,
 }
 
 enum ReindexError {
-    // Not in the configured sources, or in another collection than the message says.
-    NotListed,
+    /// Nothing that may be indexed was asked for; the reason.
+    Refused(String),
     Port(PortError),
 }
 
@@ -70,145 +58,132 @@ impl From<PortError> for ReindexError {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum ReindexOutcome {
-    // A job was submitted, or nothing is to be done.
-    Done,
-    // A run of the document is open: check again later.
-    Busy,
-}
-
 #[async_trait]
 impl Handler for Reindex {
     async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
-        let requests = match message::parse(&message.body) {
-            Ok(requests) => requests,
-            Err(error) => {
-                tracing::warn!(%error, "invalid reindex message; moving it to the dead letters");
-                return Disposition::DeadLetter;
+        match self.process(&message.body).await {
+            Ok(()) => Disposition::Ack,
+            Err(ReindexError::Refused(reason)) => self.put_away(message, &reason).await,
+            Err(ReindexError::Port(error)) if error.is_permanent() => {
+                self.put_away(message, &error.to_string()).await
             }
-        };
-        let mut disposition = Disposition::Ack;
-        for request in requests {
-            match self.process(&request).await {
-                Ok(ReindexOutcome::Done) => {}
-                // Requests handled before are handled again at no cost when the message is redelivered.
-                Ok(ReindexOutcome::Busy) => disposition = retry_later(message, RetryDelay::Short),
-                Err(ReindexError::NotListed) if request.collection.is_some() => {
-                    return Disposition::DeadLetter;
-                }
-                // A bucket may send notifications for more than is indexed.
-                Err(ReindexError::NotListed) => {
-                    tracing::debug!(
-                        bucket = request.bucket,
-                        "ignoring a notification for an object outside the configured sources"
-                    );
-                }
-                Err(ReindexError::Port(error)) if !error.is_permanent() => {
-                    tracing::warn!(%error, "a port is unavailable; the reindex message will be retried");
-                    disposition = retry_later(message, RetryDelay::for_attempt(message.attempts));
-                }
-                Err(ReindexError::Port(error)) => {
-                    tracing::error!(bucket = request.bucket, %error, "cannot process reindex message");
-                    return Disposition::DeadLetter;
-                }
+            Err(ReindexError::Port(error)) => {
+                tracing::warn!(%error, "a port is unavailable; the reindex message will be retried");
+                retry_later(message)
             }
         }
-        disposition
     }
 }
 
-fn retry_later(message: &Message, delay: RetryDelay) -> Disposition {
+fn retry_later(message: &Message) -> Disposition {
     Disposition::Retry {
-        delay,
+        delay: RetryDelay::for_attempt(message.attempts),
         attempts: message.attempts.saturating_add(1),
     }
 }
 
 impl Reindex {
-    async fn process(&self, request: &ReindexRequest) -> Result<ReindexOutcome, ReindexError> {
-        let source = self.find_source(request).ok_or(ReindexError::NotListed)?;
-        if !is_document(&request.key) {
-            return Ok(ReindexOutcome::Done);
+    /// A handler whose ports can look up objects. Only documents of `sources` are indexed.
+    pub fn new(env: Env, ports: Ports, sources: Vec<ReindexSource>, settings: RunSettings) -> Self {
+        Self {
+            env,
+            ports,
+            sources,
+            settings,
+            batches: Batches::default(),
         }
-        let uri = object_uri(&request.bucket, &request.key);
-        if stemma_pipeline::has_open_run(&self.ports, &source.collection, &uri).await? {
-            return Ok(ReindexOutcome::Busy);
-        }
-        let object = with_retry(&self.env, || {
-            self.objects.head(&request.bucket, &request.key)
-        })
-        .await?;
-        let submission = match &object {
-            Some(entry) => Submission::from_object(&request.bucket, &source.prefix, entry),
-            None => Submission::for_removal(uri, relative_key(&request.key, &source.prefix)),
-        };
-        let submission = Submission {
-            retry_failed: request.retry_failed,
-            correction: CorrectionChange::Keep,
-            ..submission
-        };
-        let name = self.job_name(&submission, object.as_ref());
-        let order = SubmitRequest {
-            collection: &source.collection,
-            settings: &self.settings,
-            class: request.class,
-            terms: JobOptions {
-                label: format!("reindex {}", submission.path),
-                name,
-                ..JobOptions::default()
-            },
-        };
-        let job = submit(&self.env, &self.ports, order, &[submission]).await?;
-        tracing::info!(job = %job.job, bucket = request.bucket, removed = object.is_none(), "reindex");
-        Ok(ReindexOutcome::Done)
     }
 
-    // The longest matching prefix wins, within the collection that the message names, if any.
-    fn find_source(&self, request: &ReindexRequest) -> Option<&ReindexSource> {
-        self.sources
+    async fn process(&self, body: &[u8]) -> Result<(), ReindexError> {
+        let requests =
+            message::parse(body).map_err(|error| ReindexError::Refused(error.to_string()))?;
+        let found = stream::iter(requests).map(|request| async move {
+            let Some(source) = self.find_source(&request)? else {
+                return Ok(None);
+            };
+            let document = self.look_up(source, &request).await?;
+            Ok::<_, ReindexError>(Some(((source.collection.clone(), request.class), document)))
+        });
+        let found: Vec<_> = found.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
+        let mut batches = BTreeMap::<_, Vec<Submission>>::new();
+        for (batch, document) in found.into_iter().flatten() {
+            batches.entry(batch).or_default().push(document);
+        }
+        let submissions = batches.into_iter().map(|((collection, class), documents)| {
+            let target = (&self.env, &self.ports);
+            async move {
+                let batch = (&collection, class);
+                self.batches
+                    .submit(target, &self.settings, batch, documents)
+                    .await
+            }
+        });
+        try_join_all(submissions).await?;
+        Ok(())
+    }
+
+    // The state now, for coordinators of older versions. Newer ones look again when the entry is claimed.
+    async fn look_up(
+        &self,
+        source: &ReindexSource,
+        request: &ReindexRequest,
+    ) -> PortResult<Submission> {
+        let object = FollowedObject {
+            bucket: request.bucket.clone(),
+            key: request.key.clone(),
+            prefix: source.prefix.clone(),
+        };
+        let Some(objects) = &self.ports.objects else {
+            return Err(PortError::refused("bucket.head", "no access to buckets"));
+        };
+        let found = objects.head(&object.bucket, &object.key).await?;
+        Ok(Submission {
+            retry_failed: request.retry_failed,
+            ..Submission::from_followed(&object, found.as_ref())
+        })
+    }
+
+    // The longest matching prefix wins, within the collection that the message names, if any. `None` for what a bucket
+    // notifies of and nobody wants indexed: it may notify of more.
+    fn find_source(
+        &self,
+        request: &ReindexRequest,
+    ) -> Result<Option<&ReindexSource>, ReindexError> {
+        let is_of_collection = |source: &&ReindexSource| {
+            let name = request.collection.as_ref();
+            name.is_none_or(|name| *name == source.collection.to_string())
+        };
+        let source = self
+            .sources
             .iter()
-            .filter(|source: &&ReindexSource| {
-                request
-                    .collection
-                    .as_ref()
-                    .is_none_or(|name| *name == source.collection.to_string())
-            })
+            .filter(is_of_collection)
             .filter(|source: &&ReindexSource| {
                 source.bucket == request.bucket && request.key.starts_with(&source.prefix)
             })
-            .max_by_key(|source| source.prefix.len())
-    }
-
-    // One name per state of an object, so that a duplicate message is the same job. An object restored to old bytes has
-    // a later modification time. `None` for a retry of a failed version, which is always a new job.
-    fn job_name(&self, submission: &Submission, object: Option<&ObjectMeta>) -> Option<String> {
-        if submission.retry_failed || submission.origin == Origin::Removed {
-            return None;
+            .max_by_key(|source| source.prefix.len());
+        let refusal = match source {
+            Some(source) if is_document(&request.key) => return Ok(Some(source)),
+            Some(_) => "is no .pdf, .md, .markdown, .txt or .text file",
+            None => "is in no configured source of this collection",
+        };
+        let name = format!("s3://{}/{}", request.bucket, request.key);
+        if request.is_notification {
+            tracing::debug!(name, refusal, "ignoring a notification");
+            return Ok(None);
         }
-        let state =
-            serde_json::to_vec(&(&submission.uri, &submission.source, &submission.origin)).ok()?;
-        let mut hasher = blake3::Hasher::new();
-        hasher
-            .update(&state)
-            .update(&object.map_or(0, |entry| entry.modified_ms).to_le_bytes());
-        hasher.update(&serde_json::to_vec(&self.settings).ok()?);
-        Some(format!(
-            "reindex-{}",
-            &hasher.finalize().to_hex().as_str()[..32]
-        ))
+        Err(ReindexError::Refused(format!("{name} {refusal}")))
     }
-}
 
-fn relative_key(key: &str, prefix: &str) -> String {
-    let path = key
-        .strip_prefix(prefix)
-        .unwrap_or(key)
-        .trim_start_matches('/');
-    if path.is_empty() {
-        key.into()
-    } else {
-        path.into()
+    // Stores the message as a dead letter, with the reason.
+    async fn put_away(&self, message: &Message, reason: &str) -> Disposition {
+        tracing::warn!(reason, "a reindex message becomes a dead letter");
+        match dead_letter::record(&self.env, &self.ports.blobs, message, reason).await {
+            Ok(()) => Disposition::Ack,
+            Err(error) => {
+                tracing::warn!(%error, "cannot store the dead letter; the message will be retried");
+                retry_later(message)
+            }
+        }
     }
 }
 

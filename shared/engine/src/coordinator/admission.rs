@@ -231,6 +231,12 @@ impl<W: Flow> Coordinator<W> {
                         opened.push((entry.manifest.job, header));
                     }
                 }
+                Ok(ClaimOutcome::After(header)) => {
+                    if let Some(open) = table.open.get_mut(&entry.manifest.job) {
+                        open.wait_for_run(entry.number, header.clone());
+                        opened.push((entry.manifest.job, header));
+                    }
+                }
                 Err(error) if error.is_permanent() => {
                     self.on_claim_failed(&mut table, &entry, &error);
                 }

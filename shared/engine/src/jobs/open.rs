@@ -29,6 +29,8 @@ pub(crate) struct OpenJob {
     to_reclaim: BTreeSet<u64>,
     // Open runs with the entries bound to each; a document may be listed twice.
     pub(crate) open_runs: BTreeMap<RunId, (Vec<u64>, RunHeader)>,
+    // Entries that are claimed again when the run they are bound to has ended.
+    after_run: BTreeSet<u64>,
     // Last event; after a long silence another coordinator may own the job.
     pub(crate) last_event_ms: Millis,
     // Whether it was paused at the last poll.
@@ -63,6 +65,7 @@ impl OpenJob {
             claiming: BTreeMap::new(),
             to_reclaim: BTreeSet::new(),
             open_runs: BTreeMap::new(),
+            after_run: BTreeSet::new(),
             last_event_ms: env.now_ms(),
             paused: false,
             waits: JobWaits::default(),
@@ -192,22 +195,31 @@ impl OpenJob {
         entries.push(number);
     }
 
-    // Ends the entries of a run; returns how many. None, if the job does not wait for the run, or if the run was
-    // cancelled while this job was not: its entries are then claimed again.
+    /// Binds an entry to the run that has to end before it can be claimed.
+    pub(crate) fn wait_for_run(&mut self, number: u64, header: RunHeader) {
+        self.after_run.insert(number);
+        self.add_run(number, header);
+    }
+
+    // Ends the entries of a run; returns how many. None, if the job does not wait for the run. Entries are claimed again
+    // that only waited for the run, and all of them if the run was superseded, or cancelled while this job was not.
     pub(crate) fn end_run(&mut self, run: &RunId, ending: &RunOutcome, tasks: u64) -> usize {
         let Some((entries, _)) = self.open_runs.remove(run) else {
             return 0;
         };
         self.unstarted.remove(run);
-        if *ending == RunOutcome::Cancelled {
-            self.to_reclaim.extend(entries);
-            return 0;
+        let is_superseded = ending.is_superseded();
+        let (again, ended): (Vec<u64>, Vec<u64>) = entries
+            .into_iter()
+            .partition(|number| self.after_run.remove(number) || is_superseded);
+        self.to_reclaim.extend(again);
+        if !ended.is_empty() {
+            self.ended.tasks += tasks;
         }
-        self.ended.tasks += tasks;
-        for number in &entries {
+        for number in &ended {
             self.end_entry(*number, &run.0, ending);
         }
-        entries.len()
+        ended.len()
     }
 
     /// Ends an entry; `what` identifies it in the report.

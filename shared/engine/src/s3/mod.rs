@@ -6,6 +6,7 @@
 mod bucket_reader;
 mod error;
 mod http_client;
+mod object_lookup;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use bytes::{Bytes, BytesMut};
 pub use bucket_reader::{BucketReader, FetchOutcome, ObjectMeta, ObjectRequest};
 pub(crate) use error::{S3Error, S3Operation};
 pub use http_client::http_client;
+pub use object_lookup::{ObjectLookup, RetryingLookup};
 
 use crate::port_error::{PortError, PortResult};
 use crate::secret::Secret;

@@ -7,8 +7,8 @@ mod s3;
 use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_document::{Digest, DocumentVersion, Origin, blob_keys};
-use stemma_engine::Failure;
 use stemma_engine::s3::S3Settings;
+use stemma_engine::{Failure, FailureRecord};
 
 pub use blob_sources::store_source;
 pub use local::{LocalFiles, file_path, file_uri, open_regular};
@@ -101,7 +101,7 @@ pub(crate) async fn read_source(
 
 fn changed_error(what: &str) -> Failure {
     Failure::permanent(
-        "input.changed",
+        FailureRecord::INPUT_CHANGED,
         format!("the {what} changed after it was submitted"),
     )
     .with_next("submit it again")

@@ -5,8 +5,10 @@ mod outcome;
 mod state;
 mod submission;
 
+use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, CorrectionRef, DocId, DocumentVersion, Origin, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome};
+use stemma_engine::env::Millis;
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::{
@@ -20,9 +22,8 @@ pub(crate) use outcome::{
     PUBLISH, PublishOutcome, WITHDRAW, document_version, identify_version, run_outcome,
 };
 use state::VersionState;
-pub use state::has_open_run;
 pub(crate) use state::{load_versions, reserve_version};
-pub use submission::{CorrectionChange, Submission};
+pub use submission::{CorrectionChange, FollowedObject, SeenObject, Submission};
 
 pub fn run_id(doc: DocId, seq: u64) -> RunId {
     RunId(format!("{doc}-{seq}"))
@@ -43,15 +44,18 @@ pub(crate) async fn claim_version(
     job: &JobManifest,
     entry: &JobEntry,
 ) -> PortResult<ClaimOutcome> {
-    let submission: Submission = serde_json::from_value(entry.input.clone())
+    let submitted: Submission = serde_json::from_value(entry.input.clone())
         .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
     let collection: Collection = job
         .collection
         .parse()
         .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
-    let doc = DocId::new(&collection, &submission.uri);
+    let doc = DocId::new(&collection, &submitted.uri);
     loop {
         let versions = load_versions(&ports.blobs, &collection, doc).await?;
+        // Looked up after the versions were listed, so that a later version never has an older state: the next number can
+        // be claimed only if no other state was claimed since.
+        let submission = current_state(ports, &submitted).await?;
         let correction = match submission.correction {
             CorrectionChange::Keep if submission.origin != Origin::Removed => versions.correction,
             CorrectionChange::Set { correction, .. } => Some(correction),
@@ -67,6 +71,11 @@ pub(crate) async fn claim_version(
                 None => return Ok(ClaimOutcome::Run(newest)),
                 // The run is over. A new version continues from its artifacts.
                 Some(RunOutcome::Cancelled) => {}
+                // The object had another state for a while.
+                Some(RunOutcome::Failed(record))
+                    if is_followed(&submission)
+                        && record.code == FailureRecord::INPUT_CHANGED
+                        && newest.opened_by != job.job => {}
                 Some(RunOutcome::Failed(_))
                     if submission.retry_failed && newest.opened_by != job.job => {}
                 Some(RunOutcome::DoneWithGaps(_))
@@ -78,6 +87,14 @@ pub(crate) async fn claim_version(
                     return Ok(ClaimOutcome::Ended(ended));
                 }
                 Some(_) => return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged)),
+            }
+        }
+        if let Some(newest) = newest {
+            if is_followed(&submission) && run_outcome(ports, newest).await?.is_none() {
+                return Ok(ClaimOutcome::After(newest.clone()));
+            }
+            if is_older(&submission, newest) {
+                return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged));
             }
         }
         if submission.origin == Origin::Removed && (versions.next == 1 || versions.removed) {
@@ -101,6 +118,61 @@ pub(crate) async fn claim_version(
         }
         // Someone else claimed this number. Read the versions again: it may be the same one.
     }
+}
+
+fn is_followed(submission: &Submission) -> bool {
+    submission
+        .object
+        .as_ref()
+        .is_some_and(|object| object.follow.is_some())
+}
+
+// What is to be indexed: the state that was seen at the submission, or for a followed object the present one.
+async fn current_state(ports: &Ports, submitted: &Submission) -> PortResult<Submission> {
+    let seen = submitted.object.as_ref();
+    let Some(object) = seen.and_then(|seen| seen.follow.as_ref()) else {
+        return Ok(submitted.clone());
+    };
+    let Some(objects) = &ports.objects else {
+        let text = "this coordinator has no access to buckets; give it [s3] settings";
+        return Err(PortError::refused("bucket.head", text));
+    };
+    let found = objects.head(&object.bucket, &object.key).await?;
+    Ok(Submission {
+        retry_failed: submitted.retry_failed,
+        correction: submitted.correction,
+        ..Submission::from_followed(object, found.as_ref())
+    })
+}
+
+// Whether the newest version was made of a later state of the object than the submission, as when a listing waited for
+// hours. Modification times have whole seconds, so equal ones say nothing.
+fn is_older(submission: &Submission, newest: &RunHeader) -> bool {
+    let claimed = serde_json::from_value::<ClaimedInput>(newest.input.clone());
+    let newest_ms = claimed.map_or(0, |claimed| claimed.modified_ms);
+    let modified_ms = submission
+        .object
+        .as_ref()
+        .map_or(0, |seen| seen.modified_ms);
+    modified_ms != 0 && modified_ms < newest_ms
+}
+
+// What the input of a run says beside the version.
+#[derive(Serialize, Deserialize)]
+struct ClaimedInput {
+    #[serde(flatten)]
+    version: DocumentVersion,
+    // Last modification of the object; 0 if unknown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    modified_ms: Millis,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_zero(millis: &Millis) -> bool {
+    *millis == 0
 }
 
 // Whether someone else corrected the document, or its bytes changed, since the person of this submission saw it. A version
@@ -166,6 +238,7 @@ fn run_header(
     submission: Submission,
     correction: Option<CorrectionRef>,
 ) -> PortResult<RunHeader> {
+    let modified_ms = submission.object.map_or(0, |seen| seen.modified_ms);
     let version = DocumentVersion {
         doc,
         seq,
@@ -189,8 +262,11 @@ fn run_header(
         flow_revision: FilingFlow::REVISION,
         class: job.class,
         opened_by: job.job.clone(),
-        input: serde_json::to_value(&version)
-            .map_err(|error| claim_error(&version.path, &error))?,
+        input: serde_json::to_value(ClaimedInput {
+            version,
+            modified_ms,
+        })
+        .map_err(|error| claim_error(&format!("job {}", job.job), &error))?,
     })
 }
 

@@ -5,7 +5,7 @@ use stemma_document::{Collection, CorrectionRef, DocId, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome, list_all, put_json};
 use stemma_engine::{PortResult, Ports, RunHeader};
 
-use super::outcome::{document_version, run_outcome};
+use super::outcome::document_version;
 
 pub(crate) struct VersionState {
     // `None` also if the newest claim was torn.
@@ -54,15 +54,6 @@ pub(crate) async fn load_versions(
         next: claimed.max(finished) + 1,
         removed,
     })
-}
-
-/// Whether the newest claim of the document at `uri` has neither a tree nor a failure.
-pub async fn has_open_run(ports: &Ports, collection: &Collection, uri: &str) -> PortResult<bool> {
-    let versions = load_versions(&ports.blobs, collection, DocId::new(collection, uri)).await?;
-    match versions.newest.filter(|_| !versions.removed) {
-        Some(newest) => Ok(run_outcome(ports, &newest).await?.is_none()),
-        None => Ok(false),
-    }
 }
 
 /// Claims the next version number of a document for an object that no run makes: a tombstone, or an imported tree. Runs

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stemma_document::{CorrectionRef, Digest, DocumentVersion, Origin};
 use stemma_engine::RunHeader;
+use stemma_engine::env::Millis;
 use stemma_engine::s3::ObjectMeta;
 
 use crate::sources::object_uri;
@@ -31,6 +32,28 @@ pub struct Submission {
     pub retry_failed: bool,
     #[serde(skip_serializing_if = "CorrectionChange::is_keep", default)]
     pub correction: CorrectionChange,
+    /// The object that was seen; `None` for what is no object.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub object: Option<SeenObject>,
+}
+
+/// When the state of an object was made, and whether a newer one is to be used.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SeenObject {
+    /// Last modification; 0 if unknown.
+    pub modified_ms: Millis,
+    /// Set if the state at the time of the claim counts, instead of the one that was seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub follow: Option<FollowedObject>,
+}
+
+/// An object whose current state is indexed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowedObject {
+    pub bucket: String,
+    pub key: String,
+    /// Prefix of the configured source; the path of the document starts below it.
+    pub prefix: String,
 }
 
 /// What a submission does to the structure that a person gave the document.
@@ -72,6 +95,7 @@ impl Submission {
             stated: BTreeMap::new(),
             retry_failed: false,
             correction: CorrectionChange::Keep,
+            object: None,
         }
     }
 
@@ -100,6 +124,30 @@ impl Submission {
             stated: BTreeMap::new(),
             retry_failed: false,
             correction: CorrectionChange::Keep,
+            object: Some(SeenObject {
+                modified_ms: entry.modified_ms,
+                follow: None,
+            }),
+        }
+    }
+
+    /// The state of a followed object: what is there, or its removal.
+    pub fn from_followed(object: &FollowedObject, found: Option<&ObjectMeta>) -> Self {
+        let seen = match found {
+            Some(entry) => Self::from_object(&object.bucket, &object.prefix, entry),
+            None => {
+                let below = object.key.strip_prefix(&object.prefix);
+                let path = below.unwrap_or(&object.key).trim_start_matches('/');
+                let path = if path.is_empty() { &object.key } else { path };
+                Self::for_removal(object_uri(&object.bucket, &object.key), path.into())
+            }
+        };
+        Self {
+            object: Some(SeenObject {
+                modified_ms: found.map_or(0, |entry| entry.modified_ms),
+                follow: Some(object.clone()),
+            }),
+            ..seen
         }
     }
 
@@ -121,6 +169,7 @@ impl Submission {
             stated: version.sidecar_facts,
             retry_failed: true,
             correction: CorrectionChange::Keep,
+            object: None,
         }
     }
 }

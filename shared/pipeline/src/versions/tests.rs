@@ -25,6 +25,7 @@ fn entry_with(text: &str, correction: CorrectionChange) -> JobEntry {
         stated: BTreeMap::new(),
         retry_failed: false,
         correction,
+        object: None,
     };
     JobEntry {
         weight: 1,
@@ -50,7 +51,7 @@ fn job() -> JobManifest {
 async fn claim_run(ports: &Ports, text: &str) -> RunHeader {
     match claim_version(ports, &job(), &entry(text)).await.unwrap() {
         ClaimOutcome::Run(header) => header,
-        ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -100,7 +101,7 @@ async fn claim_entry(ports: &Ports, entry: &JobEntry) -> ClaimOutcome {
 async fn claim_change(ports: &Ports, text: &str, change: CorrectionChange) -> DocumentVersion {
     match claim_entry(ports, &entry_with(text, change)).await {
         ClaimOutcome::Run(header) => document_version(&header).unwrap(),
-        ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -321,7 +322,7 @@ async fn object_version_depends_on_etag_and_size() {
             .unwrap()
         {
             ClaimOutcome::Run(header) => runs.push(header.at.run),
-            ClaimOutcome::Ended(ending) => panic!("{ending:?}"),
+            other => panic!("{other:?}"),
         }
     }
     assert!(runs[0] == runs[1] && runs[1] != runs[2], "{runs:?}");
@@ -342,4 +343,34 @@ fn flow_revision_sums_stage_revisions() {
         FilingFlow::REVISION - stages - asking,
         crate::filing_flow::FLOW_REVISION
     );
+}
+
+/// D5 of the engine review: a listing that waited for hours was indexed over what a notification had indexed since.
+#[tokio::test]
+async fn older_listing_is_not_claimed_after_a_newer_state() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let listed = |etag: &str, modified_ms| {
+        let meta = ObjectMeta {
+            key: "in/a.pdf".into(),
+            size_bytes: 1,
+            etag: etag.into(),
+            modified_ms,
+            version: None,
+        };
+        let submission = Submission::from_object("filings", "in/", &meta);
+        let input = serde_json::to_value(submission).unwrap();
+        JobEntry { weight: 1, input }
+    };
+    let claim = async |etag, modified_ms| {
+        claim_version(&ports, &job(), &listed(etag, modified_ms))
+            .await
+            .unwrap()
+    };
+    let newer = claim("2", 9_000).await;
+    assert!(matches!(newer, ClaimOutcome::Run(_)), "{newer:?}");
+    let older = claim("1", 5_000).await;
+    assert_eq!(older, ClaimOutcome::Ended(RunOutcome::Unchanged));
+    let newest = claim("3", 10_000).await;
+    assert!(matches!(newest, ClaimOutcome::Run(_)), "{newest:?}");
 }

@@ -1,8 +1,11 @@
 //! `stemma coordinator`.
 
+use std::sync::Arc;
+
 use stemma_coordinator::reindex::Reindex;
 use stemma_coordinator::run_reindex;
 use stemma_engine::s3::{BucketReader, S3};
+use stemma_engine::{Env, Ports};
 
 use super::ServiceArgs;
 use super::host::ServiceHost;
@@ -26,7 +29,10 @@ pub struct CoordinatorArgs {
 pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("coordinator", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
-    let reindex = run_reindex(reindex(&running).await?, running.presence(), stop.clone());
+    let s3 = S3::connect(&running.config.servers.s3.settings()).await?;
+    let ports = ports.with_objects(&env, Arc::new(BucketReader::new(s3)));
+    let reindex = reindex(&running, env.clone(), ports.clone())?;
+    let reindex = run_reindex(reindex, running.presence(), stop.clone());
     let open_documents = running.config.local.open_documents;
     let observer = stemma_coordinator::no_observer();
     let presence = running.presence();
@@ -38,8 +44,7 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
 }
 
 // Handles messages that request reindexing of documents.
-async fn reindex(running: &ServiceHost) -> Result<Reindex, CommandError> {
-    let (env, ports, _) = running.parts();
+fn reindex(running: &ServiceHost, env: Env, ports: Ports) -> Result<Reindex, CommandError> {
     let config = &running.config;
     let sources = config
         .sources
@@ -47,14 +52,5 @@ async fn reindex(running: &ServiceHost) -> Result<Reindex, CommandError> {
         .map(|rule| rule.source())
         .collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(|wrong| CommandError::new("config.invalid", wrong))?;
-    let objects = Box::new(BucketReader::new(
-        S3::connect(&config.servers.s3.settings()).await?,
-    ));
-    Ok(Reindex {
-        env,
-        ports,
-        objects,
-        sources,
-        settings: config.job_settings()?,
-    })
+    Ok(Reindex::new(env, ports, sources, config.job_settings()?))
 }
