@@ -81,7 +81,7 @@ pub struct SubmitRequest<'a> {
 pub async fn start_job(env: &Env, ports: &Ports, order: SubmitRequest<'_>) -> PortResult<JobStart> {
     let blobs = &ports.blobs;
     let settings = settings::freeze::<FilingFlow>(blobs, order.settings).await?;
-    let fresh = JobId::new(env);
+    let fresh = JobId::new(env.now_ms(), env.random());
     let collection = order.collection.to_string();
     let job = match &order.terms.name {
         Some(name) => jobs::job_for_name(blobs, &collection, name, Some(&fresh))

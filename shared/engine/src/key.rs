@@ -5,8 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::env::Env;
-
 /// Identifies a task by what it reads: the digest of stage, revision, parameters and content digests of its input.
 ///
 /// It never contains a document id, artifact key, absolute page number, section id or path, so two tasks that read the
@@ -116,8 +114,8 @@ name!(
 
 impl JobId {
     /// A new id. Ids sort by time: `j-`, milliseconds in hexadecimal, 64 random bits.
-    pub fn new(env: &Env) -> Self {
-        Self(format!("j-{:011x}{:016x}", env.now_ms(), env.random()))
+    pub fn new(now_ms: u64, random: u64) -> Self {
+        Self(format!("j-{now_ms:011x}{random:016x}"))
     }
 }
 

@@ -69,7 +69,7 @@ impl JobWriter {
                 announce(env, ports, &existing.job).await?; // the first notification may have been lost
                 return Ok(JobStart::Existing(existing));
             }
-            draft.job = JobId::new(env);
+            draft.job = JobId::new(env.now_ms(), env.random());
         }
         let mut manifest = draft;
         manifest.entries = 0;
