@@ -21,6 +21,7 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
         password,
         limits,
         threads,
+        alone: _,
     } = job;
     decode::check_size(bytes.len(), &limits)?;
     match detect_format(&bytes, &name)? {

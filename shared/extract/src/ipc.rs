@@ -23,6 +23,8 @@ pub struct ExtractJob {
     pub limits: Limits,
     /// Maximum number of threads, at least 1; never affects the result. [`crate::Pool`] sets it according to its load.
     pub threads: usize,
+    /// Read the document while the pool reads no other: an earlier attempt may have been killed for what others used.
+    pub alone: bool,
 }
 
 impl ExtractJob {
@@ -34,6 +36,7 @@ impl ExtractJob {
             password,
             limits,
             threads: 1,
+            alone: false,
         }
     }
 }
@@ -125,6 +128,7 @@ pub(crate) fn read_job(input: &mut impl Read) -> io::Result<Option<ExtractJob>> 
         password: head.password,
         limits: head.limits,
         threads,
+        alone: false,
     }))
 }
 

@@ -31,6 +31,6 @@ pub use detect::{detect_format, extract};
 pub use error::ExtractError;
 pub use ipc::ExtractJob;
 pub use limits::Limits;
-pub use pool::{Extractor, InProcess, Pool, PoolSettings, extract_and_encode};
+pub use pool::{Extractor, InProcess, Pool, PoolSettings, extract_and_encode, is_transient_code};
 pub use sandbox::{Confinement, serve};
 pub use source_codec::{CodecError, EncodedSource, PAGES_PER_CHUNK, SourceHeader, encode_source};

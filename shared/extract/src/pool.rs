@@ -31,8 +31,16 @@ pub trait Extractor: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of the format; `limits.time`, `limits.memory`, `limits.output`, and `extract.crashed`.
+    /// Those of the format; `limits.time`, `limits.memory`, `limits.output`, and those of [`is_transient_code`].
     async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError>;
+}
+
+/// Whether another attempt may succeed, because something else may have ended the process.
+pub fn is_transient_code(code: &str) -> bool {
+    matches!(
+        code,
+        "extract.crashed" | "extract.killed" | "extract.stalled"
+    )
 }
 
 /// Extracts documents in this process, for tests and programs without a child binary. Memory and time are not limited,
@@ -77,8 +85,8 @@ pub struct PoolSettings {
     pub recycle_above_bytes: u64,
     /// Address space of a child. Default 1 GiB.
     pub memory_limit_bytes: u64,
-    /// CPU time per document, unless the document's own limit is shorter. Default 30. A child that blocks is killed after ten
-    /// times as long.
+    /// CPU time per document, unless the document's own limit is shorter. Default 30. A child that does not get it within ten
+    /// times as long is killed, and its document counts as `extract.stalled`.
     pub max_seconds: u32,
     /// Maximum size of an encoded source. Default 256 MiB.
     pub max_reply_bytes: u64,
@@ -122,9 +130,15 @@ impl Pool {
     ///
     /// See [`Extractor::extract`].
     pub async fn run(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
-        let _permit = self
+        let permits = if job.alone {
+            self.settings.size.max(1)
+        } else {
+            1
+        };
+        let permits = u32::try_from(permits).unwrap_or(u32::MAX);
+        let _permits = self
             .permits
-            .acquire()
+            .acquire_many(permits)
             .await
             .map_err(|_| ipc::crash_error("the pool is closed"))?;
         // Idle slots of the pool are used as threads for this document.
@@ -141,7 +155,7 @@ impl Pool {
         let overdue = wait_until_overdue(worker.child.id(), Duration::from_secs(seconds.into()));
         let outcome = tokio::select! {
             outcome = worker.request(&job, &self.settings) => outcome,
-            () = overdue => Err(ChildFailure::TimedOut(seconds)),
+            used = overdue => Err(ChildFailure::TimedOut { seconds, used }),
         };
         let failure = match outcome {
             Ok(reply) => {
@@ -150,7 +164,7 @@ impl Pool {
             }
             Err(failure) => failure,
         };
-        let (error, stderr) = worker.terminate(failure).await;
+        let (error, stderr) = worker.terminate(failure, job.alone).await;
         tracing::warn!(document = ?job.name, code = error.code, error = ?error.message, ?stderr, "extraction child replaced");
         Err(error)
     }
@@ -188,7 +202,8 @@ impl Extractor for Pool {
 
 // Returns once the process has used `limit` of CPU time from now on. On a machine busy with other work that takes longer
 // than on a quiet one, which is no fault of the document. A process that only waits is overdue after a multiple of it.
-async fn wait_until_overdue(process: Option<u32>, limit: Duration) {
+// Returns the CPU time that was used.
+async fn wait_until_overdue(process: Option<u32>, limit: Duration) -> Duration {
     let started = Instant::now();
     let before = process.and_then(cpu_time);
     loop {
@@ -198,7 +213,7 @@ async fn wait_until_overdue(process: Option<u32>, limit: Duration) {
             _ => started.elapsed(),
         };
         if used >= limit || started.elapsed() >= limit * WALL_CLOCK_FACTOR {
-            return;
+            return used;
         }
     }
 }
@@ -222,7 +237,8 @@ fn cpu_time(_process: u32) -> Option<Duration> {
 }
 
 enum ChildFailure {
-    TimedOut(u32),
+    // The limit, and the CPU time used.
+    TimedOut { seconds: u32, used: Duration },
     OutputTooLarge(u64),
     InvalidReply,
     // The child closed its pipes.
@@ -331,7 +347,7 @@ impl ChildProcess {
     }
 
     // Kills the child, and returns the error and the captured standard error.
-    async fn terminate(mut self, failure: ChildFailure) -> (ExtractError, String) {
+    async fn terminate(mut self, failure: ChildFailure, alone: bool) -> (ExtractError, String) {
         let grace = if matches!(failure, ChildFailure::Exited(_)) {
             EXIT_GRACE
         } else {
@@ -351,7 +367,13 @@ impl ChildProcess {
             .clone();
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
         let error = match failure {
-            ChildFailure::TimedOut(seconds) => timeout_error(format!(
+            ChildFailure::TimedOut { seconds, used } if used.as_secs() < seconds.into() => {
+                stall_error(
+                    used,
+                    Duration::from_secs(seconds.into()) * WALL_CLOCK_FACTOR,
+                )
+            }
+            ChildFailure::TimedOut { seconds, .. } => timeout_error(format!(
                 "reading the document took more than {seconds} s of CPU time"
             )),
             ChildFailure::OutputTooLarge(limit) => {
@@ -360,13 +382,13 @@ impl ChildProcess {
                 ExtractError::new(
                     "limits.output",
                     message,
-                    "split the document, or raise the pool's max_reply_bytes",
+                    "split the document, or raise local.max_reply_bytes",
                 )
             }
             ChildFailure::InvalidReply => {
                 ipc::crash_error("the extraction process sent an unreadable reply")
             }
-            ChildFailure::Exited(error) => exit_error(status, &stderr, &error),
+            ChildFailure::Exited(error) => exit_error(status, &stderr, &error, alone),
         };
         (error, stderr)
     }
@@ -392,7 +414,12 @@ impl ChildProcess {
 
 // Classifies the exit of a child. Rust aborts on a failed allocation and on a stack overflow, with a message on
 // standard error.
-fn exit_error(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractError {
+fn exit_error(
+    status: Option<ExitStatus>,
+    stderr: &str,
+    error: &io::Error,
+    alone: bool,
+) -> ExtractError {
     #[cfg(unix)]
     let signal = status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status));
     #[cfg(not(unix))]
@@ -403,13 +430,27 @@ fn exit_error(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> Ex
     if signal == Some(SIGXCPU) {
         return timeout_error("reading the document took too much CPU time".into());
     }
-    // SIGKILL comes from the system's out-of-memory killer; the pool kills only children that are overdue.
-    if out_of_memory || signal == Some(SIGKILL) {
-        let next = "split the document, or raise the pool's memory_limit_bytes";
+    if out_of_memory {
         return ExtractError::new(
             "limits.memory",
             "reading the document needs more memory than allowed",
-            next,
+            "split the document, or raise local.memory_limit_bytes",
+        );
+    }
+    // SIGKILL comes from the system's out-of-memory killer, which chooses by what all processes of the machine use, or from
+    // a person: the pool kills only children that are overdue. It says something of the document only if it was alone.
+    if signal == Some(SIGKILL) && alone {
+        return ExtractError::new(
+            "limits.memory",
+            "the system killed the extraction process although it read nothing else",
+            "give the worker more memory, lower local.memory_limit_bytes, or split the document",
+        );
+    }
+    if signal == Some(SIGKILL) {
+        return ExtractError::new(
+            "extract.killed",
+            "the extraction process was killed by the system",
+            "give the worker more memory, or lower local.concurrency",
         );
     }
     let how = match (status, signal) {
@@ -427,6 +468,16 @@ fn timeout_error(message: String) -> ExtractError {
         message,
         "split the document, or raise limits.max_seconds",
     )
+}
+
+fn stall_error(used: Duration, waited: Duration) -> ExtractError {
+    let message = format!(
+        "the extraction process used {:.1} s of CPU time in {} s",
+        used.as_secs_f64(),
+        waited.as_secs()
+    );
+    let next = "see whether the machine is overloaded or was suspended";
+    ExtractError::new("extract.stalled", message, next)
 }
 
 // Drains the pipe so that the child never blocks, but keeps only the beginning.

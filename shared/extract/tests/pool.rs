@@ -112,6 +112,8 @@ async fn run_all() {
     child_output_equals_in_process_output().await;
     crashes_are_isolated_per_document().await;
     the_time_limit_is_cpu_time().await;
+    a_killed_child_is_final_only_if_it_was_alone().await;
+    a_document_is_read_alone_where_the_job_says_so().await;
     children_are_confined_and_replaced().await;
     children_die_with_their_parent();
 }
@@ -142,14 +144,50 @@ async fn the_time_limit_is_cpu_time() {
     };
     // As on a machine that does other work for twice the limit.
     assert_eq!(pool.run(limited("wait")).await.unwrap(), b"waited");
-    for name in ["spin", "hang"] {
+    // A process that hardly runs says nothing of its document: the machine may be suspended.
+    for (name, code) in [("spin", "limits.time"), ("hang", "extract.stalled")] {
         let started = Instant::now();
-        assert_eq!(
-            pool.run(limited(name)).await.unwrap_err().code,
-            "limits.time"
-        );
+        assert_eq!(pool.run(limited(name)).await.unwrap_err().code, code);
         assert!(started.elapsed() < Duration::from_secs(20), "{name}");
     }
+}
+
+// The out-of-memory killer of the system chooses by what all processes use.
+async fn a_killed_child_is_final_only_if_it_was_alone() {
+    let pool = Pool::new(PoolSettings {
+        size: 2,
+        ..settings("child")
+    });
+    for (alone, expected) in [(false, "extract.killed"), (true, "limits.memory")] {
+        let pid = text(&pool, "pid").await;
+        let hang = ExtractJob {
+            alone,
+            ..job("hang")
+        };
+        let kill = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let killed = Command::new("kill").args(["-9", &pid]).status();
+            assert!(killed.unwrap().success());
+        };
+        let (ended, ()) = tokio::join!(pool.run(hang), kill);
+        assert_eq!(ended.unwrap_err().code, expected);
+    }
+}
+
+async fn a_document_is_read_alone_where_the_job_says_so() {
+    let pool = Pool::new(settings("child"));
+    let alone = ExtractJob {
+        alone: true,
+        ..job("wait")
+    };
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let started = Instant::now();
+        text(&pool, "pid").await;
+        started.elapsed()
+    };
+    let (_, waited) = tokio::join!(pool.run(alone), other);
+    assert!(waited > Duration::from_secs(1), "{waited:?}");
 }
 
 async fn crashes_are_isolated_per_document() {

@@ -79,7 +79,10 @@ impl Stage for Paginate {
             .password
             .as_ref()
             .map(|password| password.0.clone());
-        let job = ExtractJob::new(version.name, bytes.into(), password, limits.clone());
+        let job = ExtractJob {
+            alone: task.attempt > 1,
+            ..ExtractJob::new(version.name, bytes.into(), password, limits.clone())
+        };
         let packed = Bytes::from(
             task.tools
                 .extractor
@@ -107,11 +110,12 @@ impl Stage for Paginate {
     }
 }
 
-// A crash of the child process may be transient; a defect of the document is not.
+// The end of a child process may have had another cause; a defect of the document stays.
 fn extract_failure(error: ExtractError) -> Failure {
-    let failure = match error.code {
-        "extract.crashed" => Failure::transient(error.code, error.message),
-        code => Failure::permanent(code, error.message),
+    let failure = if stemma_extract::is_transient_code(error.code) {
+        Failure::transient(error.code, error.message)
+    } else {
+        Failure::permanent(error.code, error.message)
     };
     failure.with_next(error.next)
 }
