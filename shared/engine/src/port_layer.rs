@@ -84,6 +84,7 @@ layered! { Ledger, "ledger":
     record(run: &RunId, key: &TaskKey; entry: TaskOutcome) -> ();
     request_tasks(run: &RunId, tasks: &[TaskSpec]; now_ms: Millis, due_ms: Millis) -> Vec<TaskKey>;
     overdue(run: &RunId; now_ms: Millis) -> Vec<TaskKey>;
+    mark_republished(run: &RunId, keys: &[TaskKey]; now_ms: Millis) -> ();
     open_tasks(run: &RunId) -> Vec<OpenTask>;
     lease(run: &RunId, key: &TaskKey, holder: &str; now_ms: Millis, until_ms: Millis, redelivered: bool) -> Lease;
     release(run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> u32;

@@ -113,6 +113,7 @@ impl<W: Flow> OpenRun<W> {
         } else {
             BTreeSet::new()
         };
+        let mut republished: Vec<TaskKey> = overdue.iter().copied().collect();
         if self.settled && overdue.is_empty() {
             return Ok(ReplayStep::Waiting); // nothing new: the flow would return the same
         }
@@ -141,6 +142,12 @@ impl<W: Flow> OpenRun<W> {
             let (again, new) = missing.partition(|request| overdue.remove(&request.key));
             self.publish_new(env, ports, new).await?;
             self.publish(env, ports, again, true).await?;
+            // Only now, so that a publication that fails is repeated soon.
+            if !republished.is_empty() {
+                let run = &self.header.at.run;
+                let keys = std::mem::take(&mut republished);
+                ports.ledger.mark_republished(run, &keys, now).await?;
+            }
             if !reused {
                 self.settled = true;
                 return Ok(ReplayStep::Waiting);

@@ -14,8 +14,8 @@ use stemma_engine::env::Millis;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::key::{JobId, RunId, RunRef, TaskKey};
 use stemma_engine::ledger::{
-    Lease, Ledger, RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome,
-    TaskSpec,
+    Lease, Ledger, MAX_REPUBLISH_WAIT, RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord,
+    StatusTopic, TaskOutcome, TaskSpec,
 };
 use stemma_engine::queue::Lane;
 
@@ -230,53 +230,40 @@ async fn returns_overdue_tasks(ledger: Arc<dyn Ledger>) {
         .lease(&run, &key(3), "worker-1", 0, min + 1, false)
         .await
         .expect("leased");
-    assert!(
-        ledger
-            .overdue(&run, min - 1)
-            .await
-            .expect("overdue")
-            .is_empty()
-    );
-    assert_eq!(
-        ledger.overdue(&run, min).await.expect("overdue"),
-        [key(1)],
-        "no outcome, no lease, due"
-    );
-    assert_eq!(
-        ledger.overdue(&run, min + 1).await.expect("overdue"),
-        [key(3)],
-        "its lease ran out"
-    );
-    assert!(
-        ledger
-            .overdue(&run, 3 * min - 1)
-            .await
-            .expect("overdue")
-            .is_empty(),
-        "the wait doubles"
-    );
+    let overdue = async |now_ms| ledger.overdue(&run, now_ms).await.expect("overdue");
+    let republish = async |keys: &[TaskKey], now_ms| {
+        let marked = ledger.mark_republished(&run, keys, now_ms).await;
+        marked.expect("marked");
+    };
     let mut both = vec![key(1), key(3)];
     both.sort();
+    assert!(overdue(min - 1).await.is_empty());
+    assert_eq!(overdue(min).await, [key(1)], "no outcome, no lease, due");
     assert_eq!(
-        ledger.overdue(&run, 3 * min + 2).await.expect("overdue"),
+        overdue(min + 1).await,
         both,
-        "in key order"
+        "a lease ran out; in key order"
     );
-    assert!(
-        ledger
-            .overdue(&run, 7 * min)
-            .await
-            .expect("overdue")
-            .is_empty(),
-        "and doubles again"
-    );
-    assert!(
-        ledger
-            .overdue(&RunId("run-2".into()), 0)
-            .await
-            .expect("overdue")
-            .is_empty()
-    );
+    assert_eq!(overdue(min + 1).await, both, "not published yet");
+    republish(&[key(1)], min).await;
+    republish(&[key(2), key(3)], min + 1).await;
+    assert!(overdue(3 * min - 1).await.is_empty(), "the wait doubles");
+    assert_eq!(overdue(3 * min + 2).await, both);
+    republish(&both, 3 * min + 2).await;
+    assert!(overdue(7 * min).await.is_empty(), "and doubles again");
+    let longest = u64::try_from(MAX_REPUBLISH_WAIT.as_millis()).expect("a time");
+    let mut now_ms = 3 * min + 2;
+    for _ in 0..6 {
+        now_ms += longest;
+        assert_eq!(overdue(now_ms).await, both, "up to a bound");
+        republish(&both, now_ms).await;
+    }
+    let other = RunId("run-2".into());
+    assert!(ledger.overdue(&other, 0).await.expect("overdue").is_empty());
+    ledger
+        .mark_republished(&other, &both, 0)
+        .await
+        .expect("no such run");
 }
 
 async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {

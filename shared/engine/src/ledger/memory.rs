@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::{
-    Lease, Ledger, OpenTask, OutcomeBatch, RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord,
-    StatusTopic, TaskOutcome, TaskSpec,
+    Lease, Ledger, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch, RENEWAL_GRACE, Retry, ScheduledItem,
+    StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
 use crate::key::{JobId, Lane, RunId, TaskKey};
@@ -115,9 +115,9 @@ impl TaskState {
     }
 
     fn mark_published(&mut self, now_ms: Millis) {
-        let wait = self.due_ms.saturating_sub(self.published_ms);
+        let wait = self.due_ms.saturating_sub(self.published_ms).max(1);
         self.published_ms = now_ms;
-        self.due_ms = now_ms + 2 * wait.max(1);
+        self.due_ms = now_ms + (2 * wait).min(MAX_REPUBLISH_WAIT.as_millis() as Millis);
     }
 }
 
@@ -169,20 +169,29 @@ impl Ledger for MemoryLedger {
     }
 
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> PortResult<Vec<TaskKey>> {
-        let mut state = self.0.lock();
-        let Some(run) = state.runs.get_mut(run) else {
+        let state = self.0.lock();
+        let Some(run) = state.runs.get(run) else {
             return Ok(Vec::new());
         };
-        let overdue = run
-            .open
-            .iter_mut()
-            .filter(|(_, task)| task.is_overdue(now_ms));
-        Ok(overdue
-            .map(|(key, task)| {
-                task.mark_published(now_ms);
-                *key
-            })
-            .collect())
+        let overdue = run.open.iter().filter(|(_, task)| task.is_overdue(now_ms));
+        Ok(overdue.map(|(key, _)| *key).collect())
+    }
+
+    async fn mark_republished(
+        &self,
+        run: &RunId,
+        keys: &[TaskKey],
+        now_ms: Millis,
+    ) -> PortResult<()> {
+        let mut state = self.0.lock();
+        if let Some(run) = state.runs.get_mut(run) {
+            for key in keys {
+                if let Some(task) = run.open.get_mut(key) {
+                    task.mark_published(now_ms);
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>> {

@@ -23,6 +23,9 @@ use crate::port_error::PortResult;
 /// How long a living holder may take to renew its lease once the ledger answers again, or has lost everything.
 pub const RENEWAL_GRACE: Duration = Duration::from_millis(3_500);
 
+/// The longest a lost task waits until it is published again. A task that takes longer has a lease.
+pub const MAX_REPUBLISH_WAIT: Duration = Duration::from_secs(900);
+
 /// Result of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
@@ -164,8 +167,17 @@ pub trait Ledger: Send + Sync {
     ) -> PortResult<Vec<TaskKey>>;
 
     /// The requested tasks of `run` without an outcome and without a live lease that were due by `now_ms`, in key
-    /// order. The caller must publish them: their next due time is set to `now_ms` plus twice the previous wait.
+    /// order. The caller publishes them, then calls [`Ledger::mark_republished`].
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> PortResult<Vec<TaskKey>>;
+
+    /// Records that these tasks were published again at `now_ms`. Each is due again after twice its previous wait, at most
+    /// [`MAX_REPUBLISH_WAIT`].
+    async fn mark_republished(
+        &self,
+        run: &RunId,
+        keys: &[TaskKey],
+        now_ms: Millis,
+    ) -> PortResult<()>;
 
     /// The requested tasks of `run` without an outcome, in key order.
     async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>>;

@@ -24,8 +24,8 @@ use redis::{Script, ScriptInvocation};
 use self::encoding::LogCursor;
 use self::scripts::LedgerScripts;
 use super::{
-    Lease, Ledger, OpenTask, OutcomeBatch, RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord,
-    StatusTopic, TaskOutcome, TaskSpec,
+    Lease, Ledger, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch, RENEWAL_GRACE, Retry, ScheduledItem,
+    StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
@@ -192,14 +192,38 @@ impl Ledger for RedisLedger {
         let mut overdue = Vec::new();
         loop {
             let mut script = self.run_script(run, &self.scripts.overdue);
-            script.arg(now_ms).arg(OVERDUE_AT_ONCE);
+            script.arg(now_ms).arg(overdue.len()).arg(OVERDUE_AT_ONCE);
             let part: Vec<String> = self.redis.invoke("ledger.overdue", &script).await?;
             overdue.extend(parse_task_keys("ledger.overdue", &part)?);
             if part.len() < OVERDUE_AT_ONCE {
+                // A task whose lease was renewed between two parts may be in both.
                 overdue.sort();
+                overdue.dedup();
                 return Ok(overdue);
             }
         }
+    }
+
+    async fn mark_republished(
+        &self,
+        run: &RunId,
+        keys: &[TaskKey],
+        now_ms: Millis,
+    ) -> PortResult<()> {
+        for part in keys.chunks(REQUESTS_AT_ONCE) {
+            let mut script = self.run_script(run, &self.scripts.mark_republished);
+            script
+                .arg(now_ms)
+                .arg(MAX_REPUBLISH_WAIT.as_millis() as u64);
+            for key in part {
+                script.arg(key.to_string());
+            }
+            let () = self
+                .redis
+                .invoke("ledger.mark_republished", &script)
+                .await?;
+        }
+        Ok(())
     }
 
     async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>> {
