@@ -5,7 +5,10 @@
 //! header = { "outcome": …, "blobs": [ { "name", "bytes", "digest" } ] }
 //! ```
 //! A single object makes the write atomic on every store. Objects are not synced one by one, so the digests detect what
-//! a power loss has torn: a torn artifact is removed and counts as missing, and its task runs again.
+//! a power loss has torn: a torn artifact counts as missing, and its task runs again. Nothing is deleted, because a role
+//! may not be allowed to: the next copy is written beside it as `{key}.1`, and where only a blob is torn, behind an intact
+//! header, an empty object `{key}.torn` tells those who read no blobs. An object of an unknown format is not torn: a newer
+//! program wrote it.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -23,6 +26,10 @@ const MAGIC: &[u8; 4] = b"STA1";
 const PREFIX_BYTES: usize = 4 + 4 + 32;
 // Size of the first read; most headers fit in it.
 const FIRST_READ_BYTES: u64 = 8 * 1024;
+// No program writes a larger header, so a length above this one is torn.
+const MAX_HEADER_BYTES: usize = 16 << 20;
+// Copies of an artifact. A store that tears so many loses what it is given, and a person has to look at it.
+const MAX_COPIES: u32 = 5;
 
 #[derive(Serialize, Deserialize)]
 struct ArtifactHeader {
@@ -114,14 +121,14 @@ impl Artifact {
         scope: &str,
         key: &TaskKey,
     ) -> PortResult<Bytes> {
-        let name = artifact_key(scope, key);
-        for _ in 0..2 {
+        let mut name = artifact_key(scope, key);
+        for _ in 0..=MAX_COPIES {
             if blobs.put(&name, self.object.clone()).await? == PutOutcome::Created {
                 return Ok(self.outcome.clone());
             }
-            // An existing artifact that cannot be read is torn: reading removes it, and ours takes its place.
-            if let Some(outcome) = outcome(blobs, scope, key).await? {
-                return Ok(outcome);
+            match find_copy(blobs, scope, key).await? {
+                Lookup::Found(head) => return Ok(head.into_outcome()),
+                Lookup::Missing { next } => name = next,
             }
         }
         Err(PortError::transient(
@@ -131,93 +138,178 @@ impl Artifact {
     }
 }
 
-/// The outcome of an artifact; `None` when it does not exist (a torn one is removed).
-pub async fn outcome(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> PortResult<Option<Bytes>> {
-    let name = artifact_key(scope, key);
-    let head = read_header(blobs, &name).await?;
-    Ok(head.map(|(head, _)| Bytes::from(Box::<str>::from(head.outcome).into_string())))
-}
-
-/// A blob of an artifact; `None` when either does not exist.
+/// The outcome of an artifact; `None` when it does not exist, or is torn.
 ///
 /// # Errors
-/// [`PortError`] when the store cannot be read, or the blob is torn (the artifact is then removed).
+/// [`PortError`]: permanent when a newer program wrote the artifact, or all its copies are torn.
+pub async fn outcome(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> PortResult<Option<Bytes>> {
+    Ok(match find_copy(blobs, scope, key).await? {
+        Lookup::Found(head) => Some(head.into_outcome()),
+        Lookup::Missing { .. } => None,
+    })
+}
+
+/// As [`outcome`], but `None` for an artifact that this process can never read either: whoever executes the task decides
+/// what becomes of it.
+pub(crate) async fn readable_outcome(
+    blobs: &dyn Blobs,
+    scope: &str,
+    key: &TaskKey,
+) -> PortResult<Option<Bytes>> {
+    match outcome(blobs, scope, key).await {
+        Err(error) if error.is_permanent() => {
+            tracing::warn!(%error, "artifact cannot be read");
+            Ok(None)
+        }
+        read => read,
+    }
+}
+
+/// A blob of an artifact; `None` when either does not exist, or is torn.
+///
+/// # Errors
+/// As [`outcome`].
 pub async fn blob(
     blobs: &dyn Blobs,
     scope: &str,
     key: &TaskKey,
     blob: &str,
 ) -> PortResult<Option<Bytes>> {
-    let name = artifact_key(scope, key);
-    let Some((head, mut at)) = read_header(blobs, &name).await? else {
-        return Ok(None);
-    };
-    for entry in head.blobs {
-        if entry.name == blob {
-            let bytes = blobs
-                .get_range(&name, at..at + entry.bytes)
-                .await?
-                .unwrap_or_default();
-            if blake3::hash(&bytes).to_hex().as_str() == entry.digest {
-                return Ok(Some(bytes));
-            }
-            remove_torn(blobs, &name).await?;
-            return Err(PortError::permanent(
-                "blobs.get",
-                format!("{name}: blob `{blob}` is torn; run again to recreate it"),
-            ));
+    for name in copy_keys(scope, key) {
+        let (head, mut at) = match read_header(blobs, &name).await? {
+            HeaderRead::Whole(head, at) => (head, at),
+            HeaderRead::Missing => return Ok(None),
+            HeaderRead::Torn => continue,
+        };
+        let mut entries = head.blobs.into_iter();
+        let entry = entries.find(|entry: &BlobEntry| {
+            let found = entry.name == blob;
+            at += if found { 0 } else { entry.bytes };
+            found
+        });
+        let Some(entry) = entry else {
+            return Ok(None);
+        };
+        let bytes = blobs
+            .get_range(&name, at..at + entry.bytes)
+            .await?
+            .unwrap_or_default();
+        if blake3::hash(&bytes).to_hex().as_str() == entry.digest {
+            return Ok(Some(bytes));
         }
-        at += entry.bytes;
+        tracing::warn!(
+            artifact = name,
+            blob,
+            "torn artifact; its task will run again"
+        );
+        blobs.put(&torn_mark(&name), Bytes::new()).await?;
     }
     Ok(None)
 }
 
-/// The header, and the offset of the first blob.
-async fn read_header(blobs: &dyn Blobs, name: &str) -> PortResult<Option<(ArtifactHeader, u64)>> {
-    let Some(first) = blobs.get_range(name, 0..FIRST_READ_BYTES).await? else {
-        return Ok(None);
-    };
-    let parsed = match header_length(&first) {
-        None => None,
-        Some(length) if PREFIX_BYTES + length <= first.len() => parse_header(&first, length),
-        Some(length) => {
-            let whole = blobs
-                .get_range(name, 0..(PREFIX_BYTES + length) as u64)
-                .await?
-                .unwrap_or_default();
-            parse_header(&whole, length)
-        }
-    };
-    if parsed.is_none() {
-        remove_torn(blobs, name).await?;
+impl ArtifactHeader {
+    fn into_outcome(self) -> Bytes {
+        Bytes::from(Box::<str>::from(self.outcome).into_string())
     }
-    Ok(parsed)
+}
+
+enum Lookup {
+    Found(ArtifactHeader),
+    Missing {
+        /// The key of the next copy.
+        next: String,
+    },
+}
+
+fn copy_keys(scope: &str, key: &TaskKey) -> impl Iterator<Item = String> {
+    let name = artifact_key(scope, key);
+    (0..MAX_COPIES).map(move |n| {
+        if n == 0 {
+            name.clone()
+        } else {
+            format!("{name}.{n}")
+        }
+    })
+}
+
+// Stands beside a copy of which a blob is torn, although its header is whole.
+fn torn_mark(name: &str) -> String {
+    format!("{name}.torn")
+}
+
+/// The first copy that is not torn.
+async fn find_copy(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> PortResult<Lookup> {
+    for name in copy_keys(scope, key) {
+        match read_header(blobs, &name).await? {
+            HeaderRead::Missing => return Ok(Lookup::Missing { next: name }),
+            HeaderRead::Whole(head, _)
+                if head.blobs.is_empty() || blobs.size(&torn_mark(&name)).await?.is_none() =>
+            {
+                return Ok(Lookup::Found(head));
+            }
+            HeaderRead::Whole(..) => {}
+            HeaderRead::Torn => {
+                tracing::warn!(artifact = name, "torn artifact; its task will run again");
+            }
+        }
+    }
+    let name = artifact_key(scope, key);
+    Err(PortError::permanent(
+        "blobs.get",
+        format!("{name}: {MAX_COPIES} copies of this artifact are torn; check the store"),
+    ))
+}
+
+enum HeaderRead {
+    Missing,
+    Torn,
+    /// The header, and the offset of the first blob.
+    Whole(ArtifactHeader, u64),
+}
+
+async fn read_header(blobs: &dyn Blobs, name: &str) -> PortResult<HeaderRead> {
+    let Some(mut bytes) = blobs.get_range(name, 0..FIRST_READ_BYTES).await? else {
+        return Ok(HeaderRead::Missing);
+    };
+    // A power loss leaves files that are cut off, or zeros where nothing was written.
+    let magic = bytes.get(..MAGIC.len()).unwrap_or_default();
+    if magic != MAGIC && !magic.iter().all(|byte| *byte == 0) {
+        return Err(unknown_format(name));
+    }
+    let Some(length) = header_length(&bytes) else {
+        return Ok(HeaderRead::Torn);
+    };
+    if PREFIX_BYTES + length > bytes.len() {
+        let range = 0..(PREFIX_BYTES + length) as u64;
+        bytes = blobs.get_range(name, range).await?.unwrap_or_default();
+    }
+    let Some(head) = intact_header(&bytes, length) else {
+        return Ok(HeaderRead::Torn);
+    };
+    let head = serde_json::from_slice(head).map_err(|_| unknown_format(name))?;
+    Ok(HeaderRead::Whole(head, (PREFIX_BYTES + length) as u64))
 }
 
 fn header_length(first: &[u8]) -> Option<usize> {
     let length = first.strip_prefix(MAGIC)?.first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    (length <= 4 * MAX_OUTCOME_BYTES).then_some(length)
+    (length <= MAX_HEADER_BYTES).then_some(length)
 }
 
-fn parse_header(bytes: &[u8], length: usize) -> Option<(ArtifactHeader, u64)> {
+// The JSON of the header if its digest is right.
+fn intact_header(bytes: &[u8], length: usize) -> Option<&[u8]> {
     let digest = bytes.get(8..PREFIX_BYTES)?;
     let head = bytes.get(PREFIX_BYTES..PREFIX_BYTES + length)?;
-    if blake3::hash(head).as_bytes() != digest {
-        return None;
-    }
-    Some((
-        serde_json::from_slice(head).ok()?,
-        (PREFIX_BYTES + length) as u64,
-    ))
+    (blake3::hash(head).as_bytes() == digest).then_some(head)
 }
 
-async fn remove_torn(blobs: &dyn Blobs, name: &str) -> PortResult<()> {
-    tracing::warn!(
-        artifact = name,
-        "removed a torn artifact; its task will run again"
-    );
-    blobs.delete(name).await
+fn unknown_format(name: &str) -> PortError {
+    PortError::permanent(
+        "blobs.get",
+        format!(
+            "{name}: the format of this artifact is unknown; a newer program wrote it, so upgrade this one"
+        ),
+    )
 }
 
 fn invalid_outcome(error: &serde_json::Error) -> Failure {
@@ -279,8 +371,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn torn_artifact_is_removed_and_can_be_rewritten() {
-        for torn in [&b""[..], b"STA1", &[0u8; 100], b"STA1\xff\xff\xff\xff"] {
+    async fn torn_artifact_counts_as_missing_and_is_written_beside() {
+        let mut flipped = artifact().object.to_vec();
+        flipped[PREFIX_BYTES + 3] ^= 1;
+        for torn in [
+            &b""[..],
+            b"STA1",
+            &[0u8; 100],
+            b"STA1\xff\xff\xff\xff",
+            &flipped,
+        ] {
             let blobs = MemoryBlobs::default();
             blobs
                 .put(&artifact_key("s", &key()), Bytes::from(torn.to_vec()))
@@ -295,6 +395,44 @@ mod tests {
                     .as_ref(),
                 br#"{"n":1}"#
             );
+            let stored = blobs.get(&artifact_key("s", &key())).await.unwrap();
+            assert_eq!(stored.unwrap(), torn, "nothing is deleted");
+            let second = blob(&blobs, "s", &key(), "b").await.unwrap();
+            assert_eq!(second.unwrap().as_ref(), b"second");
+        }
+    }
+
+    #[tokio::test]
+    async fn artifact_with_a_torn_blob_counts_as_missing_once_the_blob_was_read() {
+        let blobs = MemoryBlobs::default();
+        let mut torn = artifact().object.to_vec();
+        *torn.last_mut().unwrap() ^= 1;
+        let name = artifact_key("s", &key());
+        blobs.put(&name, torn.into()).await.unwrap();
+        assert!(outcome(&blobs, "s", &key()).await.unwrap().is_some());
+        assert_eq!(blob(&blobs, "s", &key(), "b").await.unwrap(), None);
+        assert_eq!(outcome(&blobs, "s", &key()).await.unwrap(), None);
+        artifact().store(&blobs, "s", &key()).await.unwrap();
+        assert!(outcome(&blobs, "s", &key()).await.unwrap().is_some());
+        let second = blob(&blobs, "s", &key(), "b").await.unwrap();
+        assert_eq!(second.unwrap().as_ref(), b"second");
+    }
+
+    #[tokio::test]
+    async fn artifact_of_a_newer_program_is_neither_torn_nor_replaced() {
+        let head = br#"{"outcome":1,"blobs":{"a":1}}"#;
+        let mut other_header = b"STA1".to_vec();
+        other_header.extend_from_slice(&(head.len() as u32).to_le_bytes());
+        other_header.extend_from_slice(blake3::hash(head).as_bytes());
+        other_header.extend_from_slice(head);
+        for newer in [b"STA2 whatever".to_vec(), other_header] {
+            let blobs = MemoryBlobs::default();
+            let name = artifact_key("s", &key());
+            blobs.put(&name, newer.clone().into()).await.unwrap();
+            let error = outcome(&blobs, "s", &key()).await.unwrap_err();
+            assert!(error.is_permanent() && error.message.contains("upgrade"));
+            assert!(artifact().store(&blobs, "s", &key()).await.is_err());
+            assert_eq!(blobs.snapshot().len(), 1);
         }
     }
 

@@ -178,7 +178,8 @@ impl DeadLetterHandler {
     async fn record(&self, task: &TaskMessage, message: &Message) -> PortResult<()> {
         let env = &self.env;
         let blobs = &self.ports.blobs;
-        if let Some(outcome) = artifact::outcome(blobs, &task.run.scope, &task.key).await? {
+        let stored = artifact::readable_outcome(blobs, &task.run.scope, &task.key);
+        if let Some(outcome) = stored.await? {
             return record_outcome(
                 &self.ports,
                 &task.run,

@@ -11,25 +11,26 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
 use parking_lot::Mutex;
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tracing::{Instrument, Span, field};
 
 use crate::artifact;
 use crate::blobs::Blobs;
 use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
-use crate::failure::{Failure, FailureRecord};
+use crate::failure::{Failure, FailureKind, FailureRecord};
 use crate::heartbeat::{AttemptOutcome, HeartbeatReporter, RunningTask};
 use crate::key::{RunId, TaskKey, failure_key, run_failure_key};
 use crate::ledger::{Lease, Ledger, RENEWAL_GRACE, Retry, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
-use crate::outcome::{notify_coordinator, record_failure, record_outcome};
+use crate::outcome::{notify_coordinator, record_failure, record_outcome, reload_run};
 use crate::port_error::{PortError, PortResult};
 use crate::ports::Ports;
 use crate::queue::{Message, RetryDelay};
 use crate::retry::{RetryDecision, decide_retry};
 use crate::settings::SettingsCache;
-use crate::stage::{AnyStage, StageRegistry, TaskContext, Work};
+use crate::stage::{AnyStage, StageRegistry, TaskContext, Work, artifact_failure};
 use crate::trace::RunTrace;
 
 // How long a lease is valid without a renewal.
@@ -40,6 +41,9 @@ const LEASE_RENEWAL: Duration = Duration::from_secs(3);
 const FAILED_RENEWAL_RETRY: Duration = Duration::from_secs(1);
 // Crashes after which a task is poison: it crashes every worker that takes it.
 const MAX_CRASHES: u32 = 10;
+// Crashes after which a task is executed alone in its process. Crashes count for every task of a process, so that those
+// beside one that crashes would become poison with it.
+const CRASHES_BESIDE_OTHERS: u32 = 2;
 
 /// Executes tasks: the handler of lane queues.
 pub struct TaskExecutor<W: Work> {
@@ -53,6 +57,14 @@ pub struct TaskExecutor<W: Work> {
     in_flight: Arc<InFlightTasks>,
     // Tasks leased by this process and not yet released.
     leased: Mutex<HashSet<(RunId, TaskKey)>>,
+    // Held shared by each task that is executed, exclusively by one that is executed alone.
+    company: RwLock<()>,
+}
+
+// Whether other tasks may be executed at the same time.
+enum Company<'a> {
+    Others(#[expect(dead_code, reason = "a guard")] RwLockReadGuard<'a, ()>),
+    Nobody(#[expect(dead_code, reason = "a guard")] RwLockWriteGuard<'a, ()>),
 }
 
 // Tasks running in this process. Leases exclude other processes; this excludes duplicates within the process.
@@ -102,6 +114,7 @@ impl<W: Work> TaskExecutor<W> {
             presence,
             in_flight: Arc::default(),
             leased: Mutex::default(),
+            company: RwLock::default(),
         }
     }
 
@@ -173,20 +186,13 @@ impl<W: Work> TaskExecutor<W> {
         let Some(_working) = self.in_flight.begin(task) else {
             return Ok((DeliveryOutcome::Duplicate, Disposition::Ack));
         };
-        let (attempts, crashes) = match self.acquire_lease(task, redelivered).await? {
+        let (lease, _company) = self.acquire_lease_and_company(task, redelivered).await?;
+        let (attempts, crashes) = match lease {
             Lease::Granted {
                 attempts, crashes, ..
             } => (attempts.max(message.attempts) + 1, crashes),
             Lease::LeasedElsewhere { until_ms, .. } => {
-                let delay = RetryDelay::at_least(until_ms.saturating_sub(self.env.now_ms()))
-                    .min(RetryDelay::Medium);
-                return Ok((
-                    DeliveryOutcome::LeasedElsewhere,
-                    Disposition::Retry {
-                        delay,
-                        attempts: message.attempts,
-                    },
-                ));
+                return Ok(self.on_leased_elsewhere(until_ms, message.attempts));
             }
             Lease::Ended => return self.on_already_ended(task).await,
         };
@@ -194,10 +200,18 @@ impl<W: Work> TaskExecutor<W> {
         let running = self.presence.start_task(task, self.env.now_ms());
         // Checked under the lease: a previous holder has either stored its artifact by now, or never will.
         let stored = artifact::outcome(blobs, &task.run.scope, &task.key);
-        if let Some(outcome) = self.while_leased(task, stored).await? {
-            self.record_outcome(task, TaskOutcome::Done(outcome))
-                .await?;
-            return Ok((DeliveryOutcome::Reused, Disposition::Ack));
+        match self.while_leased(task, stored).await {
+            Ok(Some(outcome)) => {
+                self.record_outcome(task, TaskOutcome::Done(outcome))
+                    .await?;
+                return Ok((DeliveryOutcome::Reused, Disposition::Ack));
+            }
+            Ok(None) => {}
+            Err(error) if error.is_permanent() => {
+                let failure = artifact_failure(error);
+                return self.on_failure(task, failure, attempts, &running).await;
+            }
+            Err(error) => return Err(error),
         }
         if crashes >= MAX_CRASHES {
             self.finish_attempt(&running, AttemptOutcome::Failed);
@@ -258,6 +272,16 @@ impl<W: Work> TaskExecutor<W> {
         Ok(false)
     }
 
+    // The message comes again when the other holder has recorded an outcome, or its lease has expired.
+    fn on_leased_elsewhere(&self, until_ms: Millis, attempts: u32) -> HandleResult {
+        let delay = RetryDelay::at_least(until_ms.saturating_sub(self.env.now_ms()));
+        let delay = delay.min(RetryDelay::Medium);
+        (
+            DeliveryOutcome::LeasedElsewhere,
+            Disposition::Retry { delay, attempts },
+        )
+    }
+
     // Only the notification is left: the first one may have been lost.
     async fn on_already_ended(&self, task: &TaskMessage) -> PortResult<HandleResult> {
         let completed = CoordinatorMessage::Completed(task.run.clone());
@@ -313,7 +337,6 @@ impl<W: Work> TaskExecutor<W> {
         attempts: u32,
         running: &RunningTask,
     ) -> PortResult<HandleResult> {
-        metrics::failure(&task.stage, &failure.code);
         Span::current().record("code", &failure.code);
         match decide_retry(failure.kind, attempts) {
             RetryDecision::Retry { delay, counted } => {
@@ -324,7 +347,11 @@ impl<W: Work> TaskExecutor<W> {
                     next_ms,
                     counted,
                 };
+                metrics::failure(&task.stage, &retry.code);
                 self.release(task, Some(&retry)).await?;
+                if failure.kind == FailureKind::InputMissing {
+                    reload_run(&self.ports, &task.run).await?;
+                }
                 self.finish_attempt(running, AttemptOutcome::Retried);
                 let outcome = if counted {
                     DeliveryOutcome::Retried
@@ -340,10 +367,21 @@ impl<W: Work> TaskExecutor<W> {
                 ))
             }
             RetryDecision::Final => {
-                tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "task failed permanently");
+                // A process that was suspended may have lost its lease: whoever holds it now decides.
+                match self.try_lease(&self.ports.ledger, task, false).await? {
+                    Lease::Granted { .. } => {}
+                    Lease::LeasedElsewhere { until_ms, .. } => {
+                        let attempts = attempts.saturating_sub(1);
+                        return Ok(self.on_leased_elsewhere(until_ms, attempts));
+                    }
+                    Lease::Ended => return self.on_already_ended(task).await,
+                }
+                let code = failure.code.clone();
                 let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());
                 record_failure(&self.ports, &task.run, &task.key, record).await?;
                 self.leased.lock().remove(&task.id());
+                tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code, "task failed permanently");
+                metrics::failure(&task.stage, &code);
                 self.finish_attempt(running, AttemptOutcome::Failed);
                 Ok((DeliveryOutcome::Failed, Disposition::Ack))
             }
@@ -355,6 +393,27 @@ impl<W: Work> TaskExecutor<W> {
         record_outcome(&self.ports, &task.run, &task.key, entry).await?;
         self.leased.lock().remove(&task.id());
         Ok(())
+    }
+
+    // Waits without the lease, so that a crash meanwhile is not counted against the task.
+    async fn acquire_lease_and_company(
+        &self,
+        task: &TaskMessage,
+        redelivered: bool,
+    ) -> PortResult<(Lease, Company<'_>)> {
+        let others = self.company.read().await;
+        let lease = self.acquire_lease(task, redelivered).await?;
+        let is_suspect =
+            matches!(lease, Lease::Granted { crashes, .. } if crashes >= CRASHES_BESIDE_OTHERS);
+        if !is_suspect {
+            return Ok((lease, Company::Others(others)));
+        }
+        self.release(task, None).await?;
+        drop(others);
+        let nobody = self.company.write().await;
+        tracing::info!(run = %task.run.run, stage = task.stage, "task executed alone: it may have crashed a worker");
+        let lease = self.acquire_lease(task, redelivered).await?;
+        Ok((lease, Company::Nobody(nobody)))
     }
 
     // A ledger that does not know the task has lost its state, and with it all leases. A redelivered message may then

@@ -26,6 +26,9 @@ pub enum FailureKind {
     Transient,
     /// Too early: retried after at least `after_ms`, not counted as an attempt.
     Throttled { after_ms: u64 },
+    /// An artifact that the flow has seen is gone: counted like a transient failure, and the run is loaded again from
+    /// the blobs, which makes the artifact anew.
+    InputMissing,
     /// Will fail again: recorded as the outcome of the task.
     Permanent,
     /// Crashes or defeats every worker that takes the message.
@@ -39,6 +42,13 @@ impl Failure {
             code: code.into(),
             message: message.into(),
             next: None,
+        }
+    }
+
+    pub fn input_missing(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: FailureKind::InputMissing,
+            ..Self::transient(code, message)
         }
     }
 

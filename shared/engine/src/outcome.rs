@@ -40,6 +40,17 @@ pub(crate) async fn record_outcome(
     notify_coordinator(ports, &CoordinatorMessage::Completed(run.clone())).await
 }
 
+/// Has the coordinator load a run again from the blobs, as after a loss of the ledger: an outcome that it knows has lost
+/// its artifact.
+pub(crate) async fn reload_run(ports: &Ports, run: &RunRef) -> PortResult<()> {
+    let watchers = ports.ledger.watchers(&run.run).await?;
+    ports.ledger.forget_run(&run.run).await?;
+    for job in watchers {
+        ports.ledger.add_watcher(&run.run, &job).await?;
+    }
+    notify_coordinator(ports, &CoordinatorMessage::Completed(run.clone())).await
+}
+
 /// Publishes a message to the flow queue of the run or job that it addresses.
 pub(crate) async fn notify_coordinator(
     ports: &Ports,

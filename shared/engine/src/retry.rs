@@ -22,8 +22,10 @@ pub enum RetryDecision {
 pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
     match kind {
         FailureKind::Permanent | FailureKind::Poison => RetryDecision::Final,
-        FailureKind::Transient if attempts >= MAX_ATTEMPTS => RetryDecision::Final,
-        FailureKind::Transient => RetryDecision::Retry {
+        FailureKind::Transient | FailureKind::InputMissing if attempts >= MAX_ATTEMPTS => {
+            RetryDecision::Final
+        }
+        FailureKind::Transient | FailureKind::InputMissing => RetryDecision::Retry {
             delay: RetryDelay::for_attempt(attempts),
             counted: true,
         },

@@ -259,7 +259,7 @@ impl<W: Flow> OpenRun<W> {
         let reads: Vec<_> = stream::iter(requests)
             .map(|request: TaskRequest| async move {
                 let blobs = &ports.blobs;
-                let outcome = artifact::outcome(blobs, scope, &request.key).await?;
+                let outcome = artifact::readable_outcome(blobs, scope, &request.key).await?;
                 if let Some(outcome) = &outcome {
                     ports
                         .ledger

@@ -129,19 +129,42 @@ impl<W: Work> TaskContext<'_, W> {
         })
     }
 
+    /// Loads the outcome of another task in the same scope.
+    ///
+    /// # Errors
+    /// As [`Self::blob`].
+    pub async fn outcome(&self, key: &TaskKey) -> Result<Bytes, Failure> {
+        let outcome = artifact::outcome(&self.ports.blobs, &self.run.scope, key).await;
+        outcome.map_err(artifact_failure)?.ok_or_else(|| {
+            Failure::input_missing("engine.artifact_missing", format!("no artifact {key}"))
+        })
+    }
+
     /// Loads a blob from the artifact of another task in the same scope.
     ///
     /// # Errors
-    /// Throttled (not counted) when the store is unavailable, permanent when the blob is missing or torn.
+    /// Throttled (not counted) when the store is unavailable, [`FailureKind::InputMissing`] when the blob is missing or
+    /// torn, transient when a newer program wrote the artifact.
+    ///
+    /// [`FailureKind::InputMissing`]: crate::failure::FailureKind::InputMissing
     pub async fn blob(&self, key: &TaskKey, name: &str) -> Result<Bytes, Failure> {
-        let scope = &self.run.scope;
-        let bytes = artifact::blob(&self.ports.blobs, scope, key, name).await?;
-        bytes.ok_or_else(|| {
-            Failure::permanent(
+        let blob = artifact::blob(&self.ports.blobs, &self.run.scope, key, name).await;
+        blob.map_err(artifact_failure)?.ok_or_else(|| {
+            Failure::input_missing(
                 "engine.blob_missing",
                 format!("no blob `{name}` in artifact {key}"),
             )
         })
+    }
+}
+
+// Another worker may be able to read the artifact. If none is, the run ends after the usual attempts.
+pub(crate) fn artifact_failure(error: PortError) -> Failure {
+    if error.is_permanent() {
+        Failure::transient("engine.artifact_unreadable", error.message)
+            .with_next("upgrade the workers, then run the failed documents again")
+    } else {
+        error.into()
     }
 }
 

@@ -65,8 +65,7 @@ pub trait Blobs: Send + Sync {
         limit: usize,
     ) -> PortResult<Vec<String>>;
 
-    /// Removes an object; succeeds if it does not exist. For garbage collection, and to replace torn artifacts and
-    /// caches.
+    /// Removes an object; succeeds if it does not exist. For garbage collection, and to replace caches.
     async fn delete(&self, key: &str) -> PortResult<()>;
 
     /// Returns once all preceding writes survive a power loss. Called once before each publication.

@@ -29,7 +29,8 @@ pub async fn store_source(
     blobs.put(&key, bytes).await
 }
 
-/// The stored bytes of a version, if any. A file torn by a power loss is deleted and counts as missing.
+/// The stored bytes of a version, if any. A file torn by a power loss counts as missing, and is deleted where the role
+/// may: objects in buckets are not torn.
 pub(super) async fn read_stored(
     blobs: &RetryingBlobs,
     collection: &Collection,
@@ -49,11 +50,10 @@ pub(super) async fn read_stored(
         .as_ref()
         .is_some_and(|bytes| Digest::from_content(bytes) != version.source)
     {
-        tracing::warn!(
-            original = key,
-            "torn original removed; submit its document again"
-        );
-        blobs.delete(&key).await?;
+        tracing::warn!(original = key, "torn original; submit its document again");
+        if let Err(error) = blobs.delete(&key).await {
+            tracing::warn!(original = key, %error, "cannot remove a torn original");
+        }
         return Ok(None);
     }
     Ok(bytes)

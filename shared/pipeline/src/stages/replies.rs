@@ -10,7 +10,7 @@ use stemma_document::Digest;
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::key::failures_prefix;
 use stemma_engine::stage::Stage;
-use stemma_engine::{Failure, FailureRecord, TaskKey, artifact};
+use stemma_engine::{Failure, FailureRecord, TaskKey};
 
 use super::{Describe, ReadWindow, Summarize};
 use crate::llm::{
@@ -116,15 +116,7 @@ async fn task_outcome<S: Stage<Work = FilingFlow>>(
     task: &FilingTask<'_>,
     key: &TaskKey,
 ) -> Result<S::Outcome, Failure> {
-    let blobs = &task.ports.blobs;
-    let json = artifact::outcome(blobs, &task.run.scope, key).await?;
-    // The flow has seen the outcome, so a missing one was torn by a crash: a retry makes it again.
-    let json = json.ok_or_else(|| {
-        Failure::transient(
-            "model.answer_missing",
-            format!("the outcome of {} {key} is missing", S::NAME),
-        )
-    })?;
+    let json = task.outcome(key).await?;
     serde_json::from_slice(&json).map_err(|error| {
         Failure::permanent(
             "engine.outcome_unreadable",

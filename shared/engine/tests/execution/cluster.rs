@@ -1,0 +1,288 @@
+//! A coordinator and workers over memory ports, for a flow of two stages: `make` writes an artifact, `read` reads it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use stemma_engine::blobs::{Blobs, MemoryBlobs};
+use stemma_engine::consumer::Consumer;
+use stemma_engine::coordinator::Coordinator;
+use stemma_engine::executor::TaskExecutor;
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::{self, JobReport};
+use stemma_engine::key::{
+    JobId, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder, artifact_key,
+    run_failure_key,
+};
+use stemma_engine::message::RunOutcome;
+use stemma_engine::queue::{Lane, QueueName};
+use stemma_engine::replay::{FlowStop, Replay};
+use stemma_engine::stage::{Stage, StageOutput, StageRegistry, StageResult, TaskContext, Work};
+use stemma_engine::{Env, Failure, PortResult, Ports, settings};
+use stemma_engine_testing::fault::{FaultInjector, FaultPlan};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub struct ChainWork;
+
+/// How often each stage ran, by its name and document.
+#[derive(Default)]
+pub struct Runs(Mutex<BTreeMap<(&'static str, String), u32>>);
+
+impl Runs {
+    fn count(&self, stage: &'static str, document: &str) {
+        *self
+            .0
+            .lock()
+            .unwrap()
+            .entry((stage, document.into()))
+            .or_default() += 1;
+    }
+
+    pub fn of(&self, stage: &'static str, document: &str) -> u32 {
+        let runs = self.0.lock().unwrap();
+        runs.get(&(stage, document.into())).copied().unwrap_or(0)
+    }
+}
+
+impl Work for ChainWork {
+    type Settings = String;
+    type Tools = Runs;
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Make {
+    pub document: String,
+}
+
+#[async_trait]
+impl Stage for Make {
+    type Work = ChainWork;
+    type Outcome = u32;
+    const NAME: &'static str = "make";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Cpu;
+
+    fn identity(&self, _: &String, identity: &mut TaskKeyBuilder) {
+        identity.text(&self.document);
+    }
+
+    async fn run(&self, task: &TaskContext<'_, ChainWork>) -> StageResult<u32> {
+        task.tools.count(Self::NAME, &self.document);
+        let seconds = match self.document.split_once('-') {
+            Some(("crasher", _)) => 3_600,
+            Some(("slow", _)) => 20,
+            _ => 2,
+        };
+        task.env.sleep(Duration::from_secs(seconds)).await;
+        if self.document.starts_with("unreadable") {
+            return Err(Failure::permanent("probe.unreadable", "it cannot be read"));
+        }
+        let text = Bytes::copy_from_slice(self.document.as_bytes());
+        Ok(StageOutput::new(1, vec![("text", text)]))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Read {
+    document: String,
+    source: TaskKey,
+}
+
+#[async_trait]
+impl Stage for Read {
+    type Work = ChainWork;
+    type Outcome = u32;
+    const NAME: &'static str = "read";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Cpu;
+
+    fn identity(&self, _: &String, identity: &mut TaskKeyBuilder) {
+        identity.text(&self.document);
+    }
+
+    async fn run(&self, task: &TaskContext<'_, ChainWork>) -> StageResult<u32> {
+        task.tools.count(Self::NAME, &self.document);
+        task.env.sleep(Duration::from_secs(1)).await;
+        let text = task.blob(&self.source, "text").await?;
+        Ok(u32::try_from(text.len()).unwrap().into())
+    }
+}
+
+#[async_trait]
+impl Flow for ChainWork {
+    const REVISION: u32 = 1;
+
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
+        let document = run.input.as_str().unwrap_or_default().to_string();
+        let make = Make {
+            document: document.clone(),
+        };
+        let source = make.key(replay.settings());
+        replay.outcome(&make)?;
+        replay.outcome(&Read { document, source })?;
+        Ok(FlowOutput { gaps: 0 })
+    }
+
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome> {
+        let document = entry.input.as_str().unwrap_or_default().to_string();
+        let scope = scope(&document);
+        let header = RunHeader {
+            at: RunRef {
+                run: RunId(document),
+                header: format!("{scope}/header"),
+                scope,
+            },
+            settings: job.settings.clone(),
+            flow_revision: 1,
+            class: job.class,
+            opened_by: job.job.clone(),
+            input: entry.input.clone(),
+        };
+        let json = serde_json::to_vec(&header).unwrap();
+        ports.blobs.put(&header.at.header, json.into()).await?;
+        Ok(ClaimOutcome::Run(header))
+    }
+
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
+        let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
+        Ok(json
+            .and_then(|json| serde_json::from_slice(&json).ok())
+            .map(RunOutcome::from_record))
+    }
+}
+
+fn scope(document: &str) -> String {
+    format!("c/x/d/{document}")
+}
+
+pub struct Cluster {
+    pub env: Env,
+    pub ports: Ports,
+    /// The store below the fault injection.
+    pub store: Arc<MemoryBlobs>,
+    pub runs: Arc<Runs>,
+    pub faults: FaultInjector,
+}
+
+impl Cluster {
+    pub fn new(plan: FaultPlan) -> Self {
+        let env = Env::simulated(1);
+        let store = Arc::new(MemoryBlobs::default());
+        let faults = FaultInjector::new(env.clone(), plan);
+        let ports = faults.wrap(&Ports::embedded(&env, Arc::<MemoryBlobs>::clone(&store)));
+        Self {
+            env,
+            ports,
+            store,
+            runs: Arc::default(),
+            faults,
+        }
+    }
+
+    pub fn coordinator(&self) -> JoinHandle<()> {
+        let presence = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
+        let coordinator = Coordinator::<ChainWork>::new(
+            self.env.clone(),
+            self.ports.clone(),
+            100,
+            Arc::new(|_| ()),
+            presence,
+        );
+        self.env.spawn(coordinator.run(CancellationToken::new()))
+    }
+
+    pub fn worker(&self, name: &str) -> JoinHandle<()> {
+        let presence = HeartbeatReporter::new(&self.env, name, "worker");
+        let consumer = Consumer {
+            env: self.env.clone(),
+            queue: self.ports.queue.clone(),
+            name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
+            concurrency: 4,
+            grace: Duration::from_secs(1),
+            presence: Arc::clone(&presence),
+        };
+        let executor = self.executor(&presence);
+        self.env
+            .spawn(consumer.run(executor, CancellationToken::new()))
+    }
+
+    pub fn executor(&self, presence: &Arc<HeartbeatReporter>) -> Arc<TaskExecutor<ChainWork>> {
+        let registry = StageRegistry::default()
+            .with_stage::<Make>()
+            .with_stage::<Read>();
+        Arc::new(TaskExecutor::new(
+            self.env.clone(),
+            self.ports.clone(),
+            registry,
+            Arc::clone(&self.runs),
+            Arc::clone(presence),
+        ))
+    }
+
+    pub async fn submit(&self, documents: &[&str]) -> JobId {
+        let frozen = String::from("s");
+        let digest = settings::freeze::<ChainWork>(&self.ports.blobs, &frozen);
+        let manifest = JobManifest {
+            job: JobId("job".into()),
+            collection: "x".into(),
+            settings: digest.await.unwrap(),
+            class: Priority::Bulk,
+            entries: documents.len() as u64,
+            submitted_ms: 0,
+            terms: Default::default(),
+        };
+        let entries: Vec<_> = documents
+            .iter()
+            .map(|document| JobEntry {
+                weight: 1,
+                input: (*document).into(),
+            })
+            .collect();
+        jobs::submit(&self.env, &self.ports, &manifest, &entries)
+            .await
+            .unwrap();
+        manifest.job
+    }
+
+    pub async fn report(&self, job: &JobId, within: Duration) -> JobReport {
+        let wait = async {
+            loop {
+                if let Ok(Some(report)) = jobs::report(self.store.as_ref(), job).await {
+                    return report;
+                }
+                self.env.sleep(Duration::from_secs(1)).await;
+            }
+        };
+        tokio::time::timeout(within, wait)
+            .await
+            .expect("the job ends in time")
+    }
+
+    pub async fn reported(&self, job: &JobId) -> bool {
+        let report = jobs::report(self.store.as_ref(), job).await;
+        report.unwrap().is_some()
+    }
+
+    /// Waits until `make` has stored its artifact for `document`; its key.
+    pub async fn made(&self, document: &str) -> String {
+        let make = Make {
+            document: document.into(),
+        };
+        let key = artifact_key(&scope(document), &make.key(&"s".into()));
+        while !self.store.has(&key) {
+            self.env.sleep(Duration::from_millis(10)).await;
+        }
+        key
+    }
+
+    /// Replaces an object, as bit rot would.
+    pub async fn overwrite(&self, key: &str, bytes: Bytes) {
+        self.store.delete(key).await.unwrap();
+        self.store.put(key, bytes).await.unwrap();
+    }
+}
