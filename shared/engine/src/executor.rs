@@ -250,10 +250,14 @@ impl<W: Work> TaskExecutor<W> {
     ) -> HandleResult {
         tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is unavailable; the task will be redelivered");
         self.release_if_leased(task).await;
-        let retry = Disposition::Retry {
-            delay: RetryDelay::Short,
-            attempts: message.attempts,
+        // A person has to act before a refusal ends.
+        let delay = if error.is_transient() {
+            RetryDelay::Short
+        } else {
+            RetryDelay::Medium
         };
+        let attempts = message.attempts;
+        let retry = Disposition::Retry { delay, attempts };
         (DeliveryOutcome::PortUnavailable, retry)
     }
 

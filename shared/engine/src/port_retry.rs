@@ -9,6 +9,9 @@ use crate::env::Env;
 use crate::metrics;
 use crate::port_error::{PortError, PortResult};
 
+// Failed calls of a long retry between two log lines: about a minute at the longest pause.
+const LOG_EVERY: u32 = 30;
+
 fn backoff(env: &Env) -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(50))
@@ -28,7 +31,8 @@ where
     Called: Future<Output = PortResult<T>>,
 {
     let is_retryable = PortError::is_transient;
-    retry(operation, backoff(env).with_max_times(6), is_retryable).await
+    let policy = backoff(env).with_max_times(6);
+    retry(operation, policy, is_retryable, metrics::port_error).await
 }
 
 /// Like [`with_retry`], but without an end, and after refusals as well. For writes that are expensive to recompute, such
@@ -42,13 +46,22 @@ where
     Called: Future<Output = PortResult<T>>,
 {
     let policy = backoff(env).without_max_times();
-    retry(operation, policy, |error| !error.is_permanent()).await
+    let mut failures = 0;
+    let on_error = |error: &PortError| {
+        if failures % LOG_EVERY == 0 {
+            tracing::warn!(%error, "a port takes no results; trying again until it does");
+        }
+        failures += 1;
+        metrics::port_error(error);
+    };
+    retry(operation, policy, |error| !error.is_permanent(), on_error).await
 }
 
 async fn retry<T, F, Called>(
     operation: F,
     policy: ExponentialBuilder,
     is_retryable: impl Fn(&PortError) -> bool,
+    mut on_error: impl FnMut(&PortError),
 ) -> PortResult<T>
 where
     F: FnMut() -> Called,
@@ -56,7 +69,7 @@ where
 {
     let counted = operation.retry(policy).when(is_retryable);
     counted
-        .notify(|error, _| metrics::port_error(error))
+        .notify(|error: &PortError, _| on_error(error))
         .await
         .inspect_err(metrics::port_error)
 }

@@ -236,12 +236,13 @@ fn port_error_kind(error: &RedisError) -> PortErrorKind {
                 PortErrorKind::Refused
             }
         }
+        ErrorKind::InvalidClientConfig => PortErrorKind::Permanent,
+        // Another kind of server, or another program that writes to our keys: no document is to blame.
         ErrorKind::Server(
             ServerErrorKind::Moved | ServerErrorKind::Ask | ServerErrorKind::CrossSlot,
         )
-        | ErrorKind::InvalidClientConfig
-        | ErrorKind::UnexpectedReturnType => PortErrorKind::Permanent,
-        _ if error.code() == Some("WRONGTYPE") => PortErrorKind::Permanent,
+        | ErrorKind::UnexpectedReturnType => PortErrorKind::Refused,
+        _ if error.code() == Some("WRONGTYPE") => PortErrorKind::Refused,
         _ if is_access_refused(error) => PortErrorKind::Refused,
         _ => PortErrorKind::Transient,
     }

@@ -185,7 +185,7 @@ impl From<PortError> for Failure {
                 Failure::throttled("engine.port_refused", message, REFUSAL_RETRY_DELAY)
             }
             PortErrorKind::Permanent => {
-                let next = "see that the store has space and may be written, then run the failed documents again";
+                let next = "the object may be damaged: check the store, then run the failed documents again";
                 Failure::permanent("engine.port", message).with_next(next)
             }
         }

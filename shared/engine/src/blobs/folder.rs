@@ -91,7 +91,13 @@ fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> Por
         ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ResourceBusy => {
             PortError::transient(operation, message)
         }
-        _ => PortError::permanent(operation, message),
+        // A key that cannot be a path, or is a folder of other keys.
+        ErrorKind::InvalidInput
+        | ErrorKind::InvalidFilename
+        | ErrorKind::NotADirectory
+        | ErrorKind::IsADirectory => PortError::permanent(operation, message),
+        // A full or read-only disk, missing rights, a broken device: of the machine, not of the object.
+        _ => PortError::refused(operation, message),
     }
 }
 
@@ -343,6 +349,23 @@ impl Blobs for FolderBlobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port_error::PortErrorKind;
+
+    #[test]
+    fn troubles_of_the_machine_are_no_errors_of_an_object() {
+        for (error, expected) in [
+            (ErrorKind::StorageFull, PortErrorKind::Refused),
+            (ErrorKind::QuotaExceeded, PortErrorKind::Refused),
+            (ErrorKind::PermissionDenied, PortErrorKind::Refused),
+            (ErrorKind::ReadOnlyFilesystem, PortErrorKind::Refused),
+            (ErrorKind::Other, PortErrorKind::Refused),
+            (ErrorKind::TimedOut, PortErrorKind::Transient),
+            (ErrorKind::NotADirectory, PortErrorKind::Permanent),
+        ] {
+            let kind = port_error("blobs.put", "c/x", &error.into()).kind;
+            assert_eq!(kind, expected, "{error:?}");
+        }
+    }
 
     #[tokio::test]
     async fn interrupted_write_leaves_no_object() {

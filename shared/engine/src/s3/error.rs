@@ -26,6 +26,15 @@ const TRANSIENT_CODES: [&str; 9] = [
     "TokenRefreshRequired",
 ];
 
+// Say something about the installation whatever their HTTP status is. Those of KMS begin with `KMS.`.
+const REFUSAL_CODES: [&str; 5] = [
+    "NoSuchBucket",
+    "AuthorizationHeaderMalformed",
+    "InvalidToken",
+    "XMinioAdminBucketQuotaExceeded",
+    "XMinioStorageFull",
+];
+
 /// The failed call, for messages.
 pub(crate) struct S3Operation<'a> {
     pub operation: &'static str,
@@ -114,8 +123,10 @@ fn rejection_kind(status: u16, code: &str) -> PortErrorKind {
     let is_transient = TRANSIENT_CODES.contains(&code)
         || matches!(status, 408 | 429)
         || (status >= 500 && status != 501);
-    // Denied access, a missing bucket or another region says something about the installation, not about the object.
-    let is_refusal = matches!(status, 301 | 307 | 401 | 403 | 501) || code == "NoSuchBucket";
+    // Denied access, a missing bucket or key, or another region says something about the installation, not the object.
+    let is_refusal = matches!(status, 301 | 307 | 401 | 403 | 501)
+        || REFUSAL_CODES.contains(&code)
+        || code.starts_with("KMS.");
     match (is_transient, is_refusal) {
         (true, _) => PortErrorKind::Transient,
         (false, true) => PortErrorKind::Refused,
@@ -133,6 +144,9 @@ fn explain_rejection(status: u16, code: &str) -> String {
         (_, "RequestTimeTooSkewed") => "the clocks differ; check the time of this machine",
         (301 | 307, _) | (_, "AuthorizationHeaderMalformed") => {
             "the bucket is in another region; set its region"
+        }
+        (_, code) if code.starts_with("KMS.") => {
+            "the key that encrypts the bucket cannot be used; check its state and the grant"
         }
         (401 | 403, _) => {
             "access is denied; check that the key has s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject there"
@@ -201,6 +215,17 @@ mod tests {
         ] {
             assert!(error(status, code).is_transient(), "{status} {code}");
         }
+        for (status, code) in [
+            (403, "AccessDenied"),
+            (400, "KMS.DisabledException"),
+            (400, "KMS.KMSInvalidStateException"),
+            (400, "AuthorizationHeaderMalformed"),
+            (403, "QuotaExceeded"),
+        ] {
+            let kind = error(status, code).kind;
+            assert_eq!(kind, PortErrorKind::Refused, "{status} {code}");
+        }
+        assert!(error(400, "KeyTooLongError").is_permanent());
         for (status, code, check) in [
             (403, "AccessDenied", "s3:ListBucket"),
             (403, "SignatureDoesNotMatch", "check access key"),

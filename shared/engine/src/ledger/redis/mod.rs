@@ -128,7 +128,7 @@ impl RedisLedger {
 
 // Stored data that we cannot decode: another program, or another version of this one, writes to our keys.
 fn unreadable_error(operation: &'static str) -> impl Fn(String) -> PortError {
-    move |error| PortError::permanent(operation, format!("Redis holds unexpected data: {error}"))
+    move |error| PortError::refused(operation, format!("Redis holds unexpected data: {error}"))
 }
 
 fn parse_task_keys(operation: &'static str, digits: &[String]) -> PortResult<Vec<TaskKey>> {
