@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::env::Env;
+use crate::env::{Env, Millis};
 use crate::heartbeat::HeartbeatReporter;
 use crate::metrics::InFlightMessage;
 use crate::port_error::PortResult;
@@ -28,6 +28,12 @@ pub enum Disposition {
     },
     /// No handler can process it.
     DeadLetter,
+    /// Only another process can process it, and the queue has one active consumer: the subscription is given up for a
+    /// while. With attempts, the message is redelivered as by [`Disposition::Retry`]; without, it is acknowledged,
+    /// because something repeats it.
+    HandOver {
+        attempts: Option<u32>,
+    },
 }
 
 /// Handles the messages of a queue.
@@ -40,6 +46,11 @@ pub trait Handler: Send + Sync {
     /// Releases what is held for a message whose handling was interrupted, before the message is requeued.
     async fn on_interrupted(&self, _message: &Message) {}
 }
+
+// How long a queue that was handed over is left to others. A broker promotes the next consumer at once.
+const HAND_OVER_PAUSE: Duration = Duration::from_secs(5);
+// At least this long between two: where nobody else can process the messages either, ours must not wait for them.
+const HAND_OVER_EVERY_MS: Millis = 60_000;
 
 // Total time for releasing interrupted messages.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -80,7 +91,16 @@ impl Consumer {
                     {
                         // The subscription stays alive until all handlers have ended: dropping it would requeue their
                         // messages.
-                        Ok(()) => return self.drain(running, &cut).await,
+                        Ok(EndOfConsuming::Stopped) => return self.drain(running, &cut).await,
+                        Ok(EndOfConsuming::HandedOver) => {
+                            drop(subscription);
+                            tracing::info!(queue = %self.name, "queue handed over: it has work of a newer program");
+                            tokio::select! {
+                                biased;
+                                () = stop.cancelled() => {}
+                                () = self.env.sleep(HAND_OVER_PAUSE) => {}
+                            }
+                        }
                         Err(error) => {
                             tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
                         }
@@ -99,22 +119,27 @@ impl Consumer {
         self.drain(running, &cut).await;
     }
 
-    /// Consumes until `stop`, or until the subscription is lost.
+    /// Consumes until `stop`, until the queue is handed over, or until the subscription is lost.
     async fn consume(
         &self,
         subscription: &mut dyn Subscription,
-        running: &mut JoinSet<()>,
+        running: &mut JoinSet<bool>,
         handler: &Arc<dyn Handler>,
         stop: &CancellationToken,
         cut: &CancellationToken,
-    ) -> PortResult<()> {
+    ) -> PortResult<EndOfConsuming> {
+        let since_ms = self.env.now_ms();
+        let may_hand_over = || self.env.now_ms() >= since_ms + HAND_OVER_EVERY_MS;
         loop {
-            while running.try_join_next().is_some() {}
             let full = running.len() >= usize::from(self.concurrency.max(1));
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Ok(()),
-                _ = running.join_next(), if full => {}
+                () = stop.cancelled() => return Ok(EndOfConsuming::Stopped),
+                Some(ended) = running.join_next() => {
+                    if matches!(ended, Ok(true)) && may_hand_over() {
+                        return Ok(EndOfConsuming::HandedOver);
+                    }
+                }
                 delivery = subscription.next(), if !full => match delivery {
                     Ok(delivery) => {
                         let consumer = self.clone();
@@ -129,7 +154,7 @@ impl Consumer {
     }
 
     // Waits for running handlers. Those that exceed the grace period are interrupted and their messages requeued.
-    async fn drain(&self, mut running: JoinSet<()>, cut: &CancellationToken) {
+    async fn drain(&self, mut running: JoinSet<bool>, cut: &CancellationToken) {
         self.presence.start_draining();
         if join_all_within(&mut running, self.grace).await {
             return;
@@ -141,12 +166,13 @@ impl Consumer {
         }
     }
 
+    // Returns whether the queue is to be handed over.
     async fn handle_delivery(
         &self,
         handler: Arc<dyn Handler>,
         delivery: Delivery,
         cut: CancellationToken,
-    ) {
+    ) -> bool {
         let Delivery {
             message,
             receipt,
@@ -161,12 +187,20 @@ impl Consumer {
         };
         let Some(disposition) = handled else {
             handler.on_interrupted(&message).await;
-            return self.log_failed_ack(receipt.requeue().await);
+            self.log_failed_ack(receipt.requeue().await);
+            return false;
         };
+        let hand_over = matches!(disposition, Disposition::HandOver { .. });
         let settled = match disposition {
-            Disposition::Ack => Ok(()),
+            Disposition::Ack | Disposition::HandOver { attempts: None } => Ok(()),
             Disposition::Retry { delay, attempts } => {
                 self.publish_retry(message, delay, attempts).await
+            }
+            Disposition::HandOver {
+                attempts: Some(attempts),
+            } => {
+                self.publish_retry(message, RetryDelay::Medium, attempts)
+                    .await
             }
             Disposition::DeadLetter => self.queue.publish(QueueName::Dead, vec![message]).await,
         };
@@ -179,6 +213,7 @@ impl Consumer {
             }
         };
         self.log_failed_ack(ack_result);
+        hand_over
     }
 
     fn log_failed_ack(&self, result: PortResult<()>) {
@@ -201,8 +236,13 @@ impl Consumer {
     }
 }
 
+enum EndOfConsuming {
+    Stopped,
+    HandedOver,
+}
+
 /// Waits until all tasks have ended; false when that took longer than `patience`.
-async fn join_all_within(running: &mut JoinSet<()>, patience: Duration) -> bool {
+async fn join_all_within(running: &mut JoinSet<bool>, patience: Duration) -> bool {
     let ended = async { while running.join_next().await.is_some() {} };
     tokio::time::timeout(patience, ended).await.is_ok()
 }

@@ -159,17 +159,20 @@ impl<W: Work> TaskExecutor<W> {
         redelivered: bool,
         task: &TaskMessage,
     ) -> PortResult<HandleResult> {
-        let uncounted = Disposition::Retry {
-            delay: RetryDelay::Short,
-            attempts: message.attempts,
-        };
+        let elsewhere = (
+            DeliveryOutcome::Elsewhere,
+            Disposition::Retry {
+                delay: self.delay_for_others(task),
+                attempts: message.attempts,
+            },
+        );
         let Some(stage) = self.registry.get(&task.stage, task.revision) else {
             tracing::info!(
                 stage = task.stage,
                 revision = task.revision,
                 "stage not supported by this worker; leaving it to others"
             );
-            return Ok((DeliveryOutcome::Elsewhere, uncounted));
+            return Ok(elsewhere);
         };
         if message.attempts == 0 && task.published_ms > 0 {
             metrics::queue_time(
@@ -180,7 +183,7 @@ impl<W: Work> TaskExecutor<W> {
         }
         let blobs = &self.ports.blobs;
         let Some(settings) = self.settings.load(blobs, &task.settings).await? else {
-            return Ok((DeliveryOutcome::Elsewhere, uncounted));
+            return Ok(elsewhere);
         };
         // A duplicate of a task that runs in this process: that execution decides what becomes of the task.
         let Some(_working) = self.in_flight.begin(task) else {
@@ -239,6 +242,13 @@ impl<W: Work> TaskExecutor<W> {
                 self.on_failure(task, failure, attempts, &running).await
             }
         }
+    }
+
+    // How long a task waits for another worker to receive it. Where there is none, as after a rollback, all tasks of a newer
+    // program come back again and again, so the pause grows with their age.
+    fn delay_for_others(&self, task: &TaskMessage) -> RetryDelay {
+        let age_ms = self.env.now_ms().saturating_sub(task.published_ms);
+        RetryDelay::at_least(age_ms / 4)
     }
 
     // A port that is away for long must not look like crashes, so the lease is released.

@@ -144,12 +144,19 @@ async fn the_time_limit_is_cpu_time() {
     };
     // As on a machine that does other work for twice the limit.
     assert_eq!(pool.run(limited("wait")).await.unwrap(), b"waited");
-    // A process that hardly runs says nothing of its document: the machine may be suspended.
-    for (name, code) in [("spin", "limits.time"), ("hang", "extract.stalled")] {
-        let started = Instant::now();
-        assert_eq!(pool.run(limited(name)).await.unwrap_err().code, code);
-        assert!(started.elapsed() < Duration::from_secs(20), "{name}");
+    // A process that hardly runs says nothing of its document: the machine may be suspended, or very busy.
+    let started = Instant::now();
+    let stalled = pool.run(limited("hang")).await.unwrap_err();
+    assert_eq!(stalled.code, "extract.stalled");
+    assert!(started.elapsed() < Duration::from_secs(20));
+    for _ in 0..5 {
+        let code = pool.run(limited("spin")).await.unwrap_err().code;
+        if code == "limits.time" {
+            return;
+        }
+        assert_eq!(code, "extract.stalled");
     }
+    panic!("the machine is too busy for a second of CPU time in ten");
 }
 
 // The out-of-memory killer of the system chooses by what all processes use.

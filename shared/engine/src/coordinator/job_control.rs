@@ -144,9 +144,9 @@ impl<W: Flow> Coordinator<W> {
         Ok(demand)
     }
 
-    pub(super) async fn on_run_abandoned(&self, job: JobId, run: &RunRef) -> PortResult<()> {
-        self.job_controls.lock().0.remove(&job);
-        self.replay(run, true).await
+    /// Has the control state of a job read anew.
+    pub(super) fn forget_control(&self, job: &JobId) {
+        self.job_controls.lock().0.remove(job);
     }
 
     // Ends jobs that were cancelled or exceed their failure limit. Runs are notified before the job is closed: if this

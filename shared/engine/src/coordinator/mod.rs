@@ -157,19 +157,23 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
-    async fn dispatch(&self, message: CoordinatorMessage) -> PortResult<()> {
+    async fn dispatch(&self, message: CoordinatorMessage) -> PortResult<runs::Handled> {
         match message {
-            CoordinatorMessage::Completed(run) => self.replay(&run, false).await,
-            CoordinatorMessage::Wake(run) => self.replay(&run, true).await,
-            CoordinatorMessage::Job(job) => self.on_job_due(&job).await,
+            CoordinatorMessage::Completed(run) => return self.replay(&run, false).await,
+            CoordinatorMessage::Wake(run) => return self.replay(&run, true).await,
+            CoordinatorMessage::Job(job) => self.on_job_due(&job).await?,
             CoordinatorMessage::Ended {
                 job,
                 run,
                 ending,
                 tasks,
-            } => self.on_run_ended(&job, &run, &ending, tasks).await,
-            CoordinatorMessage::Abandoned { job, run } => self.on_run_abandoned(job, &run).await,
+            } => self.on_run_ended(&job, &run, &ending, tasks).await?,
+            CoordinatorMessage::Abandoned { job, run } => {
+                self.forget_control(&job);
+                return self.replay(&run, true).await;
+            }
         }
+        Ok(runs::Handled::Here)
     }
 }
 
@@ -189,7 +193,15 @@ impl<W: Flow> Handler for Coordinator<W> {
             CoordinatorMessage::Wake(_) | CoordinatorMessage::Job(_)
         );
         match self.dispatch(decoded).await {
-            Ok(()) => Disposition::Ack,
+            Ok(runs::Handled::Here) => Disposition::Ack,
+            // Not acknowledged at once: until its run is woken, a newer coordinator would not know of it.
+            Ok(runs::Handled::Elsewhere) => {
+                let attempts = message.attempts.saturating_add(1);
+                let is_repeated = repeated || attempts > MAX_WAKE_ATTEMPTS;
+                Disposition::HandOver {
+                    attempts: (!is_repeated).then_some(attempts),
+                }
+            }
             Err(error) if repeated && message.attempts >= MAX_WAKE_ATTEMPTS => {
                 tracing::warn!(%error, "a port is unavailable; the sweep will repeat the wake-up");
                 Disposition::Ack

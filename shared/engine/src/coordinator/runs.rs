@@ -75,26 +75,37 @@ impl EndedRuns {
     }
 }
 
+/// Who handles a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handled {
+    Here,
+    /// It is about a run of a newer program: a newer coordinator has to get the queue.
+    Elsewhere,
+}
+
 /// Result of loading a run.
 enum LoadedRun<W: Flow> {
     Open(Box<OpenRun<W>>),
     Ended(RunOutcome),
-    /// Of a newer flow revision, with unreadable settings, or without a header: not handled here.
+    /// Of a newer flow revision, or with settings that only a newer program reads.
     Foreign,
+    /// Without a header: nobody can process it.
+    Lost,
 }
 
 impl<W: Flow> Coordinator<W> {
     // Replays a run, one replay at a time. Returns once a replay that started after this call has ended.
-    pub(super) async fn replay(&self, at: &RunRef, wake: bool) -> PortResult<()> {
+    pub(super) async fn replay(&self, at: &RunRef, wake: bool) -> PortResult<Handled> {
         if !wake && self.has_ended(&at.run) {
             // A late worker may have re-created ledger state of a run that was already forgotten.
-            return self.ports.ledger.forget_run(&at.run).await;
+            self.ports.ledger.forget_run(&at.run).await?;
+            return Ok(Handled::Here);
         }
         let slot = self.slot(&at.run);
         let ticket = slot.tickets.fetch_add(1, Ordering::SeqCst) + 1;
         let mut state = slot.state.lock().await;
         if state.covered >= ticket && !wake {
-            return Ok(());
+            return Ok(Handled::Here);
         }
         let wait = state.not_before_ms.saturating_sub(self.env.now_ms());
         if wait > 0 {
@@ -114,14 +125,19 @@ impl<W: Flow> Coordinator<W> {
                         Some(before) => open.carry_over(before),
                         None => *open,
                     },
-                    LoadedRun::Ended(ending) => return self.close_run(at, ending, 0).await,
-                    LoadedRun::Foreign => return Ok(()), // will be woken again, perhaps on another coordinator
+                    LoadedRun::Ended(ending) => {
+                        self.close_run(at, ending, 0).await?;
+                        return Ok(Handled::Here);
+                    }
+                    LoadedRun::Foreign => return Ok(Handled::Elsewhere),
+                    LoadedRun::Lost => return Ok(Handled::Here),
                 },
             };
             let demand = self.run_demand(&open.header).await?;
             if demand == RunDemand::Abandoned {
                 let tasks = open.progress.present as u64;
-                return self.close_run(at, RunOutcome::Cancelled, tasks).await;
+                self.close_run(at, RunOutcome::Cancelled, tasks).await?;
+                return Ok(Handled::Here);
             }
             match open
                 .replay(&self.env, &self.ports, wake, demand == RunDemand::Paused)
@@ -147,14 +163,15 @@ impl<W: Flow> Coordinator<W> {
             ReplayStep::Waiting | ReplayStep::EpochChanged => {
                 state.covered = covers;
                 state.open = Some(open);
-                return Ok(());
+                return Ok(Handled::Here);
             }
             ReplayStep::Finished(finish) if finish.gaps == 0 => RunOutcome::Done,
             ReplayStep::Finished(finish) => RunOutcome::DoneWithGaps(finish.gaps),
             ReplayStep::Failed(record) => RunOutcome::Failed(record.clipped()),
         };
         self.close_run(at, ending, open.progress.present as u64)
-            .await
+            .await?;
+        Ok(Handled::Here)
     }
 
     async fn load_run(&self, at: &RunRef) -> PortResult<LoadedRun<W>> {
@@ -165,7 +182,7 @@ impl<W: Flow> Coordinator<W> {
             tracing::error!(run = %at.run, header = at.header, "message for a run without a readable header");
             let item = ScheduledItem::Run(at.clone());
             self.ports.ledger.unschedule(&item).await?;
-            return Ok(LoadedRun::Foreign);
+            return Ok(LoadedRun::Lost);
         };
         if header.flow_revision > W::REVISION {
             return Ok(LoadedRun::Foreign);

@@ -27,7 +27,8 @@ use stemma_engine_testing::fault::{FaultInjector, FaultPlan};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub struct ChainWork;
+/// The work of a program of the flow revision `R`.
+pub struct ChainWork<const R: u32 = 1>;
 
 /// How often each stage ran, by its name and document.
 #[derive(Default)]
@@ -49,19 +50,19 @@ impl Runs {
     }
 }
 
-impl Work for ChainWork {
+impl<const R: u32> Work for ChainWork<R> {
     type Settings = String;
     type Tools = Runs;
 }
 
 #[derive(Serialize, Deserialize)]
-pub struct Make {
+pub struct Make<const R: u32 = 1> {
     pub document: String,
 }
 
 #[async_trait]
-impl Stage for Make {
-    type Work = ChainWork;
+impl<const R: u32> Stage for Make<R> {
+    type Work = ChainWork<R>;
     type Outcome = u32;
     const NAME: &'static str = "make";
     const REVISION: u32 = 1;
@@ -71,7 +72,7 @@ impl Stage for Make {
         identity.text(&self.document);
     }
 
-    async fn run(&self, task: &TaskContext<'_, ChainWork>) -> StageResult<u32> {
+    async fn run(&self, task: &TaskContext<'_, ChainWork<R>>) -> StageResult<u32> {
         task.tools.count(Self::NAME, &self.document);
         let seconds = match self.document.split_once('-') {
             Some(("crasher", _)) => 3_600,
@@ -88,14 +89,14 @@ impl Stage for Make {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Read {
+struct Read<const R: u32> {
     document: String,
     source: TaskKey,
 }
 
 #[async_trait]
-impl Stage for Read {
-    type Work = ChainWork;
+impl<const R: u32> Stage for Read<R> {
+    type Work = ChainWork<R>;
     type Outcome = u32;
     const NAME: &'static str = "read";
     const REVISION: u32 = 1;
@@ -105,7 +106,7 @@ impl Stage for Read {
         identity.text(&self.document);
     }
 
-    async fn run(&self, task: &TaskContext<'_, ChainWork>) -> StageResult<u32> {
+    async fn run(&self, task: &TaskContext<'_, ChainWork<R>>) -> StageResult<u32> {
         task.tools.count(Self::NAME, &self.document);
         task.env.sleep(Duration::from_secs(1)).await;
         let text = task.blob(&self.source, "text").await?;
@@ -114,17 +115,17 @@ impl Stage for Read {
 }
 
 #[async_trait]
-impl Flow for ChainWork {
-    const REVISION: u32 = 1;
+impl<const R: u32> Flow for ChainWork<R> {
+    const REVISION: u32 = R;
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let document = run.input.as_str().unwrap_or_default().to_string();
-        let make = Make {
+        let make = Make::<R> {
             document: document.clone(),
         };
         let source = make.key(replay.settings());
         replay.outcome(&make)?;
-        replay.outcome(&Read { document, source })?;
+        replay.outcome(&Read::<R> { document, source })?;
         Ok(FlowOutput { gaps: 0 })
     }
 
@@ -138,7 +139,7 @@ impl Flow for ChainWork {
                 scope,
             },
             settings: job.settings.clone(),
-            flow_revision: 1,
+            flow_revision: R,
             class: job.class,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
@@ -185,15 +186,19 @@ impl Cluster {
     }
 
     pub fn coordinator(&self) -> JoinHandle<()> {
+        self.coordinator_of_revision::<1>(CancellationToken::new())
+    }
+
+    pub fn coordinator_of_revision<const R: u32>(&self, stop: CancellationToken) -> JoinHandle<()> {
         let presence = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
-        let coordinator = Coordinator::<ChainWork>::new(
+        let coordinator = Coordinator::<ChainWork<R>>::new(
             self.env.clone(),
             self.ports.clone(),
             100,
             Arc::new(|_| ()),
             presence,
         );
-        self.env.spawn(coordinator.run(CancellationToken::new()))
+        self.env.spawn(coordinator.run(stop))
     }
 
     pub fn worker(&self, name: &str) -> JoinHandle<()> {
@@ -211,10 +216,10 @@ impl Cluster {
             .spawn(consumer.run(executor, CancellationToken::new()))
     }
 
-    pub fn executor(&self, presence: &Arc<HeartbeatReporter>) -> Arc<TaskExecutor<ChainWork>> {
+    pub fn executor(&self, presence: &Arc<HeartbeatReporter>) -> Arc<TaskExecutor<ChainWork<1>>> {
         let registry = StageRegistry::default()
-            .with_stage::<Make>()
-            .with_stage::<Read>();
+            .with_stage::<Make<1>>()
+            .with_stage::<Read<1>>();
         Arc::new(TaskExecutor::new(
             self.env.clone(),
             self.ports.clone(),
@@ -226,7 +231,7 @@ impl Cluster {
 
     pub async fn submit(&self, documents: &[&str]) -> JobId {
         let frozen = String::from("s");
-        let digest = settings::freeze::<ChainWork>(&self.ports.blobs, &frozen);
+        let digest = settings::freeze::<ChainWork<1>>(&self.ports.blobs, &frozen);
         let manifest = JobManifest {
             job: JobId("job".into()),
             collection: "x".into(),
@@ -263,6 +268,10 @@ impl Cluster {
             .expect("the job ends in time")
     }
 
+    pub fn is_claimed(&self, document: &str) -> bool {
+        self.store.has(&format!("{}/header", scope(document)))
+    }
+
     pub async fn reported(&self, job: &JobId) -> bool {
         let report = jobs::report(self.store.as_ref(), job).await;
         report.unwrap().is_some()
@@ -270,7 +279,7 @@ impl Cluster {
 
     /// Waits until `make` has stored its artifact for `document`; its key.
     pub async fn made(&self, document: &str) -> String {
-        let make = Make {
+        let make = Make::<1> {
             document: document.into(),
         };
         let key = artifact_key(&scope(document), &make.key(&"s".into()));

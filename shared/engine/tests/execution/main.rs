@@ -5,3 +5,4 @@
 mod artifacts;
 mod cluster;
 mod failures;
+mod revisions;
