@@ -218,7 +218,7 @@ impl Collections {
                 *polls = 0;
                 follower.full_scan(blobs.as_ref(), env.now_ms()).await?
             }
-            Some(follower) => follower.poll(blobs.as_ref(), env.now_ms()).await?,
+            Some(follower) => follower.poll(blobs.as_ref()).await?,
         };
         let Some(catalog) = changed else {
             return Ok(false);

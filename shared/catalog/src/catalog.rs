@@ -1,7 +1,7 @@
 //! The current documents of a collection.
 //!
-//! Published documents come from the newest snapshot and the change records after it, so that listing 100,000 documents
-//! reads one object and a short tail. Documents without a tree come from their claims and the records of failed runs.
+//! They come from the newest snapshot and the change records after it, documents without a tree included, so that listing
+//! 100,000 documents reads a few objects and a short tail.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,8 @@ use stemma_engine::env::Millis;
 
 pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
 use crate::latest_changes::LatestChanges;
-use crate::{display_names, pending, snapshot};
+use crate::started_runs::StartedRuns;
+use crate::{display_names, snapshot};
 
 /// All current documents of a collection, ordered by path, then id.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +25,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Loads the newest snapshot and later change records, then looks up documents without a tree. If the tail of records
+    /// Loads the newest snapshot and later change records, and looks up which open runs have begun. If the tail of records
     /// was long, it also writes a new snapshot; without write access that step is skipped.
     ///
     /// # Errors
@@ -35,8 +36,9 @@ impl Catalog {
         now_ms: Millis,
     ) -> PortResult<Self> {
         let (current, _) = snapshot::load_current(blobs, collection, now_ms).await?;
-        let open = pending::find_pending(blobs, collection, &current).await?;
-        Ok(Self::from_changes(&current, &open))
+        let mut started = StartedRuns::default();
+        started.refresh(blobs, collection, &current).await?;
+        Ok(Self::from_changes(&current, &started))
     }
 
     /// Builds a catalog of published documents from other sources than change records.
@@ -48,26 +50,17 @@ impl Catalog {
                 kind: ChangeKind::Published(Box::new(entry)),
             });
         }
-        Self::from_changes(&current, &pending::PendingDocuments::default())
+        Self::from_changes(&current, &StartedRuns::default())
     }
 
     // Entries are shared with `current`, not copied.
-    pub(crate) fn from_changes(current: &LatestChanges, open: &pending::PendingDocuments) -> Self {
-        let published = current.latest.iter().filter_map(|(doc, latest)| {
-            let failure = open.failures.get(doc).cloned().map(Box::new);
-            latest
-                .entry
-                .clone()
-                .map(|entry| CatalogDocument::from_published(entry, failure, latest.published_ms()))
+    pub(crate) fn from_changes(current: &LatestChanges, started: &StartedRuns) -> Self {
+        let documents = current.latest.iter().filter_map(|(doc, changes)| {
+            let open = changes.open.as_ref();
+            let has_started = open.is_some_and(|open| started.contains(*doc, open.claim.seq));
+            CatalogDocument::from_changes(changes, has_started)
         });
-        let mut documents: Vec<CatalogDocument> = published.collect();
-        documents.extend(
-            open.documents
-                .iter()
-                // A document may have been published since it was listed as pending.
-                .filter(|document| !current.is_published(document.doc()))
-                .cloned(),
-        );
+        let mut documents: Vec<CatalogDocument> = documents.collect();
         documents.sort_by(|a, b| (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc())));
         display_names::assign_labels(&mut documents);
         Self::new(documents)
@@ -168,7 +161,9 @@ pub(crate) mod tests {
         assert_eq!(before.len(), 1_199);
         assert_eq!(before[0], "00001");
         let snapshots = blob_keys::catalog_prefix(&Collection::default());
-        assert_eq!(list_all(&blobs, &snapshots).await.unwrap().len(), 1);
+        let manifests = |key: &&String| key.ends_with(".json");
+        let keys = list_all(&blobs, &snapshots).await.unwrap();
+        assert_eq!(keys.iter().filter(manifests).count(), 1);
         // Records in the snapshot are no longer needed, and a record of a clock five minutes behind is still found.
         blobs
             .delete(&blob_keys::change_key(

@@ -1,6 +1,11 @@
 //! Reads the change records of a collection.
+//!
+//! Records lie in minutes by the clock of their writer, which looks for newer minutes after it has written and repeats its
+//! record there (`shared/pipeline/src/changes.rs`). A reader therefore polls the newest minutes, and returns to no minute
+//! that is much older than the newest which it has seen. Neither depends on anybody's clock being right.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Change, Collection, blob_keys};
@@ -8,9 +13,12 @@ use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 
-// Clocks of assemblers may differ by this much; records written late are still found.
+// Programs before this protocol write by their clocks alone, which may differ by this much.
 const SKEW_MINUTES: u64 = 10;
+// The newest minutes are polled again. Writers leave a record in a minute that is one older than the newest.
+const POLLED_MINUTES: usize = 3;
 const READS_AT_ONCE: usize = 32;
+const LISTS_AT_ONCE: usize = 8;
 const LIST_PAGE: usize = 10_000;
 
 /// The change records already applied: all before minute `floor`, and those in `names`.
@@ -21,13 +29,18 @@ pub(crate) struct ChangeCursor {
     pub(crate) names: BTreeSet<String>,
 }
 
-impl ChangeCursor {
-    pub(crate) fn add(&mut self, name: String) {
-        self.names.insert(name);
-    }
+/// How much of the records behind a cursor is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All minutes from the floor on.
+    All,
+    /// Minutes without a known record, and the newest ones.
+    New,
+}
 
-    // Names must stay in the cursor as long as late records can still appear in their minute. Neither a record of a
-    // clock that is ahead nor a reader whose clock is ahead may raise the floor above the minutes that others write.
+impl ChangeCursor {
+    // Names must stay in the cursor as long as late records can still appear in their minute. A record of a clock that is
+    // ahead does not raise the floor above the minutes in which older programs write now.
     pub(crate) fn trimmed(&self, now_ms: Millis) -> ChangeCursor {
         let now = now_ms / 60_000;
         let newest = self
@@ -47,44 +60,60 @@ impl ChangeCursor {
             names: recent.cloned().collect(),
         }
     }
+
+    fn has_record_in(&self, folder: &str) -> bool {
+        let from = (Bound::Included(folder), Bound::Unbounded);
+        let first = self.names.range::<str, _>(from).next();
+        first.is_some_and(|name| name.starts_with(folder))
+    }
 }
 
 fn minute(name: &str) -> Option<u64> {
     name.split('/').next()?.parse().ok()
 }
 
-/// Reads records of minute `from` and later that `mark` does not cover, with their names. Unreadable records are logged
-/// and returned as `None`, so that they are not read again.
-pub(crate) async fn read_since(
+/// Applies the records that `cursor` does not cover, and adds them to it. Returns their number. Unreadable ones are logged
+/// and count as applied, so that they are not read again.
+pub(crate) async fn apply_new(
     blobs: &dyn Blobs,
     collection: &Collection,
-    mark: &ChangeCursor,
-    from: u64,
-) -> PortResult<Vec<(String, Option<Change>)>> {
+    cursor: &mut ChangeCursor,
+    extent: Extent,
+    mut apply: impl FnMut(Change),
+) -> PortResult<usize> {
     let prefix = blob_keys::changes_prefix(collection);
-    let mut names = Vec::new();
     // Listing continues after this key; "{minute}" sorts right before "{minute}/".
-    for folder in list_children(
-        blobs,
-        &prefix,
-        Some(format!("{:010}", mark.floor.max(from))),
-    )
-    .await?
-    {
-        let keys = list_keys(blobs, &format!("{prefix}{folder}")).await?;
-        let names_in_folder = keys
+    let after = format!("{:010}", cursor.floor);
+    let mut folders = list_children(blobs, &prefix, Some(after)).await?;
+    if extent == Extent::New {
+        let newest = folders.split_off(folders.len().saturating_sub(POLLED_MINUTES));
+        folders.retain(|folder| !cursor.has_record_in(folder));
+        folders.extend(newest);
+    }
+    let lists = folders
+        .into_iter()
+        .map(|folder| list_keys(blobs, format!("{prefix}{folder}")));
+    let mut lists = stream::iter(lists).buffered(LISTS_AT_ONCE);
+    let mut new = Vec::new();
+    while let Some(keys) = lists.try_next().await? {
+        let names = keys
             .into_iter()
             .filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
-        names.extend(names_in_folder.filter(|name| !mark.names.contains(name)));
+        new.extend(names.filter(|name| !cursor.names.contains(name)));
     }
-    let read = names
+    let records = new
         .into_iter()
         .map(|name| read_change(blobs, format!("{prefix}{name}"), name));
-    stream::iter(read)
-        .buffered(READS_AT_ONCE)
-        .try_filter_map(|change| async { Ok(change) })
-        .try_collect()
-        .await
+    let mut records = stream::iter(records).buffered(READS_AT_ONCE);
+    let mut count = 0;
+    while let Some(record) = records.try_next().await? {
+        if let Some((name, change)) = record {
+            cursor.names.insert(name);
+            change.into_iter().for_each(&mut apply);
+            count += 1;
+        }
+    }
+    Ok(count)
 }
 
 async fn read_change(
@@ -121,11 +150,11 @@ pub(crate) async fn list_children(
     }
 }
 
-async fn list_keys(blobs: &dyn Blobs, prefix: &str) -> PortResult<Vec<String>> {
+async fn list_keys(blobs: &dyn Blobs, prefix: String) -> PortResult<Vec<String>> {
     let mut all: Vec<String> = Vec::new();
     loop {
         let page = blobs
-            .list(prefix, all.last().map(String::as_str), LIST_PAGE)
+            .list(&prefix, all.last().map(String::as_str), LIST_PAGE)
             .await?;
         let last_page = page.len() < LIST_PAGE;
         all.extend(page);

@@ -7,7 +7,9 @@ use stemma_document::{CatalogEntry, DocId, DocumentVersion, Gap};
 use stemma_engine::FailureRecord;
 use stemma_engine::env::Millis;
 
-/// Processing state of a document, derived from the blob store alone.
+use crate::latest_changes::DocumentChanges;
+
+/// Processing state of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentState {
@@ -102,6 +104,35 @@ impl CatalogDocument {
             DocumentRecord::Published(entry) => Some(entry),
             DocumentRecord::Claimed(_) => None,
         }
+    }
+
+    /// The document of these changes; `None` if it was removed. `has_started` says whether its open run has begun.
+    pub(crate) fn from_changes(changes: &DocumentChanges, has_started: bool) -> Option<Self> {
+        let open = changes.open.as_deref();
+        if let Some(entry) = changes.entry() {
+            let failed = open.and_then(|open| open.failed.as_ref());
+            let failure = failed.map(|failed| Box::new(failed.record.clone()));
+            let published_ms = changes.finished.as_ref()?.published_ms();
+            return Some(Self::from_published(
+                Arc::clone(entry),
+                failure,
+                published_ms,
+            ));
+        }
+        let open = open?;
+        let state = match open.failure() {
+            Some(record) if record.is_cancelled() => DocumentState::Cancelled,
+            Some(_) => DocumentState::Failed,
+            None if has_started => DocumentState::Running,
+            None => DocumentState::Queued,
+        };
+        Some(Self {
+            record: DocumentRecord::Claimed(Box::new(open.claim.clone())),
+            state,
+            failure: open.failure().cloned().map(Box::new),
+            label: String::new(),
+            published_ms: None,
+        })
     }
 
     /// A published document; its label is assigned later.

@@ -1,12 +1,14 @@
 //! Catalog entries for tests of this and other crates.
 
+use serde_json::json;
 use stemma_document::{
-    CatalogEntry, Collection, Digest, DocId, DocumentVersion, Extent, Fact, FilingFacts, Method,
+    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Extent, Fact,
+    FilingFacts, Method,
 };
 
-use crate::catalog::{Catalog, CatalogDocument, DocumentRecord, DocumentState};
+use crate::catalog::Catalog;
 use crate::latest_changes::LatestChanges;
-use crate::pending;
+use crate::started_runs::StartedRuns;
 
 pub fn entry(path: &str) -> CatalogEntry {
     let uri = format!("file:///{path}");
@@ -43,20 +45,25 @@ pub fn of_company(path: &str, company: &str) -> CatalogEntry {
     entry
 }
 
-/// A catalog of claimed documents without a tree.
-pub fn claimed(paths: &[&str]) -> Catalog {
-    let open = pending::PendingDocuments {
-        documents: paths
-            .iter()
-            .map(|path: &&str| CatalogDocument {
-                record: DocumentRecord::Claimed(Box::new(entry(path).version)),
-                state: DocumentState::Failed,
-                failure: None,
-                label: String::new(),
-                published_ms: None,
-            })
-            .collect(),
-        ..pending::PendingDocuments::default()
-    };
-    Catalog::from_changes(&LatestChanges::default(), &open)
+/// A catalog of documents whose only run failed.
+pub fn failed(paths: &[&str]) -> Catalog {
+    let mut current = LatestChanges::default();
+    for path in paths {
+        current.apply(Change {
+            at_ms: 0,
+            kind: failure(entry(path).version),
+        });
+    }
+    Catalog::from_changes(&current, &StartedRuns::default())
+}
+
+/// The change that says that the run of a version failed.
+pub fn failure(version: DocumentVersion) -> ChangeKind {
+    ChangeKind::Failed {
+        version: Box::new(version),
+        failure: json!({
+            "code": "pdf.truncated", "message": "it ends early", "next": null, "stage": "paginate", "attempts": 1,
+            "at_ms": 1,
+        }),
+    }
 }

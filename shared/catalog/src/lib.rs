@@ -30,9 +30,10 @@ pub mod items;
 mod latest_changes;
 pub mod locator;
 pub mod path;
-mod pending;
 pub mod short_path;
 mod snapshot;
+mod started_runs;
+mod state_walk;
 pub mod watcher;
 
-pub use pending::newest_claim;
+pub use state_walk::newest_claim;

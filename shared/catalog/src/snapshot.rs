@@ -1,39 +1,58 @@
-//! Catalog snapshots: compacted change records, so that loading a catalog reads one object and a short tail.
+//! Catalog snapshots: compacted change records, so that loading a catalog reads a few objects and a short tail.
 //!
-//! Key: `c/{collection}/catalog/{floor:010}-{changes:012}-{digest}.zst`; the last key covers the most records. Content:
-//! zstd-compressed JSON lines, first the header (which records are included), then the last [`Change`] of each document,
-//! removals included. Snapshots can be deleted at any time: they are rebuilt from the records. Format 1 has no times.
+//! Key of a manifest: `c/{collection}/catalogue/{floor:010}-{changes:012}-{digest}.json`; the last key covers the most
+//! records. It names parts of some megabytes: zstd-compressed JSON lines, the [`Change`]s of each document, removals and
+//! open runs included, ordered by document. Neither writer nor reader holds more than a few parts in memory. Snapshots can
+//! be deleted at any time: they are rebuilt from the records. Formats 1 and 2 are one object (`.zst`), and lack open runs.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
-use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, Digest, blob_keys};
-use stemma_engine::PortResult;
-use stemma_engine::blobs::{Blobs, list_all};
+use stemma_document::{Change, ChangeKind, Collection, Digest, DocId, blob_keys};
+use stemma_engine::blobs::{Blobs, list_all, put_json};
 use stemma_engine::env::Millis;
+use stemma_engine::{PortError, PortResult};
 
-use crate::change_log::{self, ChangeCursor};
-use crate::latest_changes::LatestChanges;
+use crate::change_log::{self, ChangeCursor, Extent};
+use crate::latest_changes::{DocumentChanges, LatestChanges};
+use crate::state_walk;
 
-const FORMAT: u32 = 2;
-// Lines are `ChangeKind` instead of `Change`.
+const FORMAT: u32 = 3;
+// One object without open runs.
+const FORMAT_OF_ONE_OBJECT: u32 = 2;
+// Its lines are `ChangeKind` instead of `Change`.
 const FORMAT_WITHOUT_TIMES: u32 = 1;
-// Guards against decompression bombs. A million documents unpack to about one gigabyte.
-const MAX_UNPACKED_BYTES: u64 = 4 << 30;
+// A part is complete at this size: some 8,000 documents. Tests have many parts of few documents.
+const PART_BYTES: usize = if cfg!(test) { 8 << 10 } else { 8 << 20 };
+// Guards against decompression bombs. A part has one document more than its size at most.
+const MAX_PART_BYTES: u64 = 64 << 20;
 const COMPRESSION_LEVEL: i32 = 3;
+const PARTS_AT_ONCE: usize = 4;
 // Reading this many records one by one takes longer than writing a snapshot, which saves them for the next reader.
 const SNAPSHOT_THRESHOLD: usize = 1_000;
 
-#[derive(Serialize, Deserialize)]
-struct SnapshotHeader {
+#[derive(Debug, Serialize, Deserialize)]
+struct SnapshotManifest {
     format: u32,
     floor: u64,
     changes: u64,
     #[serde(rename = "seen")]
     names: BTreeSet<String>,
+    /// Keys.
+    #[serde(default)]
+    parts: Vec<String>,
+}
+
+/// What a snapshot says, or the empty catalog.
+#[derive(Default)]
+struct LoadedSnapshot {
+    current: LatestChanges,
+    cursor: ChangeCursor,
+    // Whether documents without a tree are in it.
+    has_open_runs: bool,
 }
 
 /// The newest snapshot with the change records after it, and which records that includes.
@@ -42,199 +61,305 @@ pub(crate) async fn load_current(
     collection: &Collection,
     now_ms: Millis,
 ) -> PortResult<(LatestChanges, ChangeCursor)> {
-    let (mut current, mut mark) = load_newest(blobs, collection, now_ms).await?;
-    let tail = change_log::read_since(blobs, collection, &mark, 0).await?;
-    let read = tail.len();
-    for (name, change) in tail {
-        mark.add(name);
-        change.into_iter().for_each(|change| current.apply(change));
+    let LoadedSnapshot {
+        mut current,
+        mut cursor,
+        has_open_runs,
+    } = load_newest(blobs, collection, now_ms).await?;
+    let apply = |change| {
+        current.apply(change);
+    };
+    let mut read =
+        change_log::apply_new(blobs, collection, &mut cursor, Extent::All, apply).await?;
+    if !has_open_runs {
+        for change in state_walk::unrecorded_changes(blobs, collection, &current).await? {
+            current.apply(change);
+        }
+        read = read.max(current.latest.len());
     }
     if read > SNAPSHOT_THRESHOLD.max(current.latest.len() / 10) {
-        write_snapshot(blobs, collection, &current, &mark.trimmed(now_ms)).await;
+        let written = write(blobs, collection, &current, &cursor.trimmed(now_ms)).await;
+        // Without write access, later readers only have more records to read.
+        if let Err(error) = written {
+            tracing::debug!(%error, "catalog snapshot was not written");
+        }
     }
-    Ok((current, mark))
+    Ok((current, cursor))
 }
 
-// A snapshot with a floor in the future was written by a clock that was ahead: it would hide the records before.
+// A snapshot with a floor in the future was written by a clock that was ahead: it would hide what older programs write.
 async fn load_newest(
     blobs: &dyn Blobs,
     collection: &Collection,
     now_ms: Millis,
-) -> PortResult<(LatestChanges, ChangeCursor)> {
+) -> PortResult<LoadedSnapshot> {
     let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
-    for key in keys.iter().rev().filter(|key| key.ends_with(".zst")) {
-        let Some(bytes) = blobs.get(key).await? else {
-            continue;
+    for key in keys.iter().rev() {
+        let loaded = match key.rsplit('.').next() {
+            Some("json") => load_parts(blobs, key).await,
+            Some("zst") => load_one_object(blobs, key).await,
+            _ => continue,
         };
-        match tokio::task::spawn_blocking(move || decode(&bytes)).await {
-            Ok(Ok((_, cursor))) if cursor.floor > now_ms / 60_000 => {
+        match loaded {
+            Ok(loaded) if loaded.cursor.floor > now_ms / 60_000 => {
+                let floor = loaded.cursor.floor;
                 tracing::warn!(
                     key,
-                    floor = cursor.floor,
+                    floor,
                     "catalog snapshot is from the future: check the clocks; trying an older one"
                 );
             }
-            Ok(Ok(decoded)) => return Ok(decoded),
-            Ok(Err(error)) => {
-                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one");
-            }
+            Ok(loaded) => return Ok(loaded),
+            Err(error) if error.is_transient() => return Err(error),
             Err(error) => {
                 tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one");
             }
         }
     }
-    Ok((LatestChanges::default(), ChangeCursor::default()))
+    Ok(LoadedSnapshot::default())
 }
 
-// Best effort: without write access, later readers only have more records to read.
-async fn write_snapshot(
+async fn load_parts(blobs: &dyn Blobs, key: &str) -> PortResult<LoadedSnapshot> {
+    let bytes = get(blobs, key).await?;
+    let manifest: SnapshotManifest =
+        serde_json::from_slice(&bytes).map_err(|error| damaged(key, &error))?;
+    if manifest.format != FORMAT {
+        let format = format!("unknown snapshot format {}", manifest.format);
+        return Err(damaged(key, &format));
+    }
+    let parts = manifest.parts.into_iter().map(|key| load_part(blobs, key));
+    let mut parts = stream::iter(parts).buffered(PARTS_AT_ONCE);
+    let mut current = LatestChanges::default();
+    while let Some(changes) = parts.try_next().await? {
+        for change in changes {
+            current.apply(change);
+        }
+    }
+    current.changes = manifest.changes;
+    Ok(LoadedSnapshot {
+        current,
+        cursor: ChangeCursor {
+            floor: manifest.floor,
+            names: manifest.names,
+        },
+        has_open_runs: true,
+    })
+}
+
+async fn load_part(blobs: &dyn Blobs, key: String) -> PortResult<Vec<Change>> {
+    let packed = get(blobs, &key).await?;
+    let changes = tokio::task::spawn_blocking(move || decode_part(&packed)).await;
+    changes
+        .map_err(|error| damaged(&key, &error))?
+        .map_err(|error| damaged(&key, &error))
+}
+
+async fn load_one_object(blobs: &dyn Blobs, key: &str) -> PortResult<LoadedSnapshot> {
+    let packed = get(blobs, key).await?;
+    let loaded = tokio::task::spawn_blocking(move || decode_one_object(&packed)).await;
+    loaded
+        .map_err(|error| damaged(key, &error))?
+        .map_err(|error| damaged(key, &error))
+}
+
+async fn get(blobs: &dyn Blobs, key: &str) -> PortResult<Bytes> {
+    let bytes = blobs.get(key).await?;
+    bytes.ok_or_else(|| damaged(key, &"it does not exist"))
+}
+
+fn damaged(key: &str, error: &dyn std::fmt::Display) -> PortError {
+    PortError::permanent("blobs.get", format!("{key} cannot be read: {error}"))
+}
+
+// Parts first: a manifest never names a missing one.
+async fn write(
     blobs: &dyn Blobs,
     collection: &Collection,
     current: &LatestChanges,
-    mark: &ChangeCursor,
-) {
-    let packed = match encode(current, mark) {
-        Ok(packed) => Bytes::from(packed),
-        Err(error) => return tracing::debug!(%error, "catalog snapshot was not encoded"),
-    };
-    let digest = Digest::from_content(&packed).short();
-    let prefix = blob_keys::catalog_prefix(collection);
-    let key = format!(
-        "{prefix}{:010}-{:012}-{digest}.zst",
-        mark.floor, current.changes
+    cursor: &ChangeCursor,
+) -> PortResult<()> {
+    let stem = format!(
+        "{}{:010}-{:012}",
+        blob_keys::catalog_prefix(collection),
+        cursor.floor,
+        current.changes
     );
-    if let Err(error) = blobs.put(&key, packed).await {
-        tracing::debug!(%error, "catalog snapshot was not written");
+    let failed = |error: std::io::Error| PortError::permanent("blobs.put", error.to_string());
+    let mut documents: Vec<(&DocId, &DocumentChanges)> = current.latest.iter().collect();
+    documents.sort_unstable_by_key(|(doc, _)| **doc);
+    let mut documents = documents.into_iter().peekable();
+    let mut parts = Vec::new();
+    while documents.peek().is_some() {
+        let packed = encode_part(&mut documents).map_err(failed)?;
+        let key = format!("{stem}-{}.part", Digest::from_content(&packed).short());
+        blobs.put(&key, packed.into()).await?;
+        parts.push(key);
     }
+    let digest = Digest::from_content(parts.join("\n").as_bytes()).short();
+    let manifest = SnapshotManifest {
+        format: FORMAT,
+        floor: cursor.floor,
+        changes: current.changes,
+        names: cursor.names.clone(),
+        parts,
+    };
+    put_json(blobs, &format!("{stem}-{digest}.json"), &manifest).await?;
+    Ok(())
 }
 
-fn encode(current: &LatestChanges, mark: &ChangeCursor) -> std::io::Result<Vec<u8>> {
+// Takes documents until the part is complete.
+fn encode_part<'a>(
+    documents: &mut impl Iterator<Item = (&'a DocId, &'a DocumentChanges)>,
+) -> std::io::Result<Vec<u8>> {
     let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
-    let head = SnapshotHeader {
-        format: FORMAT,
-        floor: mark.floor,
-        changes: current.changes,
-        names: mark.names.clone(),
-    };
-    write_line(&mut encoder, &head)?;
-    let mut docs: Vec<_> = current.latest.iter().collect();
-    docs.sort_by_key(|(doc, _)| **doc);
-    for (doc, latest) in docs {
-        let kind = match &latest.entry {
-            Some(entry) => ChangeKind::Published(Box::new(CatalogEntry::clone(entry))),
-            None => ChangeKind::Removed {
-                doc: *doc,
-                seq: latest.seq,
-            },
-        };
-        write_line(
-            &mut encoder,
-            &Change {
-                at_ms: latest.at_ms,
-                kind,
-            },
-        )?;
+    let mut line = Vec::new();
+    let mut bytes = 0;
+    for (doc, document) in documents {
+        line.clear();
+        for change in document.to_changes(*doc) {
+            serde_json::to_writer(&mut line, &change)?;
+            line.push(b'\n');
+        }
+        encoder.write_all(&line)?;
+        bytes += line.len();
+        if bytes >= PART_BYTES {
+            break;
+        }
     }
     encoder.finish()
 }
 
-fn write_line<T: Serialize>(to: &mut impl std::io::Write, value: &T) -> std::io::Result<()> {
-    serde_json::to_writer(&mut *to, value)?;
-    to.write_all(b"\n")
+fn decode_part(packed: &[u8]) -> std::io::Result<Vec<Change>> {
+    let reader = zstd::Decoder::new(packed)?.take(MAX_PART_BYTES);
+    let lines = BufReader::new(reader).split(b'\n');
+    lines
+        .map(|line| serde_json::from_slice(&line?).map_err(std::io::Error::from))
+        .collect()
 }
 
-fn decode(packed: &[u8]) -> std::io::Result<(LatestChanges, ChangeCursor)> {
-    let mut text = Vec::with_capacity(packed.len().saturating_mul(8).min(256 << 20));
-    zstd::Decoder::new(packed)?
-        .take(MAX_UNPACKED_BYTES)
-        .read_to_end(&mut text)?;
-    let end = text
-        .iter()
-        .position(|byte| *byte == b'\n')
-        .unwrap_or(text.len());
-    let (head, rest) = text.split_at(end);
-    let head: SnapshotHeader = serde_json::from_slice(head)?;
-    let changes = match head.format {
-        FORMAT => parse(rest)?,
-        FORMAT_WITHOUT_TIMES => parse(rest)?
-            .into_iter()
-            .map(|kind| Change { at_ms: 0, kind })
-            .collect(),
-        format => {
-            return Err(std::io::Error::other(format!(
-                "unknown snapshot format {format}"
-            )));
-        }
-    };
+fn decode_one_object(packed: &[u8]) -> std::io::Result<LoadedSnapshot> {
+    let mut lines = BufReader::new(zstd::Decoder::new(packed)?).split(b'\n');
+    let head = lines.next().transpose()?.unwrap_or_default();
+    let head: SnapshotManifest = serde_json::from_slice(&head)?;
     let mut current = LatestChanges::default();
-    for change in changes {
-        current.apply(change);
+    for line in lines {
+        let line = line?;
+        current.apply(match head.format {
+            FORMAT_OF_ONE_OBJECT => serde_json::from_slice(&line)?,
+            FORMAT_WITHOUT_TIMES => {
+                let kind: ChangeKind = serde_json::from_slice(&line)?;
+                Change { at_ms: 0, kind }
+            }
+            format => {
+                let message = format!("unknown snapshot format {format}");
+                return Err(std::io::Error::other(message));
+            }
+        });
     }
     current.changes = head.changes;
-    Ok((
+    Ok(LoadedSnapshot {
         current,
-        ChangeCursor {
+        cursor: ChangeCursor {
             floor: head.floor,
             names: head.names,
         },
-    ))
-}
-
-// Parsing dominates loading a large catalog, so two threads share it.
-fn parse<T: DeserializeOwned + Send>(text: &[u8]) -> std::io::Result<Vec<T>> {
-    let half = text.len() / 2;
-    let cut = text[half..]
-        .iter()
-        .position(|byte| *byte == b'\n')
-        .map_or(text.len(), |at| half + at);
-    let (first, second) = text.split_at(cut);
-    let (first, second) = std::thread::scope(|scope| {
-        let second = scope.spawn(|| parse_lines(second));
-        (parse_lines(first), second.join())
-    });
-    let second = second.map_err(|_| std::io::Error::other("parser thread panicked"))?;
-    let mut lines = first?;
-    lines.append(&mut second?);
-    Ok(lines)
-}
-
-fn parse_lines<T: DeserializeOwned>(text: &[u8]) -> std::io::Result<Vec<T>> {
-    let lines = text
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty());
-    lines
-        .map(|line| serde_json::from_slice(line).map_err(std::io::Error::from))
-        .collect()
+        has_open_runs: false,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::fixtures::entry;
+    use stemma_engine::blobs::MemoryBlobs;
 
-    #[test]
-    fn old_snapshot_without_times_is_readable() {
-        let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL).unwrap();
-        let head = SnapshotHeader {
-            format: FORMAT_WITHOUT_TIMES,
+    use super::*;
+    use crate::fixtures::{entry, failure};
+
+    // As programs before format 3 wrote them.
+    fn one_object(format: u32, lines: &[impl Serialize]) -> Bytes {
+        let head = SnapshotManifest {
+            format,
             floor: 7,
             changes: 9,
             names: BTreeSet::new(),
+            parts: Vec::new(),
         };
-        write_line(&mut encoder, &head).unwrap();
-        write_line(&mut encoder, &ChangeKind::Published(Box::new(entry("a")))).unwrap();
-        let (current, mark) = decode(&encoder.finish().unwrap()).unwrap();
-        assert_eq!(current.changes, 9);
-        assert_eq!(mark.floor, 7);
-        assert_eq!(current.latest.len(), 1);
-        assert!(
-            current
-                .latest
-                .values()
-                .all(|latest| latest.at_ms == 0 && latest.entry.is_some())
-        );
-        let (again, _) = decode(&encode(&current, &mark).unwrap()).unwrap();
-        assert_eq!(again.changes, 9);
-        assert_eq!(again.latest.len(), 1);
+        let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL).unwrap();
+        serde_json::to_writer(&mut encoder, &head).unwrap();
+        for line in lines {
+            encoder.write_all(b"\n").unwrap();
+            serde_json::to_writer(&mut encoder, line).unwrap();
+        }
+        encoder.finish().unwrap().into()
+    }
+
+    fn published(path: &str) -> ChangeKind {
+        ChangeKind::Published(Box::new(entry(path)))
+    }
+
+    #[tokio::test]
+    async fn snapshots_of_older_programs_are_readable() {
+        let collection = Collection::default();
+        let change = Change {
+            at_ms: 3,
+            kind: published("a"),
+        };
+        for (packed, at_ms) in [
+            (one_object(1, &[published("a")]), 0),
+            (one_object(2, &[change]), 3),
+        ] {
+            let blobs = MemoryBlobs::default();
+            let prefix = blob_keys::catalog_prefix(&collection);
+            let key = format!("{prefix}0000000007-000000000009-00000000.zst");
+            blobs.put(&key, packed).await.unwrap();
+            let (current, cursor) = load_current(&blobs, &collection, 8 * 60_000).await.unwrap();
+            assert_eq!((current.changes, cursor.floor), (9, 7));
+            let document = &current.latest[&entry("a").version.doc];
+            let finished = document.finished.as_ref().unwrap();
+            assert_eq!(finished.at_ms, at_ms);
+            assert!(finished.entry.is_some());
+        }
+    }
+
+    /// D9 of the engine review: a snapshot of more than 4 GiB was written and could not be read.
+    #[tokio::test]
+    async fn a_snapshot_of_many_parts_is_read_part_by_part() {
+        let blobs = MemoryBlobs::default();
+        let collection = Collection::default();
+        let mut current = LatestChanges::default();
+        for n in 0..20 {
+            let mut entry = entry(&format!("{n:02}"));
+            entry.description = Some("d".repeat(PART_BYTES / 4));
+            let kind = ChangeKind::Published(Box::new(entry));
+            current.apply(Change { at_ms: 5, kind });
+        }
+        let open = entry("open").version;
+        for kind in [
+            failure(open.clone()),
+            ChangeKind::Claimed(Box::new(stemma_document::DocumentVersion {
+                seq: 2,
+                ..open
+            })),
+            ChangeKind::Removed {
+                doc: entry("removed").version.doc,
+                seq: 3,
+            },
+        ] {
+            current.apply(Change { at_ms: 6, kind });
+        }
+        let cursor = ChangeCursor {
+            floor: 4,
+            names: BTreeSet::from(["0000000005/x".to_owned()]),
+        };
+        write(&blobs, &collection, &current, &cursor).await.unwrap();
+        let keys = list_all(&blobs, &blob_keys::catalog_prefix(&collection))
+            .await
+            .unwrap();
+        let parts = keys.iter().filter(|key| key.ends_with(".part"));
+        assert!((4..=20).contains(&parts.count()), "{keys:?}");
+        let loaded = load_newest(&blobs, &collection, 10 * 60_000).await.unwrap();
+        assert!(loaded.has_open_runs);
+        assert_eq!(loaded.current.latest, current.latest);
+        assert_eq!(loaded.current.changes, current.changes);
+        assert_eq!(loaded.cursor.names, cursor.names);
     }
 }

@@ -1,8 +1,8 @@
-//! Keeps a catalog current by tailing change records.
+//! Keeps a catalog current by following change records.
 //!
-//! [`CatalogWatcher::poll`] reads the records of the last minutes only: one listing when nothing has changed.
-//! [`CatalogWatcher::full_scan`] also finds late records of assemblers with slow clocks, and refreshes documents without a
-//! tree. Its listings are proportional to the collection.
+//! [`CatalogWatcher::poll`] reads new minutes and the newest ones: two rounds of listings when nothing has changed.
+//! [`CatalogWatcher::full_scan`] also finds late records of programs that do not repeat them, and looks up which open runs
+//! have begun. Neither walks the documents.
 
 use std::sync::Arc;
 
@@ -12,20 +12,19 @@ use stemma_engine::env::Millis;
 use stemma_engine::{PortError, PortResult};
 
 use crate::catalog::Catalog;
-use crate::change_log::{self, ChangeCursor};
+use crate::change_log::{self, ChangeCursor, Extent};
 use crate::latest_changes::LatestChanges;
-use crate::pending::{self, PendingDocuments};
 use crate::snapshot;
-
-// The previous minutes are polled too, for records written around the turn of a minute.
-const POLL_MINUTES: u64 = 2;
+use crate::started_runs::StartedRuns;
 
 /// The state of a collection, and the change records it includes.
 pub struct CatalogWatcher {
     collection: Collection,
     latest: Arc<LatestChanges>,
     cursor: ChangeCursor,
-    pending: Arc<PendingDocuments>,
+    started: Arc<StartedRuns>,
+    // Whether changes were applied since the last catalog was built; survives a failed read.
+    changed: bool,
 }
 
 impl CatalogWatcher {
@@ -38,32 +37,30 @@ impl CatalogWatcher {
         collection: Collection,
         now_ms: Millis,
     ) -> PortResult<(Self, Catalog)> {
-        let (current, mark) = snapshot::load_current(blobs, &collection, now_ms).await?;
-        let open = pending::find_pending(blobs, &collection, &current).await?;
-        let watcher = Self {
+        let (current, cursor) = snapshot::load_current(blobs, &collection, now_ms).await?;
+        let mut started = StartedRuns::default();
+        started.refresh(blobs, &collection, &current).await?;
+        let mut watcher = Self {
             collection,
             latest: Arc::new(current),
-            cursor: mark,
-            pending: Arc::new(open),
+            cursor,
+            started: Arc::new(started),
+            changed: false,
         };
         let catalog = watcher.build_catalog().await?;
         Ok((watcher, catalog))
     }
 
-    /// Reads recent change records; `None` if nothing changed.
+    /// Reads new change records; `None` if nothing changed.
     ///
     /// # Errors
     /// [`PortError`] if the blob store fails. The next poll continues from the same position.
-    pub async fn poll(&mut self, blobs: &dyn Blobs, now_ms: Millis) -> PortResult<Option<Catalog>> {
-        let from = (now_ms / 60_000).saturating_sub(POLL_MINUTES);
-        if self.apply_changes(blobs, from).await? {
-            self.build_catalog().await.map(Some)
-        } else {
-            Ok(None)
-        }
+    pub async fn poll(&mut self, blobs: &dyn Blobs) -> PortResult<Option<Catalog>> {
+        self.apply_changes(blobs, Extent::New).await?;
+        self.changed_catalog().await
     }
 
-    /// Reads all new change records and refreshes documents without a tree; `None` if nothing changed.
+    /// Reads all new change records, and looks up which open runs have begun; `None` if nothing changed.
     ///
     /// # Errors
     /// As [`CatalogWatcher::poll`].
@@ -72,48 +69,57 @@ impl CatalogWatcher {
         blobs: &dyn Blobs,
         now_ms: Millis,
     ) -> PortResult<Option<Catalog>> {
-        let mut changed = self.apply_changes(blobs, 0).await?;
+        self.apply_changes(blobs, Extent::All).await?;
         self.cursor = self.cursor.trimmed(now_ms);
-        let open = pending::find_pending(blobs, &self.collection, &self.latest).await?;
-        if *self.pending != open {
-            self.pending = Arc::new(open);
-            changed = true;
-        }
-        if changed {
+        let started = Arc::make_mut(&mut self.started);
+        let newly_started = started
+            .refresh(blobs, &self.collection, &self.latest)
+            .await?;
+        self.changed |= !newly_started.is_empty();
+        self.changed_catalog().await
+    }
+
+    async fn apply_changes(&mut self, blobs: &dyn Blobs, extent: Extent) -> PortResult<()> {
+        let current = Arc::make_mut(&mut self.latest);
+        let changed = &mut self.changed;
+        let apply = |change| *changed |= current.apply(change).is_some();
+        change_log::apply_new(blobs, &self.collection, &mut self.cursor, extent, apply).await?;
+        Ok(())
+    }
+
+    async fn changed_catalog(&mut self) -> PortResult<Option<Catalog>> {
+        if self.changed {
             self.build_catalog().await.map(Some)
         } else {
             Ok(None)
         }
     }
 
-    // Returns whether there were new records.
-    async fn apply_changes(&mut self, blobs: &dyn Blobs, from: u64) -> PortResult<bool> {
-        let tail = change_log::read_since(blobs, &self.collection, &self.cursor, from).await?;
-        let changed = !tail.is_empty();
-        let current = Arc::make_mut(&mut self.latest);
-        for (name, change) in tail {
-            self.cursor.add(name);
-            change.into_iter().for_each(|change| current.apply(change));
-        }
-        Ok(changed)
-    }
-
-    async fn build_catalog(&self) -> PortResult<Catalog> {
+    async fn build_catalog(&mut self) -> PortResult<Catalog> {
         let current = Arc::clone(&self.latest);
-        let open = Arc::clone(&self.pending);
+        let started = Arc::clone(&self.started);
         let catalog =
-            tokio::task::spawn_blocking(move || Catalog::from_changes(&current, &open)).await;
-        catalog.map_err(|error| PortError::permanent("blobs.list", error.to_string()))
+            tokio::task::spawn_blocking(move || Catalog::from_changes(&current, &started)).await;
+        let catalog =
+            catalog.map_err(|error| PortError::permanent("blobs.list", error.to_string()))?;
+        self.changed = false;
+        Ok(catalog)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use bytes::Bytes;
     use stemma_document::{Change, ChangeKind, blob_keys};
-    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_engine::blobs::{MemoryBlobs, PutOutcome};
 
     use super::*;
-    use crate::fixtures::entry;
+    use crate::catalog::DocumentState;
+    use crate::fixtures::{entry, failure};
 
     async fn publish(blobs: &MemoryBlobs, at_ms: u64, path: &str, seq: u64) {
         let mut entry = entry(path);
@@ -144,21 +150,23 @@ mod tests {
     async fn poll_finds_new_records_and_full_scan_finds_late_ones() {
         let blobs = MemoryBlobs::default();
         let minute = 60_000;
-        publish(&blobs, 100 * minute, "a", 1).await;
+        for at in [95, 98, 99, 100] {
+            publish(&blobs, at * minute, "a", 1).await;
+        }
         let (mut watcher, first) =
             CatalogWatcher::start(&blobs, Collection::default(), 101 * minute)
                 .await
                 .unwrap();
         assert_eq!(listed(Some(first)), [("a".into(), 1)]);
-        assert!(watcher.poll(&blobs, 101 * minute).await.unwrap().is_none());
+        assert!(watcher.poll(&blobs).await.unwrap().is_none());
         publish(&blobs, 101 * minute, "a", 2).await;
         publish(&blobs, 101 * minute + 1, "b", 1).await;
         assert_eq!(
-            listed(watcher.poll(&blobs, 101 * minute).await.unwrap()),
+            listed(watcher.poll(&blobs).await.unwrap()),
             [("a".into(), 2), ("b".into(), 1)]
         );
-        publish(&blobs, 95 * minute, "late", 1).await;
-        assert!(watcher.poll(&blobs, 101 * minute).await.unwrap().is_none());
+        publish(&blobs, 95 * minute + 1, "late", 1).await;
+        assert!(watcher.poll(&blobs).await.unwrap().is_none());
         let late = watcher.full_scan(&blobs, 101 * minute).await.unwrap();
         assert_eq!(listed(late).len(), 3);
         assert!(
@@ -181,7 +189,7 @@ mod tests {
             .unwrap();
         assert!(watcher.full_scan(&blobs, now).await.unwrap().is_none());
         publish(&blobs, now, "today", 1).await;
-        assert_eq!(listed(watcher.poll(&blobs, now).await.unwrap()).len(), 2);
+        assert_eq!(listed(watcher.poll(&blobs).await.unwrap()).len(), 2);
         // A reader whose clock is a day ahead loads and writes snapshots as well.
         let ahead = now + 1_450 * minute;
         for n in 1..=1_100 {
@@ -195,5 +203,152 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(listed(Some(catalog)).len(), 1_103);
+    }
+
+    async fn put_change(blobs: &MemoryBlobs, minute: u64, at_ms: u64, kind: ChangeKind) {
+        let collection = Collection::default();
+        let key = blob_keys::change_key_in(&collection, minute, at_ms, at_ms);
+        let json = serde_json::to_vec(&Change { at_ms, kind }).unwrap();
+        blobs.put(&key, json.into()).await.unwrap();
+    }
+
+    fn states(catalog: Option<Catalog>) -> Vec<(String, DocumentState)> {
+        let catalog = catalog.expect("something changed");
+        let documents = catalog.documents().iter();
+        documents
+            .map(|document| (document.version().path.clone(), document.state))
+            .collect()
+    }
+
+    /// Counts listings of documents and runs, which grow with the collection.
+    #[derive(Default)]
+    struct CountingBlobs {
+        inner: MemoryBlobs,
+        walks: AtomicUsize,
+        calls: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl Blobs for CountingBlobs {
+        async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
+            self.inner.put(key, bytes).await
+        }
+        async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            self.inner.get(key).await
+        }
+        async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
+            self.inner.get_range(key, range).await
+        }
+        async fn size(&self, key: &str) -> PortResult<Option<u64>> {
+            self.inner.size(key).await
+        }
+        async fn list(
+            &self,
+            prefix: &str,
+            after: Option<&str>,
+            limit: usize,
+        ) -> PortResult<Vec<String>> {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            self.inner.list(prefix, after, limit).await
+        }
+        async fn children(
+            &self,
+            prefix: &str,
+            after: Option<&str>,
+            limit: usize,
+        ) -> PortResult<Vec<String>> {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            if prefix == "runs/" || prefix.ends_with("/d/") {
+                self.walks.fetch_add(1, Ordering::Relaxed);
+            }
+            self.inner.children(prefix, after, limit).await
+        }
+        async fn delete(&self, key: &str) -> PortResult<()> {
+            self.inner.delete(key).await
+        }
+        async fn barrier(&self) -> PortResult<()> {
+            self.inner.barrier().await
+        }
+    }
+
+    /// D8 of the engine review: every 28 s all documents and all runs were listed, and each document without a tree read.
+    #[tokio::test]
+    async fn documents_without_a_tree_are_followed_without_a_walk() {
+        let blobs = CountingBlobs::default();
+        let collection = Collection::default();
+        for n in 0..1_100 {
+            let version = entry(&format!("failed {n:04}")).version;
+            put_change(&blobs.inner, 100, 6_000_000 + n, failure(version)).await;
+        }
+        let now = 101 * 60_000;
+        CatalogWatcher::start(&blobs, collection.clone(), now)
+            .await
+            .unwrap();
+        let walks = blobs.walks.load(Ordering::Relaxed);
+        assert_eq!(walks, 2, "once, for what older programs wrote");
+        let (mut watcher, _) = CatalogWatcher::start(&blobs, collection.clone(), now)
+            .await
+            .unwrap();
+        let claim = |path: &str| ChangeKind::Claimed(Box::new(entry(path).version));
+        put_change(&blobs.inner, 101, 6_060_000, claim("a")).await;
+        let queued = states(watcher.poll(&blobs).await.unwrap());
+        assert_eq!(queued[0], ("a".into(), DocumentState::Queued));
+        let artifact = format!(
+            "{}/a/x",
+            blob_keys::document_scope(&collection, entry("a").version.doc)
+        );
+        blobs.inner.put(&artifact, "{}".into()).await.unwrap();
+        let running = states(watcher.full_scan(&blobs, now).await.unwrap());
+        assert_eq!(running[0], ("a".into(), DocumentState::Running));
+        put_change(&blobs.inner, 101, 6_060_001, failure(entry("a").version)).await;
+        let failed = states(watcher.poll(&blobs).await.unwrap());
+        assert_eq!(failed[0], ("a".into(), DocumentState::Failed));
+        assert_eq!(blobs.walks.load(Ordering::Relaxed), walks);
+        let before = blobs.calls.load(Ordering::Relaxed);
+        assert!(watcher.full_scan(&blobs, now).await.unwrap().is_none());
+        let calls = blobs.calls.load(Ordering::Relaxed) - before;
+        assert!(
+            calls <= 4,
+            "{calls} calls for 1,101 documents without a tree"
+        );
+    }
+
+    /// D26 of the engine review. Records that follow the newest minute, as writers leave them, are found by the next poll,
+    /// whatever the clock of the reader says.
+    #[tokio::test]
+    async fn polls_find_the_records_of_any_clock() {
+        let day = 1_440;
+        let minute = 1_000_000;
+        let published = |path: &str| ChangeKind::Published(Box::new(entry(path)));
+        for reader in [minute - day, minute, minute + day] {
+            let blobs = MemoryBlobs::default();
+            let now = reader * 60_000;
+            for n in 0..20 {
+                let path = format!("before {n:02}");
+                put_change(&blobs, minute - 20 + n, n, published(&path)).await;
+            }
+            let (mut watcher, _) = CatalogWatcher::start(&blobs, Collection::default(), now)
+                .await
+                .unwrap();
+            watcher.full_scan(&blobs, now).await.unwrap();
+            let mut known = 20;
+            // A usual clock, one a day ahead, one that follows it, and one that is a minute behind.
+            for (at, path) in [(0, "a"), (day, "b"), (day, "c"), (day - 1, "d")] {
+                put_change(&blobs, minute + at, known, published(path)).await;
+                known += 1;
+                let catalog = watcher.poll(&blobs).await.unwrap();
+                assert_eq!(
+                    states(catalog).len() as u64,
+                    known,
+                    "{path}, reader at {reader}"
+                );
+                watcher.full_scan(&blobs, now).await.unwrap();
+            }
+            let (_, catalog) = CatalogWatcher::start(&blobs, Collection::default(), now)
+                .await
+                .unwrap();
+            assert_eq!(states(Some(catalog)).len() as u64, known);
+        }
     }
 }

@@ -92,15 +92,21 @@ pub fn changes_prefix(collection: &Collection) -> String {
     format!("c/{collection}/changes/")
 }
 
-/// Key of a change record, ordered by minute, then by time.
-///
-/// Clocks of assemblers may differ by seconds, so readers that tail changes must re-read the recent past.
+/// Key of a change record at `at_ms`, ordered by minute, then by time.
 pub fn change_key(collection: &Collection, at_ms: u64, random: u64) -> String {
+    change_key_in(collection, at_ms / 60_000, at_ms, random)
+}
+
+/// Key of a change record in another minute than that of its time: records of clocks that are behind join the others.
+pub fn change_key_in(collection: &Collection, minute: u64, at_ms: u64, random: u64) -> String {
     format!(
-        "{}{:010}/{at_ms:013}-{random:016x}.json",
-        changes_prefix(collection),
-        at_ms / 60_000
+        "{}{at_ms:013}-{random:016x}.json",
+        change_minute_prefix(collection, minute)
     )
+}
+
+pub fn change_minute_prefix(collection: &Collection, minute: u64) -> String {
+    format!("{}{minute:010}/", changes_prefix(collection))
 }
 
 #[cfg(test)]

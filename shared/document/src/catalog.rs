@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{Digest, DocId, Extent, FilingFacts, Method, SectionTree};
 
@@ -151,4 +152,23 @@ pub enum ChangeKind {
         doc: DocId,
         seq: u64,
     },
+    /// A version was claimed: its run is open.
+    Claimed(Box<DocumentVersion>),
+    /// The run of a version ended without a tree.
+    Failed {
+        version: Box<DocumentVersion>,
+        /// The record of its failure or cancellation, a type of the engine.
+        failure: Value,
+    },
+}
+
+impl ChangeKind {
+    /// The document, and the version that the change is about.
+    pub fn version(&self) -> (DocId, u64) {
+        match self {
+            Self::Published(entry) => (entry.version.doc, entry.version.seq),
+            Self::Removed { doc, seq } => (*doc, *seq),
+            Self::Claimed(version) | Self::Failed { version, .. } => (version.doc, version.seq),
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use async_trait::async_trait;
 
+use crate::env::Env;
+use crate::failure::FailureRecord;
 use crate::key::RunHeader;
 use crate::message::RunOutcome;
 use crate::port_error::PortResult;
@@ -29,6 +31,15 @@ pub enum ClaimOutcome {
     Ended(RunOutcome),
 }
 
+/// A state of a run without a result.
+#[derive(Debug, Clone, Copy)]
+pub enum RunState<'a> {
+    /// It was claimed and is open.
+    Claimed,
+    /// It failed or was cancelled.
+    Failed(&'a FailureRecord),
+}
+
 /// Work that a coordinator can drive.
 #[async_trait]
 pub trait Flow: Work {
@@ -49,4 +60,18 @@ pub trait Flow: Work {
 
     /// How a run ended, from the blobs alone; `None` while it is open.
     async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>>;
+
+    /// Records a state for those who list the work; by default, no one does. A claim is recorded after it is stored and a
+    /// failure before, again whenever that is repeated, so that a crash loses no record.
+    ///
+    /// # Errors
+    /// [`crate::PortError`] when a port is unavailable; the state is recorded again later.
+    async fn record_state(
+        _env: &Env,
+        _ports: &Ports,
+        _run: &RunHeader,
+        _state: RunState<'_>,
+    ) -> PortResult<()> {
+        Ok(())
+    }
 }

@@ -2,18 +2,18 @@
 
 use async_trait::async_trait;
 use stemma_document::{Digest, Origin};
-use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, RunState};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
-use stemma_engine::{FailureRecord, PortResult, Ports, RunHeader, TaskKey};
+use stemma_engine::{Env, FailureRecord, PortResult, Ports, RunHeader, TaskKey};
 
 use crate::FilingFlow;
 use crate::settings::StructureMode;
 use crate::stages::{
     CORRECTION_REVISIONS, Correct, MODEL_REVISIONS, Outline, Paginate, Publish, REVISIONS, Withdraw,
 };
-use crate::{llm_flow, versions};
+use crate::{changes, llm_flow, versions};
 
 /// Raise it when the flow itself changes. Never lower it or the revision of a stage.
 pub(crate) const FLOW_REVISION: u32 = 1;
@@ -71,6 +71,15 @@ impl Flow for FilingFlow {
 
     async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         versions::run_outcome(ports, run).await
+    }
+
+    async fn record_state(
+        env: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+        state: RunState<'_>,
+    ) -> PortResult<()> {
+        changes::record_state(env, ports, run, state).await
     }
 }
 

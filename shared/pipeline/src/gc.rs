@@ -80,10 +80,12 @@ async fn load_histories(
         else {
             continue;
         };
-        let (doc, seq, removed) = match change.kind {
-            ChangeKind::Published(entry) => (entry.version.doc, entry.version.seq, false),
-            ChangeKind::Removed { doc, seq } => (doc, seq, true),
+        let removed = match change.kind {
+            ChangeKind::Published(_) => false,
+            ChangeKind::Removed { .. } => true,
+            ChangeKind::Claimed(_) | ChangeKind::Failed { .. } => continue,
         };
+        let (doc, seq) = change.kind.version();
         // A crash between tree and record publishes twice. The later record counts, so that nothing is
         // deleted too early.
         let recorded = histories

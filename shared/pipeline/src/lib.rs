@@ -9,6 +9,7 @@
 //! Not possible here: publishing a tree that was not verified (this does not compile), using a name as a store
 //! path, and side effects of a stage except through its task.
 
+mod changes;
 pub mod corrections;
 pub mod external_metadata;
 mod filing_flow;

@@ -24,7 +24,9 @@ struct ChangeEvent<'a> {
 /// Announces a change. A failed announcement is not repeated, because the change record already holds the
 /// change.
 pub(crate) async fn notify_change(ports: &Ports, collection: &Collection, change: &Change) {
-    let event = change_event(collection, change);
+    let Some(event) = change_event(collection, change) else {
+        return;
+    };
     let sent = match encode(&event) {
         Ok(message) => ports.queue.raw().announce(event.event, message).await,
         Err(error) => Err(error),
@@ -34,28 +36,22 @@ pub(crate) async fn notify_change(ports: &Ports, collection: &Collection, change
     }
 }
 
-fn change_event<'a>(collection: &'a Collection, change: &'a Change) -> ChangeEvent<'a> {
-    let at_ms = change.at_ms;
-    match &change.kind {
-        ChangeKind::Published(entry) => ChangeEvent {
-            event: "document.published",
-            collection,
-            doc: entry.version.doc,
-            seq: entry.version.seq,
-            at_ms,
-            uri: Some(&entry.version.uri),
-            path: Some(&entry.version.path),
-            gaps: Some(entry.gaps.len()),
-        },
-        ChangeKind::Removed { doc, seq } => ChangeEvent {
-            event: "document.removed",
-            collection,
-            doc: *doc,
-            seq: *seq,
-            at_ms,
-            uri: None,
-            path: None,
-            gaps: None,
-        },
-    }
+// `None` for changes that listeners are not told: the states of open runs.
+fn change_event<'a>(collection: &'a Collection, change: &'a Change) -> Option<ChangeEvent<'a>> {
+    let (event, entry) = match &change.kind {
+        ChangeKind::Published(entry) => ("document.published", Some(entry)),
+        ChangeKind::Removed { .. } => ("document.removed", None),
+        ChangeKind::Claimed(_) | ChangeKind::Failed { .. } => return None,
+    };
+    let (doc, seq) = change.kind.version();
+    Some(ChangeEvent {
+        event,
+        collection,
+        doc,
+        seq,
+        at_ms: change.at_ms,
+        uri: entry.map(|entry| entry.version.uri.as_str()),
+        path: entry.map(|entry| entry.version.path.as_str()),
+        gaps: entry.map(|entry| entry.gaps.len()),
+    })
 }

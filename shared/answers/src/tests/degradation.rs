@@ -154,7 +154,7 @@ async fn unreadable_documents_are_reported_and_nothing_is_stored() {
         (error.code(), error.to_string())
     };
     let mut bare = TestArchive::new();
-    bare.catalog = stemma_catalog::fixtures::claimed(&["scan.pdf"]);
+    bare.catalog = stemma_catalog::fixtures::failed(&["scan.pdf"]);
     let (code, message) = refused(&bare, AskRequest::new("scan text?")).await;
     assert!(
         code == "document.no_tree" && message.contains("scan"),

@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::{Coordinator, CoordinatorEvent, JobTable};
 use crate::env::Millis;
 use crate::failure::FailureRecord;
-use crate::flow::{ClaimOutcome, Flow};
+use crate::flow::{ClaimOutcome, Flow, RunState};
 use crate::jobs::{JobEntry, JobManifest, JobStep, OpenJob};
 use crate::key::{JobId, Priority, RunHeader, RunId};
 use crate::ledger::{Ledger, ScheduledItem};
@@ -205,10 +205,17 @@ impl<W: Flow> Coordinator<W> {
         }
     }
 
+    // The record of a claim must not depend on the start of its run: a job that is adopted claims its entries again.
+    async fn claim_recorded(&self, entry: &ClaimedEntry) -> PortResult<ClaimOutcome> {
+        let claim = W::claim(&self.ports, &entry.manifest, &entry.entry).await?;
+        if let ClaimOutcome::Run(header) = &claim {
+            self.record_state(header, RunState::Claimed).await?;
+        }
+        Ok(claim)
+    }
+
     async fn claim_batch(&self, batch: Vec<ClaimedEntry>) {
-        let claims = batch
-            .iter()
-            .map(|entry| W::claim(&self.ports, &entry.manifest, &entry.entry));
+        let claims = batch.iter().map(|entry| self.claim_recorded(entry));
         let claims = join_all(claims).await;
         let mut opened = Vec::new();
         let mut table = self.jobs.lock().await;

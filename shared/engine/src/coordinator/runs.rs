@@ -12,7 +12,7 @@ use super::job_control::RunDemand;
 use super::{Coordinator, CoordinatorEvent};
 use crate::blobs::Blobs;
 use crate::env::Millis;
-use crate::flow::Flow;
+use crate::flow::{Flow, RunState};
 use crate::heartbeat::RunProgress;
 use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
 use crate::ledger::{Ledger, ScheduledItem};
@@ -135,8 +135,7 @@ impl<W: Flow> Coordinator<W> {
             };
             let demand = self.run_demand(&open.header).await?;
             if demand == RunDemand::Abandoned {
-                let tasks = open.progress.present as u64;
-                self.close_run(at, RunOutcome::Cancelled, tasks).await?;
+                self.end_run(&open, RunOutcome::Cancelled).await?;
                 return Ok(Handled::Here);
             }
             match open
@@ -169,9 +168,33 @@ impl<W: Flow> Coordinator<W> {
             ReplayStep::Finished(finish) => RunOutcome::DoneWithGaps(finish.gaps),
             ReplayStep::Failed(record) => RunOutcome::Failed(record.clipped()),
         };
-        self.close_run(at, ending, open.progress.present as u64)
-            .await?;
+        self.end_run(&open, ending).await?;
         Ok(Handled::Here)
+    }
+
+    // A crash before the failure is stored leaves the run open, so that it ends, and is recorded, once more.
+    async fn end_run(&self, open: &OpenRun<W>, ending: RunOutcome) -> PortResult<()> {
+        if let Some(record) = ending.failure_record(self.env.now_ms()) {
+            self.record_state(&open.header, RunState::Failed(&record))
+                .await?;
+        }
+        let tasks = open.progress.present as u64;
+        self.close_run(&open.header.at, ending, tasks).await
+    }
+
+    // A header that cannot be described must not keep its run from ending. A store that refuses is waited for.
+    pub(super) async fn record_state(
+        &self,
+        run: &RunHeader,
+        state: RunState<'_>,
+    ) -> PortResult<()> {
+        match W::record_state(&self.env, &self.ports, run, state).await {
+            Err(error) if error.is_permanent() => {
+                tracing::warn!(run = %run.at.run, %error, "the state of a run is not recorded; lists lack it until its document is published");
+                Ok(())
+            }
+            recorded => recorded,
+        }
     }
 
     async fn load_run(&self, at: &RunRef) -> PortResult<LoadedRun<W>> {

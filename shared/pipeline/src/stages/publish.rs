@@ -3,21 +3,18 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, Gap, PublishedTree, SectionTree,
+    CatalogEntry, ChangeKind, Collection, Digest, DocId, Gap, PublishedTree, SectionTree,
     TreeObject, blob_keys,
 };
 use stemma_engine::blobs::{Blobs, PutOutcome, get_json, put_json};
-use stemma_engine::env::Millis;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
 use stemma_engine::{Env, Failure, PortResult, Ports, TaskKey, TaskKeyBuilder};
 
+use crate::changes::write_change;
 use crate::settings::RunSettings;
 use crate::versions::{PUBLISH, PublishOutcome, identify_version};
-use crate::{FilingFlow, FilingTask, corrections, external_metadata, notify, versions};
-
-// A record that took longer to write than this is written again. Readers look back twice as long.
-const MAX_WRITE_MS: Millis = 5 * 60_000;
+use crate::{FilingFlow, FilingTask, corrections, external_metadata, versions};
 
 /// Key: the document and its version. They determine the tree, so a claim alone tells whether its version was
 /// published.
@@ -114,29 +111,6 @@ fn invalid_tree(error: &serde_json::Error) -> Failure {
     Failure::permanent("publish.tree_invalid", error.to_string())
 }
 
-// Called after the tree or tombstone is written: a change record must never refer to a missing object.
-async fn write_change(
-    env: &Env,
-    ports: &Ports,
-    collection: &Collection,
-    kind: ChangeKind,
-) -> PortResult<()> {
-    loop {
-        let change = Change {
-            at_ms: env.now_ms(),
-            kind: kind.clone(),
-        };
-        let key = blob_keys::change_key(collection, change.at_ms, env.random());
-        put_json(&ports.blobs, &key, &change).await?;
-        // Readers do not look for new records in minutes long past. A process that was suspended meanwhile, or a put that
-        // hung, is such a case: the record is repeated in the current minute.
-        if env.now_ms() < change.at_ms + MAX_WRITE_MS {
-            notify::notify_change(ports, collection, &change).await;
-            return Ok(());
-        }
-    }
-}
-
 /// Removes a document: writes a tombstone above its newest version, and a change record. Garbage collection
 /// deletes the rest.
 pub async fn remove_document(
@@ -197,7 +171,7 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
-    use stemma_document::{DocumentVersion, Extent, Method, Origin, VerifiedOutline};
+    use stemma_document::{Change, DocumentVersion, Extent, Method, Origin, VerifiedOutline};
     use stemma_engine::blobs::{MemoryBlobs, list_all};
 
     use super::*;
@@ -207,7 +181,7 @@ mod tests {
     enum Interruption {
         /// A run claims the next version while a tree is written.
         Claim,
-        /// The process is suspended while a change record is written.
+        /// The process is suspended while a change record is written, and others write.
         Suspension,
     }
 
@@ -237,6 +211,7 @@ mod tests {
                     if key.contains("/changes/") && !self.is_over.swap(true, Ordering::Relaxed) =>
                 {
                     tokio::time::advance(Duration::from_mins(20)).await;
+                    put_record(&*self.inner, SUSPENDED_UNTIL_MINUTE).await;
                 }
                 _ => {}
             }
@@ -276,6 +251,8 @@ mod tests {
     }
 
     const URI: &str = "file:///a.md";
+    // Later than the clock of simulated environments.
+    const SUSPENDED_UNTIL_MINUTE: u64 = 40_000_000;
 
     fn interrupted_ports(env: &Env, interruption: Interruption) -> Ports {
         let blobs = InterruptedBlobs {
@@ -358,20 +335,67 @@ mod tests {
         assert_ne!(run.as_deref(), Some(b"run".as_slice()), "{trees:?}");
     }
 
-    /// D26 of the engine review: readers do not look for records in minutes long past.
+    async fn put_record(blobs: &dyn Blobs, minute: u64) {
+        let kind = ChangeKind::Removed {
+            doc: DocId::new(&Collection::default(), "file:///other.md"),
+            seq: 1,
+        };
+        let change = Change {
+            at_ms: minute * 60_000,
+            kind,
+        };
+        let key = blob_keys::change_key(&Collection::default(), change.at_ms, 1);
+        let json = serde_json::to_vec(&change).unwrap();
+        blobs.put(&key, json.into()).await.unwrap();
+    }
+
+    // The minutes that hold the record of the imported tree.
+    async fn minutes_of_record(ports: &Ports) -> Vec<u64> {
+        let prefix = blob_keys::changes_prefix(&Collection::default());
+        let mut minutes = Vec::new();
+        for key in list_all(&ports.blobs, &prefix).await.unwrap() {
+            let change: Change = get_json(&ports.blobs, &key).await.unwrap().unwrap();
+            if matches!(change.kind, ChangeKind::Published(_)) {
+                let minute = key.trim_start_matches(&prefix).split('/').next();
+                minutes.push(minute.unwrap().parse().unwrap());
+            }
+        }
+        minutes
+    }
+
+    /// D26 of the engine review: readers do not return to minutes long past.
     #[tokio::test(start_paused = true)]
     async fn a_change_record_delayed_by_a_suspension_is_written_again() {
         let env = Env::simulated(1);
         let ports = interrupted_ports(&env, Interruption::Suspension);
         let collection = Collection::default();
+        let minute = env.now_ms() / 60_000;
         publish_imported(&env, &ports, &collection, imported_tree())
             .await
             .unwrap();
-        let changes = read_changes(&ports).await;
-        assert_eq!(changes.len(), 2);
-        assert!(
-            changes[1].at_ms + MAX_WRITE_MS > env.now_ms(),
-            "{changes:?}"
-        );
+        let minutes = minutes_of_record(&ports).await;
+        assert_eq!(minutes, [minute, SUSPENDED_UNTIL_MINUTE]);
+    }
+
+    /// The same for clocks: the writer's is behind, or another one is ahead.
+    #[tokio::test]
+    async fn a_change_record_follows_the_newest_minute_of_others() {
+        let env = Env::simulated(1);
+        let collection = Collection::default();
+        let own = env.now_ms() / 60_000;
+        for ahead in [1, 2, 11, 1_440] {
+            let ports = Ports::memory(&env);
+            put_record(&ports.blobs, own + ahead).await;
+            publish_imported(&env, &ports, &collection, imported_tree())
+                .await
+                .unwrap();
+            let minutes = minutes_of_record(&ports).await;
+            let expected = if ahead == 1 {
+                vec![own]
+            } else {
+                vec![own, own + ahead]
+            };
+            assert_eq!(minutes, expected);
+        }
     }
 }

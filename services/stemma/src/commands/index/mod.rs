@@ -196,9 +196,7 @@ impl IndexBuilder<'_> {
                     .full_scan(self.blobs.as_ref(), self.env.now_ms())
                     .await?
             } else {
-                follower
-                    .poll(self.blobs.as_ref(), self.env.now_ms())
-                    .await?
+                follower.poll(self.blobs.as_ref()).await?
             };
             if let Some(newer) = newer {
                 (catalog, changed) = (newer, true);
