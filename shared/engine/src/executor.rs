@@ -223,6 +223,7 @@ impl<W: Work> TaskExecutor<W> {
         let context = TaskContext {
             run: &task.run,
             key: task.key,
+            message: &message.body,
             class: task.class,
             attempt: attempts,
             settings: settings.as_ref(),
@@ -353,6 +354,17 @@ impl<W: Work> TaskExecutor<W> {
     ) -> PortResult<HandleResult> {
         Span::current().record("code", &failure.code);
         match decide_retry(failure.kind, attempts) {
+            // The message ends here. The task is published again by whoever brings what it waits for, and if that is lost,
+            // by the coordinator once it is overdue.
+            RetryDecision::Wait { within_ms } => {
+                let retry = Retry {
+                    code: failure.code,
+                    next_ms: self.env.now_ms() + within_ms,
+                    counted: false,
+                };
+                self.release(task, Some(&retry)).await?;
+                Ok((DeliveryOutcome::Waiting, Disposition::Ack))
+            }
             RetryDecision::Retry { delay, counted } => {
                 tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "task failed; it will be retried");
                 let next_ms = self.env.now_ms() + delay.duration().as_millis() as Millis;

@@ -29,6 +29,9 @@ pub enum FailureKind {
     /// An artifact that the flow has seen is gone: counted like a transient failure, and the run is loaded again from
     /// the blobs, which makes the artifact anew.
     InputMissing,
+    /// Waits for something that takes hours: whoever brings it publishes the task again, and until then nobody runs it.
+    /// Not counted as an attempt. Expected within `within_ms`.
+    Waiting { within_ms: u64 },
     /// Will fail again: recorded as the outcome of the task.
     Permanent,
     /// Crashes or defeats every worker that takes the message.
@@ -65,6 +68,17 @@ impl Failure {
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         Self {
             kind: FailureKind::Throttled { after_ms },
+            code: code.into(),
+            message: message.into(),
+            next: None,
+        }
+    }
+
+    /// See [`FailureKind::Waiting`]. The caller must have made durable what will wake the task.
+    pub fn waiting(code: &str, message: impl Into<String>, within: Duration) -> Self {
+        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            kind: FailureKind::Waiting { within_ms },
             code: code.into(),
             message: message.into(),
             next: None,

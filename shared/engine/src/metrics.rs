@@ -20,6 +20,8 @@ pub(crate) enum DeliveryOutcome {
     Retried,
     /// Too early; retried without counting an attempt.
     Throttled,
+    /// Waits until it is published again.
+    Waiting,
     /// Another worker has the lease.
     LeasedElsewhere,
     /// The task had ended before.
@@ -43,6 +45,7 @@ impl DeliveryOutcome {
             DeliveryOutcome::Failed => "failed",
             DeliveryOutcome::Retried => "retried",
             DeliveryOutcome::Throttled => "throttled",
+            DeliveryOutcome::Waiting => "waiting",
             DeliveryOutcome::LeasedElsewhere => "held",
             DeliveryOutcome::Ended => "ended",
             DeliveryOutcome::Duplicate => "duplicate",

@@ -14,6 +14,8 @@ pub enum RetryDecision {
         /// Whether this attempt counts.
         counted: bool,
     },
+    /// Wait until the task is published again.
+    Wait { within_ms: u64 },
     /// Record the failure as the outcome of the task.
     Final,
 }
@@ -29,6 +31,7 @@ pub fn decide_retry(kind: FailureKind, attempts: u32) -> RetryDecision {
             delay: RetryDelay::for_attempt(attempts),
             counted: true,
         },
+        FailureKind::Waiting { within_ms } => RetryDecision::Wait { within_ms },
         FailureKind::Throttled { after_ms } => RetryDecision::Retry {
             delay: RetryDelay::at_least(after_ms),
             counted: false,

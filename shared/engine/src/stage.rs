@@ -99,6 +99,8 @@ impl<O> From<O> for StageOutput<O> {
 pub struct TaskContext<'a, W: Work> {
     pub run: &'a RunRef,
     pub key: TaskKey,
+    /// Body of the message that brought this task. Publishing it again wakes a task that waits.
+    pub message: &'a Bytes,
     pub class: Priority,
     /// Number of this attempt, from 1.
     pub attempt: u32,

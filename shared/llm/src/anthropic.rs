@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::batch::{BatchDialect, BatchProvider};
 use crate::capabilities::{
     ProviderCapabilities, RequestShape, ResponseFormat, chat_messages, response_format,
     system_prompt,
@@ -42,7 +43,7 @@ impl Llm for Anthropic {
             .capabilities
             .post(&self.transport, "messages", request, request_body)
             .await?;
-        parse_response(&received, request)
+        parse_response(&received, Some(request))
     }
 
     async fn models(&self) -> Result<Vec<String>, LlmError> {
@@ -51,6 +52,28 @@ impl Llm for Anthropic {
 
     fn host(&self) -> &str {
         self.transport.host()
+    }
+
+    fn batches(&self) -> Option<&dyn BatchProvider> {
+        Some(self)
+    }
+}
+
+impl BatchDialect for Anthropic {
+    fn transport(&self) -> &HttpTransport {
+        &self.transport
+    }
+
+    fn capabilities(&self) -> &ProviderCapabilities {
+        &self.capabilities
+    }
+
+    fn body(&self, request: &LlmRequest) -> Value {
+        request_body(request, self.capabilities.shape())
+    }
+
+    fn parse(&self, body: Value) -> Result<LlmReply, LlmError> {
+        parse_response(&HttpReply::from_batch(&body), None)
     }
 }
 
@@ -133,7 +156,11 @@ impl From<MessagesUsage> for TokenUsage {
     }
 }
 
-fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply, LlmError> {
+// A batch knows nothing of the request any more; it holds first requests only.
+fn parse_response(
+    received: &HttpReply,
+    request: Option<&LlmRequest>,
+) -> Result<LlmReply, LlmError> {
     let message: MessagesResponse = serde_json::from_slice(&received.bytes)
         .map_err(|_| LlmError::unreadable("not a message", TokenUsage::default()))?;
     let usage: TokenUsage = message.usage.into();
@@ -172,8 +199,8 @@ fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply
         finish,
         rate_limits: received.rate_limits,
     };
-    let is_truncated_tool =
-        finish == FinishReason::Length && input.is_some() && request.follow_up.is_none();
+    let is_first = request.is_none_or(|request| request.follow_up.is_none());
+    let is_truncated_tool = finish == FinishReason::Length && input.is_some() && is_first;
     if is_truncated_tool {
         return Ok(reply);
     }

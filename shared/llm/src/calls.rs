@@ -30,6 +30,9 @@ pub struct CallRecord {
     /// The jobs that share the cost.
     #[serde(default)]
     pub jobs: Vec<JobId>,
+    /// Whether it came in a batch, at the price of batches.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub batch: bool,
 }
 
 impl CallRecord {

@@ -135,6 +135,21 @@ impl ProviderCapabilities {
         }))
     }
 
+    /// The shape that the provider accepts, as far as is known.
+    pub(crate) fn shape(&self) -> RequestShape {
+        *self.shape.lock()
+    }
+
+    /// Learns from the refusal of one request of a batch. Whether its shape was the cause.
+    pub(crate) fn relax_after(&self, refusal: &str) -> bool {
+        let shape = self.shape();
+        let relaxed = shape.relaxed(refusal, self.has_json_mode);
+        if let Some(relaxed) = relaxed {
+            self.remember(shape, relaxed);
+        }
+        relaxed.is_some()
+    }
+
     fn remember(&self, previous: RequestShape, accepted: RequestShape) {
         if previous != accepted {
             tracing::info!(shape = ?accepted, "the provider rejects the strict request form; using a relaxed form from now on");

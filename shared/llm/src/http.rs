@@ -13,15 +13,17 @@ use stemma_engine::Env;
 use stemma_engine::limit::ReportedLimits;
 use stemma_engine::secret::Secret;
 
+use crate::error_body::ErrorBody;
 use crate::headers;
 use crate::request::{LlmError, TokenUsage};
 
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
-// Limits for error bodies: bytes read, and characters kept in the message.
+// Bytes read of an error body.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-const MAX_ERROR_CHARS: usize = 200;
-// An error message that shares this many consecutive characters with the prompt counts as quoting it.
-const QUOTE_CHARS: usize = 16;
+/// Time limit of an upload or download of a batch.
+pub(crate) const FILE_TIMEOUT: Duration = Duration::from_secs(300);
+// Most bytes of a downloaded file. Replies are much shorter than the prompts of a batch, which have at most 64 MB.
+const MAX_FILE_BYTES: usize = 256 << 20;
 const PROCESS_HEADER: &str = "x-stemma-process";
 
 /// Address and credentials of a provider.
@@ -69,6 +71,24 @@ pub(crate) struct HttpTransport {
 pub(crate) struct HttpReply {
     pub(crate) bytes: Vec<u8>,
     pub(crate) rate_limits: ReportedLimits,
+}
+
+impl HttpReply {
+    /// The reply of a line of a batch: its body, without headers.
+    pub(crate) fn from_batch(body: &Value) -> Self {
+        Self {
+            bytes: body.to_string().into_bytes(),
+            rate_limits: ReportedLimits::default(),
+        }
+    }
+}
+
+/// The body of a POST to a batch interface.
+pub(crate) struct FileBody {
+    pub(crate) content_type: String,
+    /// Names the effect of the request. Providers that know the header do not repeat it.
+    pub(crate) idempotency_key: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 pub(crate) struct HttpError {
@@ -157,6 +177,37 @@ impl HttpTransport {
             return Err(LlmError::unreadable(message, TokenUsage::default()).into());
         }
         Ok(HttpReply { bytes, rate_limits })
+    }
+
+    /// A GET, or a POST with `body`, of a batch interface. Files are large, so it may take [`FILE_TIMEOUT`] and replies may
+    /// have [`MAX_FILE_BYTES`].
+    pub(crate) async fn fetch(
+        &self,
+        url: Url,
+        body: Option<FileBody>,
+    ) -> Result<Vec<u8>, LlmError> {
+        let request = match body {
+            None => self.client.get(url),
+            Some(body) => self
+                .client
+                .post(url)
+                .header("content-type", body.content_type)
+                .header("idempotency-key", body.idempotency_key)
+                .body(body.bytes),
+        };
+        let sent = request.timeout(FILE_TIMEOUT).send().await;
+        let mut response = sent.map_err(|error| self.transport_error(&error))?;
+        if !response.status().is_success() {
+            return Err(self.status_error(response, &[]).await.error);
+        }
+        match read_body(&mut response, MAX_FILE_BYTES).await {
+            Ok((bytes, true)) => Ok(bytes),
+            Ok((_, false)) => {
+                let message = format!("larger than {MAX_FILE_BYTES} bytes");
+                Err(LlmError::unreadable(message, TokenUsage::default()))
+            }
+            Err(error) => Err(self.transport_error(&error)),
+        }
     }
 
     /// Lists the provider's models. Fails for a rejected key; providers without a model list return an empty one.
@@ -320,125 +371,8 @@ async fn read_body(
     Ok((bytes, true))
 }
 
-// Providers send `{"error": {"code", "type", "message", "param"}}`, `{"error": "text"}` or `{"detail": …}`. Bodies that
-// are not JSON are ignored.
-#[derive(Default)]
-struct ErrorBody {
-    code: String,
-    message: String,
-    param: String,
-}
-
-impl ErrorBody {
-    fn from_bytes(bytes: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
-            return Self::default();
-        };
-        let error = value
-            .get("error")
-            .filter(|error| !error.is_null())
-            .unwrap_or(&value);
-        Self {
-            code: Self::first_text(error, &["code", "type"]).unwrap_or_default(),
-            message: error
-                .as_str()
-                .map(Into::into)
-                .or_else(|| Self::first_text(error, &["message", "detail"]))
-                .or_else(|| error.get("detail").map(ToString::to_string))
-                .unwrap_or_default(),
-            param: Self::first_text(error, &["param"]).unwrap_or_default(),
-        }
-    }
-
-    // The first field that holds a text or a number.
-    fn first_text(error: &Value, names: &[&str]) -> Option<String> {
-        names
-            .iter()
-            .filter_map(|name| match error.get(name)? {
-                Value::String(text) => Some(text.clone()),
-                Value::Number(number) => Some(number.to_string()),
-                _ => None,
-            })
-            .find(|text| !text.is_empty())
-    }
-
-    // Quota and billing errors come with 429, but no retry helps.
-    fn is_quota(&self) -> bool {
-        let codes = [
-            "insufficient_quota",
-            "billing_hard_limit_reached",
-            "billing_not_active",
-            "billing_error",
-        ];
-        codes.contains(&self.code.as_str()) || self.message.contains("credit balance is too low")
-    }
-
-    fn is_unknown_model(&self) -> bool {
-        ["model_not_found", "invalid_model", "DeploymentNotFound"].contains(&self.code.as_str())
-    }
-
-    fn full_text(&self) -> String {
-        format!("{} {} {}", self.code, self.param, self.message)
-    }
-
-    // Error messages reach logs and job records, so they are cut and lose control characters, keys and quotes from the
-    // prompt.
-    fn redacted(&self, quoted: &[&str], key: &Secret) -> String {
-        let quoted = quoted
-            .iter()
-            .any(|text| quotes_request(&self.message, text));
-        let message = if quoted {
-            "the message quotes the request and is left out"
-        } else {
-            self.message.as_str()
-        };
-        let text = if self.code.is_empty() {
-            message.into()
-        } else {
-            format!("{}, {message}", self.code)
-        };
-        let clean: String = text
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
-        let without_key = if key.is_empty() {
-            clean
-        } else {
-            clean.replace(key.reveal(), "…")
-        };
-        let words = without_key
-            .split(' ')
-            .map(|word| if looks_like_key(word) { "…" } else { word });
-        words
-            .collect::<Vec<_>>()
-            .join(" ")
-            .chars()
-            .take(MAX_ERROR_CHARS)
-            .collect()
-    }
-}
-
-fn quotes_request(message: &str, question: &str) -> bool {
-    let ends: Vec<usize> = message
-        .char_indices()
-        .map(|(at, _)| at)
-        .chain([message.len()])
-        .collect();
-    ends.windows(QUOTE_CHARS + 1)
-        .any(|window| question.contains(&message[window[0]..window[QUOTE_CHARS]]))
-}
-
-// Providers repeat parts of the key in their errors: `sk-…` or a long word of letters and digits.
-fn looks_like_key(word: &str) -> bool {
-    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let mixed = word.chars().any(|c| c.is_ascii_digit()) && word.chars().any(char::is_alphabetic);
-    word.starts_with("sk-") || (word.len() >= 20 && mixed)
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn endpoint(base_url: &str) -> Endpoint {
@@ -451,45 +385,6 @@ mod tests {
             process: "p".into(),
             env: Env::system(),
         }
-    }
-
-    #[test]
-    fn error_messages_are_truncated_and_redacted() {
-        let user = "Net sales rose 5.2 % to $1,234 million";
-        let body = |body: &str| {
-            ErrorBody::from_bytes(body.as_bytes())
-                .redacted(&[user, "look"], &Secret::from("my key"))
-        };
-        let redacted = |message: &str| {
-            body(&json!({ "error": { "code": "c", "message": message } }).to_string())
-        };
-        assert_eq!(redacted("no such model"), "c, no such model");
-        assert_eq!(
-            redacted("key my key\u{1b}[0m, sk-abc***xyz."),
-            "c, key … [0m, …"
-        );
-        assert_eq!(
-            redacted("cannot parse `Net sales rose 5.2 % to`"),
-            "c, the message quotes the request and is left out"
-        );
-        assert_eq!(
-            redacted(&"x y ".repeat(500)).chars().count(),
-            MAX_ERROR_CHARS
-        );
-        assert_eq!(body("<html>"), "");
-        assert_eq!(body(r#"{"error": "model is loading"}"#), "model is loading");
-        assert_eq!(
-            body(r#"{"object": "error", "message": "bad", "code": 400}"#),
-            "400, bad"
-        );
-        assert_eq!(
-            body(r#"{"detail": [{"loc": ["body"]}]}"#),
-            r#"[{"loc":["body"]}]"#
-        );
-        assert_eq!(
-            body(r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#),
-            "overloaded_error, busy"
-        );
     }
 
     #[test]

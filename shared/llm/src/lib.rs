@@ -14,12 +14,14 @@
 //! This crate knows nothing about documents, reads no environment variables, and follows no redirects.
 
 pub mod anthropic;
+pub mod batch;
 mod bpe;
 mod breaker;
 pub mod calls;
 mod capabilities;
 pub mod client;
 pub mod embeddings;
+mod error_body;
 mod header_time;
 mod headers;
 pub mod http;

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::batch::{BatchDialect, BatchProvider};
 use crate::capabilities::{
     LimitField, ProviderCapabilities, RequestShape, ResponseFormat, chat_messages, response_format,
     system_prompt,
@@ -37,7 +38,7 @@ impl Llm for OpenAi {
             .capabilities
             .post(&self.transport, "chat/completions", request, request_body)
             .await?;
-        parse_response(&received, request)
+        parse_response(&received, Some(request))
     }
 
     async fn models(&self) -> Result<Vec<String>, LlmError> {
@@ -46,6 +47,28 @@ impl Llm for OpenAi {
 
     fn host(&self) -> &str {
         self.transport.host()
+    }
+
+    fn batches(&self) -> Option<&dyn BatchProvider> {
+        Some(self)
+    }
+}
+
+impl BatchDialect for OpenAi {
+    fn transport(&self) -> &HttpTransport {
+        &self.transport
+    }
+
+    fn capabilities(&self) -> &ProviderCapabilities {
+        &self.capabilities
+    }
+
+    fn body(&self, request: &LlmRequest) -> Value {
+        request_body(request, self.capabilities.shape())
+    }
+
+    fn parse(&self, body: Value) -> Result<LlmReply, LlmError> {
+        parse_response(&HttpReply::from_batch(&body), None)
     }
 }
 
@@ -135,7 +158,11 @@ struct PromptTokensDetails {
     cached_tokens: Option<u32>,
 }
 
-fn parse_response(received: &HttpReply, request: &LlmRequest) -> Result<LlmReply, LlmError> {
+// A batch knows nothing of the request any more.
+fn parse_response(
+    received: &HttpReply,
+    request: Option<&LlmRequest>,
+) -> Result<LlmReply, LlmError> {
     let completion: CompletionResponse = serde_json::from_slice(&received.bytes)
         .map_err(|_| LlmError::unreadable("not a chat completion", TokenUsage::default()))?;
     let choice = completion.choices.into_iter().next();
@@ -189,14 +216,14 @@ fn message_text(choice: &CompletionChoice) -> (String, bool) {
 // Compatible servers may omit usage, or report it as null.
 fn usage_or_estimate(
     usage: Option<&CompletionUsage>,
-    request: &LlmRequest,
+    request: Option<&LlmRequest>,
     text: &str,
 ) -> TokenUsage {
     let (prompt, output) = usage.map_or((None, None), |usage| {
         (usage.prompt_tokens, usage.completion_tokens)
     });
     TokenUsage {
-        prompt_tokens: prompt.unwrap_or_else(|| request.prompt_tokens()),
+        prompt_tokens: prompt.unwrap_or_else(|| request.map_or(0, LlmRequest::prompt_tokens)),
         cached_tokens: usage
             .and_then(|counted: &CompletionUsage| {
                 counted

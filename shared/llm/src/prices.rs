@@ -18,9 +18,27 @@ pub struct Prices {
     /// Price of cached prompt tokens; `None` means the price of `input`.
     pub cached_input: Option<f64>,
     pub output: Option<f64>,
+    /// How much less a request in a batch costs, as a share of the price (0–1); `None` means half.
+    pub batch_discount: Option<f64>,
 }
 
+// Both OpenAI and Anthropic charge half.
+const BATCH_DISCOUNT: f64 = 0.5;
+
 impl Prices {
+    /// The prices of requests in batches.
+    #[must_use]
+    pub fn for_batch(self) -> Self {
+        let discount = self.batch_discount.unwrap_or(BATCH_DISCOUNT);
+        let share = 1.0 - discount.clamp(0.0, 1.0);
+        Self {
+            input: self.input.map(|price| price * share),
+            cached_input: self.cached_input.map(|price| price * share),
+            output: self.output.map(|price| price * share),
+            batch_discount: Some(0.0),
+        }
+    }
+
     /// Whether the cost of a call can be computed.
     pub fn is_complete(&self) -> bool {
         self.input.is_some() && self.output.is_some()
@@ -33,6 +51,7 @@ impl Prices {
             input: Some(input),
             output: Some(output),
             cached_input,
+            ..
         } = *self
         else {
             return SpendAmount {
@@ -93,7 +112,17 @@ mod tests {
             input: Some(2.5),
             cached_input: Some(0.25),
             output: Some(10.0),
+            batch_discount: None,
         };
+        assert_eq!(
+            prices.for_batch().cost(usage).nanodollars,
+            Some(1_300_000_000)
+        );
+        let own = Prices {
+            batch_discount: Some(0.25),
+            ..prices
+        };
+        assert_eq!(own.for_batch().cost(usage).nanodollars, Some(1_950_000_000));
         // 600,000 at 2.50, 400,000 at 0.25 and 100,000 at 10 dollars a million.
         assert_eq!(prices.cost(usage).nanodollars, Some(2_600_000_000));
         assert_eq!(

@@ -8,6 +8,7 @@ use serde_json::Value;
 use stemma_engine::Failure;
 use stemma_engine::limit::ReportedLimits;
 
+use crate::batch::BatchProvider;
 use crate::tokens;
 
 // Roles and separators of a chat cost tokens besides the texts.
@@ -33,6 +34,11 @@ pub trait Llm: Send + Sync {
     /// Host and port of the provider, for rate limit buckets and messages.
     fn host(&self) -> &str {
         "here"
+    }
+
+    /// The provider's batch interface, if the API has one.
+    fn batches(&self) -> Option<&dyn BatchProvider> {
+        None
     }
 }
 
@@ -261,6 +267,14 @@ impl LlmError {
             Self::Configuration { .. } => "model.configuration",
             Self::Refused { .. } => "model.refused",
             Self::Unreadable { .. } => "model.reply_unreadable",
+        }
+    }
+
+    /// The tokens that the provider bills for the failed call, as far as it tells.
+    pub fn billed_usage(&self) -> TokenUsage {
+        match self {
+            Self::Unreadable { usage, .. } => *usage,
+            _ => TokenUsage::default(),
         }
     }
 

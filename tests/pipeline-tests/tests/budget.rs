@@ -29,6 +29,7 @@ const PRICES: Prices = Prices {
     input: Some(1.0),
     cached_input: None,
     output: Some(4.0),
+    batch_discount: None,
 };
 
 // Replies as the schema requires, and records all requests.

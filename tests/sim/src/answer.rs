@@ -55,11 +55,11 @@ impl PreparedAnswer {
 
 impl ProviderCall {
     pub(crate) fn from_request(head: &HttpHead, body: &[u8]) -> Self {
-        let path = head
-            .start_line_word(1)
-            .split('?')
-            .next()
-            .unwrap_or_default();
+        Self::from_parts(head.start_line_word(0), head.start_line_word(1), body)
+    }
+
+    pub(crate) fn from_parts(method: &str, url: &str, body: &[u8]) -> Self {
+        let path = url.split('?').next().unwrap_or_default();
         let dialect = if path.ends_with("/messages") {
             WireDialect::Anthropic
         } else {
@@ -68,9 +68,7 @@ impl ProviderCall {
         let is_chat_path = path.ends_with("/chat/completions") || path.ends_with("/messages");
         let parsed = serde_json::from_slice::<Value>(body).map_err(|error| error.to_string());
         let kind = match &parsed {
-            _ if head.start_line_word(0) != "POST" => {
-                CallKind::Rejected(404, "no such path".into())
-            }
+            _ if method != "POST" => CallKind::Rejected(404, "no such path".into()),
             Err(error) => CallKind::Rejected(400, error.clone()),
             Ok(_) if path.ends_with("/embeddings") => CallKind::Embedding,
             Ok(value) if is_chat_path => match PromptRequest::parse(value) {

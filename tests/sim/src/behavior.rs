@@ -17,6 +17,7 @@ pub struct Behavior {
     /// Faults of single replies.
     pub faults: ReplyFaults,
     pub outage: Option<Outage>,
+    pub batches: SimulatedBatches,
     /// Share of questions (0–1) with a well-formed wrong answer. The choice depends on the question.
     pub lies: f64,
     /// Whether it follows instructions in the text of documents.
@@ -191,6 +192,26 @@ impl ReplyFaults {
         let which =
             SeededRng::new(seed, &format!("kind {serving}"), digest).below(self.kinds.len());
         self.kinds.get(which).copied().filter(|_| spoilt)
+    }
+}
+
+/// How batches go. The faults of single replies apply to their requests, too.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SimulatedBatches {
+    /// Time from submission to results.
+    pub takes_ms: u64,
+    /// Share of requests (0–1) that are not executed before the batch expires.
+    pub expires: f64,
+    /// Every batch fails as a whole.
+    pub rejects: bool,
+    /// A batch is created, but the connection breaks before the client learns of it.
+    pub loses_replies: bool,
+}
+
+impl SimulatedBatches {
+    pub(crate) fn takes(self) -> Duration {
+        Duration::from_millis(self.takes_ms)
     }
 }
 

@@ -150,7 +150,7 @@ fn format_duration(span: Duration) -> String {
 }
 
 // RFC 3339, in whole seconds of UTC. Days to date: Howard Hinnant's `civil_from_days`.
-fn format_timestamp(at: SystemTime) -> String {
+pub(crate) fn format_timestamp(at: SystemTime) -> String {
     let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let days = seconds / 86_400 + 719_468;
     let time = seconds % 86_400;

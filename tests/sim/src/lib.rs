@@ -1,7 +1,7 @@
 //! A simulated model provider. It knows the truth about documents, and fails in the ways that a test asks
 //! for.
 //!
-//! It serves OpenAI's chat completions and embeddings and Anthropic's messages on the loopback address. Its
+//! It serves OpenAI's chat completions and embeddings, Anthropic's messages, and the batches of both, on the loopback address. Its
 //! [`Oracle`] answers from truth (sections with titles, levels and pages) and page texts. It recognizes the
 //! stage by the JSON schema of the answer alone, and pages by their words. A correct answer depends on the
 //! question alone.
@@ -23,6 +23,7 @@
 //! It knows nothing of Stemma's internals: it sees requests, as a real provider does.
 
 mod answer;
+mod batches;
 mod behavior;
 mod dialect;
 mod echo;
@@ -43,10 +44,12 @@ mod wrong_answers;
 
 pub use behavior::{
     Behavior, Latency, LimitHeaders, LimitMeter, Outage, Reading, ReplyFault, ReplyFaults,
-    SimulatedLimits,
+    SimulatedBatches, SimulatedLimits,
 };
 pub use oracle::{Gold, Oracle, is_whole};
 pub use provider::{Provider, Setup};
 pub use question::{PromptBlock, PromptRequest, RequestStage};
-pub use report::{CallTotals, PeakMinute, ProviderReport, RequestRecord, SectionCounts};
+pub use report::{
+    BatchTotals, CallTotals, PeakMinute, ProviderReport, RequestRecord, SectionCounts,
+};
 pub use truth::{KnownOutline, KnownSection, Library, PageTexts};

@@ -23,7 +23,8 @@ Questions are lines of {\"question\",\"doc_name\",\"gold_pages\":[N]}: where eac
 Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --noise F --gullible true --reads truth|reader
   --limits.requests_per_minute N --limits.tokens_per_minute N --limits.meter window|bucket --limits.told all|pause|nothing
   --faults.rate F --faults.always F --faults.kinds '[\"error\",\"hang\",\"reset\",\"empty\",\"truncated\",\"malformed\",\"schema\"]'
-  --outage.after_s F --outage.lasts_s F --outage.status N";
+  --outage.after_s F --outage.lasts_s F --outage.status N
+  --batches.takes_ms N --batches.expires F --batches.rejects true --batches.loses_replies true";
 
 fn main() -> ExitCode {
     match tokio::runtime::Runtime::new()

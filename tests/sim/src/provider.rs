@@ -17,6 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::answer::{PreparedAnswer, ProviderCall};
+use crate::batches::{self, BatchReply, Batches};
 use crate::behavior::{Behavior, ReplyFault};
 use crate::dialect::WireDialect;
 use crate::http::{HttpHead, reply};
@@ -47,6 +48,7 @@ pub struct Setup {
 pub(crate) struct ProviderShared {
     oracle: Oracle,
     state: Mutex<ProviderState>,
+    pub(crate) batches: Batches,
 }
 
 struct ProviderState {
@@ -56,6 +58,8 @@ struct ProviderState {
     servings: HashMap<blake3::Hash, u32>,
     // Answers by question, so that each is computed once.
     answers: HashMap<blake3::Hash, Arc<PreparedAnswer>>,
+    // Questions answered in batches.
+    batched: HashSet<blake3::Hash>,
     usage: LimitUsage,
     in_flight: HashSet<usize>,
     peak: usize,
@@ -87,6 +91,7 @@ impl Provider {
             requests: Vec::new(),
             servings: HashMap::new(),
             answers: HashMap::new(),
+            batched: HashSet::new(),
             usage: LimitUsage::default(),
             in_flight: HashSet::new(),
             peak: 0,
@@ -94,6 +99,7 @@ impl Provider {
         let shared = Arc::new(ProviderShared {
             oracle: setup.oracle,
             state: Mutex::new(state),
+            batches: Batches::default(),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self {
@@ -153,7 +159,11 @@ impl ProviderShared {
 
     fn report(&self) -> ProviderReport {
         let state = self.state();
-        ProviderReport::from_requests(&state.requests, &state.behavior.limits, state.peak)
+        let limits = &state.behavior.limits;
+        ProviderReport {
+            batches: self.batches.totals(),
+            ..ProviderReport::from_requests(&state.requests, limits, state.peak)
+        }
     }
 }
 
@@ -189,6 +199,17 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<ProviderShared>)
                 .get_mut()
                 .write_all(&reply(200, "", "application/json", &document))
                 .await?;
+            continue;
+        }
+        if let Some(batch_reply) = batches::serve(&shared, &head, &body) {
+            let bytes = match batch_reply {
+                BatchReply::Json(status, value) => {
+                    reply(status, "", "application/json", value.to_string().as_bytes())
+                }
+                BatchReply::Lines(lines) => reply(200, "", "application/x-jsonl", &lines),
+                BatchReply::Lost => break,
+            };
+            stream.get_mut().write_all(&bytes).await?;
             continue;
         }
         let call = ProviderCall::from_request(&head, &body);
@@ -450,13 +471,30 @@ impl Drop for InFlightRequest<'_> {
 }
 
 impl ProviderShared {
-    // The answer to a call, computed once.
-    fn answer_for(&self, call: &ProviderCall) -> Arc<PreparedAnswer> {
+    pub(crate) fn behavior(&self) -> Behavior {
+        self.state().behavior.clone()
+    }
+
+    /// How often the question was served, with this time.
+    pub(crate) fn next_serving(&self, call: &ProviderCall) -> u32 {
+        let mut state = self.state();
+        let servings = state.servings.entry(call.digest).or_default();
+        *servings += 1;
+        *servings
+    }
+
+    /// Remembers that a question was answered in a batch. Whether that is new.
+    pub(crate) fn mark_answered(&self, call: &ProviderCall) -> bool {
+        self.state().batched.insert(call.digest)
+    }
+
+    /// The answer to a call, computed once.
+    pub(crate) fn answer_for(&self, call: &ProviderCall) -> Arc<PreparedAnswer> {
         let cached = self.state().answers.get(&call.digest).cloned();
         if let Some(answered) = cached.filter(|_| !call.is_continuation()) {
             return answered;
         }
-        let behavior = self.state().behavior.clone();
+        let behavior = self.behavior();
         let answered = Arc::new(call.answer(&self.oracle, &behavior));
         if !call.is_continuation() {
             self.state()

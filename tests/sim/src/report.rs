@@ -83,6 +83,30 @@ pub struct ProviderReport {
     pub throttled_by_minute: Vec<[usize; 2]>,
     /// Sections in the requests for summaries.
     pub sections: SectionCounts,
+    /// Requests in batches, which no other number includes.
+    pub batches: BatchTotals,
+}
+
+/// Batches, their requests and tokens. Only requests that were answered are paid for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct BatchTotals {
+    pub batches: usize,
+    pub requests: usize,
+    /// Requests that were answered.
+    pub executed: usize,
+    /// Answered requests whose question had been answered in a batch before.
+    pub repeated: usize,
+    pub prompt_tokens: u64,
+    pub output_tokens: u64,
+}
+
+impl BatchTotals {
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.executed += more.executed;
+        self.repeated += more.repeated;
+        self.prompt_tokens += more.prompt_tokens;
+        self.output_tokens += more.output_tokens;
+    }
 }
 
 /// Calls and tokens. Only replies with status 200 count, because only they are paid for.

@@ -483,6 +483,7 @@ impl SessionLog<'_> {
             took_ms: reply.took_ms,
             useful,
             jobs: Vec::new(),
+            batch: false,
         };
         call_store.log_call(&client.env, &record).await;
     }

@@ -104,6 +104,21 @@ pub struct ModelStatus {
     pub paused_until_ms: Option<Millis>,
     /// Code of the last failed call.
     pub last_error: Option<String>,
+    /// Batches at the provider, of the process that looks after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batches: Vec<ModelBatch>,
+}
+
+/// A batch of requests at a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelBatch {
+    pub name: String,
+    pub collection: String,
+    pub requests: u64,
+    /// Requests with a result, as last reported by the provider.
+    pub done: u64,
+    /// `None` before it has reached the provider.
+    pub submitted_ms: Option<Millis>,
 }
 
 /// Progress of a run, in tasks.

@@ -2,6 +2,7 @@
 //!
 //! The client does not retry. It maps every error to a [`Failure`] that tells the engine what happens to the task.
 
+mod batched;
 mod estimate;
 mod permit;
 mod permit_queue;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use stemma_engine::env::Millis;
-use stemma_engine::heartbeat::ModelStatus;
+use stemma_engine::heartbeat::{ModelBatch, ModelStatus};
 use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::limit::{Limiter, MemoryLimiter, Quota, ReportedLimits};
 use stemma_engine::{Env, Failure, Priority};
@@ -53,6 +54,8 @@ pub struct ModelClient<C: ?Sized = dyn Llm> {
     breaker: Mutex<Breaker>,
     stats: Mutex<ModelStats>,
     estimator: Mutex<TokenEstimator>,
+    // The batches that this process looks after.
+    batches: Mutex<Vec<ModelBatch>>,
 }
 
 impl ModelClient {
@@ -160,7 +163,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     ) -> Self {
         let bulk = AdmissionQueue::new(&settings, Priority::Bulk);
         let interactive = AdmissionQueue::new(&settings, Priority::Interactive);
-        let (breaker, stats, estimator) = Default::default();
+        let (breaker, stats, estimator, batches) = Default::default();
         let fallback_limiter = MemoryLimiter::default();
         Self {
             env,
@@ -173,6 +176,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             breaker,
             stats,
             estimator,
+            batches,
         }
     }
 
@@ -285,6 +289,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             breaker_open_until_ms,
             requests_limit,
             tokens_limit,
+            batches: self.batches.lock().clone(),
             ..status
         }
     }

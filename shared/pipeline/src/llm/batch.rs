@@ -505,6 +505,7 @@ mod tests {
             let task = FilingTask {
                 run: &run,
                 key,
+                message: &Bytes::new(),
                 class,
                 attempt: 1,
                 settings,

@@ -96,6 +96,7 @@ impl TaskCallLog {
                 .iter()
                 .map(|owner| owner.job.job.clone())
                 .collect(),
+            batch: false,
         };
         let json = serde_json::to_vec(&record)
             .map_err(|error| Failure::permanent("model.call_record", error.to_string()))?;

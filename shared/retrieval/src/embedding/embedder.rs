@@ -258,6 +258,7 @@ impl MeteredEmbedder {
             took_ms: replied.took_ms,
             useful,
             jobs: Vec::new(),
+            batch: false,
         };
         call_store.log_call(&self.env, &record).await;
     }

@@ -69,6 +69,7 @@ fn metered_embedder(
             input: Some(0.1),
             cached_input: None,
             output: Some(0.0),
+            batch_discount: None,
         },
         ..ModelClientSettings::unlimited("counting", "here")
     };

@@ -1,0 +1,170 @@
+//! Error bodies of providers, and what of them may reach logs.
+
+use serde_json::Value;
+use stemma_engine::secret::Secret;
+
+// Characters kept of an error message.
+const MAX_ERROR_CHARS: usize = 200;
+// An error message that shares this many consecutive characters with the prompt counts as quoting it.
+const QUOTE_CHARS: usize = 16;
+
+// Providers send `{"error": {"code", "type", "message", "param"}}`, `{"error": "text"}` or `{"detail": …}`. Bodies that
+// are not JSON are ignored.
+#[derive(Default)]
+pub(crate) struct ErrorBody {
+    code: String,
+    message: String,
+    param: String,
+}
+
+impl ErrorBody {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
+            return Self::default();
+        };
+        let error = value
+            .get("error")
+            .filter(|error| !error.is_null())
+            .unwrap_or(&value);
+        Self {
+            code: Self::first_text(error, &["code", "type"]).unwrap_or_default(),
+            message: error
+                .as_str()
+                .map(Into::into)
+                .or_else(|| Self::first_text(error, &["message", "detail"]))
+                .or_else(|| error.get("detail").map(ToString::to_string))
+                .unwrap_or_default(),
+            param: Self::first_text(error, &["param"]).unwrap_or_default(),
+        }
+    }
+
+    // The first field that holds a text or a number.
+    fn first_text(error: &Value, names: &[&str]) -> Option<String> {
+        names
+            .iter()
+            .filter_map(|name| match error.get(name)? {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            })
+            .find(|text| !text.is_empty())
+    }
+
+    // Quota and billing errors come with 429, but no retry helps.
+    pub(crate) fn is_quota(&self) -> bool {
+        let codes = [
+            "insufficient_quota",
+            "billing_hard_limit_reached",
+            "billing_not_active",
+            "billing_error",
+        ];
+        codes.contains(&self.code.as_str()) || self.message.contains("credit balance is too low")
+    }
+
+    pub(crate) fn is_unknown_model(&self) -> bool {
+        ["model_not_found", "invalid_model", "DeploymentNotFound"].contains(&self.code.as_str())
+    }
+
+    pub(crate) fn full_text(&self) -> String {
+        format!("{} {} {}", self.code, self.param, self.message)
+    }
+
+    // Error messages reach logs and job records, so they are cut and lose control characters, keys and quotes from the
+    // prompt.
+    pub(crate) fn redacted(&self, quoted: &[&str], key: &Secret) -> String {
+        let quoted = quoted
+            .iter()
+            .any(|text| quotes_request(&self.message, text));
+        let message = if quoted {
+            "the message quotes the request and is left out"
+        } else {
+            self.message.as_str()
+        };
+        let text = if self.code.is_empty() {
+            message.into()
+        } else {
+            format!("{}, {message}", self.code)
+        };
+        let clean: String = text
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        let without_key = if key.is_empty() {
+            clean
+        } else {
+            clean.replace(key.reveal(), "…")
+        };
+        let words = without_key
+            .split(' ')
+            .map(|word| if looks_like_key(word) { "…" } else { word });
+        words
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(MAX_ERROR_CHARS)
+            .collect()
+    }
+}
+
+fn quotes_request(message: &str, question: &str) -> bool {
+    let ends: Vec<usize> = message
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([message.len()])
+        .collect();
+    ends.windows(QUOTE_CHARS + 1)
+        .any(|window| question.contains(&message[window[0]..window[QUOTE_CHARS]]))
+}
+
+// Providers repeat parts of the key in their errors: `sk-…` or a long word of letters and digits.
+fn looks_like_key(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let mixed = word.chars().any(|c| c.is_ascii_digit()) && word.chars().any(char::is_alphabetic);
+    word.starts_with("sk-") || (word.len() >= 20 && mixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn error_messages_are_truncated_and_redacted() {
+        let user = "Net sales rose 5.2 % to $1,234 million";
+        let body = |body: &str| {
+            ErrorBody::from_bytes(body.as_bytes())
+                .redacted(&[user, "look"], &Secret::from("my key"))
+        };
+        let redacted = |message: &str| {
+            body(&json!({ "error": { "code": "c", "message": message } }).to_string())
+        };
+        assert_eq!(redacted("no such model"), "c, no such model");
+        assert_eq!(
+            redacted("key my key\u{1b}[0m, sk-abc***xyz."),
+            "c, key … [0m, …"
+        );
+        assert_eq!(
+            redacted("cannot parse `Net sales rose 5.2 % to`"),
+            "c, the message quotes the request and is left out"
+        );
+        assert_eq!(
+            redacted(&"x y ".repeat(500)).chars().count(),
+            MAX_ERROR_CHARS
+        );
+        assert_eq!(body("<html>"), "");
+        assert_eq!(body(r#"{"error": "model is loading"}"#), "model is loading");
+        assert_eq!(
+            body(r#"{"object": "error", "message": "bad", "code": 400}"#),
+            "400, bad"
+        );
+        assert_eq!(
+            body(r#"{"detail": [{"loc": ["body"]}]}"#),
+            r#"[{"loc":["body"]}]"#
+        );
+        assert_eq!(
+            body(r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#),
+            "overloaded_error, busy"
+        );
+    }
+}
