@@ -84,12 +84,27 @@ def cells_of(line):
     return " ".join(word[2] for word in line[:first]).rstrip(". "), kept
 
 
+def bare(label):
+    """A label without marks and signs, to tell whether two rows have the same."""
+    return re.sub(r"[^a-z ]", "", re.sub(r"\(\w{1,2}\)", "", label.lower())).strip()
+
+
+def labels_of_several_rows(lines):
+    """Labels that stand before different numbers: International sales, and International assets further below."""
+    shown = collections.defaultdict(set)
+    for row in filter(None, map(cells_of, lines)):
+        shown[bare(row[0])].add(tuple(text for _, text in row[1]))
+    return {label for label, values in shown.items() if len(values) > 1}
+
+
 def tables(document):
     """Rows by page: label, years and values, unit. Only rows whose every cell stands under a year of its own are taken."""
     found = collections.defaultdict(list)
     for number, page in enumerate(document, 1):
         years, unit, block, above, length = [], None, 0, [], ""
-        for line in lines_of(page):
+        lines = lines_of(page)
+        several = labels_of_several_rows(lines)
+        for line in lines:
             text = " ".join(word[2] for word in line)
             unit = (UNIT.search(text) or [None, unit])[1]
             above = [*above[-LENGTH_LINES:], text]
@@ -108,7 +123,8 @@ def tables(document):
                 continue
             if all(head[0] - 45 < x1 < head[1] + 30 for head, (x1, _) in zip(years, row[1])):
                 found[number].append({"label": row[0], "years": [head[2] for head in years], "values": [text for _, text in row[1]],
-                                      "unit": unit.lower(), "block": block, "page": number, "length": length})
+                                      "unit": unit.lower(), "block": block, "page": number, "length": length,
+                                      "is_alone": bare(row[0]) not in several})
     return found
 
 
@@ -164,7 +180,9 @@ class TableReader(Reader):
     def claim(self, rows):
         fault = self.random.choice(FAULTS) if self.random.random() < 0.2 else None
         kind = self.random.choice(("copy", "copy", "growth", "average", "share", "measure"))
-        return getattr(self, kind)(rows, fault)
+        # A claim about one row names it by its label alone, which then has to be that of no other row of the page.
+        named = rows if kind in ("share", "measure") else [row for row in rows if row["is_alone"]]
+        return getattr(self, kind)(named, fault) if named else None
 
     def finish(self, kind, fault, right, wrong_possible, statement, rows, computation):
         if fault and not wrong_possible:

@@ -258,8 +258,16 @@ pub(super) fn check_figure(
     differs.map_or(FigureCheck::NotFound, FigureCheck::Differs)
 }
 
-/// Scales of a cell: amounts per share, which the label, its group or the head of the column names, are printed as they are.
+/// Scales of a cell: amounts per share are printed as they are.
 pub(super) fn cell_scales(page: &TablePage<'_>, cell: &Cell) -> Vec<f64> {
+    match is_per_share(page, cell) {
+        true => Vec::new(),
+        false => cell.scales.clone(),
+    }
+}
+
+// Whether the label, its group or the head of the column says that the amount is one per share.
+fn is_per_share(page: &TablePage<'_>, cell: &Cell) -> bool {
     let label = page.row_label(cell.line);
     let above = label.above.last().map(String::as_str).unwrap_or_default();
     let is_per = |text: &str| {
@@ -275,13 +283,9 @@ pub(super) fn cell_scales(page: &TablePage<'_>, cell: &Cell) -> Vec<f64> {
         .number
         .as_ref()
         .is_some_and(|number| number.decimals() > 0);
-    let is_per_share = is_per(&cell.label)
+    is_per(&cell.label)
         || is_per(&cell.head)
-        || (has_cents && (is_per(above) || is_per(&label.group)));
-    match is_per_share {
-        true => Vec::new(),
-        false => cell.scales.clone(),
-    }
+        || (has_cents && (is_per(above) || is_per(&label.group)))
 }
 
 fn check_cell(
@@ -433,7 +437,10 @@ pub(super) fn best_row(
 ) -> Result<(), String> {
     let score = |at: usize, cell: &Cell| {
         let label = page.row_label(at);
-        let above = label_words(&format!("{} {}", label.group, label.above.join(" ")));
+        let mut above = label_words(&format!("{} {}", label.group, label.above.join(" ")));
+        // A title that repeats the words of its rows tells none of them from others.
+        let own_words = label_words(&label.own);
+        above.retain(|word| !own_words.contains(word));
         let own = variants(&label, cell)
             .iter()
             .map(|own| Fit::new(words, own).score())
@@ -447,6 +454,7 @@ pub(super) fn best_row(
     };
     let here = score(cell.line, cell);
     let named = named_words(words, &cell.label);
+    let is_share = is_per_share(page, cell);
     let value = |cell: &Cell| cell.number.as_ref().and_then(NumberMention::signed_value);
     for at in page
         .rows()
@@ -467,14 +475,24 @@ pub(super) fn best_row(
                 && other.number.as_ref().map(NumberMention::is_percent)
                     == cell.number.as_ref().map(NumberMention::is_percent)
         });
-        let Some(rival) = rival.filter(|rival| value(rival) != value(cell)) else {
+        // `Net income` under `Earnings per share:` is no other amount.
+        let differs =
+            |rival: &&Cell| value(rival) != value(cell) && is_per_share(page, rival) == is_share;
+        let Some(rival) = rival.filter(differs) else {
             continue;
         };
         // A longer name in the words decides: `interest income` is not the row `Interest expense` below it.
-        if named >= 2 && named > named_words(words, &label.own) {
+        if named >= 2 && named > named_words(words, &label.own)
+            || is_named_literally(text, words, &cell.label, &label)
+        {
             continue;
         }
-        let there = score(at, rival);
+        let is_rival_named =
+            is_named_literally(text, words, &label.own, &page.row_label(cell.line));
+        let there = match is_rival_named {
+            true => f64::INFINITY,
+            false => score(at, rival),
+        };
         let is_equal = (there - here).abs() <= 1e-9;
         if is_equal && is_named_better(text, words, &cell.label, &label.own) {
             continue;
@@ -500,6 +518,19 @@ fn is_named_better(text: &str, words: &[String], label: &str, other: &str) -> bo
     let difference = fit(label) - fit(other);
     difference > 1e-9
         || (difference.abs() <= 1e-9 && literal_length(label, text) > literal_length(other, text))
+}
+
+// Whether a statement has a label word for word, and of another row only words of that label: `Short-term debt` where the other row
+// is `Current portion of long-term debt`, which may be called the same.
+fn is_named_literally(text: &str, words: &[String], label: &str, other: &RowLabel) -> bool {
+    let own: BTreeSet<String> = phrase(label).into_iter().collect();
+    let around = format!("{} {} {}", other.own, other.above.join(" "), other.group);
+    let shared = phrase(&around)
+        .into_iter()
+        .filter(|word| words.contains(word));
+    literal_length(label, text) >= 2
+        && literal_length(&other.own, text) == 0
+        && shared.into_iter().all(|word| own.contains(&word))
 }
 
 // How many words of a text in a row are the label, or a name of its line.

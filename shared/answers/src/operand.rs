@@ -12,6 +12,7 @@ use super::statement::Statement;
 use super::table::{Cell, TablePage};
 use super::telling_words::is_neutral;
 use super::terms::{Terms, phrase};
+use super::text_words::{without_parentheses, words};
 
 /// An operand that stands on its page as the model says.
 #[derive(Debug)]
@@ -70,7 +71,8 @@ impl Rivals {
                 continue;
             };
             let number = text.numbers[target];
-            let others: Vec<usize> = operands
+            let page = &text.pages[target];
+            let mut others: Vec<usize> = operands
                 .iter()
                 .filter(|other| {
                     let place = other.place.and_then(|(citation, target)| {
@@ -89,7 +91,13 @@ impl Rivals {
             }) else {
                 continue;
             };
-            let page = &text.pages[target];
+            let totals = others
+                .iter()
+                .filter(|line| is_total(&page.row_label(**line).own));
+            let total = totals.copied().find(|line| *line > operand.cell_line);
+            if let Some(total) = total {
+                others.extend(rows_of_other_blocks(page, operand.cell_line, total));
+            }
             let own = phrase(&operand.row);
             if let Err(reason) = best_row(&operand.row, &own, page, cell, &others) {
                 rivals.has_twin = true;
@@ -103,6 +111,28 @@ impl Rivals {
             }
         }
         rivals
+    }
+}
+
+fn is_total(label: &str) -> bool {
+    words(label)
+        .first()
+        .is_some_and(|(word, _)| word == "total")
+}
+
+// Rows with the label of the row `at`, if that is the one in the block that `total` closes: `International` above `Total assets`.
+fn rows_of_other_blocks(page: &TablePage<'_>, at: usize, total: usize) -> Vec<usize> {
+    let label = |at: usize| phrase(&without_parentheses(&page.row_label(at).own));
+    let is_in_block = (at + 1..total)
+        .filter(|between| page.is_row(*between))
+        .all(|between| !is_total(&page.row_label(between).own) && label(between) != label(at));
+    let own = label(at);
+    match is_in_block {
+        true => page
+            .rows()
+            .filter(|row| label(row.to_owned()) == own)
+            .collect(),
+        false => Vec::new(),
     }
 }
 
@@ -176,7 +206,7 @@ fn printed_number(value: &str) -> Option<NumberMention> {
 
 // Whether the words the model gives for a row are those of its label: its own line, or with the lines beside it that belong to it.
 fn is_row(stated: &str, label: &super::table::RowLabel, cell: &Cell) -> bool {
-    let words = |text: &str| phrase(&super::text_words::without_parentheses(text));
+    let words = |text: &str| phrase(&without_parentheses(text));
     let stated = words(stated);
     let above = label.above.join(" ");
     let nearest = label.above.last().map(String::as_str).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Right and wrong claims over generated statements in many layouts: right ones are shown as verified or computed, wrong ones never.
 
+mod blocks;
 mod bounds;
 mod cells;
 mod continued;
