@@ -1,6 +1,8 @@
 //! What a query looks for in a text: weighted words, and phrases that mean the same.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
+
+use foldhash::fast::RandomState;
 
 use crate::page_features::{is_number, year};
 use crate::parsed_query::ParsedQuery;
@@ -12,10 +14,17 @@ use crate::tokenizer::{for_each_word, is_stop_word};
 pub struct QueryTerms {
     words: WordWeights,
     // Content words of phrases with their groups, by the first word.
-    phrases: HashMap<String, Vec<(Vec<String>, usize)>>,
-    phrase_words: HashSet<String>,
+    phrases: HashMap<String, Vec<(Vec<String>, usize)>, RandomState>,
+    // Its words and those of its phrases, which is all that is looked for in a text.
+    known: HashMap<String, KnownWord, RandomState>,
     group_weights: Vec<f32>,
     wants_number: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct KnownWord {
+    is_word: bool,
+    is_in_phrase: bool,
 }
 
 /// What a text has of a query.
@@ -24,17 +33,24 @@ pub struct TermMatches<'q> {
     pub words: BTreeSet<&'q str>,
     /// Groups of phrases, by index.
     pub groups: BTreeSet<usize>,
+    /// Whether it has a number, if one is asked for.
     pub has_figure: bool,
 }
 
 impl QueryTerms {
     pub fn new(parsed: &ParsedQuery) -> Self {
-        let mut phrases: HashMap<String, Vec<(Vec<String>, usize)>> = HashMap::new();
-        let mut phrase_words = HashSet::new();
+        let mut phrases: HashMap<String, Vec<(Vec<String>, usize)>, RandomState> =
+            HashMap::default();
+        let mut known: HashMap<String, KnownWord, RandomState> = HashMap::default();
+        for (word, _) in &parsed.words {
+            known.entry(word.clone()).or_default().is_word = true;
+        }
         for (at, group) in parsed.phrase_groups.iter().enumerate() {
             for phrase in &group.phrases {
                 let words: Vec<String> = phrase.split(' ').map(str::to_owned).collect();
-                phrase_words.extend(words.iter().cloned());
+                for word in &words {
+                    known.entry(word.clone()).or_default().is_in_phrase = true;
+                }
                 phrases
                     .entry(words[0].clone())
                     .or_default()
@@ -44,7 +60,7 @@ impl QueryTerms {
         Self {
             words: parsed.words.iter().cloned().collect(),
             phrases,
-            phrase_words,
+            known,
             group_weights: parsed
                 .phrase_groups
                 .iter()
@@ -60,23 +76,32 @@ impl QueryTerms {
 
     /// The words and phrases of the query that `text` has.
     pub fn matches(&self, text: &str) -> TermMatches<'_> {
+        let is_figure = |word: &str| is_number(word) && year(word).is_none();
         let mut found = TermMatches {
-            has_figure: text
-                .split_whitespace()
-                .any(|word| is_number(word) && year(word).is_none()),
+            has_figure: self.wants_number && text.split_whitespace().any(is_figure),
             ..TermMatches::default()
         };
-        // Words outside of all phrases stand between phrases.
+        // Words of phrases. Other words stand between them as one empty word; stop words do not.
         let mut sequence: Vec<&str> = Vec::new();
         for_each_word(text, |word, _| {
-            if let Some((known, _)) = self.words.get_key_value(word) {
-                found.words.insert(known);
+            let known = self.known.get_key_value(word);
+            if let Some((word, known)) = known {
+                if known.is_word {
+                    found.words.insert(word);
+                }
+                if known.is_in_phrase {
+                    sequence.push(word);
+                    return;
+                }
             }
-            if !self.phrases.is_empty() && !is_stop_word(word) {
-                sequence.push(self.phrase_words.get(word).map_or("", String::as_str));
+            if sequence.last().is_some_and(|last| !last.is_empty()) && !is_stop_word(word) {
+                sequence.push("");
             }
         });
         for (at, word) in sequence.iter().enumerate() {
+            if word.is_empty() {
+                continue;
+            }
             for (phrase, group) in self.phrases.get(*word).into_iter().flatten() {
                 let words = sequence.get(at..at + phrase.len());
                 if words.is_some_and(|words| words == phrase.as_slice()) {

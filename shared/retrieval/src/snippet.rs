@@ -1,7 +1,9 @@
 //! Snippets: the sentence or table row that best matches a query, and highlight rectangles of its terms on a page.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use stemma_document::{Page, Rect};
 
 use crate::query_terms::{QueryTerms, TermMatches};
@@ -18,13 +20,14 @@ const MAX_RECTANGLES: usize = 60;
 const ROW_SEPARATOR: &str = " · ";
 
 /// Normalized query terms and their weights.
-pub type WordWeights = HashMap<String, f32>;
+pub type WordWeights = HashMap<String, f32, RandomState>;
 
 // A sentence, a row or a heading: what a snippet is made of.
 struct SnippetUnit<'t, 'q> {
     // The line (0-based) on which it starts.
     line: usize,
-    text: String,
+    // As the lines have it, with their white space.
+    raw: Cow<'t, str>,
     kind: LineKind,
     // Column heads of a row.
     heads: &'t [&'t str],
@@ -39,7 +42,7 @@ pub fn best_snippet(text: &str, terms: &QueryTerms) -> (Snippet, usize) {
     let lines: Vec<&str> = text.lines().collect();
     let kinds = line_kinds(&lines);
     let mut best: Option<(Vec<SnippetUnit<'_, '_>>, usize)> = None;
-    for block in text_blocks(&lines) {
+    for block in text_blocks(&lines, &kinds) {
         let units = snippet_units(&lines, &kinds, &block, terms);
         let most = best.as_ref().map_or(-1.0, |(units, at)| units[*at].worth);
         let better = (0..units.len())
@@ -87,9 +90,10 @@ fn snippet_units<'t, 'q>(
                     begins <= range.start
                 });
                 let line = at + line.count().saturating_sub(1);
+                let sentence = Cow::Owned(text[range].to_owned());
                 units.push(SnippetUnit::new(
                     line,
-                    &text[range],
+                    sentence,
                     LineKind::Prose,
                     &[],
                     terms,
@@ -101,7 +105,8 @@ fn snippet_units<'t, 'q>(
                 LineKind::Row if block.is_table => &lines[column_heads(kinds, block, at)],
                 _ => &[],
             };
-            units.push(SnippetUnit::new(at, lines[at], kinds[at], heads, terms));
+            let line = Cow::Borrowed(lines[at]);
+            units.push(SnippetUnit::new(at, line, kinds[at], heads, terms));
             at += 1;
         }
     }
@@ -111,12 +116,12 @@ fn snippet_units<'t, 'q>(
 impl<'t, 'q> SnippetUnit<'t, 'q> {
     fn new(
         line: usize,
-        text: &str,
+        raw: Cow<'t, str>,
         kind: LineKind,
         heads: &'t [&'t str],
         terms: &'q QueryTerms,
     ) -> Self {
-        let mut matches = terms.matches(text);
+        let mut matches = terms.matches(&raw);
         // Column heads say nothing about a row without words of the query.
         if !matches.is_empty() {
             for head in heads {
@@ -125,7 +130,7 @@ impl<'t, 'q> SnippetUnit<'t, 'q> {
         }
         Self {
             line,
-            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            raw,
             kind,
             heads,
             worth: terms.worth(&matches),
@@ -133,9 +138,14 @@ impl<'t, 'q> SnippetUnit<'t, 'q> {
         }
     }
 
+    // With single spaces.
+    fn text(&self) -> String {
+        self.raw.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     // What the excerpt begins with, if the unit is its first: a row follows its column heads, the years last.
     fn with_heads(&self) -> String {
-        let mut text = self.text.clone();
+        let mut text = self.text();
         for head in self.heads.iter().rev() {
             let with_head = format!("{}{ROW_SEPARATOR}{text}", head.trim());
             if with_head.chars().count() > SNIPPET_CHARS {
@@ -181,9 +191,9 @@ fn snippet_text(units: &[SnippetUnit<'_, '_>], best: usize, terms: &QueryTerms) 
                 ROW_SEPARATOR
             };
             let joined = if is_after {
-                format!("{text}{separator}{}", next.text)
+                format!("{text}{separator}{}", next.text())
             } else {
-                format!("{}{separator}{text}", next.text)
+                format!("{}{separator}{text}", next.text())
             };
             if joined.chars().count() <= SNIPPET_CHARS {
                 grown = Some((joined, both, is_after));

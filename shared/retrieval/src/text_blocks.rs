@@ -121,25 +121,29 @@ fn is_column_head(line: &str, words: &[&str]) -> bool {
     if words.is_empty() || words.len() > COLUMN_HEAD_WORDS || line.trim_end().ends_with('.') {
         return false;
     }
-    let lower = line.to_lowercase();
-    let years = words.iter().filter(|word| year(word).is_some()).count();
     // All numbers are years or days, so that a row labeled by a year is none.
     let only_dates = words.iter().filter(|word| is_number(word)).all(|word| {
         let bare = word.trim_matches(|c: char| !c.is_ascii_digit());
         year(word).is_some()
             || bare.parse::<u8>().is_ok_and(|day| day <= 31) && !word.contains(['%', '$', '('])
     });
+    if !only_dates {
+        return false;
+    }
+    let lower = line.to_lowercase();
+    let years = words.iter().filter(|word| year(word).is_some()).count();
     let lettered = words
         .iter()
         .filter(|word| word.chars().any(char::is_alphabetic))
         .count();
-    let mut period_words = MONTHS.iter().chain(&PERIOD_WORDS);
-    let is_period = period_words.any(|word| lower.contains(word));
     // `December 31,` stands above the years.
-    let is_open_period = lower.contains("ended") || lower.trim_end().ends_with(',');
-    let is_dates =
-        years > 0 && lettered <= 2 + 3 * years || is_period && lettered <= 6 && is_open_period;
-    only_dates && (states_scale(&lower, words) || is_dates && !words.contains(&"$"))
+    let is_open_period = || {
+        let mut period_words = MONTHS.iter().chain(&PERIOD_WORDS);
+        (lower.trim_end().ends_with(',') || lower.contains("ended"))
+            && period_words.any(|word| lower.contains(word))
+    };
+    let is_dates = years > 0 && lettered <= 2 + 3 * years || lettered <= 6 && is_open_period();
+    states_scale(&lower, words) || is_dates && !words.contains(&"$")
 }
 
 /// Whether a line states the unit of a table: `(Dollars in millions, except per share amounts)`.
@@ -157,16 +161,15 @@ fn states_scale(lower: &str, words: &[&str]) -> bool {
             .any(|word| is_number(word) && word.contains([',', '.']))
 }
 
-/// Splits lines into tables and paragraphs. The blocks cover all lines in order.
-pub fn text_blocks(lines: &[&str]) -> Vec<TextBlock> {
-    let kinds = line_kinds(lines);
+/// Splits lines of these kinds into tables and paragraphs. The blocks cover all lines in order.
+pub fn text_blocks(lines: &[&str], kinds: &[LineKind]) -> Vec<TextBlock> {
     let longest = lines.iter().map(|line| line.len()).max().unwrap_or(0);
     let mut blocks = Vec::new();
     let mut start = 0;
     while start < lines.len() {
-        let end = table_end(lines, &kinds, start);
+        let end = table_end(lines, kinds, start);
         let is_table = end.is_some();
-        let end = end.unwrap_or_else(|| paragraph_end(lines, &kinds, start, longest));
+        let end = end.unwrap_or_else(|| paragraph_end(lines, kinds, start, longest));
         blocks.push(TextBlock {
             is_table,
             lines: start..end,
@@ -207,13 +210,13 @@ fn paragraph_end(lines: &[&str], kinds: &[LineKind], start: usize, longest: usiz
     for at in start..lines.len() {
         let may_begin_table = match kinds[at] {
             LineKind::Prose => false,
-            LineKind::Label => ends_sentence(lines, at),
+            LineKind::Label => ends_sentence(lines, kinds, at),
             LineKind::Row | LineKind::ColumnHead => true,
         };
         let begins_other = may_begin_table && table_end(lines, kinds, at).is_some();
         if at > start
             && (begins_other
-                || has_text && kinds[at] == LineKind::Label && ends_sentence(lines, at))
+                || has_text && kinds[at] == LineKind::Label && ends_sentence(lines, kinds, at))
         {
             return at;
         }
@@ -231,12 +234,12 @@ fn paragraph_end(lines: &[&str], kinds: &[LineKind], start: usize, longest: usiz
 }
 
 // Whether the line before `at` ends a sentence or is no text.
-fn ends_sentence(lines: &[&str], at: usize) -> bool {
+fn ends_sentence(lines: &[&str], kinds: &[LineKind], at: usize) -> bool {
     at == 0
         || lines[at - 1]
             .trim_end()
             .ends_with(['.', '!', '?', ':', ';'])
-        || line_kind(lines[at - 1]) != LineKind::Prose
+        || kinds[at - 1] != LineKind::Prose
 }
 
 /// The lines of column heads that apply to line `at` of a table: the nearest ones above it.
@@ -322,13 +325,13 @@ mod tests {
 
     #[test]
     fn tables_and_paragraphs_are_told_apart() {
-        let blocks = text_blocks(&PAGE);
+        let kinds = line_kinds(&PAGE);
+        let blocks = text_blocks(&PAGE, &kinds);
         let found: Vec<(bool, Range<usize>)> = blocks
             .iter()
             .map(|block| (block.is_table, block.lines.clone()))
             .collect();
         assert_eq!(found, [(false, 0..2), (true, 2..10), (false, 10..12)]);
-        let kinds = line_kinds(&PAGE);
         assert_eq!(column_heads(&kinds, &blocks[1], 8), 3..6);
         assert_eq!(kinds[7], LineKind::Label);
     }

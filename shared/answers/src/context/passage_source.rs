@@ -69,7 +69,7 @@ impl<'q> PassageSource<'q> {
         terms: &'q QueryTerms,
     ) -> Self {
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        let blocks = text_blocks(&texts)
+        let blocks = text_blocks(&texts, &line_kinds(&texts))
             .into_iter()
             .map(|block| MatchedBlock {
                 tokens: sum_tokens(&lines[block.lines.clone()]),

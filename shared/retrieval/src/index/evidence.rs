@@ -1,14 +1,15 @@
 //! How much of what a query asks about its best passages have.
 //!
-//! The words of a query count by their rarity (IDF). A word is there if the passage or a title above it has it, or a phrase
-//! that the lexicon gives for it, or if the running head that the document has first stands on it. Of the best passages the one that has most counts: the words of a question stand
-//! together where the answer is.
+//! The words of a query count by their rarity (IDF). A word is there if the passage or a title above it has it, or the passage a
+//! phrase that the lexicon gives for it, or if the running head that the document has first stands on it. Of the best passages the
+//! one that has most counts: the words of a question stand together where the answer is.
 
 use std::collections::BTreeSet;
 
 use tantivy::query::Bm25StatisticsProvider;
 use tantivy::{Searcher, Term};
 
+use super::ranking::PassageSet;
 use super::schema::Fields;
 use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
@@ -21,14 +22,6 @@ pub(super) const PASSAGES: usize = 10;
 /// The words of a query with their rarity, and the phrases that stand for them.
 pub(super) struct Evidence {
     subjects: Vec<Subject>,
-}
-
-/// What a passage says.
-pub(super) struct PassageWords {
-    /// Its text, and the titles above it.
-    pub(super) text: String,
-    /// Those words of the query that stand in running heads.
-    pub(super) running: Vec<String>,
 }
 
 struct Subject {
@@ -73,39 +66,41 @@ impl Evidence {
         Ok(Self { subjects })
     }
 
-    /// The words that the query asks about, as stems.
-    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        self.subjects.iter().map(|subject| subject.word.as_str())
-    }
-
     /// The share that one of `passages` has; `None` if the query has no words that say what it is about.
-    pub(super) fn best(&self, passages: impl Iterator<Item = PassageWords>) -> Option<f32> {
+    pub(super) fn best(
+        &self,
+        passages: &PassageSet<'_>,
+        fields: &Fields,
+    ) -> tantivy::Result<Option<f32>> {
         let total: f32 = self.subjects.iter().map(|subject| subject.weight).sum();
         if total <= 0.0 {
-            return None;
+            return Ok(None);
         }
-        let shares = passages.map(|passage| self.found(&passage) / total);
-        Some(shares.fold(0.0, f32::max))
+        let mut sums = vec![0.0_f32; passages.len()];
+        for subject in &self.subjects {
+            let mut is_there = vec![false; passages.len()];
+            for term in subject.terms(fields) {
+                let found = passages.having(&term)?;
+                is_there
+                    .iter_mut()
+                    .zip(found)
+                    .for_each(|(is_there, found)| *is_there |= found);
+            }
+            for (sum, is_there) in sums.iter_mut().zip(is_there) {
+                *sum += if is_there { subject.weight } else { 0.0 };
+            }
+        }
+        Ok(Some(sums.into_iter().fold(0.0, f32::max) / total))
     }
+}
 
-    fn found(&self, passage: &PassageWords) -> f32 {
-        let content = content_words(&passage.text);
-        let words: BTreeSet<&str> = content
-            .iter()
-            .chain(&passage.running)
-            .map(String::as_str)
-            .collect();
-        let mut phrases: BTreeSet<&str> = BTreeSet::new();
-        Lexicon::get().for_each_phrase(&content, |phrase, _| {
-            phrases.insert(phrase);
-        });
-        let found = self.subjects.iter().filter(|subject| {
-            words.contains(subject.word.as_str())
-                || subject
-                    .phrases
-                    .iter()
-                    .any(|phrase| phrases.contains(phrase.as_str()))
-        });
-        found.map(|subject| subject.weight).sum()
+impl Subject {
+    // The index knows what each passage has, so no text is read again.
+    fn terms(&self, fields: &Fields) -> impl Iterator<Item = Term> {
+        let words = [fields.body, fields.headings, fields.path, fields.running]
+            .map(|field| Term::from_field_text(field, &self.word));
+        let phrases = self.phrases.iter();
+        let phrases = phrases.map(|phrase| Term::from_field_text(fields.phrases, phrase));
+        words.into_iter().chain(phrases)
     }
 }

@@ -9,19 +9,18 @@ use stemma_engine::PortError;
 use tantivy::collector::Count;
 use tantivy::query::{Query as IndexQuery, TermQuery};
 use tantivy::schema::{Field as IndexField, IndexRecordOption};
-use tantivy::{DocAddress, DocSet, Searcher, TantivyError, Term};
+use tantivy::{DocAddress, Searcher, TantivyError, Term};
 
 use super::document_filter::{all_of, any_term, filter_query};
 use super::document_fit::DocumentFit;
 use super::entry::doc_key;
-use super::evidence::{self, Evidence, PassageWords};
+use super::evidence::{self, Evidence};
 use super::hits::HitList;
 use super::missing::MissingTerms;
 use super::operators::TextConditions;
 use super::ranking::{PassageSet, Ranking, ScopeStatistics, ScoredPassage};
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
-use super::stored_passage::StoredPassage;
 use crate::alias_file::AliasFile;
 use crate::dates::QueryPeriod;
 use crate::parsed_query::ParsedQuery;
@@ -341,39 +340,9 @@ impl<'s> SearchRun<'s> {
             &self.issuers.issuer_words,
             &self.text,
         )?;
-        let mut passages = Vec::new();
-        for passage in best.iter().take(evidence::PASSAGES) {
-            let stored = StoredPassage::load(self.searcher, &self.fields, passage.address)?;
-            let Some(stored) = stored else { continue };
-            let paths = stored
-                .entry
-                .sections
-                .iter()
-                .map(|section| section.path.join("\n"));
-            let mut running = Vec::new();
-            for word in evidence.words() {
-                if self.is_in_running_head(word, passage.address)? {
-                    running.push(word.to_owned());
-                }
-            }
-            let text = paths.chain([stored.text]).collect::<Vec<_>>().join("\n");
-            passages.push(PassageWords { text, running });
-        }
-        Ok(evidence.best(passages.into_iter()))
-    }
-
-    // The text of running heads is not stored.
-    fn is_in_running_head(&self, word: &str, passage: DocAddress) -> tantivy::Result<bool> {
-        let segment = self.searcher.segment_reader(passage.segment_ord);
-        let index = segment.inverted_index(self.fields.running)?;
-        let term = Term::from_field_text(self.fields.running, word);
-        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? else {
-            return Ok(false);
-        };
-        if postings.doc() < passage.doc_id {
-            postings.seek(passage.doc_id);
-        }
-        Ok(postings.doc() == passage.doc_id)
+        let best = best.iter().take(evidence::PASSAGES);
+        let best = best.map(|passage| passage.address).collect();
+        evidence.best(&PassageSet::new(self.searcher, best), &self.fields)
     }
 
     fn term_query(&self, field: IndexField, text: &str) -> Box<dyn IndexQuery> {

@@ -10,10 +10,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tantivy::collector::{Count, TopDocs};
-use tantivy::query::{BooleanQuery, TermQuery, TermSetQuery};
+use tantivy::query::{BooleanQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{Searcher, TantivyDocument, Term};
 
+use super::document_filter::any_term;
 use super::near_terms::{is_spelled, near_alias_words, spelling_in_texts};
 use super::schema::{Fields, IndexEntryKind};
 use crate::alias_file::AliasFile;
@@ -284,8 +285,7 @@ impl Router<'_> {
         let keys = documents
             .iter()
             .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
-        let own =
-            BooleanQuery::intersection(vec![basic_term(term), Box::new(TermSetQuery::new(keys))]);
+        let own = BooleanQuery::intersection(vec![basic_term(term), any_term(keys.collect())]);
         Ok(all - self.searcher.search(&own, &Count)?)
     }
 

@@ -3,6 +3,8 @@
 //! A document has one entry for itself and one for each *passage*: its pages, or the sections of a document without pages.
 //! All entries carry the facets of their document, so that filters need no join.
 
+use std::sync::OnceLock;
+
 use tantivy::Term;
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, Schema, SchemaBuilder, TextFieldIndexing,
@@ -234,9 +236,10 @@ impl Fields {
         (builder.build(), fields)
     }
 
-    /// The fields of the schema.
+    /// The fields of the schema, which is built once.
     pub fn get() -> Self {
-        Self::schema().1
+        static FIELDS: OnceLock<Fields> = OnceLock::new();
+        *FIELDS.get_or_init(|| Self::schema().1)
     }
 
     /// The term shared by all entries of a kind.

@@ -32,7 +32,7 @@ struct SegmentPassages<'s> {
 }
 
 impl<'s> PassageSet<'s> {
-    pub(super) fn new(searcher: &'s Searcher, mut addresses: Vec<DocAddress>) -> Self {
+    pub(in crate::index) fn new(searcher: &'s Searcher, mut addresses: Vec<DocAddress>) -> Self {
         addresses.sort_unstable();
         let mut set = Self {
             segments: Vec::new(),
