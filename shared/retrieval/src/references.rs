@@ -48,6 +48,43 @@ const NUMBERS: [&str; 10] = [
 ];
 // Names of a document's front, as they stand before "page" or "slide", and alone.
 const FRONTS: [&str; 3] = ["cover", "front", "title"];
+// What the front of a document says about it, and what a question calls the document: `the authors of this paper`, `the
+// defendant of the case`.
+const FRONT_MATTER: [&str; 16] = [
+    "author",
+    "authors",
+    "appellant",
+    "appellee",
+    "court",
+    "defendant",
+    "defendants",
+    "judge",
+    "petitioner",
+    "plaintiff",
+    "plaintiffs",
+    "published",
+    "publisher",
+    "respondent",
+    "title",
+    "wrote",
+];
+const DOCUMENT_NAMES: [&str; 15] = [
+    "article",
+    "book",
+    "brochure",
+    "case",
+    "document",
+    "guide",
+    "lawsuit",
+    "manual",
+    "opinion",
+    "paper",
+    "presentation",
+    "report",
+    "slides",
+    "study",
+    "whitepaper",
+];
 // Longer numbered lines are text or table rows.
 const HEADING_WORDS: usize = 12;
 
@@ -78,6 +115,9 @@ impl QueryReferences {
                     references.add_pages(&lower[at + 1..]);
                 }
                 "cover" => references.cover = true,
+                "who" | "when" | "what" if names_front_matter(&lower[at + 1..]) => {
+                    references.cover = true;
+                }
                 _ => references.add_captions(word, &words[at + 1..]),
             }
         }
@@ -165,6 +205,17 @@ fn part_name(word: &str) -> Option<&'static str> {
         .find(|part| *part == word || *part == singular)
 }
 
+// Whether the rest of a question is about the document as a whole, and what its front says: `is the defendant of this case`.
+fn names_front_matter(after: &[String]) -> bool {
+    let is_document = |two: &[String]| {
+        matches!(two[0].as_str(), "this" | "the") && DOCUMENT_NAMES.contains(&two[1].as_str())
+    };
+    after
+        .iter()
+        .any(|word| FRONT_MATTER.contains(&word.as_str()))
+        && after.windows(2).any(is_document)
+}
+
 // `3`, `4.2`, `B`, `A.1`, `IV`; a letter is a capital, since `a` is a word.
 fn part_number(word: &str) -> Option<String> {
     let mut parts = word.split('.');
@@ -214,6 +265,20 @@ mod tests {
             QueryReferences::parse("Who signs on the last page, and whom does the cover show?");
         assert!(last.last_page && last.cover);
         assert!(QueryReferences::parse("What lists the table of contents?").contents);
+    }
+
+    #[test]
+    fn what_the_front_says_is_looked_for_there() {
+        for (text, expected) in [
+            ("Who is the defendant of this case?", true),
+            ("When was this report published?", true),
+            ("Who are the authors of the paper?", true),
+            ("What does the plaintiff claim?", false),
+            ("What is the title of Table 3?", false),
+            ("Who audits the company according to the report?", false),
+        ] {
+            assert_eq!(QueryReferences::parse(text).cover, expected, "{text}");
+        }
     }
 
     #[test]

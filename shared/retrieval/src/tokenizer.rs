@@ -32,6 +32,26 @@ const COMPOUNDS: [(&str, [&str; 2]); 4] = [
     ("bottomline", ["bottom", "line"]),
 ];
 
+// Plurals that have another stem than their singular.
+const IRREGULAR_PLURALS: [(&str, &str); 16] = [
+    ("analyses", "analysis"),
+    ("appendices", "appendix"),
+    ("children", "child"),
+    ("crises", "crisis"),
+    ("criteria", "criterion"),
+    ("diagnoses", "diagnosis"),
+    ("hypotheses", "hypothesis"),
+    ("indices", "index"),
+    ("matrices", "matrix"),
+    ("men", "man"),
+    ("phenomena", "phenomenon"),
+    ("syntheses", "synthesis"),
+    ("theses", "thesis"),
+    ("vertices", "vertex"),
+    ("vortices", "vortex"),
+    ("women", "woman"),
+];
+
 // After stemming.
 const STOP_WORDS: [&str; 100] = [
     "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "as", "at", "be",
@@ -341,6 +361,8 @@ fn word_terms(word: &str, visit: &mut impl FnMut(&str)) {
     if bare.contains('-') {
         return compound_terms(bare, visit);
     }
+    let plural = IRREGULAR_PLURALS.iter().find(|(plural, _)| *plural == bare);
+    let bare = plural.map_or(bare, |(_, singular)| singular);
     if bare.starts_with(|c: char| c.is_ascii_digit()) {
         return visit(&remove_char(bare, ','));
     }
@@ -439,6 +461,7 @@ mod tests {
                 "nongaap non gaap 2022 fy 2022 and 10k",
             ),
             ("cashflow; topline", "cash flow top line"),
+            ("appendices, women's", "appendix woman"),
             ("the manage-\nment of", "the manag of"),
             ("ﬁnancial １２３", "financi 123"),
             ("it’s", "it"),
