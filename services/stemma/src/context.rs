@@ -112,6 +112,19 @@ impl Context {
         }
         Ok(Some(servers.connect(&self.store, name, env).await?))
     }
+
+    /// Like [`Self::cluster`], for commands that only look: servers that are away cost them a moment, not the answer.
+    pub async fn observed_cluster(
+        &self,
+        env: &Env,
+        name: &str,
+    ) -> Result<Option<Cluster>, CommandError> {
+        let servers = &self.config()?.servers;
+        if !servers.is_cluster() {
+            return Ok(None);
+        }
+        Ok(Some(servers.observe(&self.store, name, env).await?))
+    }
 }
 
 fn env_path(name: &str) -> Option<PathBuf> {

@@ -1,18 +1,24 @@
 //! Configuration of the cluster's servers, and the ports on them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, S3Blobs};
 use stemma_engine::ledger::redis::RedisLedger;
+use stemma_engine::ledger::{StatusRecord, StatusTopic};
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, MemoryLimiter};
-use stemma_engine::queue::{Probe, Queue, RabbitQueue, RabbitSettings};
+use stemma_engine::ports::TimeLimit;
+use stemma_engine::queue::{Message, Probe, Queue, RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::s3::{self, S3Credentials, S3Settings};
 use stemma_engine::{Env, PortError, PortResult, Ports, Secret};
 
 use crate::location::Location;
+
+/// How long a command that only looks waits for each server. People wait for it, and it is asked for when servers are away.
+pub const LOOK_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Addresses and credentials; they do not change results. Broker and Redis are configured together, or not at all: then
 /// everything runs in one process.
@@ -129,11 +135,22 @@ impl BackendConfig {
     }
 
     fn redis_client(&self) -> PortResult<RedisClient> {
-        let settings = RedisSettings::new(self.redis.url.clone());
-        RedisClient::open(&RedisSettings {
+        RedisClient::open(&self.redis_settings())
+    }
+
+    fn redis_settings(&self) -> RedisSettings {
+        RedisSettings {
             prefix: self.redis.prefix.clone(),
-            ..settings
-        })
+            ..RedisSettings::new(self.redis.url.clone())
+        }
+    }
+
+    fn rabbit_settings(&self, name: &str) -> RabbitSettings {
+        RabbitSettings {
+            url: self.broker.url.clone(),
+            prefix: self.broker.prefix.clone(),
+            name: name.into(),
+        }
     }
 
     /// Connects to the cluster whose store is at `location`. `name` identifies this process to the broker.
@@ -141,6 +158,30 @@ impl BackendConfig {
     /// # Errors
     /// [`PortError`]: transient when a server is unavailable, permanent when it refuses or a setting is missing.
     pub async fn connect(&self, location: &Location, name: &str, env: &Env) -> PortResult<Cluster> {
+        let blobs = self.cluster_blobs(location).await?;
+        let redis = self.redis_client()?;
+        redis.ping().await?;
+        let broker = RabbitQueue::connect(&self.rabbit_settings(name), env).await?;
+        Ok(Cluster::new(env, broker, redis, blobs))
+    }
+
+    /// The cluster whose store is at `location`, to look at. Returns at once, whether the servers respond or not; each
+    /// call waits for a response up to [`LOOK_TIMEOUT`].
+    ///
+    /// # Errors
+    /// A permanent [`PortError`] when a setting is missing or invalid.
+    pub async fn observe(&self, location: &Location, name: &str, env: &Env) -> PortResult<Cluster> {
+        let blobs = self.cluster_blobs(location).await?;
+        let redis = RedisClient::open(&RedisSettings {
+            timeout: LOOK_TIMEOUT,
+            ..self.redis_settings()
+        })?;
+        let broker = RabbitQueue::observe(&self.rabbit_settings(name), LOOK_TIMEOUT, env)?;
+        let blobs = TimeLimit::on_blobs(blobs, LOOK_TIMEOUT);
+        Ok(Cluster::new(env, broker, redis, blobs))
+    }
+
+    async fn cluster_blobs(&self, location: &Location) -> PortResult<Arc<dyn Blobs>> {
         let Location::Bucket { bucket, prefix } = location else {
             return Err(setting_error(
                 "a cluster needs a store that all its processes reach: --store s3://bucket/prefix",
@@ -151,33 +192,7 @@ impl BackendConfig {
                 "a cluster needs a broker and a Redis: set broker.url and redis.url",
             ));
         }
-        let blobs = self.bucket(bucket, prefix).await?;
-        let redis = self.redis_client()?;
-        redis.ping().await?;
-        let url = self.broker.url.clone();
-        let prefix = self.broker.prefix.clone();
-        let broker = RabbitQueue::connect(
-            &RabbitSettings {
-                url,
-                prefix,
-                name: name.into(),
-            },
-            env,
-        )
-        .await?;
-        let broker = Arc::new(broker);
-        let ports = Ports::new(
-            env,
-            Arc::clone(&broker) as Arc<dyn Queue>,
-            Arc::new(RedisLedger::new(redis.clone())),
-            blobs,
-            Arc::new(RedisLimiter::new(redis.clone(), env.clone())),
-        );
-        Ok(Cluster {
-            ports,
-            broker,
-            redis,
-        })
+        self.bucket(bucket, prefix).await
     }
 }
 
@@ -193,6 +208,22 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    fn new(env: &Env, broker: RabbitQueue, redis: RedisClient, blobs: Arc<dyn Blobs>) -> Self {
+        let broker = Arc::new(broker);
+        let ports = Ports::new(
+            env,
+            Arc::clone(&broker) as Arc<dyn Queue>,
+            Arc::new(RedisLedger::new(redis.clone())),
+            blobs,
+            Arc::new(RedisLimiter::new(redis.clone(), env.clone())),
+        );
+        Self {
+            ports,
+            broker,
+            redis,
+        }
+    }
+
     /// Version of the broker, and whether its queues are declared as this version expects.
     ///
     /// # Errors
@@ -201,12 +232,34 @@ impl Cluster {
         self.broker.probe().await
     }
 
-    /// Checks that Redis responds.
+    /// Publishes an event that nobody listens to.
+    ///
+    /// # Errors
+    /// [`PortError`] when the broker does not confirm it.
+    pub async fn try_publishing(&self) -> PortResult<()> {
+        let event = Message::new(&b"doctor"[..]);
+        self.broker.announce("doctor.check", event).await
+    }
+
+    /// Why the broker blocks publishers, while it does. It tells only those that have tried to publish.
+    pub fn broker_blocks(&self) -> Option<String> {
+        self.broker.blocked()
+    }
+
+    /// Checks that Redis responds and accepts writes, which it refuses when its memory is full.
     ///
     /// # Errors
     /// [`PortError`] when it does not.
     pub async fn redis(&self) -> PortResult<()> {
-        self.redis.ping().await
+        self.redis.ping().await?;
+        let name = "doctor".to_string();
+        let expired = StatusRecord {
+            name,
+            body: Vec::new().into(),
+            until_ms: 0,
+        };
+        let ledger = self.ports.ledger.raw();
+        ledger.post_status(StatusTopic::Processes, expired, 0).await
     }
 
     /// Closes the connections gracefully; unacknowledged messages are requeued at once.

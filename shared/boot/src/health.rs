@@ -1,7 +1,7 @@
 //! Health over HTTP: `/livez` (the process runs), `/readyz` (it can work), `/metrics`.
 //!
 //! Liveness does not depend on any server: restarting a process does not repair a broker. Ready means that every port
-//! responded recently and the process is not draining. No endpoint needs a key, and none reveals document content.
+//! responded recently, none refuses or holds back messages, and the process is not draining. No endpoint needs a key, and none reveals document content.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -16,12 +16,14 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use metrics::gauge;
 use parking_lot::Mutex;
 use serde::Serialize;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::ledger::StatusTopic;
+use stemma_engine::port_monitor::{PortTrouble, TroubleKind};
 use stemma_engine::queue::QueueName;
 use stemma_engine::{Env, PortError, PortResult, Ports};
 use tokio::net::TcpListener;
@@ -51,6 +53,7 @@ struct HealthInner {
     // Last successful check of each port.
     last_success: Mutex<BTreeMap<&'static str, Millis>>,
     presence: Arc<HeartbeatReporter>,
+    troubles: TroubleSource,
 }
 
 /// Body of `/readyz`.
@@ -60,14 +63,28 @@ pub struct Readiness {
     pub draining: bool,
     /// Ports without a recent successful check.
     pub away: Vec<&'static str>,
+    /// Ports that refuse, hold back publishers or fail again and again.
+    pub troubles: Vec<TroubledPort>,
 }
 
+/// A port in trouble. Without the error, which may name objects: `/readyz` needs no key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TroubledPort {
+    /// The failing call, for example `blobs.put`.
+    pub operation: String,
+    pub kind: TroubleKind,
+    pub since_ms: Millis,
+}
+
+type TroubleSource = Arc<dyn Fn(Millis) -> Vec<PortTrouble> + Send + Sync>;
+
 impl Health {
-    /// Ready while all `checks` succeed and the process is not draining.
-    pub fn new(
+    /// Ready while all `checks` succeed, there is no trouble and the process is not draining.
+    fn new(
         env: &Env,
         presence: &Arc<HeartbeatReporter>,
         checks: Vec<(&'static str, HealthCheck)>,
+        troubles: TroubleSource,
     ) -> Self {
         let last_success = Mutex::default();
         let presence = Arc::clone(presence);
@@ -76,6 +93,7 @@ impl Health {
             checks,
             last_success,
             presence,
+            troubles,
         }))
     }
 
@@ -115,12 +133,20 @@ impl Health {
                 Box::pin(async move { ports.blobs.raw().size("layout").await.map(drop) })
             }),
         ];
-        Self::new(env, presence, checks)
+        let connected = Arc::clone(ports);
+        let troubles: TroubleSource = Arc::new(move |now_ms| {
+            let ports = connected.get();
+            ports
+                .map(|ports| ports.troubles(now_ms))
+                .unwrap_or_default()
+        });
+        Self::new(env, presence, checks, troubles)
     }
 
     /// Ready while the blobs respond; for processes that only read.
     pub fn for_blobs(env: &Env, presence: &Arc<HeartbeatReporter>, blobs: &Arc<dyn Blobs>) -> Self {
-        Self::new(env, presence, vec![("blobs", blobs_check(blobs))])
+        let checks = vec![("blobs", blobs_check(blobs))];
+        Self::new(env, presence, checks, Arc::new(|_| Vec::new()))
     }
 
     pub fn readiness(&self) -> Readiness {
@@ -135,11 +161,39 @@ impl Health {
             .filter(|name| last_success.get(name).is_none_or(|at| *at < since))
             .collect();
         let draining = self.0.presence.is_draining();
+        let troubles = (self.0.troubles)(self.0.env.now_ms());
+        let troubles: Vec<_> = troubles
+            .into_iter()
+            .map(|trouble| TroubledPort {
+                operation: trouble.operation,
+                kind: trouble.kind,
+                since_ms: trouble.since_ms,
+            })
+            .collect();
         Readiness {
-            ready: away.is_empty() && !draining,
+            ready: away.is_empty() && troubles.is_empty() && !draining,
             draining,
             away,
+            troubles,
         }
+    }
+
+    fn record_metrics(&self) {
+        let readiness = self.readiness();
+        let is = |condition: bool| if condition { 1.0 } else { 0.0 };
+        for (port, _) in &self.0.checks {
+            let away = readiness.away.contains(port);
+            gauge!("stemma_port_away", "port" => *port).set(is(away));
+            let mut troubles = readiness.troubles.iter();
+            let refused = troubles.any(|trouble| {
+                trouble.kind == TroubleKind::Refused && trouble.operation.starts_with(port)
+            });
+            gauge!("stemma_port_refused", "port" => *port).set(is(refused));
+        }
+        let mut troubles = readiness.troubles.iter();
+        let blocked = troubles.any(|trouble| trouble.kind == TroubleKind::Blocked);
+        gauge!("stemma_broker_blocked").set(is(blocked));
+        gauge!("stemma_ready").set(is(readiness.ready));
     }
 
     pub async fn run_checks(&self) {
@@ -213,6 +267,7 @@ pub async fn serve(
 async fn check_periodically(health: Health, metrics: Option<Metrics>) {
     loop {
         health.run_checks().await;
+        health.record_metrics();
         if let Some(metrics) = &metrics {
             metrics.run_upkeep();
         }
@@ -245,6 +300,9 @@ async fn render_metrics(State(metrics): State<Option<Metrics>>) -> Response {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_engine::port_layer::{Layered, PortLayer};
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
@@ -281,6 +339,7 @@ mod tests {
             &env,
             &HeartbeatReporter::new(&env, "w", "worker"),
             vec![("queue", check)],
+            Arc::new(|_| Vec::new()),
         );
         assert_eq!(
             health.readiness().away,
@@ -337,7 +396,8 @@ mod tests {
             Readiness {
                 ready: true,
                 draining: false,
-                away: vec![]
+                away: vec![],
+                troubles: vec![],
             }
         );
         presence.start_draining();
@@ -346,8 +406,56 @@ mod tests {
             Readiness {
                 ready: false,
                 draining: true,
-                away: vec![]
+                away: vec![],
+                troubles: vec![],
             }
         );
+    }
+    // Refuses to write objects.
+    struct ReadOnly;
+
+    impl PortLayer for ReadOnly {
+        async fn call<'a, T, F>(
+            &'a self,
+            operation: &'static str,
+            _about: impl Fn() -> String + Send + 'a,
+            mut call: F,
+        ) -> PortResult<T>
+        where
+            T: Send + 'a,
+            F: FnMut() -> Pin<Box<dyn Future<Output = PortResult<T>> + Send + 'a>> + Send + 'a,
+        {
+            match operation {
+                "blobs.put" => Err(PortError::refused(operation, "AccessDenied (status 403)")),
+                _ => call().await,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn refused_writes_are_named_although_reads_succeed() {
+        let env = Env::system();
+        let port: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+        let layer = ReadOnly;
+        let refusing = Arc::new(Layered { layer, port });
+        let ports = Arc::new(OnceLock::from(Ports::embedded(&env, refusing)));
+        let presence = HeartbeatReporter::new(&env, "w", "worker");
+        let health = Health::for_ports(&env, &presence, &ports);
+        health.run_checks().await;
+        assert!(health.readiness().ready);
+        let blobs = &ports.get().unwrap().blobs;
+        blobs
+            .put("c/x/secret", Vec::new().into())
+            .await
+            .unwrap_err();
+        let readiness = health.readiness();
+        assert!(
+            !readiness.ready && readiness.away.is_empty(),
+            "{readiness:?}"
+        );
+        assert_eq!(readiness.troubles[0].operation, "blobs.put");
+        assert_eq!(readiness.troubles[0].kind, TroubleKind::Refused);
+        let body = serde_json::to_string(&readiness).unwrap();
+        assert!(!body.contains("secret"), "{body}");
     }
 }

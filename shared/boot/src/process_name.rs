@@ -1,6 +1,11 @@
 //! Names of processes.
 
+use std::sync::OnceLock;
+
 use stemma_engine::Env;
+
+// Drawn once: a process has one name, whoever asks.
+static RANDOM: OnceLock<u64> = OnceLock::new();
 
 /// A process name for leases, heartbeats and connections: service, host, process id and a random part. In containers
 /// host and process id are the same after a restart, so the random part keeps names unique.
@@ -22,6 +27,6 @@ pub fn process_name(service: &str, env: &Env) -> String {
     format!(
         "{service}-{host}-{}-{:04x}",
         std::process::id(),
-        env.random() & 0xffff
+        RANDOM.get_or_init(|| env.random()) & 0xffff
     )
 }

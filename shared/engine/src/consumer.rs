@@ -15,7 +15,9 @@ use crate::heartbeat::HeartbeatReporter;
 use crate::metrics::InFlightMessage;
 use crate::port_error::PortResult;
 use crate::ports::Retrying;
-use crate::queue::{Delivery, Message, Queue, QueueName, RetryDelay, Subscription};
+use crate::queue::{
+    DeadReason, Delivery, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay, Subscription,
+};
 
 /// Disposition of a handled message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +28,8 @@ pub enum Disposition {
         delay: RetryDelay,
         attempts: u32,
     },
-    /// No handler can process it.
-    DeadLetter,
+    /// No handler can process it, for this reason.
+    DeadLetter(String),
     /// Only another process can process it, and the queue has one active consumer: the subscription is given up for a
     /// while. With attempts, the message is redelivered as by [`Disposition::Retry`]; without, it is acknowledged,
     /// because something repeats it.
@@ -202,7 +204,14 @@ impl Consumer {
                 self.publish_retry(message, RetryDelay::Medium, attempts)
                     .await
             }
-            Disposition::DeadLetter => self.queue.publish(QueueName::Dead, vec![message]).await,
+            Disposition::DeadLetter(reason) => {
+                let dead = DeadReason {
+                    queue: self.name.to_string(),
+                    reason,
+                    deliveries: redeliveries.saturating_add(1),
+                };
+                self.publish_dead(message, dead).await
+            }
         };
         let ack_result = match settled {
             Ok(()) => receipt.ack().await,
@@ -220,6 +229,17 @@ impl Consumer {
         if let Err(error) = result {
             tracing::warn!(queue = %self.name, %error, "acknowledgement failed; the message will be redelivered");
         }
+    }
+
+    // A message from outside may be too large to publish. Its beginning is all that is kept of it anyway.
+    async fn publish_dead(&self, message: Message, dead: DeadReason) -> PortResult<()> {
+        let size = message.body.len().min(MAX_MESSAGE_BYTES);
+        let message = Message {
+            body: message.body.slice(..size),
+            dead: Some(dead),
+            ..message
+        };
+        self.queue.publish(QueueName::Dead, vec![message]).await
     }
 
     async fn publish_retry(

@@ -1,7 +1,7 @@
 //! Dead letters: messages that no worker could handle, kept until someone replays them.
 //!
 //! ```text
-//! dead/{id}.json   one per distinct message: the id is the digest of its body
+//! dead/{id}.json   one per distinct message of a queue: the id is the digest of both
 //! ```
 
 use async_trait::async_trait;
@@ -29,9 +29,15 @@ const READS_AT_ONCE: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// First 16 hexadecimal digits of the BLAKE3 digest of the message body.
+    /// First 16 hexadecimal digits of the BLAKE3 digest of queue and message body.
     pub id: String,
     pub at_ms: Millis,
+    /// The queue it came from; `None` in letters of older versions.
+    #[serde(default)]
+    pub queue: Option<String>,
+    /// How often it was delivered there.
+    #[serde(default)]
+    pub deliveries: u32,
     /// The run of the message; `None` if it could not be decoded.
     pub run: Option<RunRef>,
     pub key: Option<TaskKey>,
@@ -55,13 +61,15 @@ pub enum ReplayOutcome {
     Removed,
 }
 
-/// Stores a message that no worker could handle.
+/// Stores a message that no worker could handle. `known` is the reason of a message that does not say why.
 pub async fn record(
     env: &Env,
     blobs: &RetryingBlobs,
     message: &Message,
-    reason: &str,
+    known: Option<&str>,
 ) -> PortResult<()> {
+    let dead = message.dead.as_ref();
+    let reason = dead.map(|dead| dead.reason.as_str()).or(known);
     let task = serde_json::from_slice::<TaskMessage>(&message.body).ok();
     let run = match (
         &task,
@@ -80,18 +88,29 @@ pub async fn record(
     };
     let excerpt = &message.body[..message.body.len().min(EXCERPT_BYTES)];
     let letter = DeadLetter {
-        id: blake3::hash(&message.body).to_hex().as_str()[..16].into(),
+        id: letter_id(message),
         at_ms: env.now_ms(),
+        queue: dead.map(|dead| dead.queue.clone()),
+        deliveries: dead.map_or(1, |dead| dead.deliveries),
         run,
         key: task.as_ref().map(|task| task.key),
         stage: task.map(|task| task.stage),
         attempts: message.attempts,
-        reason: reason.into(),
+        reason: reason.unwrap_or("it cannot be read").into(),
         begins: String::from_utf8_lossy(excerpt).into_owned(),
     };
     put_json(blobs, &blob_key(&letter.id), &letter)
         .await
         .map(drop)
+}
+
+// The same message on two queues is two letters.
+fn letter_id(message: &Message) -> String {
+    let queue = message.dead.as_ref().map(|dead| dead.queue.as_str());
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(queue.unwrap_or_default().as_bytes());
+    hasher.update(&message.body);
+    hasher.finalize().to_hex().as_str()[..16].into()
 }
 
 /// The dead letters of a store, at most `most` of them, latest first.
@@ -159,7 +178,7 @@ impl Handler for DeadLetterHandler {
         metrics::dead_letter();
         let recorded = match serde_json::from_slice::<TaskMessage>(&message.body) {
             Ok(task) => self.record(&task, message).await,
-            Err(_) => record(&self.env, &self.ports.blobs, message, "it cannot be read").await,
+            Err(_) => record(&self.env, &self.ports.blobs, message, None).await,
         };
         match recorded {
             Ok(()) => Disposition::Ack,
@@ -189,7 +208,7 @@ impl DeadLetterHandler {
             .await;
         }
         let poison = poison_failure(&task.stage);
-        record(env, blobs, message, &poison.message).await?;
+        record(env, blobs, message, Some(&poison.message)).await?;
         let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
         record_failure(&self.ports, &task.run, &task.key, record).await
     }
@@ -201,5 +220,42 @@ fn poison_failure(stage: &str) -> Failure {
         code: "engine.poison".into(),
         message: format!("{stage} could not be handled by any worker, again and again"),
         next: Some("look for crashes in the workers' logs, then run the document again".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::DeadReason;
+
+    #[tokio::test(start_paused = true)]
+    async fn letters_say_queue_deliveries_and_reason_and_differ_by_queue() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let handler = DeadLetterHandler {
+            env: env.clone(),
+            ports: ports.clone(),
+        };
+        for queue in ["flow.03", "cpu.bulk"] {
+            let dead = DeadReason {
+                queue: queue.into(),
+                reason: "it is no task: expected value".into(),
+                deliveries: 2,
+            };
+            let message = Message {
+                dead: Some(dead),
+                ..Message::new("garbage")
+            };
+            handler.handle(&message, 0).await;
+        }
+        let letters = list(ports.blobs.raw().as_ref(), 10).await.unwrap();
+        let mut queues: Vec<_> = letters
+            .iter()
+            .map(|letter| letter.queue.as_deref())
+            .collect();
+        queues.sort_unstable();
+        assert_eq!(queues, [Some("cpu.bulk"), Some("flow.03")]);
+        assert!(letters[0].reason.contains("expected value"), "{letters:?}");
+        assert_eq!(letters[0].deliveries, 2);
     }
 }

@@ -32,6 +32,7 @@ use crate::retry::{RetryDecision, decide_retry};
 use crate::settings::SettingsCache;
 use crate::stage::{AnyStage, StageRegistry, TaskContext, Work, artifact_failure};
 use crate::trace::RunTrace;
+use crate::zero_counters;
 
 // How long a lease is valid without a renewal.
 const LEASE_DURATION: Duration = Duration::from_secs(30);
@@ -105,6 +106,7 @@ impl<W: Work> TaskExecutor<W> {
         tools: Arc<W::Tools>,
         presence: Arc<HeartbeatReporter>,
     ) -> Self {
+        zero_counters::register_stages(registry.revisions().into_keys());
         Self {
             env,
             ports,
@@ -200,7 +202,8 @@ impl<W: Work> TaskExecutor<W> {
             Lease::Ended => return self.on_already_ended(task).await,
         };
         Span::current().record("attempt", attempts);
-        let running = self.presence.start_task(task, self.env.now_ms());
+        let now = self.env.now_ms();
+        let running = self.presence.start_task(task, stage.lane(), now);
         // Checked under the lease: a previous holder has either stored its artifact by now, or never will.
         let stored = artifact::outcome(blobs, &task.run.scope, &task.key);
         match self.while_leased(task, stored).await {
@@ -218,7 +221,8 @@ impl<W: Work> TaskExecutor<W> {
         }
         if crashes >= MAX_CRASHES {
             self.finish_attempt(&running, AttemptOutcome::Failed);
-            return Ok((DeliveryOutcome::Poison, Disposition::DeadLetter));
+            let reason = format!("{crashes} workers that took it disappeared");
+            return Ok((DeliveryOutcome::Poison, Disposition::DeadLetter(reason)));
         }
         let context = TaskContext {
             run: &task.run,
@@ -539,7 +543,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
             Ok(task) => task,
             Err(error) => {
                 tracing::error!(%error, "unreadable task message");
-                return Disposition::DeadLetter;
+                return Disposition::DeadLetter(format!("it is no task: {error}"));
             }
         };
         let (outcome, disposition) = self.execute_traced(message, redeliveries > 0, &task).await;

@@ -8,7 +8,7 @@ use metrics::{counter, gauge, histogram};
 use crate::env::Millis;
 use crate::key::Priority;
 use crate::port_error::PortError;
-use crate::queue::{Lane, QueueName};
+use crate::queue::{Depth, Lane, QueueName};
 
 /// Metric label: how a delivery of a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,21 @@ pub(crate) enum DeliveryOutcome {
 }
 
 impl DeliveryOutcome {
+    pub(crate) const ALL: [DeliveryOutcome; 12] = [
+        DeliveryOutcome::Done,
+        DeliveryOutcome::Reused,
+        DeliveryOutcome::Failed,
+        DeliveryOutcome::Retried,
+        DeliveryOutcome::Throttled,
+        DeliveryOutcome::LeasedElsewhere,
+        DeliveryOutcome::Ended,
+        DeliveryOutcome::Duplicate,
+        DeliveryOutcome::Elsewhere,
+        DeliveryOutcome::PortUnavailable,
+        DeliveryOutcome::Poison,
+        DeliveryOutcome::CutOff,
+    ];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             DeliveryOutcome::Done => "done",
@@ -55,6 +70,15 @@ impl DeliveryOutcome {
             DeliveryOutcome::CutOff => "cut_off",
         }
     }
+}
+
+/// The fill level of a lane, and how old its oldest unfinished task is.
+pub(crate) fn lane(lane: Lane, class: Priority, depth: Depth, slots: u64, oldest_ms: Millis) {
+    let lane = lane.name();
+    let class = class_name(class);
+    gauge!("stemma_lane_messages", "lane" => lane, "class" => class).set(depth.ready as f64);
+    gauge!("stemma_lane_slots", "lane" => lane, "class" => class).set(slots as f64);
+    gauge!("stemma_lane_oldest_seconds", "lane" => lane, "class" => class).set(seconds(oldest_ms));
 }
 
 // Names that are not a stage of this process share one label, so that foreign messages cannot add labels.
@@ -142,7 +166,7 @@ fn class_name(class: Priority) -> &'static str {
 }
 
 // All flow queues share one label.
-fn family(queue: QueueName) -> &'static str {
+pub(crate) fn family(queue: QueueName) -> &'static str {
     match queue {
         QueueName::Lane(Lane::Cpu, Priority::Bulk) => "cpu.bulk",
         QueueName::Lane(Lane::Cpu, Priority::Interactive) => "cpu.interactive",

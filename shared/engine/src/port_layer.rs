@@ -56,6 +56,12 @@ macro_rules! layered {
     ($port:ident, $name:literal:
         $($method:ident($($about:ident: $subject:ty),* $(; $($arg:ident: $type:ty),*)?) -> $result:ty;)*
     ) => {
+        impl Layered<(), dyn $port> {
+            /// The calls of the port: `port.method`.
+            pub const OPERATIONS: &'static [&'static str] =
+                &[$(concat!($name, ".", stringify!($method))),*];
+        }
+
         #[async_trait]
         impl<L: PortLayer> $port for Layered<L, dyn $port> {
             $(async fn $method(

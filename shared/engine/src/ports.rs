@@ -1,15 +1,19 @@
 //! The four ports of the engine. Calls to queue, ledger and blobs are retried.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tracing::{Instrument, Span};
 
 use crate::blobs::{Blobs, MemoryBlobs};
-use crate::env::Env;
+use crate::env::{Env, Millis};
 use crate::ledger::{Ledger, MemoryLedger};
 use crate::limit::{Limiter, MemoryLimiter};
-use crate::port_error::PortResult;
+use crate::port_error::{PortError, PortResult};
 use crate::port_layer::{Layered, PortLayer};
+use crate::port_monitor::{PortMonitor, PortTrouble};
 use crate::port_retry::{with_long_retry, with_retry};
 use crate::queue::{MemoryQueue, Queue};
 use crate::s3::{ObjectLookup, RetryingLookup};
@@ -27,6 +31,8 @@ pub struct Ports {
     pub limiter: Arc<dyn Limiter>,
     /// Documents in buckets, for coordinators that follow their state; `None` elsewhere.
     pub objects: Option<Arc<dyn ObjectLookup>>,
+    /// What the calls of this process have met.
+    pub monitor: PortMonitor,
 }
 
 impl Ports {
@@ -37,12 +43,14 @@ impl Ports {
         blobs: Arc<dyn Blobs>,
         limiter: Arc<dyn Limiter>,
     ) -> Self {
+        let monitor = PortMonitor::default();
         Self {
-            queue: Retrying::new(env, queue),
-            ledger: Retrying::new(env, ledger),
-            blobs: Retrying::new(env, blobs),
+            queue: Retrying::monitored(env, queue, &monitor),
+            ledger: Retrying::monitored(env, ledger, &monitor),
+            blobs: Retrying::monitored(env, blobs, &monitor),
             limiter,
             objects: None,
+            monitor,
         }
     }
 
@@ -54,6 +62,13 @@ impl Ports {
             objects: Some(Arc::new(RetryingLookup { env, objects })),
             ..self
         }
+    }
+
+    /// The trouble that this process has with its servers.
+    pub fn troubles(&self, now_ms: Millis) -> Vec<PortTrouble> {
+        self.monitor
+            .record_block(self.queue.raw().blocked(), now_ms);
+        self.monitor.troubles(now_ms)
     }
 
     /// Queue, ledger and limiter in memory over the given blobs: single-process mode.
@@ -82,9 +97,14 @@ pub type RetryingBlobs = Retrying<dyn Blobs>;
 
 impl<P: ?Sized> Retrying<P> {
     pub fn new(env: &Env, port: Arc<P>) -> Self {
+        Self::monitored(env, port, &PortMonitor::default())
+    }
+
+    fn monitored(env: &Env, port: Arc<P>, monitor: &PortMonitor) -> Self {
         let layer = RetryLayer {
             env: env.clone(),
             long: false,
+            monitor: monitor.clone(),
         };
         Self { layer, port }
     }
@@ -99,8 +119,8 @@ impl<P: ?Sized> Retrying<P> {
     #[must_use]
     pub fn with_long_retries(&self) -> Self {
         let layer = RetryLayer {
-            env: self.layer.env.clone(),
             long: true,
+            ..self.layer.clone()
         };
         Self {
             layer,
@@ -109,28 +129,94 @@ impl<P: ?Sized> Retrying<P> {
     }
 }
 
-/// Retries port calls.
+/// Retries port calls, and records how each attempt ended.
 #[derive(Clone)]
 pub struct RetryLayer {
     env: Env,
     long: bool,
+    monitor: PortMonitor,
 }
 
 impl PortLayer for RetryLayer {
     async fn call<'a, T, F>(
         &'a self,
-        _operation: &'static str,
+        operation: &'static str,
         _about: impl Fn() -> String + Send + 'a,
-        call: F,
+        mut call: F,
     ) -> PortResult<T>
     where
         T: Send + 'a,
         F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
     {
+        // Calls below a task are spans of its trace. Only collectors see them: logs leave out this level.
+        let is_traced = !Span::current().is_none();
+        let recorded = || {
+            let call = call();
+            let span = match is_traced {
+                true => tracing::trace_span!("port", operation),
+                false => Span::none(),
+            };
+            async move {
+                let result = call.await;
+                self.monitor.record(operation, &result, self.env.now_ms());
+                result
+            }
+            .instrument(span)
+        };
         if self.long {
-            with_long_retry(&self.env, call).await
+            with_long_retry(&self.env, recorded).await
         } else {
-            with_retry(&self.env, call).await
+            with_retry(&self.env, recorded).await
         }
+    }
+}
+
+/// Limits the time of port calls, for commands that a person waits for. After one call without an answer all others fail
+/// at once: a server that is away delays a command only once.
+#[derive(Clone)]
+pub struct TimeLimit(Arc<TimeLimitState>);
+
+struct TimeLimitState {
+    limit: Duration,
+    // The first call without an answer.
+    unanswered: Mutex<Option<PortError>>,
+}
+
+impl TimeLimit {
+    /// Objects whose calls take at most `limit`.
+    pub fn on_blobs(blobs: Arc<dyn Blobs>, limit: Duration) -> Arc<dyn Blobs> {
+        let unanswered = Mutex::default();
+        let layer = Self(Arc::new(TimeLimitState { limit, unanswered }));
+        Arc::new(Layered { layer, port: blobs })
+    }
+}
+
+impl PortLayer for TimeLimit {
+    async fn call<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        _about: impl Fn() -> String + Send + 'a,
+        mut call: F,
+    ) -> PortResult<T>
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+    {
+        let earlier = self.0.unanswered.lock().clone();
+        if let Some(earlier) = earlier {
+            return Err(PortError {
+                operation,
+                ..earlier
+            });
+        }
+        let limit = self.0.limit;
+        tokio::time::timeout(limit, call())
+            .await
+            .unwrap_or_else(|_| {
+                let error =
+                    PortError::transient(operation, format!("no response within {limit:?}"));
+                *self.0.unanswered.lock() = Some(error.clone());
+                Err(error)
+            })
     }
 }

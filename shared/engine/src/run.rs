@@ -1,6 +1,6 @@
 //! An open run held by a coordinator: its outcomes and requests, and one replay at a time.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::blobs::{Blobs, list_all};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Flow, FlowOutput};
-use crate::heartbeat::RunProgress;
-use crate::key::{RunHeader, TaskKey, artifacts_prefix, failures_prefix};
+use crate::heartbeat::{OldestTask, RunProgress};
+use crate::key::{Lane, RunHeader, TaskKey, artifacts_prefix, failures_prefix};
 use crate::latency::LatencyHistogram;
 use crate::ledger::{Ledger, ScheduledItem, TaskOutcome, TaskSpec};
 use crate::message::{TaskMessage, encode};
@@ -39,6 +39,8 @@ pub(crate) struct OpenRun<W: Flow> {
     outcomes: HashMap<TaskKey, TaskOutcome>,
     // Requested in this or an earlier replay, and when this coordinator last published it.
     requested: HashMap<TaskKey, Millis>,
+    // Requested without an outcome so far: the lane, and when this coordinator first requested it.
+    unfinished: HashMap<TaskKey, (Lane, Millis)>,
     // Requested by this coordinator before the ledger lost the run: still queued or running.
     in_flight: HashMap<TaskKey, Millis>,
     // Publish-to-outcome latencies of all runs of this coordinator, for the overdue limit.
@@ -73,6 +75,7 @@ impl<W: Flow> OpenRun<W> {
             cursor: 0,
             outcomes: HashMap::new(),
             requested: HashMap::new(),
+            unfinished: HashMap::new(),
             in_flight: HashMap::new(),
             latencies,
             settled: false,
@@ -133,6 +136,10 @@ impl<W: Flow> OpenRun<W> {
             let now = env.now_ms();
             self.requested
                 .extend(replayed.requests.iter().map(|request| (request.key, now)));
+            for request in &replayed.requests {
+                let first = self.unfinished.entry(request.key);
+                first.or_insert((request.lane, now));
+            }
             let (existing, missing): (Vec<_>, Vec<_>) = replayed
                 .requests
                 .into_iter()
@@ -153,6 +160,24 @@ impl<W: Flow> OpenRun<W> {
                 return Ok(ReplayStep::Waiting);
             }
         }
+    }
+
+    /// The oldest unfinished task of each lane.
+    pub(crate) fn oldest_tasks(&self) -> Vec<OldestTask> {
+        let mut oldest: BTreeMap<Lane, Millis> = BTreeMap::new();
+        for (lane, since_ms) in self.unfinished.values() {
+            let first = oldest.entry(*lane).or_insert(*since_ms);
+            *first = (*first).min(*since_ms);
+        }
+        let class = self.header.class;
+        oldest
+            .into_iter()
+            .map(|(lane, since_ms)| OldestTask {
+                lane,
+                class,
+                since_ms,
+            })
+            .collect()
     }
 
     // A flow that panics has failed: it is deterministic, so the same replay would panic again (I-10).
@@ -205,6 +230,7 @@ impl<W: Flow> OpenRun<W> {
         self.settled &= batch.entries.is_empty();
         let now = env.now_ms();
         for (key, entry) in batch.entries {
+            self.unfinished.remove(&key);
             if self.outcomes.insert(key, entry).is_none()
                 && let Some(published) = self.requested.get(&key)
             {
@@ -276,6 +302,7 @@ impl<W: Flow> OpenRun<W> {
         for (request, outcome) in reads {
             match outcome {
                 Some(outcome) => {
+                    self.unfinished.remove(&request.key);
                     self.outcomes
                         .insert(request.key, TaskOutcome::Done(outcome));
                     self.progress.reused += 1;
@@ -368,6 +395,7 @@ impl<W: Flow> OpenRun<W> {
             span_id = wave,
             run = %self.header.at.run,
             job = %self.header.opened_by,
+            stage = first.stage,
             tasks = requests.len(),
             again,
         );

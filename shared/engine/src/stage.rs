@@ -233,6 +233,7 @@ impl<W: Work> StageRegistry<W> {
 #[async_trait]
 pub(crate) trait AnyStage<W: Work>: Send + Sync {
     fn revision(&self) -> u32;
+    fn lane(&self) -> Lane;
     fn deadline(&self) -> Duration;
     async fn run(
         &self,
@@ -247,6 +248,10 @@ struct TypedStage<S>(std::marker::PhantomData<fn() -> S>);
 impl<W: Work, S: Stage<Work = W>> AnyStage<W> for TypedStage<S> {
     fn revision(&self) -> u32 {
         S::REVISION
+    }
+
+    fn lane(&self) -> Lane {
+        S::LANE
     }
 
     fn deadline(&self) -> Duration {

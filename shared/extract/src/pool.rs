@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tracing::Instrument;
 
 use crate::ipc::{self, ExtractJob, Handshake};
 use crate::{ExtractError, sandbox};
@@ -154,7 +155,7 @@ impl Pool {
         let seconds = self.settings.max_seconds.min(job.limits.max_seconds).max(1);
         let overdue = wait_until_overdue(worker.child.id(), Duration::from_secs(seconds.into()));
         let outcome = tokio::select! {
-            outcome = worker.request(&job, &self.settings) => outcome,
+            outcome = worker.request(&job, &self.settings).instrument(tracing::trace_span!("child")) => outcome,
             used = overdue => Err(ChildFailure::TimedOut { seconds, used }),
         };
         let failure = match outcome {

@@ -18,6 +18,10 @@ pub fn service(
     max_body_bytes: usize,
     stop: &CancellationToken,
 ) -> McpService {
+    // `increase` misses the first event of a counter that begins with it.
+    for result in ["ok", "UNAVAILABLE", "INTERNAL_ERROR"] {
+        metrics::counter!("stemma_mcp_calls_total", "result" => result).increment(0);
+    }
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)

@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout};
 
 use stemma_engine::key::Priority;
 use stemma_engine::queue::{
-    DELIVERY_LIMIT, Delivery, Lane, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay,
-    Subscription,
+    DELIVERY_LIMIT, DeadReason, Delivery, Lane, MAX_MESSAGE_BYTES, Message, Queue, QueueName,
+    RetryDelay, Subscription,
 };
 
 // Time limit for a delivery that is due.
@@ -106,6 +106,11 @@ async fn preserves_message_contents(queue: Arc<dyn Queue>) {
         body,
         attempts: 3,
         trace,
+        dead: Some(DeadReason {
+            queue: "cpu.bulk".into(),
+            reason: "it is no task".into(),
+            deliveries: 3,
+        }),
     };
     queue
         .publish(LANE, vec![sent.clone()])

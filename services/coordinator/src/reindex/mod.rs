@@ -15,7 +15,7 @@ use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::Collection;
 use stemma_engine::consumer::{Disposition, Handler};
-use stemma_engine::queue::{Message, RetryDelay};
+use stemma_engine::queue::{DeadReason, Message, QueueName, RetryDelay};
 use stemma_engine::{Env, PortError, PortResult, Ports, dead_letter};
 use stemma_pipeline::sources::is_document;
 use stemma_pipeline::{FollowedObject, RunSettings, Submission};
@@ -177,7 +177,16 @@ impl Reindex {
     // Stores the message as a dead letter, with the reason.
     async fn put_away(&self, message: &Message, reason: &str) -> Disposition {
         tracing::warn!(reason, "a reindex message becomes a dead letter");
-        match dead_letter::record(&self.env, &self.ports.blobs, message, reason).await {
+        let dead = DeadReason {
+            queue: QueueName::Reindex.to_string(),
+            reason: reason.into(),
+            deliveries: 1,
+        };
+        let letter = Message {
+            dead: Some(dead),
+            ..message.clone()
+        };
+        match dead_letter::record(&self.env, &self.ports.blobs, &letter, None).await {
             Ok(()) => Disposition::Ack,
             Err(error) => {
                 tracing::warn!(%error, "cannot store the dead letter; the message will be retried");

@@ -1,9 +1,15 @@
 //! `stemma doctor`: checks the installation.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use futures::future::join;
 use serde::Serialize;
-use stemma_engine::Env;
+use stemma_boot::backends::{Cluster, LOOK_TIMEOUT};
 use stemma_engine::blobs::PutOutcome;
+use stemma_engine::diagnosis::Server;
+use stemma_engine::ports::TimeLimit;
+use stemma_engine::{Env, PortError, PortResult};
 use stemma_extract::{ExtractJob, Extractor, Limits};
 
 use crate::config::Config;
@@ -52,10 +58,12 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
     ];
     // With an invalid configuration, all other checks would fail for the same reason.
     if configured {
-        checks.push(store(context).await);
-        checks.push(reading(context).await);
-        checks.extend(cluster(context).await);
-        checks.extend(models(context).await);
+        let servers = join(store(context), cluster(context));
+        let work = join(reading(context), models(context));
+        let ((store, cluster), (reading, models)) = join(servers, work).await;
+        checks.extend([store, reading]);
+        checks.extend(cluster);
+        checks.extend(models);
     }
     let failed = checks.iter().any(|check| check.result == "failed");
     if context.output.is_text() {
@@ -120,7 +128,8 @@ async fn store(context: &Context) -> Check {
     }
     match probe(context).await {
         Ok(()) => Check::ok(format!("store {path}: writable, create-only writes work")),
-        Err(error) => Check::failed(error),
+        // Only a cluster has a store behind a server; other commands say to run this one.
+        Err(error) => Check::failed(error.with_next(Server::S3.check())),
     }
 }
 
@@ -128,7 +137,7 @@ async fn store(context: &Context) -> Check {
 async fn probe(context: &Context) -> Result<(), CommandError> {
     let env = Env::system();
     let store = context.open_writable_store(&env, "doctor").await?;
-    let blobs = store.ports.blobs.raw();
+    let blobs = TimeLimit::on_blobs(store.ports.blobs.raw().clone(), LOOK_TIMEOUT);
     let key = format!("doctor/{:016x}", env.random());
     let first = blobs.put(&key, Bytes::from_static(b"1")).await?;
     let second = blobs.put(&key, Bytes::from_static(b"2")).await?;
@@ -147,7 +156,7 @@ async fn probe(context: &Context) -> Result<(), CommandError> {
 // Checks the broker and Redis, if they are configured.
 async fn cluster(context: &Context) -> Vec<Check> {
     let env = Env::system();
-    let cluster = match context.cluster(&env, "doctor").await {
+    let cluster = match context.observed_cluster(&env, "doctor").await {
         Ok(Some(cluster)) => cluster,
         Ok(None) => {
             return vec![Check::ok(
@@ -156,23 +165,60 @@ async fn cluster(context: &Context) -> Vec<Check> {
         }
         Err(error) => return vec![Check::failed(error)],
     };
-    let broker = match cluster.broker().await {
-        Ok(info) => {
-            let product = info.product;
-            let version = info.version;
-            let queues = info.queues;
-            Check::ok(format!(
-                "broker: {product} {version}, {queues} queues as expected"
-            ))
-        }
-        Err(error) => Check::failed(error.into()),
-    };
-    let redis = match cluster.redis().await {
-        Ok(()) => Check::ok("redis: reachable"),
-        Err(error) => Check::failed(error.into()),
-    };
+    let (broker, redis) = join(broker(&cluster), redis(&cluster)).await;
     cluster.close().await;
     vec![broker, redis]
+}
+
+async fn broker(cluster: &Cluster) -> Check {
+    let info = match answered("queue.probe", cluster.broker()).await {
+        Ok(info) => info,
+        Err(error) => return unreachable(Server::Broker, &error),
+    };
+    let product = info.product;
+    let version = info.version;
+    let queues = info.queues;
+    // The broker says only to those who publish that it blocks publishers.
+    let published = answered("queue.announce", cluster.try_publishing()).await;
+    match (published, cluster.broker_blocks()) {
+        (_, Some(reason)) => Check {
+            result: "failed",
+            what: format!("broker: {product} {version} blocks publishers: {reason}"),
+            next: Some("free memory or disk of RabbitMQ: no task is published meanwhile".into()),
+        },
+        (Err(error), None) => unreachable(Server::Broker, &error),
+        (Ok(()), None) => Check::ok(format!(
+            "broker: {product} {version}, {queues} queues as expected"
+        )),
+    }
+}
+
+async fn redis(cluster: &Cluster) -> Check {
+    match answered("ledger.ping", cluster.redis()).await {
+        Ok(()) => Check::ok("redis: reachable and writable"),
+        Err(error) => unreachable(Server::Redis, &error),
+    }
+}
+
+// The servers are checked at the same time, and each has this long for the next answer.
+async fn answered<T>(
+    operation: &'static str,
+    call: impl Future<Output = PortResult<T>>,
+) -> PortResult<T> {
+    const LIMIT: Duration = LOOK_TIMEOUT;
+    let reply = tokio::time::timeout(LIMIT, call).await;
+    reply.unwrap_or_else(|_| {
+        let message = format!("no answer within {LIMIT:?}");
+        Err(PortError::transient(operation, message))
+    })
+}
+
+fn unreachable(server: Server, error: &PortError) -> Check {
+    Check {
+        result: "failed",
+        what: format!("{}: {}", server.name(), error.message),
+        next: Some(server.check().into()),
+    }
 }
 
 // Checks every configured model without calling it.

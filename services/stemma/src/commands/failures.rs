@@ -1,9 +1,12 @@
 //! `stemma failures`: lists failed documents with reasons.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde::{Deserialize, Serialize};
 use stemma_archive::FailureReport;
 use stemma_engine::flow::JobManifest;
-use stemma_engine::{FailureRecord, JobId, jobs};
+use stemma_engine::{FailureRecord, JobId, RunId, jobs};
 
 use crate::commands::jobs::JobContext;
 use crate::context::Context;
@@ -37,7 +40,7 @@ enum FailureGrouping {
 
 pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandError> {
     let output = &context.output;
-    let job_context = JobContext::open(context, "failures").await?;
+    let job_context = JobContext::observe(context, "failures").await?;
     if let Some(manifest) = job_context.find(&args.scope).await? {
         return job_failures(&job_context, &manifest, args.by, output).await;
     }
@@ -75,6 +78,9 @@ struct FailureReasonCount {
 
 #[derive(Debug, Serialize)]
 struct FailedRun {
+    // Where the document lies, and its path below the submitted folder; `null` once the job's entries are removed.
+    uri: Option<String>,
+    path: Option<String>,
     // The run, or the number of the entry if no run was opened.
     run: String,
     #[serde(flatten)]
@@ -113,9 +119,19 @@ async fn job_failures(
         .collect();
     reasons.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.code.cmp(&b.code)));
     let total = reasons.iter().map(|reason| reason.documents).sum();
+    let documents = failed_documents(job_context, manifest, &failures).await?;
     let failures = failures
         .into_iter()
-        .map(|(run, failure)| FailedRun { run, failure })
+        .zip(documents)
+        .map(|((run, failure), document)| {
+            let (uri, path) = document.map(|found| (found.uri, found.path)).unzip();
+            FailedRun {
+                uri,
+                path,
+                run,
+                failure,
+            }
+        })
         .collect();
     let view = JobFailures {
         job,
@@ -132,6 +148,62 @@ async fn job_failures(
         output.note("no failures");
     }
     Ok(Exit::Done)
+}
+
+// The document of a run or of an entry.
+#[derive(Debug, Clone, Deserialize)]
+struct FailedDocument {
+    uri: String,
+    path: String,
+}
+
+// Concurrent reads of the headers of failed runs.
+const READS_AT_ONCE: usize = 32;
+
+/// The documents behind the failures of a job, in the same order: the report names runs, or entries that opened none.
+async fn failed_documents(
+    job_context: &JobContext,
+    manifest: &JobManifest,
+    failures: &[(String, FailureRecord)],
+) -> Result<Vec<Option<FailedDocument>>, CommandError> {
+    let entry_number = |name: &str| name.strip_prefix("entry ")?.parse::<u64>().ok();
+    let numbers = failures.iter().filter_map(|(name, _)| entry_number(name));
+    let entries = entry_documents(job_context, manifest, numbers).await?;
+    let entries = &entries;
+    let reads = failures.iter().map(|(name, _)| async move {
+        if let Some(number) = entry_number(name) {
+            return Ok(entries.get(&number).cloned());
+        }
+        let header = job_context.run_header(&RunId(name.clone())).await?;
+        let input = header.map(|header| header.input);
+        Ok::<_, CommandError>(input.and_then(|input| serde_json::from_value(input).ok()))
+    });
+    let reads: Vec<_> = reads.collect();
+    stream::iter(reads)
+        .buffered(READS_AT_ONCE)
+        .try_collect()
+        .await
+}
+
+async fn entry_documents(
+    job_context: &JobContext,
+    manifest: &JobManifest,
+    numbers: impl Iterator<Item = u64>,
+) -> Result<BTreeMap<u64, FailedDocument>, CommandError> {
+    let size = jobs::CHUNK_ENTRIES as u64;
+    let mut documents = BTreeMap::new();
+    let mut chunk = (u64::MAX, Vec::new());
+    for number in numbers {
+        if chunk.0 != number / size {
+            let entries = jobs::entries(job_context.blobs(), manifest, number / size).await?;
+            chunk = (number / size, entries);
+        }
+        let entry = chunk.1.get((number % size) as usize);
+        let input = entry.map(|entry| entry.input.clone());
+        let document = input.and_then(|input| serde_json::from_value(input).ok());
+        documents.extend(document.map(|document| (number, document)));
+    }
+    Ok(documents)
 }
 
 fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
@@ -152,7 +224,7 @@ fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
         for failed in &view.failures {
             output.line(&format!(
                 "{}  {}  {}",
-                failed.run,
+                clean(failed.path.as_ref().unwrap_or(&failed.run)),
                 clean(&failed.failure.code),
                 clean(&failed.failure.message)
             ));

@@ -4,29 +4,39 @@
 //! Without a collector nothing is exported and spans cost next to nothing. A slow or unavailable collector loses spans,
 //! which are counted, but never delays work.
 
+mod metrics;
+mod process;
 mod traces;
 
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
+pub use metrics::Metrics;
 pub use traces::TracePipeline;
 
-// Upper bounds of the duration buckets, in seconds.
-const DURATION_BUCKETS_S: [f64; 15] = [
-    0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
-];
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TelemetrySettings {
     /// URL of an OpenTelemetry collector (OTLP over HTTP), e.g. `http://collector:4318`; empty for none.
     pub otlp_endpoint: String,
+    /// Share of the runs (and requests) whose traces are exported, from 0 to 1. Decided by the id of the run, so that all
+    /// processes choose the same ones.
+    pub trace_ratio: f64,
     /// Write logs as one JSON object per line.
     pub json_logs: bool,
+}
+
+impl Default for TelemetrySettings {
+    fn default() -> Self {
+        Self {
+            otlp_endpoint: String::new(),
+            trace_ratio: 1.0,
+            json_logs: false,
+        }
+    }
 }
 
 /// Running telemetry; call [`Telemetry::shutdown`] to export the remaining spans.
@@ -41,7 +51,10 @@ pub fn start(level: &str, settings: &TelemetrySettings, service: &str) -> Teleme
     let filter = EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn"));
     let (traces, complaint) = match span_exporter(&settings.otlp_endpoint) {
         None => (None, None),
-        Some(Ok(exporter)) => (Some(TracePipeline::start(exporter, service)), None),
+        Some(Ok(exporter)) => {
+            let ratio = settings.trace_ratio;
+            (Some(TracePipeline::start(exporter, service, ratio)), None)
+        }
         Some(Err(error)) => (None, Some(error)),
     };
     let layer = traces.as_ref().map(TracePipeline::layer);
@@ -99,28 +112,4 @@ fn span_exporter(endpoint: &str) -> Option<Result<SpanExporter, String>> {
         .with_timeout(traces::EXPORT_TIMEOUT)
         .build();
     Some(exporter.map_err(|error| error.to_string()))
-}
-
-/// The metrics recorder of the process. Without it metrics cost nothing; short commands install none.
-#[derive(Clone)]
-pub struct Metrics(PrometheusHandle);
-
-impl Metrics {
-    /// Installs the recorder; `None` if there is one already.
-    pub fn install() -> Option<Self> {
-        let builder = PrometheusBuilder::new()
-            .set_buckets(&DURATION_BUCKETS_S)
-            .ok()?;
-        builder.install_recorder().ok().map(Self)
-    }
-
-    /// All metrics in Prometheus' text format.
-    pub fn render(&self) -> String {
-        self.0.render()
-    }
-
-    /// Aggregates recent samples. Call it every few seconds, or samples accumulate between two scrapes.
-    pub fn run_upkeep(&self) {
-        self.0.run_upkeep();
-    }
 }

@@ -2,12 +2,13 @@
 //! this module turns them into spans of one trace.
 //!
 //! The field `traceparent` (W3C) names a span's parent. The field `span_id` (16 hexadecimal digits) sets the id of a
-//! span; together with `trace_id` it makes the span the root of a trace. Only spans of our own crates are exported.
+//! span; together with `trace_id` it makes the span the root of a trace, and `started_ms` says when that began. Only spans
+//! of our own crates are exported.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use opentelemetry::trace::{
-    SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState, TracerProvider,
+    SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, TraceId, TraceState, TracerProvider,
 };
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::Resource;
@@ -15,6 +16,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
     Sampler, SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor,
 };
+use stemma_engine::Env;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +27,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Context as At;
 use tracing_subscriber::registry::LookupSpan;
+
+use crate::process_name;
 
 // Timeout of an export request.
 pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,6 +44,10 @@ const MAX_BATCH: usize = 512;
 const PARENT_FIELD: &str = "traceparent";
 const SPAN_ID_FIELD: &str = "span_id";
 const TRACE_ID_FIELD: &str = "trace_id";
+// Milliseconds since 1970: when a span began that is only known at its end.
+const STARTED_FIELD: &str = "started_ms";
+const STAGE_FIELD: &str = "stage";
+const OPERATION_FIELD: &str = "operation";
 
 /// Exports spans to a collector.
 pub struct TracePipeline {
@@ -50,11 +58,14 @@ pub struct TracePipeline {
 
 impl TracePipeline {
     /// Exports the spans of process `service` through `exporter`, on a task of its own.
-    pub fn start(mut exporter: impl SpanExporter + 'static, service: &str) -> Self {
+    /// Only this share of the traces is exported, chosen by their ids.
+    pub fn start(mut exporter: impl SpanExporter + 'static, service: &str, ratio: f64) -> Self {
+        let instance = process_name::process_name(service, &Env::system());
         let resource = Resource::builder_empty()
             .with_attributes([
                 KeyValue::new("service.name", format!("stemma-{service}")),
                 KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+                KeyValue::new("service.instance.id", instance),
             ])
             .build();
         exporter.set_resource(&resource);
@@ -62,7 +73,10 @@ impl TracePipeline {
         let provider = SdkTracerProvider::builder()
             .with_sampler(Sampler::AlwaysOn)
             .with_resource(resource)
-            .with_span_processor(ChannelSpanProcessor { spans })
+            .with_span_processor(ChannelSpanProcessor {
+                spans,
+                max_trace_id: max_trace_id(ratio),
+            })
             .build();
         let shutdown = CancellationToken::new();
         let export_task = tokio::spawn(export_batches(exporter, waiting, shutdown.clone()));
@@ -106,13 +120,26 @@ impl TracePipeline {
 #[derive(Debug)]
 struct ChannelSpanProcessor {
     spans: mpsc::Sender<SpanData>,
+    // Traces up to this value of the first half of their ids are exported.
+    max_trace_id: u64,
+}
+
+// Trace ids are digests of run ids, and therefore spread evenly.
+fn max_trace_id(ratio: f64) -> u64 {
+    // Casts of floats saturate.
+    (ratio.clamp(0.0, 1.0) * u64::MAX as f64) as u64
 }
 
 impl SpanProcessor for ChannelSpanProcessor {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {
-        if self.spans.try_send(apply_span_id(span)).is_err() {
+        let span = describe(apply_span_id(span));
+        let trace_id = u128::from_be_bytes(span.span_context.trace_id().to_bytes());
+        if (trace_id >> 64) as u64 > self.max_trace_id {
+            return;
+        }
+        if self.spans.try_send(span).is_err() {
             count_dropped(1);
         }
     }
@@ -157,6 +184,36 @@ fn apply_span_id(mut span: SpanData) -> SpanData {
             SPAN_ID_FIELD | PARENT_FIELD | TRACE_ID_FIELD
         )
     });
+    span
+}
+
+// Names and kinds that collectors expect: which stage, which call, who publishes and who consumes. They are given here, so
+// that log lines do not carry them twice.
+fn describe(mut span: SpanData) -> SpanData {
+    let value = |name: &str| {
+        let mut attributes = span.attributes.iter();
+        let found = attributes.find(|attribute| attribute.key.as_str() == name);
+        found.map(|attribute| attribute.value.as_str().into_owned())
+    };
+    let stage = value(STAGE_FIELD).unwrap_or_default();
+    let (name, kind) = match span.name.as_ref() {
+        "task" => (stage, SpanKind::Consumer),
+        "wave" => (format!("publish {stage}"), SpanKind::Producer),
+        "port" => (value(OPERATION_FIELD).unwrap_or_default(), SpanKind::Client),
+        "call" => ("model call".into(), SpanKind::Client),
+        "child" => ("extraction child".into(), SpanKind::Client),
+        _ => (span.name.to_string(), span.span_kind.clone()),
+    };
+    let started_ms = value(STARTED_FIELD).and_then(|started| started.parse().ok());
+    if let Some(started_ms) = started_ms {
+        span.start_time = UNIX_EPOCH + Duration::from_millis(started_ms);
+        span.attributes
+            .retain(|attribute| attribute.key.as_str() != STARTED_FIELD);
+    }
+    if !name.is_empty() {
+        span.name = name.into();
+    }
+    span.span_kind = kind;
     span
 }
 
@@ -312,7 +369,7 @@ mod tests {
     #[tokio::test]
     async fn spans_use_the_parent_and_id_from_their_fields() {
         let exporter = RecordingExporter::default();
-        let traces = TracePipeline::start(exporter.clone(), "worker");
+        let traces = TracePipeline::start(exporter.clone(), "worker", 1.0);
         let subscriber = tracing_subscriber::registry().with(traces.layer());
         tracing::subscriber::with_default(subscriber, || {
             let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = WAVE, outcome = tracing::field::Empty);
@@ -324,7 +381,10 @@ mod tests {
         });
         traces.shutdown().await;
         let spans = exporter.spans.lock().unwrap().clone();
-        let span = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+        let span = |name: &str| {
+            let found = spans.iter().find(|span| span.name == name);
+            found.unwrap_or_else(|| panic!("no {name}: {spans:?}"))
+        };
         let trace = TraceId::from_hex("0af7651916cd43dd8448eb211c80319c").unwrap();
         assert!(
             spans
@@ -340,14 +400,81 @@ mod tests {
             (3, "b7ad6b7169203331")
         );
         assert_eq!(
-            span("call").parent_span_id,
+            span("model call").parent_span_id,
             span("task").span_context.span_id()
         );
         assert_eq!(
-            span("wave").span_context.span_id().to_string(),
+            span("publish ").span_context.span_id().to_string(),
             "00f067aa0ba902b7"
         );
         assert_eq!(span("task").attributes, [KeyValue::new("outcome", "done")]);
+    }
+
+    #[tokio::test]
+    async fn spans_say_stage_call_kind_and_true_start() {
+        let exporter = RecordingExporter::default();
+        let traces = TracePipeline::start(exporter.clone(), "worker", 1.0);
+        let subscriber = tracing_subscriber::registry().with(traces.layer());
+        tracing::subscriber::with_default(subscriber, || {
+            let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = WAVE, stage = "outline");
+            task.in_scope(|| {
+                tracing::trace_span!(target: "stemma_engine", "port", operation = "blobs.put")
+                    .in_scope(|| ());
+            });
+            tracing::info_span!(target: "stemma_engine", "wave", traceparent = WAVE, stage = "outline").in_scope(|| ());
+            let started_ms = 1_000_u64;
+            tracing::info_span!(target: "stemma_engine", "run", trace_id = "0af7651916cd43dd8448eb211c80319c", span_id = "00f067aa0ba902b7", started_ms)
+                .in_scope(|| ());
+        });
+        traces.shutdown().await;
+        let spans = exporter.spans.lock().unwrap().clone();
+        let kind = |name: &str| {
+            let span = spans.iter().find(|span| span.name == name);
+            span.unwrap_or_else(|| panic!("no {name}: {spans:?}"))
+                .span_kind
+                .clone()
+        };
+        assert_eq!(kind("outline"), SpanKind::Consumer);
+        assert_eq!(kind("publish outline"), SpanKind::Producer);
+        assert_eq!(kind("blobs.put"), SpanKind::Client);
+        let run = spans.iter().find(|span| span.name == "run").unwrap();
+        assert_eq!(run.start_time, UNIX_EPOCH + Duration::from_secs(1));
+        assert!(
+            run.end_time > run.start_time && run.attributes.is_empty(),
+            "{run:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn ratio_keeps_the_same_share_of_runs_in_every_process() {
+        let exported = |ratio: f64, service: &'static str| async move {
+            let exporter = RecordingExporter::default();
+            let traces = TracePipeline::start(exporter.clone(), service, ratio);
+            let subscriber = tracing_subscriber::registry().with(traces.layer());
+            tracing::subscriber::with_default(subscriber, || {
+                for run in 0..400_u32 {
+                    let trace = trace_id(run);
+                    let parent = format!("00-{trace}-b7ad6b7169203331-01");
+                    tracing::info_span!(target: "stemma_engine", "task", traceparent = %parent)
+                        .in_scope(|| ());
+                }
+            });
+            traces.shutdown().await;
+            let spans = exporter.spans.lock().unwrap().clone();
+            let ids = spans.iter().map(|span| span.span_context.trace_id());
+            ids.collect::<std::collections::HashSet<_>>()
+        };
+        let worker = exported(0.25, "worker").await;
+        assert!((70..130).contains(&worker.len()), "{}", worker.len());
+        assert_eq!(worker, exported(0.25, "assembler").await);
+        assert_eq!(exported(0.0, "worker").await.len(), 0);
+        assert_eq!(exported(1.0, "worker").await.len(), 400);
+    }
+
+    // 32 hexadecimal digits that depend on `run` like those of a digest.
+    fn trace_id(run: u32) -> String {
+        let mixed = u128::from(run + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        format!("{:032x}", mixed ^ (mixed >> 61))
     }
 
     #[tokio::test(start_paused = true)]
@@ -358,6 +485,7 @@ mod tests {
                 ..RecordingExporter::default()
             },
             "worker",
+            1.0,
         );
         let began = std::time::Instant::now();
         tracing::subscriber::with_default(

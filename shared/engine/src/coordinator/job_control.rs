@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Coordinator, JobTable};
 use crate::env::Millis;
 use crate::flow::Flow;
-use crate::heartbeat::{HEARTBEAT_TTL, JobProgress, RunProgress};
+use crate::heartbeat::{HEARTBEAT_INTERVAL, HEARTBEAT_TTL, JobProgress, RunProgress};
 use crate::jobs::{self, CancelReason, JobControl, JobStep, OpenJob};
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
@@ -206,6 +206,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn poll_job_controls_once(&self) -> PortResult<()> {
+        self.presence.set_unfinished(self.oldest_tasks());
         self.refresh_controls().await;
         let now = self.env.now_ms();
         let mut table = self.jobs.lock().await;
@@ -277,7 +278,7 @@ impl<W: Flow> Coordinator<W> {
             .retain(|id, _| reports.iter().any(|report| report.job == *id));
         reports.retain(|report| {
             table.posted.get(&report.job).is_none_or(|last| {
-                let stale = last.at_ms + HEARTBEAT_TTL.as_millis() as Millis / 3 < now;
+                let stale = last.at_ms + HEARTBEAT_INTERVAL.as_millis() as Millis <= now;
                 stale
                     || JobProgress {
                         at_ms: last.at_ms,

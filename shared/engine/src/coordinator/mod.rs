@@ -34,6 +34,7 @@ use crate::ports::Ports;
 use crate::queue::{Message, QueueName, RetryDelay};
 use crate::round_robin::DeficitRoundRobin;
 use crate::settings::SettingsCache;
+use crate::zero_counters;
 
 // Concurrent messages per flow queue. Completions of one run wait for the replay that covers them, so this must be
 // well above the number of runs that replay at once.
@@ -109,6 +110,7 @@ impl<W: Flow> Coordinator<W> {
         observer: Observer,
         presence: Arc<HeartbeatReporter>,
     ) -> Arc<Self> {
+        zero_counters::register_coordinator();
         Arc::new(Self {
             env,
             ports,
@@ -184,7 +186,7 @@ impl<W: Flow> Handler for Coordinator<W> {
             Ok(decoded) => decoded,
             Err(error) => {
                 tracing::error!(%error, "unreadable coordinator message");
-                return Disposition::DeadLetter;
+                return Disposition::DeadLetter(format!("it is no coordinator message: {error}"));
             }
         };
         // The sweep repeats wake-ups. If they were retried as well, they would pile up while a port is unavailable.

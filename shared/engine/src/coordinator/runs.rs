@@ -13,7 +13,7 @@ use super::{Coordinator, CoordinatorEvent};
 use crate::blobs::Blobs;
 use crate::env::Millis;
 use crate::flow::{Flow, RunState};
-use crate::heartbeat::RunProgress;
+use crate::heartbeat::{OldestTask, RunProgress};
 use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::{CoordinatorMessage, RunOutcome};
@@ -40,12 +40,16 @@ const OWNERSHIP_MS: Millis = 3 * REPUBLISH_AFTER_MS;
 // completions share one replay.
 pub(super) struct RunSlot<W: Flow> {
     tickets: AtomicU64,
+    // Time of the first message here. The true start of the run, unless another coordinator had it before.
+    started_ms: Millis,
     // Time of the last message.
     touched_ms: AtomicU64,
     // Time of the last replay; 0 before the first.
     replayed_ms: AtomicU64,
     // The job that opened the run, and the run's progress.
     progress: StdMutex<Option<(JobId, RunProgress)>>,
+    // The run's oldest unfinished task of each lane.
+    oldest: StdMutex<Vec<OldestTask>>,
     state: Mutex<RunSlotState<W>>,
 }
 
@@ -154,6 +158,7 @@ impl<W: Flow> Coordinator<W> {
         state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS).max(large);
         slot.replayed_ms.store(now, Ordering::Relaxed);
         *slot.progress.lock() = Some((open.header.opened_by.clone(), open.progress));
+        *slot.oldest.lock() = open.oldest_tasks();
         (self.observer)(CoordinatorEvent::Replayed {
             run: at.run.clone(),
             progress: open.progress,
@@ -239,10 +244,11 @@ impl<W: Flow> Coordinator<W> {
         let item = ScheduledItem::Run(at.clone());
         ledger.unschedule(&item).await?;
         ledger.forget_run(&at.run).await?;
+        let started_ms = self.slot(&at.run).started_ms;
         self.remember_ended(&at.run);
         let trace = RunTrace::for_run(&at.run);
         // The root span of the trace; every other span of the run names it as its parent.
-        let root = tracing::info_span!("run", trace_id = trace.id, span_id = trace.root, run = %at.run, outcome = ending.name());
+        let root = tracing::info_span!("run", trace_id = trace.id, span_id = trace.root, started_ms, run = %at.run, outcome = ending.name());
         root.in_scope(|| tracing::debug!(run = %at.run, tasks, "run ended"));
         Ok(())
     }
@@ -256,14 +262,18 @@ impl<W: Flow> Coordinator<W> {
                 not_before_ms: 0,
             };
             let progress = StdMutex::default();
+            let oldest = StdMutex::default();
             let tickets = AtomicU64::new(0);
+            let started_ms = self.env.now_ms();
             let touched_ms = AtomicU64::new(0);
             let replayed_ms = AtomicU64::new(0);
             Arc::new(RunSlot {
                 tickets,
+                started_ms,
                 touched_ms,
                 replayed_ms,
                 progress,
+                oldest,
                 state: Mutex::new(state),
             })
         });
@@ -296,6 +306,22 @@ impl<W: Flow> Coordinator<W> {
             }
         }
         sums
+    }
+
+    /// The oldest unfinished task of each lane, over the runs owned by this coordinator.
+    pub(super) fn oldest_tasks(&self) -> Vec<OldestTask> {
+        let mut oldest: BTreeMap<_, OldestTask> = BTreeMap::new();
+        let owned_since = self.env.now_ms().saturating_sub(OWNERSHIP_MS);
+        for slot in self.runs.lock().values() {
+            if slot.replayed_ms.load(Ordering::Relaxed) <= owned_since {
+                continue;
+            }
+            for task in slot.oldest.lock().iter() {
+                let first = oldest.entry((task.lane, task.class)).or_insert(*task);
+                first.since_ms = first.since_ms.min(task.since_ms);
+            }
+        }
+        oldest.into_values().collect()
     }
 
     // Drops runs without a recent message: they moved to another coordinator, or were never ours.

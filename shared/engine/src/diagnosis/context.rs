@@ -1,17 +1,21 @@
 //! The facts behind a diagnosis, gathered with a bounded number of port calls whatever the size of the archive.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use futures::future::{try_join, try_join_all};
+use bytes::Bytes;
+use futures::future::{join, try_join, try_join_all};
+use serde::de::DeserializeOwned;
 
+use super::servers::{ServerTrouble, reported_troubles};
 use crate::blobs::Blobs;
 use crate::dead_letter::{self, DeadLetter};
-use crate::env::Millis;
-use crate::heartbeat::{Heartbeat, JobProgress};
+use crate::env::{Env, Millis};
+use crate::heartbeat::{HEARTBEAT_INTERVAL, Heartbeat, JobProgress};
 use crate::jobs::JobManifest;
 use crate::jobs::{self, JobControl, JobReport};
 use crate::key::{JobId, Priority, RunHeader, RunId};
-use crate::ledger::{OpenTask, StatusTopic};
+use crate::ledger::{OpenTask, StatusRecord, StatusTopic};
 use crate::message::RunOutcome;
 use crate::port_error::{PortError, PortResult};
 use crate::ports::Ports;
@@ -30,6 +34,8 @@ pub struct DiagnosisContext {
     pub jobs: Vec<JobProgress>,
     /// Fill level of the lane queues.
     pub depths: BTreeMap<(Lane, Priority), Depth>,
+    /// Servers in trouble; what only they know is missing here.
+    pub troubles: Vec<ServerTrouble>,
 }
 
 #[derive(Debug, Clone)]
@@ -55,43 +61,101 @@ pub struct RunFacts {
     pub dead: Vec<DeadLetter>,
 }
 
-/// Gathers what does not depend on a job or run: heartbeats, progress and queue levels.
-pub async fn gather_context(ports: &Ports, now_ms: Millis) -> PortResult<DiagnosisContext> {
+/// How long broker and Redis are waited for. People wait for the answer, and ask when servers are away.
+const LOOK_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// How often Redis is asked again while it knows of no coordinator, worker or assembler.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// After this time every live process has posted a heartbeat, also to a Redis that was empty.
+const ALL_POSTED: Duration = HEARTBEAT_INTERVAL.saturating_add(LOOK_AGAIN);
+
+/// Gathers what does not depend on a job or run: heartbeats, progress and queue levels. A server that does not answer is
+/// one of the facts.
+pub async fn gather_context(ports: &Ports, env: &Env) -> DiagnosisContext {
+    let status = read_status(ports, env);
+    let depths = within(LOOK_TIMEOUT, "queue.depth", read_depths(ports));
+    let (status, depths) = join(status, depths).await;
+    let troubles = [status.as_ref().err(), depths.as_ref().err()];
+    let troubles = troubles.into_iter().flatten();
+    let mut troubles: Vec<_> = troubles.filter_map(ServerTrouble::from_error).collect();
+    let (processes, jobs) = status.unwrap_or_default();
+    troubles.extend(reported_troubles(&processes));
+    DiagnosisContext {
+        now_ms: env.now_ms(),
+        processes,
+        jobs,
+        depths: depths.unwrap_or_default(),
+        troubles,
+        ..DiagnosisContext::default()
+    }
+}
+
+async fn within<T>(
+    limit: Duration,
+    operation: &'static str,
+    read: impl Future<Output = PortResult<T>>,
+) -> PortResult<T> {
+    let read = tokio::time::timeout(limit, read).await;
+    read.unwrap_or_else(|_| Err(PortError::transient(operation, "no answer in time")))
+}
+
+// Heartbeats of processes, and progress of jobs. A Redis that was emptied a moment ago knows of no process until the next
+// heartbeats, so it is asked until then.
+async fn read_status(ports: &Ports, env: &Env) -> PortResult<(Vec<Heartbeat>, Vec<JobProgress>)> {
+    let until_ms = env.now_ms() + ALL_POSTED.as_millis() as Millis;
+    loop {
+        let now = env.now_ms();
+        let ledger = ports.ledger.raw();
+        let processes = ledger.status_records(StatusTopic::Processes, now);
+        let jobs = ledger.status_records(StatusTopic::Jobs, now);
+        let records = within(LOOK_TIMEOUT, "ledger.status", try_join(processes, jobs));
+        let (processes, jobs) = records.await?;
+        let processes: Vec<Heartbeat> = decode(&processes).collect();
+        if has_all_services(&processes) || now >= until_ms {
+            if processes.is_empty() {
+                check_writable(ports).await?;
+            }
+            return Ok((processes, JobProgress::merge(decode(&jobs))));
+        }
+        env.sleep(LOOK_AGAIN).await;
+    }
+}
+
+// No process can post a heartbeat to a Redis that is full.
+async fn check_writable(ports: &Ports) -> PortResult<()> {
+    let expired = StatusRecord {
+        name: "probe".into(),
+        body: Bytes::new(),
+        until_ms: 0,
+    };
+    let ledger = ports.ledger.raw();
+    ledger.post_status(StatusTopic::Processes, expired, 0).await
+}
+
+fn decode<T: DeserializeOwned>(records: &[StatusRecord]) -> impl Iterator<Item = T> {
+    records
+        .iter()
+        .filter_map(|record| serde_json::from_slice(&record.body).ok())
+}
+
+fn has_all_services(processes: &[Heartbeat]) -> bool {
+    let is_alive = |service| {
+        let mut alive = processes.iter().map(|process| process.service.as_str());
+        alive.any(|other| other == service || other == "all")
+    };
+    ["coordinator", "worker", "assembler"]
+        .into_iter()
+        .all(is_alive)
+}
+
+async fn read_depths(ports: &Ports) -> PortResult<BTreeMap<(Lane, Priority), Depth>> {
     let lanes = Lane::ALL
         .into_iter()
         .flat_map(|lane| [(lane, Priority::Bulk), (lane, Priority::Interactive)]);
     let depths = lanes.map(|(lane, class)| async move {
-        Ok::<_, PortError>((
-            (lane, class),
-            ports
-                .queue
-                .raw()
-                .depth(QueueName::Lane(lane, class))
-                .await?,
-        ))
+        let depth = ports.queue.raw().depth(QueueName::Lane(lane, class)).await;
+        Ok::<_, PortError>(((lane, class), depth?))
     });
-    let ledger = ports.ledger.raw();
-    let records = try_join(
-        ledger.status_records(StatusTopic::Processes, now_ms),
-        ledger.status_records(StatusTopic::Jobs, now_ms),
-    );
-    let ((processes, job_records), depths) = try_join(records, try_join_all(depths)).await?;
-    let processes = processes
-        .iter()
-        .filter_map(|record| serde_json::from_slice(&record.body).ok())
-        .collect();
-    let jobs = JobProgress::merge(
-        job_records
-            .iter()
-            .filter_map(|record| serde_json::from_slice(&record.body).ok()),
-    );
-    Ok(DiagnosisContext {
-        now_ms,
-        processes,
-        jobs,
-        depths: depths.into_iter().collect(),
-        ..DiagnosisContext::default()
-    })
+    Ok(try_join_all(depths).await?.into_iter().collect())
 }
 
 /// The facts about a job.

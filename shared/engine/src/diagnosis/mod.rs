@@ -3,6 +3,7 @@
 
 mod context;
 mod rules;
+mod servers;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 pub use context::{DiagnosisContext, JobFacts, RunFacts, gather_context, job_facts, run_facts};
 pub use rules::diagnose;
+pub use servers::{Server, ServerTrouble};
 
 use crate::env::Millis;
 
@@ -22,6 +24,8 @@ pub enum Cause {
     Cancelled,
     /// One of its tasks is a dead letter.
     DeadLetter,
+    /// A server does not answer or refuses, which stops every job.
+    ServerTrouble,
     /// The job is paused.
     Paused,
     /// The job has used up its budget.

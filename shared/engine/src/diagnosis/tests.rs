@@ -1,16 +1,24 @@
 //! One case per cause, and near misses.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::dead_letter::DeadLetter;
-use crate::env::Millis;
+use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
-use crate::heartbeat::{Heartbeat, JobProgress, LaneStatus, ModelStatus, StageStatus, TaskStatus};
-use crate::jobs::{CancelReason, Cancelled, EntryCounts, JobControl, PauseReason, Paused};
+use crate::heartbeat::{
+    HEARTBEAT_INTERVAL, Heartbeat, HeartbeatExtras, HeartbeatReporter, JobProgress, LaneStatus,
+    ModelStatus, StageStatus, TaskStatus, send_heartbeats,
+};
+use crate::jobs::{CancelReason, Cancelled, EntryCounts, JobControl, JobWait, PauseReason, Paused};
 use crate::key::{JobId, Priority, RunId, TaskKey};
 use crate::ledger::{OpenTask, Retry};
 use crate::message::RunOutcome;
+use crate::port_monitor::{PortTrouble, TroubleKind};
+use crate::ports::Ports;
 use crate::queue::{Depth, Lane};
 
 const NOW: Millis = 1_000_000_000;
@@ -37,6 +45,8 @@ fn heartbeat(process: &str, service: &str) -> Heartbeat {
             },
         )]),
         models: BTreeMap::new(),
+        troubles: Vec::new(),
+        unfinished: Vec::new(),
     }
 }
 
@@ -47,6 +57,7 @@ fn worker(process: &str, busy: u16) -> Heartbeat {
         class: Priority::Bulk,
         slots,
         busy,
+        taken_ms: None,
     };
     let model = ModelStatus {
         requests_limit: 600,
@@ -147,6 +158,7 @@ fn facts(tasks: Vec<OpenTask>) -> DiagnosisContext {
                 delayed: 0,
             },
         )]),
+        troubles: Vec::new(),
     }
 }
 
@@ -530,6 +542,8 @@ fn diagnoses_dead_letter() {
     run.outcome = Some(RunOutcome::Failed(record("engine.poison")));
     check("poison", &dead, Cause::DeadLetter);
     dead.run.as_mut().unwrap().dead = vec![DeadLetter {
+        queue: Some("llm.bulk".into()),
+        deliveries: 21,
         id: "00ff".into(),
         at_ms: NOW - 10,
         run: None,
@@ -615,4 +629,93 @@ fn diagnoses_lost_message_and_queued_job() {
     );
     job.jobs.clear();
     check("not taken up", &job, Cause::Queued);
+}
+
+fn trouble(operation: &str, kind: TroubleKind, error: &str) -> PortTrouble {
+    PortTrouble {
+        operation: operation.into(),
+        kind,
+        since_ms: NOW - 25_000,
+        error: error.into(),
+    }
+}
+
+/// A healthy system but for the troubles that these processes report.
+fn facts_with_troubles(troubles: &[(&str, PortTrouble)]) -> DiagnosisContext {
+    let mut facts = facts(vec![task(1)]);
+    for (process, trouble) in troubles {
+        let mut beats = facts.processes.iter_mut();
+        let beat = beats.find(|beat| beat.process == *process).unwrap();
+        beat.troubles.push(trouble.clone());
+    }
+    facts.troubles = servers::reported_troubles(&facts.processes);
+    facts
+}
+
+#[test]
+fn refused_writes_are_the_cause_with_owner_time_and_remedy() {
+    let denied = trouble(
+        "blobs.put",
+        TroubleKind::Refused,
+        "AccessDenied (status 403)",
+    );
+    let found = diagnose(&facts_with_troubles(&[
+        ("worker-1", denied.clone()),
+        ("worker-2", denied),
+    ]));
+    assert_eq!(found.cause, Cause::ServerTrouble, "{found:?}");
+    assert_eq!(found.since_ms, Some(NOW - 25_000));
+    assert!(found.says.contains("S3 refuses: AccessDenied"), "{found:?}");
+    assert!(found.says.contains("worker-1 and 1 more"), "{found:?}");
+    assert!(found.remedy.unwrap().contains("s3:PutObject"));
+    assert_eq!(found.owner.as_deref(), Some("the operator of S3"));
+}
+
+#[test]
+fn broker_that_blocks_publishers_is_the_cause_although_workers_are_busy() {
+    let blocked = trouble("queue.publish", TroubleKind::Blocked, "low on memory");
+    let found = diagnose(&facts_with_troubles(&[("coordinator-1", blocked)]));
+    assert_eq!(found.cause, Cause::ServerTrouble, "{found:?}");
+    assert!(found.says.contains("low on memory"), "{found:?}");
+}
+
+#[test]
+fn absence_seen_by_one_of_three_processes_is_not_the_cause() {
+    let away = trouble("blobs.get", TroubleKind::Away, "no response");
+    let one = facts_with_troubles(&[("worker-1", away.clone())]);
+    assert_ne!(diagnose(&one).cause, Cause::ServerTrouble);
+    let two = facts_with_troubles(&[("worker-1", away.clone()), ("worker-2", away)]);
+    assert_eq!(diagnose(&two).cause, Cause::ServerTrouble);
+}
+
+#[tokio::test(start_paused = true)]
+async fn emptied_redis_is_asked_until_processes_have_posted_again() {
+    let env = Env::simulated(1);
+    let ports = Ports::memory(&env);
+    let ledger = Arc::clone(ports.ledger.raw());
+    let presence = HeartbeatReporter::new(&env, "c-1", "coordinator");
+    let posting = env.clone();
+    env.spawn(async move {
+        posting.sleep(HEARTBEAT_INTERVAL).await;
+        let stop = CancellationToken::new();
+        send_heartbeats(posting, ledger, presence, HeartbeatExtras::default, stop).await;
+    });
+    let facts = gather_context(&ports, &env).await;
+    assert_eq!(facts.processes.len(), 1, "{facts:?}");
+    assert_eq!(facts.troubles, []);
+}
+
+#[test]
+fn refused_call_of_the_coordinator_is_why_a_job_waits() {
+    let mut facts = facts(Vec::new());
+    facts.run = None;
+    facts.jobs[0].waiting = Some(JobWait {
+        reason: "blobs.put: AccessDenied (status 403)".into(),
+        since_ms: NOW - 20_000,
+    });
+    let found = diagnose(&facts);
+    assert_eq!(found.cause, Cause::ServerTrouble, "{found:?}");
+    assert!(found.says.contains("AccessDenied"), "{found:?}");
+    assert_eq!(found.since_ms, Some(NOW - 20_000));
+    assert_eq!(found.owner.as_deref(), Some("the operator of S3"));
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::env::Millis;
 use crate::jobs::JobWait;
 use crate::key::{JobId, Lane, Priority, RunId, TaskKey};
+use crate::port_monitor::PortTrouble;
 
 pub(crate) use reporter::{AttemptOutcome, RunningTask};
 pub use reporter::{HeartbeatReporter, send_heartbeats};
@@ -43,6 +44,12 @@ pub struct Heartbeat {
     pub stages: BTreeMap<String, StageStatus>,
     /// Models in use, by bucket of the shared limiter.
     pub models: BTreeMap<String, ModelStatus>,
+    /// Trouble with servers.
+    #[serde(default)]
+    pub troubles: Vec<PortTrouble>,
+    /// Of a coordinator: when the oldest of its unfinished tasks was requested, by lane.
+    #[serde(default)]
+    pub unfinished: Vec<OldestTask>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +60,23 @@ pub struct LaneStatus {
     pub slots: u16,
     /// Number of running tasks.
     pub busy: u16,
+    /// When the latest of the tasks taken so far was published. Lanes are first in, first out: what waits is not older.
+    #[serde(default)]
+    pub taken_ms: Option<Millis>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OldestTask {
+    pub lane: Lane,
+    pub class: Priority,
+    pub since_ms: Millis,
+}
+
+/// What a process reports beside what its [`HeartbeatReporter`] collects.
+#[derive(Debug, Clone, Default)]
+pub struct HeartbeatExtras {
+    pub models: BTreeMap<String, ModelStatus>,
+    pub troubles: Vec<PortTrouble>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    HEARTBEAT_INTERVAL, HEARTBEAT_TTL, Heartbeat, LaneStatus, MAX_LISTED_TASKS, ModelStatus,
-    StageStatus, TaskStatus,
+    HEARTBEAT_INTERVAL, HEARTBEAT_TTL, Heartbeat, HeartbeatExtras, LaneStatus, MAX_LISTED_TASKS,
+    OldestTask, StageStatus, TaskStatus,
 };
 use crate::env::{Env, Millis};
 use crate::key::{Priority, RunId, TaskKey};
@@ -37,6 +37,7 @@ struct ReporterState {
     lanes: BTreeMap<(Lane, Priority), LaneStatus>,
     running: HashMap<(RunId, TaskKey), TaskStatus>,
     stages: BTreeMap<String, StageCounters>,
+    unfinished: Vec<OldestTask>,
 }
 
 #[derive(Default)]
@@ -96,7 +97,7 @@ impl HeartbeatReporter {
     }
 
     /// The heartbeat as of `now_ms`.
-    pub fn heartbeat(&self, now_ms: Millis, models: BTreeMap<String, ModelStatus>) -> Heartbeat {
+    pub fn heartbeat(&self, now_ms: Millis, extras: HeartbeatExtras) -> Heartbeat {
         let record = self.state.lock();
         let mut tasks: Vec<TaskStatus> = record.running.values().cloned().collect();
         tasks.sort_by(|a, b| (a.since_ms, &a.run, a.key).cmp(&(b.since_ms, &b.run, b.key)));
@@ -115,8 +116,19 @@ impl HeartbeatReporter {
                 .iter()
                 .map(|(name, stage)| (name.clone(), stage.status(now_ms)))
                 .collect(),
-            models,
+            models: extras.models,
+            troubles: extras.troubles,
+            unfinished: record.unfinished.clone(),
         }
+    }
+
+    pub(crate) fn set_unfinished(&self, unfinished: Vec<OldestTask>) {
+        self.state.lock().unfinished = unfinished;
+    }
+
+    /// The oldest unfinished task of each lane, as the coordinator of this process last reported.
+    pub fn unfinished(&self) -> Vec<OldestTask> {
+        self.state.lock().unfinished.clone()
     }
 
     // Only lanes are reported, not other queues.
@@ -129,6 +141,7 @@ impl HeartbeatReporter {
                     class,
                     slots,
                     busy: 0,
+                    taken_ms: None,
                 },
             );
         }
@@ -144,7 +157,12 @@ impl HeartbeatReporter {
         Some(BusySlot(Arc::clone(self), (lane, class)))
     }
 
-    pub(crate) fn start_task(self: &Arc<Self>, task: &TaskMessage, now_ms: Millis) -> RunningTask {
+    pub(crate) fn start_task(
+        self: &Arc<Self>,
+        task: &TaskMessage,
+        task_lane: Lane,
+        now_ms: Millis,
+    ) -> RunningTask {
         let run = task.run.run.clone();
         let key = task.key;
         let stage = task.stage.clone();
@@ -154,7 +172,14 @@ impl HeartbeatReporter {
             stage: stage.clone(),
             since_ms: now_ms,
         };
-        self.state.lock().running.insert((run.clone(), key), status);
+        let mut state = self.state.lock();
+        state.running.insert((run.clone(), key), status);
+        for lane in state.lanes.values_mut() {
+            if lane.lane == task_lane && lane.class == task.class {
+                lane.taken_ms = lane.taken_ms.max(Some(task.published_ms));
+            }
+        }
+        drop(state);
         RunningTask {
             presence: Arc::clone(self),
             name: (run, key),
@@ -240,7 +265,7 @@ pub async fn send_heartbeats(
     env: Env,
     ledger: Arc<dyn Ledger>,
     presence: Arc<HeartbeatReporter>,
-    models: impl Fn() -> BTreeMap<String, ModelStatus> + Send,
+    extras: impl Fn() -> HeartbeatExtras + Send,
     stop: CancellationToken,
 ) {
     let mut was_posted = true;
@@ -249,7 +274,7 @@ pub async fn send_heartbeats(
             &env,
             ledger.as_ref(),
             &presence,
-            models(),
+            extras(),
             HEARTBEAT_TTL.as_millis() as Millis,
         )
         .await;
@@ -263,7 +288,7 @@ pub async fn send_heartbeats(
             () = env.sleep(HEARTBEAT_INTERVAL) => {}
         }
     }
-    if let Err(error) = post_heartbeat(&env, ledger.as_ref(), &presence, models(), 0).await {
+    if let Err(error) = post_heartbeat(&env, ledger.as_ref(), &presence, extras(), 0).await {
         tracing::debug!(%error, "cannot remove the heartbeat; it will expire");
     }
 }
@@ -272,11 +297,11 @@ async fn post_heartbeat(
     env: &Env,
     ledger: &dyn Ledger,
     presence: &HeartbeatReporter,
-    models: BTreeMap<String, ModelStatus>,
+    extras: HeartbeatExtras,
     lasts_ms: Millis,
 ) -> PortResult<()> {
     let now = env.now_ms();
-    let body = serde_json::to_vec(&presence.heartbeat(now, models))
+    let body = serde_json::to_vec(&presence.heartbeat(now, extras))
         .map_err(|error| PortError::permanent("ledger.post", error.to_string()))?;
     let record = StatusRecord {
         name: presence.process.clone(),
@@ -321,15 +346,15 @@ mod tests {
         let lane = QueueName::Lane(Lane::Cpu, Priority::Bulk);
         presence.register_lane(lane, 3);
         let busy = presence.occupy_slot(lane);
-        let first = presence.start_task(&task(1), env.now_ms());
-        let cut_off = presence.start_task(&task(2), env.now_ms());
+        let first = presence.start_task(&task(1), Lane::Cpu, env.now_ms());
+        let cut_off = presence.start_task(&task(2), Lane::Cpu, env.now_ms());
         env.sleep(Duration::from_millis(400)).await;
         assert_eq!(first.finish(AttemptOutcome::Done, env.now_ms()), 400);
         drop(first);
         presence
-            .start_task(&task(3), env.now_ms())
+            .start_task(&task(3), Lane::Cpu, env.now_ms())
             .finish(AttemptOutcome::Retried, env.now_ms());
-        let heartbeat = presence.heartbeat(env.now_ms(), BTreeMap::new());
+        let heartbeat = presence.heartbeat(env.now_ms(), HeartbeatExtras::default());
         assert_eq!(
             heartbeat
                 .tasks
@@ -339,6 +364,11 @@ mod tests {
             ["run-2"]
         );
         assert_eq!((heartbeat.lanes[0].slots, heartbeat.lanes[0].busy), (3, 1));
+        assert_eq!(
+            heartbeat.lanes[0].taken_ms,
+            Some(0),
+            "the published times of the tasks"
+        );
         let read = heartbeat.stages["read"];
         assert_eq!(
             (read.done, read.failed, read.retried, read.last_minute),
@@ -347,7 +377,7 @@ mod tests {
         assert!((400..=450).contains(&read.p50_ms), "{read:?}");
         drop((busy, cut_off));
         env.sleep(Duration::from_secs(61)).await;
-        let heartbeat = presence.heartbeat(env.now_ms(), BTreeMap::new());
+        let heartbeat = presence.heartbeat(env.now_ms(), HeartbeatExtras::default());
         assert_eq!(
             (
                 heartbeat.tasks.len(),
@@ -370,7 +400,7 @@ mod tests {
             env.clone(),
             ours,
             Arc::clone(&presence),
-            BTreeMap::new,
+            HeartbeatExtras::default,
             stop.clone(),
         ));
         env.sleep(Duration::from_secs(30)).await;

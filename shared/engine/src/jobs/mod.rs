@@ -36,12 +36,12 @@ pub use control::{
 };
 pub use manifest::{JobBudget, JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::OpenJob;
-pub use submit::{JobStart, JobWriter, NameTaken, job_for_name, submit};
+pub use submit::{JobStart, JobWriter, NameTaken, find_job_name, job_for_name, submit};
 pub use waits::JobWait;
 pub(crate) use waits::{JobStep, JobWaits};
 
-// Entries per chunk.
-const CHUNK_ENTRIES: usize = 500;
+/// Entries per chunk.
+pub const CHUNK_ENTRIES: usize = 500;
 
 /// Number of ended entries, by outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

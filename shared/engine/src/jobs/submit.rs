@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::{CHUNK_ENTRIES, JobEndReason, load_control, manifest, manifest_key, report};
-use crate::blobs::{get_json, put_json};
+use crate::blobs::{Blobs, get_json, put_json};
 use crate::env::Env;
 use crate::jobs::{JobEntry, JobManifest};
 use crate::key::JobId;
@@ -206,12 +206,28 @@ pub async fn job_for_name(
     name: &str,
     fresh: Option<&JobId>,
 ) -> PortResult<Option<JobId>> {
-    let key = format!("job-names/{collection}/{name}");
     if let Some(fresh) = fresh {
+        let key = name_key(collection, name);
         put_json(blobs, &key, &json!({ "job": fresh })).await?;
     }
-    let existing: Option<serde_json::Value> = get_json(blobs, &key).await?;
+    find_job_name(blobs, collection, name).await
+}
+
+/// The job that has a name in a collection, if any.
+///
+/// # Errors
+/// As [`job_for_name`].
+pub async fn find_job_name(
+    blobs: &dyn Blobs,
+    collection: &str,
+    name: &str,
+) -> PortResult<Option<JobId>> {
+    let existing: Option<serde_json::Value> = get_json(blobs, &name_key(collection, name)).await?;
     Ok(existing.and_then(|existing| Some(JobId(existing["job"].as_str()?.into()))))
+}
+
+fn name_key(collection: &str, name: &str) -> String {
+    format!("job-names/{collection}/{name}")
 }
 
 #[cfg(test)]

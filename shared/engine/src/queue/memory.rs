@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{
-    DELIVERY_LIMIT, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Receipt,
-    RetryDelay, Subscription,
+    DELIVERY_LIMIT, DeadReason, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName,
+    Receipt, RetryDelay, Subscription,
 };
 use crate::port_error::{PortError, PortResult};
 
@@ -61,8 +61,9 @@ impl BrokerState {
     }
 
     /// Requeues a delivery, or dead-letters it after too many deliveries.
-    fn hand_back(&mut self, name: QueueName, stored: StoredMessage) {
+    fn hand_back(&mut self, name: QueueName, mut stored: StoredMessage) {
         if stored.deliveries > DELIVERY_LIMIT && name != QueueName::Dead {
+            stored.message.dead = Some(DeadReason::undeliverable(name.to_string()));
             let dead = self.queue(QueueName::Dead);
             dead.ready.push_back(StoredMessage {
                 deliveries: 0,

@@ -133,6 +133,29 @@ pub struct Message {
     pub attempts: u32,
     /// W3C trace context of the publisher.
     pub trace: Option<String>,
+    /// Of a message on [`QueueName::Dead`]: why it is there.
+    pub dead: Option<DeadReason>,
+}
+
+/// Why a message was put on the dead-letter queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadReason {
+    /// The queue it came from.
+    pub queue: String,
+    pub reason: String,
+    /// How often it was delivered there.
+    pub deliveries: u32,
+}
+
+impl DeadReason {
+    /// A message that was never acknowledged.
+    pub(crate) fn undeliverable(queue: impl Into<String>) -> Self {
+        Self {
+            queue: queue.into(),
+            reason: "no process that took it acknowledged it".into(),
+            deliveries: DELIVERY_LIMIT + 1,
+        }
+    }
 }
 
 impl Message {
@@ -141,6 +164,7 @@ impl Message {
             body: body.into(),
             attempts: 0,
             trace: None,
+            dead: None,
         }
     }
 }
@@ -219,4 +243,9 @@ pub trait Queue: Send + Sync {
 
     /// The fill level of a queue.
     async fn depth(&self, queue: QueueName) -> PortResult<Depth>;
+
+    /// Why the broker holds back publishers, while it does. That is back-pressure, not a failure.
+    fn blocked(&self) -> Option<String> {
+        None
+    }
 }

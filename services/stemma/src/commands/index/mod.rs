@@ -167,7 +167,7 @@ impl IndexBuilder<'_> {
         let serving = health::serve(
             listen,
             health,
-            Metrics::install(),
+            Metrics::install("index"),
             Router::new(),
             stop.clone(),
         )

@@ -1,8 +1,10 @@
 //! `stemma dead-letters`: messages that could not be processed.
 
+use stemma_engine::Env;
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
 
 use super::JobContext;
+use super::status::ago;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::clean;
@@ -47,7 +49,10 @@ enum DeadLettersCommand {
 }
 
 pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, CommandError> {
-    let job_context = JobContext::open(context, "dead-letters").await?;
+    let job_context = match args.what {
+        DeadLettersCommand::Replay { .. } => JobContext::open(context, "dead-letters").await?,
+        _ => JobContext::observe(context, "dead-letters").await?,
+    };
     let letters = dead_letter::list(job_context.blobs(), MAX_LETTERS).await?;
     match args.what {
         DeadLettersCommand::List => Ok(list(&letters, context)),
@@ -79,13 +84,15 @@ fn find<'a>(letters: &'a [DeadLetter], id: &str) -> Result<&'a DeadLetter, Comma
 
 fn list(letters: &[DeadLetter], context: &Context) -> Exit {
     let output = &context.output;
+    let now = Env::system().now_ms();
     if !output.is_text() {
         output.json(&letters);
     } else if letters.is_empty() {
         output.note("no dead letters");
     } else {
-        let mut table = Table::new([Column::Left, Column::Left, Column::Left, Column::Text]);
-        table.row(["id", "stage", "run", "reason"]);
+        use Column::{Left, Right, Text};
+        let mut table = Table::new([Left, Left, Left, Right, Left, Left, Text]);
+        table.row(["id", "age", "queue", "deliveries", "stage", "run", "reason"]);
         for letter in letters {
             let run = letter
                 .run
@@ -94,6 +101,9 @@ fn list(letters: &[DeadLetter], context: &Context) -> Exit {
                 .unwrap_or_default();
             table.row([
                 letter.id.clone(),
+                ago(now.saturating_sub(letter.at_ms)),
+                letter.queue.clone().unwrap_or_default(),
+                letter.deliveries.to_string(),
                 letter.stage.clone().unwrap_or_default(),
                 run,
                 letter.reason.clone(),
@@ -115,6 +125,14 @@ fn show(letter: &DeadLetter, context: &Context) {
         output.bold(&letter.id),
         clean(&letter.reason)
     ));
+    if let Some(queue) = &letter.queue {
+        let age = ago(Env::system().now_ms().saturating_sub(letter.at_ms));
+        let deliveries = letter.deliveries;
+        output.line(&format!(
+            "queue     {}, delivered {deliveries} times, {age}",
+            clean(queue)
+        ));
+    }
     if let Some(at) = &letter.run {
         output.line(&format!("run       {}", at.run));
     }

@@ -1,12 +1,14 @@
 //! `stemma job`: pauses or resumes a job, or changes its priority.
 
 use stemma_engine::jobs::PauseReason;
-use stemma_engine::{Priority, jobs};
+use stemma_engine::{JobId, Priority, jobs};
 
 use super::JobContext;
+use super::job_status::live_progress;
 use crate::context::Context;
 use crate::cost::BudgetArgs;
 use crate::error::{CommandError, Exit};
+use crate::table::counted;
 
 /// Pause or resume a job, or change its priority.
 #[derive(Debug, clap::Args)]
@@ -68,14 +70,17 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
     let state = match args.what {
         JobAction::Pause { .. } => {
             jobs::pause(env, ports, job, PauseReason::Person).await?;
-            "is paused; running tasks finish"
+            match tasks_under_way(&job_context, job).await {
+                Some(tasks) => format!("is paused; {tasks} that are queued or running finish"),
+                None => "is paused; tasks that are queued or running finish".into(),
+            }
         }
         JobAction::Resume { budget, .. } => {
             if let Some(budget) = budget.budget() {
                 jobs::set_budget(env, ports, job, budget).await?;
             }
             jobs::resume(env, ports, job).await?;
-            "is resumed"
+            "is resumed".into()
         }
         JobAction::Priority { class, .. } => {
             let class = match class {
@@ -83,7 +88,7 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
                 JobPriority::Bulk => Priority::Bulk,
             };
             jobs::prioritize(env, ports, job, class).await?;
-            "has a new priority, for documents that are not opened yet"
+            "has a new priority, for documents that are not opened yet".into()
         }
     };
     if context.output.is_text() {
@@ -92,4 +97,11 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
         context.output.json(&serde_json::json!({ "job": job, "standing": jobs::load_control(job_context.blobs(), job).await? }));
     }
     Ok(Exit::Done)
+}
+
+// `12 tasks`, as its coordinators last reported; `None` if none does.
+async fn tasks_under_way(job_context: &JobContext, job: &JobId) -> Option<String> {
+    let live = live_progress(job_context).await.ok()?;
+    let progress = live.iter().find(|progress| progress.job == *job)?;
+    Some(counted(progress.tasks_missing, "task"))
 }

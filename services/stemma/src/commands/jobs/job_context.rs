@@ -8,7 +8,7 @@ use stemma_boot::store::{LockOwner, Store};
 use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
-use stemma_engine::{Env, JobId, Ports, RunHeader, RunId, jobs};
+use stemma_engine::{Env, JobId, PortResult, Ports, RunHeader, RunId, jobs};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -30,8 +30,24 @@ impl JobContext {
     /// Opens the store. `command` names this process to the servers.
     pub async fn open(context: &Context, command: &str) -> Result<Self, CommandError> {
         let env = Env::system();
+        let cluster = context.cluster(&env, command).await?;
+        Self::new(context, env, cluster).await
+    }
+
+    /// Opens the store for a command that only looks, and answers whichever server is away.
+    pub async fn observe(context: &Context, command: &str) -> Result<Self, CommandError> {
+        let env = Env::system();
+        let cluster = context.observed_cluster(&env, command).await?;
+        Self::new(context, env, cluster).await
+    }
+
+    async fn new(
+        context: &Context,
+        env: Env,
+        cluster: Option<Cluster>,
+    ) -> Result<Self, CommandError> {
         let collection = context.collection.clone();
-        if let Some(cluster) = context.cluster(&env, command).await? {
+        if let Some(cluster) = cluster {
             let ports = cluster.ports.clone();
             return Ok(Self {
                 env,
@@ -87,7 +103,7 @@ impl JobContext {
     }
 
     /// The job with this id, or this name; `None` when the collection has none.
-    pub async fn find(&self, job: &str) -> Result<Option<JobManifest>, CommandError> {
+    pub async fn find(&self, job: &str) -> PortResult<Option<JobManifest>> {
         if job.is_empty()
             || !job
                 .bytes()
@@ -99,26 +115,26 @@ impl JobContext {
         if by_id.is_some() {
             return Ok(by_id);
         }
-        match jobs::job_for_name(&self.ports.blobs, self.collection.as_str(), job, None).await? {
+        let collection = self.collection.as_str();
+        match jobs::find_job_name(self.blobs(), collection, job).await? {
             Some(id) => self.manifest(&id).await,
             None => Ok(None),
         }
     }
 
     // `None` also for jobs of other collections.
-    async fn manifest(&self, job: &JobId) -> Result<Option<JobManifest>, CommandError> {
+    async fn manifest(&self, job: &JobId) -> PortResult<Option<JobManifest>> {
         let manifest = jobs::manifest(self.blobs(), job).await?;
         Ok(manifest.filter(|manifest| manifest.collection == self.collection.as_str()))
     }
 
     /// The job with this id or name, or the error `job.unknown`.
     pub async fn job(&self, job: &str) -> Result<JobManifest, CommandError> {
-        self.find(job).await?.ok_or_else(|| {
-            CommandError::new(
-                "job.unknown",
-                format!("unknown job `{job}` in this collection"),
-            )
-            .with_next("list jobs with `stemma status`")
-        })
+        self.find(job).await?.ok_or_else(|| unknown_job(job))
     }
+}
+
+pub fn unknown_job(job: &str) -> CommandError {
+    let message = format!("unknown job `{job}` in this collection");
+    CommandError::new("job.unknown", message).with_next("list jobs with `stemma status`")
 }

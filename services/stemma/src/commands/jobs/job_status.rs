@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::heartbeat::JobProgress;
-use stemma_engine::jobs::{self, EntryCounts, JobEndReason, JobReport, PauseReason, Paused};
+use stemma_engine::jobs::{
+    self, EntryCounts, JobEndReason, JobReport, JobWait, PauseReason, Paused,
+};
 use stemma_engine::{JobId, PortResult};
 
 use super::JobContext;
@@ -34,12 +36,15 @@ pub struct JobView {
     pub submitted_ms: u64,
     /// When it ended; `null` while it has not.
     pub ended_ms: Option<u64>,
-    /// Documents per second, over the whole job; `null` before the first ended.
+    /// Documents per second over the whole job, with the finished share of open ones; `null` before the first task ended.
     pub documents_per_second: Option<f64>,
-    /// Remaining seconds at the rate so far.
+    /// Remaining seconds at this rate.
     pub eta_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<Paused>,
+    /// Why its coordinator takes up no entries at present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<JobWait>,
 }
 
 impl JobView {
@@ -88,21 +93,50 @@ impl JobView {
             documents_per_second: None,
             eta_seconds: None,
             paused: None,
+            waiting: None,
         }
     }
 
+    /// What its coordinator reports, while the store that holds the rest does not answer.
+    pub fn from_progress(progress: &JobProgress) -> Self {
+        Self {
+            job: progress.job.clone(),
+            name: None,
+            label: String::new(),
+            state: "running",
+            total: progress.entries,
+            counts: progress.counts.clone(),
+            open: progress.open,
+            tasks_present: progress.tasks_present,
+            tasks_missing: progress.tasks_missing,
+            reasons: BTreeMap::new(),
+            submitted_ms: id_time_ms(&progress.job).unwrap_or(progress.at_ms),
+            ended_ms: None,
+            documents_per_second: None,
+            eta_seconds: None,
+            paused: None,
+            waiting: progress.waiting.clone(),
+        }
+        .with_rates(progress.at_ms)
+    }
+
     fn with_rates(mut self, until_ms: u64) -> Self {
-        let ended = self.counts.ended();
+        let done = self.done();
         let seconds = until_ms.saturating_sub(self.submitted_ms) as f64 / 1e3;
-        if ended > 0 && seconds > 0.0 {
-            self.documents_per_second = Some(ended as f64 / seconds);
+        if done > 0.0 && seconds > 0.0 {
             // Includes open documents: when many start together, few have ended at first.
-            let rate = self.done() / seconds;
+            let rate = done / seconds;
+            self.documents_per_second = Some(rate);
             self.eta_seconds =
-                (!self.has_ended()).then(|| (self.total as f64 - self.done()).max(0.0) / rate);
+                (!self.has_ended()).then(|| (self.total as f64 - done).max(0.0) / rate);
         }
         self
     }
+}
+
+// Ids of submitted jobs begin with the time: `j-` and milliseconds as eleven hexadecimal digits.
+fn id_time_ms(job: &JobId) -> Option<u64> {
+    u64::from_str_radix(job.0.strip_prefix("j-")?.get(..11)?, 16).ok()
 }
 
 /// Reads the state of a job; `live` holds the latest reports of coordinators.
@@ -133,6 +167,7 @@ pub async fn job_view(
             open: progress.open,
             tasks_present: progress.tasks_present,
             tasks_missing: progress.tasks_missing,
+            waiting: progress.waiting.clone(),
             ..JobView::new(manifest, state, progress.counts.clone())
         },
         None => JobView::new(manifest, state, EntryCounts::default()),
@@ -176,4 +211,37 @@ pub async fn live_progress(job_context: &JobContext) -> PortResult<Vec<JobProgre
     Ok(JobProgress::merge(notices.iter().filter_map(|notice| {
         serde_json::from_slice(&notice.body).ok()
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(present: u64, missing: u64, done: u64) -> JobProgress {
+        JobProgress {
+            job: JobId("j-00000000000e1".into()),
+            coordinator: "c".into(),
+            at_ms: 10_000,
+            entries: 100,
+            counts: EntryCounts {
+                done,
+                ..EntryCounts::default()
+            },
+            open: 50,
+            tasks_present: present,
+            tasks_missing: missing,
+            runs: Vec::new(),
+            waiting: None,
+        }
+    }
+
+    #[test]
+    fn rate_and_eta_are_known_from_the_first_finished_task() {
+        let view = JobView::from_progress(&progress(0, 50, 0));
+        assert_eq!((view.documents_per_second, view.eta_seconds), (None, None));
+        let view = JobView::from_progress(&progress(1, 50, 0));
+        let rate = view.documents_per_second.unwrap();
+        let eta = view.eta_seconds.unwrap();
+        assert!(rate > 0.0 && (eta * rate - 100.0).abs() < 1.0, "{view:?}");
+    }
 }

@@ -1,17 +1,22 @@
 //! `stemma status`: the current state of jobs, lanes, workers and limits.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use futures::future::{join, try_join_all};
 use serde::Serialize;
 use stemma_boot::store::LockOwner;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::diagnosis::{self, DiagnosisContext, Server, ServerTrouble};
 use stemma_engine::heartbeat::{Heartbeat, JobProgress};
 use stemma_engine::jobs::{self, EntryCounts};
+use stemma_engine::port_monitor::TroubleKind;
 use stemma_engine::queue::{Depth, Lane};
-use stemma_engine::{JobId, Priority, dead_letter, diagnosis};
+use stemma_engine::{JobId, PortError, PortResult, Priority, dead_letter};
 
 use super::JobContext;
 use super::eta::duration;
+use super::job_context::unknown_job;
 use super::job_status::{JobView, job_view};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -39,8 +44,10 @@ pub struct StatusArgs {
 // Jobs, processes and queues.
 #[derive(Debug, Serialize)]
 struct StatusView {
-    // Whether a cluster reported; otherwise all data is from the store.
+    // Whether a cluster is configured; otherwise all data is from the store.
     live: bool,
+    // Servers that do not answer; what only they know is missing.
+    troubles: Vec<ServerTrouble>,
     // The process that holds the lock of a folder store.
     writer: Option<LockOwner>,
     jobs: Vec<JobView>,
@@ -50,8 +57,8 @@ struct StatusView {
     // Work of the running processes, by stage.
     stages: BTreeMap<String, StageView>,
     models: BTreeMap<String, ModelView>,
-    // Messages that could not be processed.
-    dead_letters: u64,
+    // Messages that could not be processed; `null` when the store does not answer.
+    dead_letters: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,7 +82,7 @@ struct LaneView {
     // Running tasks, and the most that can run.
     busy: u64,
     slots: u64,
-    // Age of the oldest running task that a heartbeat names, in milliseconds.
+    // Age of the oldest waiting task in milliseconds; `null` when none waits.
     oldest_ms: Option<u64>,
 }
 
@@ -103,26 +110,41 @@ struct ModelView {
     last_error: Option<String>,
 }
 
+// A job that was submitted this long ago has been taken up by a coordinator, if one is alive.
+const TAKEN_UP_MS: u64 = 10_000;
+// Coordinators post the progress of a job again within this time, also to a Redis that was emptied.
+const PROGRESS_POSTED: Duration = Duration::from_millis(2_500);
+
 pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandError> {
-    let job_context = JobContext::open(context, "status").await?;
-    let facts = match job_context.is_live {
-        true => diagnosis::gather_context(&job_context.ports, job_context.env.now_ms()).await?,
-        false => diagnosis::DiagnosisContext::default(),
+    let job_context = JobContext::observe(context, "status").await?;
+    let (mut facts, stored) = join(gather(&job_context), stored_state(&job_context, &args)).await;
+    let (jobs, dead_letters) = match stored {
+        Ok((ids, dead_letters)) => match views(&job_context, &args, &ids, &mut facts).await {
+            Ok(jobs) => (jobs, Some(dead_letters)),
+            Err(error) => (
+                jobs_without_store(&job_context, &args, &mut facts, error)?,
+                None,
+            ),
+        },
+        Err(error) => (
+            jobs_without_store(&job_context, &args, &mut facts, error)?,
+            None,
+        ),
     };
-    let jobs = match &args.job {
-        Some(job) => vec![job_view(&job_context, &job_context.job(job).await?, &facts.jobs).await?],
-        None => latest(&job_context, &facts.jobs, args.limit).await?,
-    };
+    if let (Some(job), true, true) = (&args.job, jobs.is_empty(), dead_letters.is_some()) {
+        return Err(unknown_job(job));
+    }
     let now = job_context.env.now_ms();
     let view = StatusView {
         live: job_context.is_live,
+        troubles: facts.troubles,
         writer: job_context.writer.clone(),
         jobs,
         lanes: lanes(&facts.processes, &facts.depths, now),
         stages: stages(&facts.processes),
         models: models(&facts.processes),
         processes: facts.processes.into_iter().map(process).collect(),
-        dead_letters: dead_letter::count(job_context.blobs()).await?,
+        dead_letters,
     };
     if context.output.is_text() {
         show(&view, &context.output, now);
@@ -132,25 +154,88 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
     Ok(Exit::nothing_if(view.jobs.is_empty()))
 }
 
-// The latest jobs of the collection. Ids sort by time of submission.
-async fn latest(
-    job_context: &JobContext,
-    live: &[JobProgress],
-    limit: usize,
-) -> Result<Vec<JobView>, CommandError> {
-    let mut views = Vec::new();
-    for job in newest_first(job_context.blobs()).await? {
-        if views.len() == limit {
-            break;
-        }
-        if let Some(manifest) = job_context.find(&job.0).await? {
-            views.push(job_view(job_context, &manifest, live).await?);
-        }
+/// What the cluster knows; nothing without one.
+pub async fn gather(job_context: &JobContext) -> DiagnosisContext {
+    match job_context.is_live {
+        true => diagnosis::gather_context(&job_context.ports, &job_context.env).await,
+        false => DiagnosisContext::default(),
     }
-    Ok(views)
 }
 
-async fn newest_first(blobs: &dyn Blobs) -> Result<Vec<JobId>, CommandError> {
+// The ids of the jobs to look at, newest first, and the number of dead letters.
+async fn stored_state(
+    job_context: &JobContext,
+    args: &StatusArgs,
+) -> PortResult<(Vec<JobId>, u64)> {
+    let ids = match &args.job {
+        Some(job) => {
+            let found = job_context.find(job).await?;
+            found.into_iter().map(|manifest| manifest.job).collect()
+        }
+        None => newest_first(job_context.blobs()).await?,
+    };
+    Ok((ids, dead_letter::count(job_context.blobs()).await?))
+}
+
+// The first of these jobs that belong to the collection. A job that no coordinator reports although one must have taken it
+// up is looked for again: Redis may just have been emptied.
+async fn views(
+    job_context: &JobContext,
+    args: &StatusArgs,
+    ids: &[JobId],
+    facts: &mut DiagnosisContext,
+) -> PortResult<Vec<JobView>> {
+    let mut manifests = Vec::new();
+    for job in ids {
+        if manifests.len() == args.limit {
+            break;
+        }
+        manifests.extend(job_context.find(&job.0).await?);
+    }
+    let read =
+        |live: Vec<JobProgress>| {
+            let views = manifests
+                .iter()
+                .map(move |manifest| (manifest, live.clone()));
+            try_join_all(views.map(|(manifest, live)| async move {
+                job_view(job_context, manifest, &live).await
+            }))
+        };
+    let views = read(facts.jobs.clone()).await?;
+    let now = job_context.env.now_ms();
+    let is_unreported =
+        |job: &JobView| job.state == "waiting" && job.submitted_ms + TAKEN_UP_MS < now;
+    if !views.iter().any(is_unreported) || !has_coordinator(&facts.processes) {
+        return Ok(views);
+    }
+    job_context.env.sleep(PROGRESS_POSTED).await;
+    *facts = gather(job_context).await;
+    read(facts.jobs.clone()).await
+}
+
+// While the store does not answer, the jobs that coordinators report.
+fn jobs_without_store(
+    job_context: &JobContext,
+    args: &StatusArgs,
+    facts: &mut DiagnosisContext,
+    error: PortError,
+) -> Result<Vec<JobView>, CommandError> {
+    let trouble = ServerTrouble::from_error(&error).filter(|_| job_context.is_live);
+    let Some(trouble) = trouble else {
+        return Err(error.into());
+    };
+    facts.troubles.push(trouble);
+    let owned = facts.jobs.iter().rev().filter(|job| job.entries > 0);
+    let is_asked_for = |job: &&JobProgress| args.job.as_ref().is_none_or(|name| job.job.0 == *name);
+    let jobs = owned.filter(is_asked_for).take(args.limit);
+    Ok(jobs.map(JobView::from_progress).collect())
+}
+
+fn has_coordinator(beats: &[Heartbeat]) -> bool {
+    beats.iter().any(|beat| beat.service == "coordinator")
+}
+
+async fn newest_first(blobs: &dyn Blobs) -> PortResult<Vec<JobId>> {
     const PAGE: usize = 10_000;
     let mut all: Vec<JobId> = Vec::new();
     loop {
@@ -200,14 +285,14 @@ fn lanes(
             let sum = serving.clone().fold((0, 0), |(busy, slots), (_, here)| {
                 (busy + u64::from(here.busy), slots + u64::from(here.slots))
             });
-            // Heartbeats do not name the lane of a task, so ages are known only for processes with one lane.
-            let single = serving
-                .clone()
-                .filter(|(beat, _)| beat.lanes.iter().all(|other| other.lane == *lane));
-            let oldest = single
-                .flat_map(|(beat, _)| &beat.tasks)
-                .map(|task| task.since_ms)
+            // What waits was requested after the oldest unfinished task, and published after what was taken.
+            let unfinished = beats.iter().flat_map(|beat| &beat.unfinished);
+            let unfinished = unfinished
+                .filter(|oldest| oldest.lane == *lane && oldest.class == *class)
+                .map(|oldest| oldest.since_ms)
                 .min();
+            let taken = serving.clone().filter_map(|(_, here)| here.taken_ms).max();
+            let oldest = unfinished.max(taken).filter(|_| depth.ready > 0);
             LaneView {
                 lane: lane.name(),
                 class: *class,
@@ -262,9 +347,10 @@ fn show(view: &StatusView, output: &Output, now: u64) {
             clean(&writer.command)
         ));
     }
-    if view.jobs.is_empty() {
+    show_troubles(&view.troubles, now, output);
+    if view.jobs.is_empty() && view.dead_letters.is_some() {
         output.note("no jobs; start one with: stemma ingest FOLDER");
-    } else {
+    } else if !view.jobs.is_empty() {
         show_jobs(view, output, now);
     }
     if view.live {
@@ -273,16 +359,18 @@ fn show(view: &StatusView, output: &Output, now: u64) {
     } else {
         output.note("no cluster is configured; status is from the store");
     }
-    if view.dead_letters > 0 {
-        output.note(&format!(
-            "{} dead letters: stemma dead-letters list",
-            view.dead_letters
-        ));
+    if let Some(count) = view.dead_letters.filter(|count| *count > 0) {
+        output.note(&format!("{count} dead letters: stemma dead-letters list"));
     }
     if view.jobs.iter().any(|job| job.state == "interrupted") {
         output.note("run the same ingest again to resume an interrupted job");
     }
+    let is_redis_away = view
+        .troubles
+        .iter()
+        .any(|trouble| trouble.server == Server::Redis);
     if view.live
+        && !is_redis_away
         && !view
             .processes
             .iter()
@@ -295,6 +383,27 @@ fn show(view: &StatusView, output: &Output, now: u64) {
             "reasons: stemma failures {} --by reason",
             failed.job
         ));
+    }
+}
+
+// Above the jobs: what is missing below is not gone.
+fn show_troubles(troubles: &[ServerTrouble], now: u64, output: &Output) {
+    for trouble in troubles {
+        let server = trouble.server;
+        let since = trouble
+            .since_ms
+            .map(|at| format!(", for {}", duration(now.saturating_sub(at) as f64 / 1e3)));
+        let says = format!("{}{}", trouble.says(), since.unwrap_or_default());
+        output.line(&output.bold(&clean(&says)));
+        let missing = match (trouble.kind, server) {
+            (TroubleKind::Away, Server::Broker) => "lengths of lanes are unknown; ",
+            (TroubleKind::Away, Server::Redis) => {
+                "processes and rates are unknown, counts are those of the last checkpoint; "
+            }
+            (TroubleKind::Away, Server::S3) => "only what coordinators report is shown; ",
+            _ => "",
+        };
+        output.line(&format!("  {missing}{}", server.remedy(trouble.kind)));
     }
 }
 
@@ -322,7 +431,7 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
         let rate = job
             .documents_per_second
             .filter(|_| !job.has_ended())
-            .map(|rate| format!("{rate:.1}/s"));
+            .map(rate_text);
         table.row([
             job.name.clone().unwrap_or_else(|| job.job.to_string()),
             job.state.into(),
@@ -335,6 +444,13 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
         ]);
     }
     table.print(output);
+    for job in &view.jobs {
+        if let Some(wait) = &job.waiting {
+            let since = duration(now.saturating_sub(wait.since_ms) as f64 / 1e3);
+            let reason = clean(&wait.reason);
+            output.line(&format!("{} waits for {since}: {reason}", job.job));
+        }
+    }
 }
 
 fn show_lanes(view: &StatusView, output: &Output) {
@@ -396,8 +512,17 @@ fn show_rates(view: &StatusView, output: &Output) {
     }
 }
 
-// `40 s ago`, `3 h ago`.
-fn ago(millis: u64) -> String {
+// `1.4/s`, `3.0/min`, `2.5/h`.
+fn rate_text(per_second: f64) -> String {
+    match per_second {
+        rate if rate >= 1.0 => format!("{rate:.1}/s"),
+        rate if rate >= 1.0 / 60.0 => format!("{:.1}/min", rate * 60.0),
+        rate => format!("{:.1}/h", rate * 3_600.0),
+    }
+}
+
+/// `40 s ago`, `3 h ago`.
+pub fn ago(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {
         0..=119 => format!("{seconds} s ago"),

@@ -1,15 +1,16 @@
 //! `stemma why`: explains the state of a document or job.
 
-use futures::future::try_join_all;
+use futures::future::{join, try_join_all};
 use serde::Serialize;
 use stemma_archive::StateExplanation;
-use stemma_engine::diagnosis::{self, Cause, Diagnosis, DiagnosisContext};
+use stemma_engine::diagnosis::{self, Cause, Diagnosis, DiagnosisContext, ServerTrouble};
 use stemma_engine::flow::{Flow, JobManifest};
 use stemma_engine::{JobId, RunHeader, RunId};
 use stemma_pipeline::FilingFlow;
 
 use super::JobContext;
 use super::eta::duration;
+use super::status::gather;
 use crate::commands::format::{state_word, word};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -49,10 +50,16 @@ struct WhyReport {
 }
 
 pub async fn run(args: WhyArgs, context: &Context) -> Result<Exit, CommandError> {
-    let job_context = JobContext::open(context, "why").await?;
-    let answer = match job_context.find(&args.locator).await? {
-        Some(manifest) => diagnose_job(&job_context, &manifest).await?,
-        None => diagnose_document(&job_context, &args.locator).await?,
+    let job_context = JobContext::observe(context, "why").await?;
+    let (facts, answer) = join(gather(&job_context), job_context.find(&args.locator)).await;
+    let answer = match answer {
+        Ok(Some(manifest)) => diagnose_job(&job_context, &manifest, facts.clone()).await,
+        Ok(None) => diagnose_document(&job_context, &args.locator, facts.clone()).await,
+        Err(error) => Err(error.into()),
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => explain_outage(&job_context, &args.locator, facts, error).await?,
     };
     if context.output.is_text() {
         show(&answer, &job_context, &context.output);
@@ -62,11 +69,34 @@ pub async fn run(args: WhyArgs, context: &Context) -> Result<Exit, CommandError>
     Ok(Exit::Done)
 }
 
+// Without the store neither jobs nor documents can be looked up, and without Redis no run. That is the answer then.
+async fn explain_outage(
+    job_context: &JobContext,
+    locator: &str,
+    mut facts: DiagnosisContext,
+    error: CommandError,
+) -> Result<WhyReport, CommandError> {
+    let store = job_context.blobs().size("layout").await;
+    facts
+        .troubles
+        .extend(store.err().as_ref().and_then(ServerTrouble::from_error));
+    if facts.troubles.is_empty() || !job_context.is_live {
+        return Err(error);
+    }
+    let job = facts.jobs.iter().find(|job| job.job.0 == locator);
+    Ok(WhyReport {
+        document: None,
+        job: job.map(|job| job.job.clone()),
+        run: None,
+        diagnosis: Some(diagnosis::diagnose(&facts)),
+    })
+}
+
 async fn diagnose_job(
     job_context: &JobContext,
     manifest: &JobManifest,
+    mut facts: DiagnosisContext,
 ) -> Result<WhyReport, CommandError> {
-    let mut facts = gather_facts(job_context).await?;
     facts.job = Some(diagnosis::job_facts(job_context.blobs(), manifest).await?);
     let mut worst = (None, diagnosis::diagnose(&facts));
     if worst.1.cause == Cause::Long {
@@ -125,6 +155,7 @@ async fn diagnose_open_run(
 async fn diagnose_document(
     job_context: &JobContext,
     locator: &str,
+    mut facts: DiagnosisContext,
 ) -> Result<WhyReport, CommandError> {
     let reader = job_context.archive().await?;
     let view = reader.why(locator).await?;
@@ -142,14 +173,13 @@ async fn diagnose_document(
             diagnosis: None,
         });
     };
-    let mut facts = gather_facts(job_context).await?;
-    if let Some(manifest) = job_context
-        .find(&waiting_job(job_context, &header).await?.0)
-        .await?
-    {
-        facts.job = Some(diagnosis::job_facts(job_context.blobs(), &manifest).await?);
+    if facts.troubles.is_empty() {
+        let job = waiting_job(job_context, &header).await?;
+        if let Some(manifest) = job_context.find(&job.0).await? {
+            facts.job = Some(diagnosis::job_facts(job_context.blobs(), &manifest).await?);
+        }
+        facts.run = Some(run_facts(job_context, &header).await?);
     }
-    facts.run = Some(run_facts(job_context, &header).await?);
     let diagnosis = diagnosis::diagnose(&facts);
     Ok(WhyReport {
         document: Some(view),
@@ -157,10 +187,6 @@ async fn diagnose_document(
         run: Some(run),
         diagnosis: Some(diagnosis),
     })
-}
-
-async fn gather_facts(job_context: &JobContext) -> Result<DiagnosisContext, CommandError> {
-    Ok(diagnosis::gather_context(&job_context.ports, job_context.env.now_ms()).await?)
 }
 
 async fn run_facts(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use stemma_coordinator::reindex::Reindex;
 use stemma_coordinator::run_reindex;
+use stemma_engine::lane_metrics::observe_lanes;
 use stemma_engine::s3::{BucketReader, S3};
 use stemma_engine::{Env, Ports};
 
@@ -36,8 +37,10 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
     let open_documents = running.config.local.open_documents;
     let observer = stemma_coordinator::no_observer();
     let presence = running.presence();
+    let lanes = observe_lanes(env.clone(), ports.clone(), presence.clone(), stop.clone());
     tokio::join!(
         stemma_coordinator::run(env, ports, open_documents, observer, presence, stop),
+        lanes,
         reindex
     );
     Ok(running.end().await)

@@ -9,7 +9,7 @@ use stemma_boot::backends::{BackendConfig, Cluster};
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
-use stemma_engine::heartbeat::{self, HeartbeatReporter};
+use stemma_engine::heartbeat::{self, HeartbeatExtras, HeartbeatReporter};
 use stemma_engine::{Env, PortResult, Ports};
 use stemma_pipeline::ModelClient;
 use tokio::task::JoinHandle;
@@ -63,7 +63,7 @@ impl ServiceHost {
         let serving = health::serve(
             listen,
             health,
-            Metrics::install(),
+            Metrics::install(service),
             Router::new(),
             drained.clone(),
         )
@@ -83,15 +83,18 @@ impl ServiceHost {
             Vec::new()
         };
         let clients = model_clients.clone();
+        let ports = cluster.ports.clone();
+        let clock = env.clone();
         let heartbeats = env.spawn(heartbeat::send_heartbeats(
             env.clone(),
             Arc::clone(cluster.ports.ledger.raw()),
             Arc::clone(&presence),
-            move || {
-                clients
+            move || HeartbeatExtras {
+                models: clients
                     .iter()
                     .map(|client| (client.bucket().to_string(), client.heartbeat()))
-                    .collect()
+                    .collect(),
+                troubles: ports.troubles(clock.now_ms()),
             },
             drained.clone(),
         ));

@@ -127,7 +127,7 @@ impl QueryServer {
             cache: context.cache_dir(),
             model: models.answers,
         };
-        let metrics = Metrics::install();
+        let metrics = Metrics::install("query");
         let stop = self.stop.clone();
         let serving = serve(env, blobs, settings, deps, health, metrics, stop)
             .await

@@ -1,7 +1,7 @@
 //! Why a job is not done.
 
-use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext, JobFacts};
-use crate::jobs::{CancelReason, JobEndReason, PauseReason};
+use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext, JobFacts, Server};
+use crate::jobs::{CancelReason, JobEndReason, JobWait, PauseReason};
 
 pub(super) fn ended_job(job: &JobFacts) -> Option<Diagnosis> {
     let report = job.report.as_ref()?;
@@ -112,6 +112,9 @@ pub(super) fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> Diagnosi
         )
         .since(job.submitted_ms);
     };
+    if let Some(wait) = &progress.waiting {
+        return waiting_job(wait);
+    }
     if progress.open > 0 {
         let open = progress.open;
         let ended = progress.counts.ended();
@@ -146,6 +149,20 @@ pub(super) fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> Diagnosi
         Some(other) => draft
             .owned_by(other.job.to_string())
             .with_remedy(format!("stemma job priority {} interactive", job.job)),
+        None => draft,
+    }
+}
+
+// Its coordinator repeats a call to a server that fails.
+fn waiting_job(wait: &JobWait) -> Diagnosis {
+    let says = format!("its coordinator waits for a server: {}", wait.reason);
+    let draft = Diagnosis::new(Cause::ServerTrouble, says, "it is tried again every 5 s")
+        .since(wait.since_ms);
+    let port = wait.reason.split('.').next().unwrap_or_default();
+    match Server::for_port(port) {
+        Some(server) => draft
+            .owned_by(format!("the operator of {}", server.name()))
+            .with_remedy(server.check()),
         None => draft,
     }
 }

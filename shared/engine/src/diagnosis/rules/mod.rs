@@ -4,6 +4,7 @@
 mod job;
 mod provider;
 mod run;
+mod server;
 mod task;
 
 use super::{Cause, Diagnosis, DiagnosisContext};
@@ -11,21 +12,26 @@ use crate::env::Millis;
 use job::{controlled_job, ended_job, unopened_job};
 use provider::{last_minute_usage, models};
 use run::{ended_run, unfinished_run};
+use server::server_trouble;
 
 /// Explains why the run, or else the job, is not done.
 pub fn diagnose(facts: &DiagnosisContext) -> Diagnosis {
     let draft = match (&facts.run, &facts.job) {
         (Some(run), job) => ended_run(run)
             .or_else(|| job.as_ref().and_then(controlled_job))
+            .or_else(|| server_trouble(facts))
             .unwrap_or_else(|| unfinished_run(facts, run)),
         (None, Some(job)) => ended_job(job)
             .or_else(|| controlled_job(job))
+            .or_else(|| server_trouble(facts))
             .unwrap_or_else(|| unopened_job(facts, job)),
-        (None, None) => Diagnosis::new(
-            Cause::Queued,
-            "it has not been opened yet",
-            "a coordinator will open it",
-        ),
+        (None, None) => server_trouble(facts).unwrap_or_else(|| {
+            Diagnosis::new(
+                Cause::Queued,
+                "it has not been opened yet",
+                "a coordinator will open it",
+            )
+        }),
     };
     Diagnosis {
         not_the_cause: ruled_out(facts, draft.cause),

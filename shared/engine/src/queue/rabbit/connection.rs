@@ -21,8 +21,8 @@ use super::topology::Topology;
 use crate::env::Env;
 use crate::port_error::{PortError, PortResult};
 
-// How long callers wait for a connection that is being rebuilt.
-const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+// How long callers wait for a connection that is being rebuilt, unless the connection says otherwise.
+pub(super) const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 // Heartbeat interval in seconds; a peer silent for two intervals is gone.
 const HEARTBEAT_S: u16 = 10;
 // How often an idle connection is checked.
@@ -125,17 +125,20 @@ impl ConnectionState {
 /// A connection that is kept up until dropped.
 pub(super) struct SupervisedConnection {
     state: watch::Receiver<ConnectionState>,
+    patience: Duration,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
 }
 
 impl SupervisedConnection {
     /// Starts connecting, and reconnects as long as the value lives. `purpose` distinguishes the connections of a
-    /// process in the broker's list.
+    /// process in the broker's list. Declares the topology after each connect, if there is one to declare. Callers wait
+    /// for the connection up to `patience`.
     pub(super) fn open(
         endpoint: &BrokerEndpoint,
         purpose: &'static str,
-        topology: &Arc<Topology>,
+        topology: Option<&Arc<Topology>>,
+        patience: Duration,
         env: &Env,
     ) -> Self {
         let (states, state) = watch::channel(ConnectionState::Down(None));
@@ -143,13 +146,14 @@ impl SupervisedConnection {
         let supervisor = ConnectionSupervisor {
             endpoint: endpoint.clone(),
             purpose,
-            topology: Arc::clone(topology),
+            topology: topology.cloned(),
             env: env.clone(),
             states,
         };
         env.spawn(supervisor.run(stop.clone()));
         Self {
             state,
+            patience,
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         }
@@ -187,7 +191,7 @@ impl SupervisedConnection {
 
     /// The connection, or an error after the longest time that a caller can wait in the middle of its work.
     pub(super) async fn ready(&self, operation: &'static str) -> PortResult<ConnectionHandle> {
-        self.handle(operation, RECONNECT_TIMEOUT).await
+        self.handle(operation, self.patience).await
     }
 
     /// Why the broker blocks publishers, while it does.
@@ -214,7 +218,7 @@ impl SupervisedConnection {
 struct ConnectionSupervisor {
     endpoint: BrokerEndpoint,
     purpose: &'static str,
-    topology: Arc<Topology>,
+    topology: Option<Arc<Topology>>,
     env: Env,
     states: watch::Sender<ConnectionState>,
 }
@@ -253,12 +257,13 @@ impl ConnectionSupervisor {
         }
     }
 
-    // Unlimited, with jitter: after a restart of the broker all processes reconnect at once.
+    // Unlimited, with jitter, which adds up to the same time again: after a restart of the broker all processes reconnect at
+    // once. So the longest pause is 5 s.
     fn backoff(&self) -> ExponentialBuilder {
         ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
             .with_factor(2.0)
-            .with_max_delay(Duration::from_secs(5))
+            .with_max_delay(Duration::from_millis(2_500))
             .without_max_times()
             .with_jitter()
             .with_jitter_seed(self.env.random())
@@ -273,8 +278,10 @@ impl ConnectionSupervisor {
             reconnect: ReconnectSignal::default(),
             blocked,
         };
-        let channel = handle.channel("queue.declare").await?;
-        self.topology.declare(&channel).await?;
+        if let Some(topology) = &self.topology {
+            let channel = handle.channel("queue.declare").await?;
+            topology.declare(&channel).await?;
+        }
         Ok((handle, blocking))
     }
 

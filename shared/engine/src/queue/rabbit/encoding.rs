@@ -5,7 +5,7 @@ use lapin::BasicProperties;
 use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
-use crate::queue::Message;
+use crate::queue::{DeadReason, Message};
 
 // Failed attempts. Our own header, because the broker's counts (`x-death`, deliveries) are not a retry policy.
 const ATTEMPTS: &str = "x-stemma-attempts";
@@ -13,6 +13,14 @@ const ATTEMPTS: &str = "x-stemma-attempts";
 const TRACE: &str = "traceparent";
 // How often a quorum queue has redelivered the message; absent on the first delivery.
 const DELIVERY_COUNT: &str = "x-delivery-count";
+// Why a process put the message on the dead-letter queue.
+const DEAD_QUEUE: &str = "x-stemma-dead-queue";
+const DEAD_REASON: &str = "x-stemma-dead-reason";
+const DEAD_DELIVERIES: &str = "x-stemma-dead-deliveries";
+// The broker's own list of dead-letterings, latest first: retries wait in queues that dead-letter by time, and a message
+// that nobody acknowledges is dead-lettered at the delivery limit.
+const DEATHS: &str = "x-death";
+const DELIVERY_LIMIT_REACHED: &str = "delivery_limit";
 // Survives a restart of the broker.
 const PERSISTENT: u8 = 2;
 
@@ -24,6 +32,13 @@ pub(super) fn properties(message: &Message) -> BasicProperties {
     );
     if let Some(trace) = &message.trace {
         headers.insert(TRACE.into(), AMQPValue::LongString(trace.as_str().into()));
+    }
+    if let Some(dead) = &message.dead {
+        let text = |text: &str| AMQPValue::LongString(text.into());
+        headers.insert(DEAD_QUEUE.into(), text(&dead.queue));
+        headers.insert(DEAD_REASON.into(), text(&dead.reason));
+        let deliveries = AMQPValue::LongLongInt(i64::from(dead.deliveries));
+        headers.insert(DEAD_DELIVERIES.into(), deliveries);
     }
     BasicProperties::default()
         .with_delivery_mode(PERSISTENT)
@@ -39,9 +54,29 @@ pub(super) fn decode(delivery: Delivery) -> (Message, u32) {
     let message = Message {
         attempts: count(&headers, ATTEMPTS).unwrap_or(0),
         trace: text(&headers, TRACE),
+        dead: dead_reason(&headers),
         body: Bytes::from(delivery.data),
     };
     (message, redeliveries)
+}
+
+fn dead_reason(headers: &FieldTable) -> Option<DeadReason> {
+    if let (Some(queue), Some(reason)) = (text(headers, DEAD_QUEUE), text(headers, DEAD_REASON)) {
+        return Some(DeadReason {
+            queue,
+            reason,
+            deliveries: count(headers, DEAD_DELIVERIES).unwrap_or(1),
+        });
+    }
+    let AMQPValue::FieldArray(deaths) = headers.inner().get(&ShortString::from(DEATHS))? else {
+        return None;
+    };
+    let AMQPValue::FieldTable(latest) = deaths.as_slice().first()? else {
+        return None;
+    };
+    let is_limit = text(latest, "reason").is_some_and(|reason| reason == DELIVERY_LIMIT_REACHED);
+    let queue = text(latest, "queue").filter(|_| is_limit)?;
+    Some(DeadReason::undeliverable(queue))
 }
 
 fn count(headers: &FieldTable, name: &str) -> Option<u32> {
@@ -86,6 +121,11 @@ mod tests {
             body: Bytes::from_static(b"{}"),
             attempts: 4,
             trace: Some("00-ab-cd-01".into()),
+            dead: Some(DeadReason {
+                queue: "cpu.bulk".into(),
+                reason: "it is no task: expected value".into(),
+                deliveries: 2,
+            }),
         };
         assert_eq!(
             decode(delivered(&message, false, None)),
@@ -101,6 +141,25 @@ mod tests {
             7
         );
         assert_eq!(properties(&message).delivery_mode(), &Some(PERSISTENT));
+    }
+
+    #[test]
+    fn delivery_limit_of_the_broker_is_a_reason_and_a_delay_is_none() {
+        let died = |queue: &str, reason: &str| {
+            let mut death = FieldTable::default();
+            death.insert("queue".into(), AMQPValue::LongString(queue.into()));
+            death.insert("reason".into(), AMQPValue::LongString(reason.into()));
+            let mut headers = FieldTable::default();
+            let deaths = vec![AMQPValue::FieldTable(death)];
+            headers.insert(DEATHS.into(), AMQPValue::FieldArray(deaths.into()));
+            headers
+        };
+        let dead = dead_reason(&died("stemma.llm.bulk", "delivery_limit")).unwrap();
+        assert_eq!(
+            (dead.queue.as_str(), dead.deliveries),
+            ("stemma.llm.bulk", 21)
+        );
+        assert_eq!(dead_reason(&died("stemma.later.short", "expired")), None);
     }
 
     #[test]

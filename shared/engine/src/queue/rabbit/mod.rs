@@ -23,7 +23,7 @@ use super::{Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay, Sub
 use crate::env::Env;
 use crate::port_error::{PortError, PortResult};
 use crate::secret::Secret;
-use connection::{BrokerEndpoint, SupervisedConnection};
+use connection::{BrokerEndpoint, RECONNECT_TIMEOUT, SupervisedConnection};
 use publisher::Publisher;
 use subscription::RabbitSubscription;
 use topology::Topology;
@@ -60,23 +60,39 @@ impl RabbitQueue {
     /// Permanent: a malformed URL or prefix, a refused login, a queue declared with other arguments. Transient: no
     /// broker answered within 30 s.
     pub async fn connect(settings: &RabbitSettings, env: &Env) -> PortResult<Self> {
-        let topology = Arc::new(Topology::new(check_prefix(&settings.prefix)?));
-        let endpoint = BrokerEndpoint::new(settings)?;
-        let publishing = SupervisedConnection::open(&endpoint, "publish", &topology, env);
-        let consuming = SupervisedConnection::open(&endpoint, "consume", &topology, env);
-        publishing.handle("queue.connect", CONNECT_TIMEOUT).await?;
+        let queue = Self::open(settings, true, RECONNECT_TIMEOUT, env)?;
+        queue.publisher.connected(CONNECT_TIMEOUT).await?;
+        let consuming = &queue.consumer_connection;
         consuming.handle("queue.connect", CONNECT_TIMEOUT).await?;
-        Ok(Self {
-            publisher: Publisher::new(publishing),
-            topology,
-            endpoint,
-            consumer_connection: consuming,
-        })
+        Ok(queue)
     }
 
-    /// Why the broker blocks publishers, while it does. That is back-pressure, not a failure.
-    pub fn blocked(&self) -> Option<String> {
-        self.publisher.blocked()
+    /// A queue to look at: starts connecting, declares nothing, and each call waits for the connection up to `patience`.
+    ///
+    /// # Errors
+    /// Permanent: a malformed URL or prefix.
+    pub fn observe(settings: &RabbitSettings, patience: Duration, env: &Env) -> PortResult<Self> {
+        Self::open(settings, false, patience, env)
+    }
+
+    fn open(
+        settings: &RabbitSettings,
+        declares: bool,
+        patience: Duration,
+        env: &Env,
+    ) -> PortResult<Self> {
+        let topology = Arc::new(Topology::new(check_prefix(&settings.prefix)?));
+        let endpoint = BrokerEndpoint::new(settings)?;
+        let declared = declares.then_some(&topology);
+        let open =
+            |purpose| SupervisedConnection::open(&endpoint, purpose, declared, patience, env);
+        let consumer_connection = open("consume");
+        Ok(Self {
+            publisher: Publisher::new(open("publish")),
+            topology,
+            endpoint,
+            consumer_connection,
+        })
     }
 
     /// Reads product and version of the broker, and checks that every queue and exchange is declared as expected.
@@ -166,15 +182,24 @@ impl Queue for RabbitQueue {
             .channel("queue.depth")
             .await?;
         let ready = topology::message_count(&channel, &self.topology.queue(queue)).await?;
+        let Some(ready) = ready else {
+            return Ok(Depth::default()); // no service has declared it yet
+        };
         let mut delayed = 0;
         for delay in RetryDelay::ALL {
-            delayed += topology::message_count(&channel, &self.topology.delay_queue(delay)).await?;
+            let name = self.topology.delay_queue(delay);
+            let waiting = topology::message_count(&channel, &name).await?;
+            delayed += waiting.unwrap_or(0);
         }
         Ok(Depth {
             ready,
             unacked: 0,
             delayed,
         })
+    }
+
+    fn blocked(&self) -> Option<String> {
+        self.publisher.blocked()
     }
 }
 

@@ -42,6 +42,12 @@ impl Publisher {
         }
     }
 
+    /// Waits until the connection is up.
+    pub(super) async fn connected(&self, patience: Duration) -> PortResult<()> {
+        let handle = self.connection.handle("queue.connect", patience).await;
+        handle.map(drop)
+    }
+
     /// Publishes `messages`; returns once the broker has confirmed all of them.
     pub(super) async fn publish(
         &self,

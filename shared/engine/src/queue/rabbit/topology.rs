@@ -23,6 +23,8 @@ use crate::queue::{DELIVERY_LIMIT, QueueName, RetryDelay};
 const MAX_DELIVERY_LIMIT: i32 = i32::MAX;
 // AMQP reply code for a declaration that conflicts with an existing queue.
 const PRECONDITION_FAILED: u16 = 406;
+// Likewise for a queue that does not exist.
+const NOT_FOUND: u16 = 404;
 
 pub(super) struct Topology {
     prefix: String,
@@ -159,15 +161,26 @@ impl Topology {
     }
 }
 
-pub(super) async fn message_count(channel: &Channel, name: &ShortString) -> PortResult<u64> {
+/// The number of waiting messages; `None` if there is no such queue, after which the channel is closed.
+pub(super) async fn message_count(
+    channel: &Channel,
+    name: &ShortString,
+) -> PortResult<Option<u64>> {
     let passive = QueueDeclareOptions {
         passive: true,
         ..QueueDeclareOptions::default()
     };
     let declare = channel.queue_declare(name.clone(), passive, FieldTable::default());
-    Ok(u64::from(
-        with_timeout("queue.depth", declare).await?.message_count(),
-    ))
+    let mut is_missing = false;
+    let declared = with_timeout_or(declare, |error| {
+        is_missing = error.and_then(reply_code) == Some(NOT_FOUND);
+        port_error("queue.depth", error)
+    })
+    .await;
+    match declared {
+        Err(_) if is_missing => Ok(None),
+        declared => Ok(Some(u64::from(declared?.message_count()))),
+    }
 }
 
 fn routing_key(queue: QueueName) -> ShortString {

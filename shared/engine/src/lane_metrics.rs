@@ -1,0 +1,51 @@
+//! Gauges of the lanes, for dashboards, alerts and scaling.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::diagnosis::{DiagnosisContext, gather_context};
+use crate::env::Env;
+use crate::heartbeat::HeartbeatReporter;
+use crate::metrics;
+use crate::ports::Ports;
+
+// Prometheus scrapes about every 15 to 60 s.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Reads the lanes until `stop`. Every coordinator reports all messages and slots, and the tasks of its own runs.
+pub async fn observe_lanes(
+    env: Env,
+    ports: Ports,
+    presence: Arc<HeartbeatReporter>,
+    stop: CancellationToken,
+) {
+    while !stop.is_cancelled() {
+        let facts = gather_context(&ports, &env).await;
+        record(&facts, &presence);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = env.sleep(INTERVAL) => {}
+        }
+    }
+}
+
+// Lanes of which nothing is known keep their last values; `stemma_port_away` says why.
+fn record(facts: &DiagnosisContext, presence: &HeartbeatReporter) {
+    let unfinished = presence.unfinished();
+    for ((lane, class), depth) in &facts.depths {
+        let serving = facts.processes.iter().filter(|process| !process.draining);
+        let lanes = serving.flat_map(|process| &process.lanes);
+        let slots = lanes
+            .filter(|status| (status.lane, status.class) == (*lane, *class))
+            .map(|status| u64::from(status.slots))
+            .sum();
+        let oldest = unfinished
+            .iter()
+            .find(|task| (task.lane, task.class) == (*lane, *class))
+            .map_or(0, |task| facts.now_ms.saturating_sub(task.since_ms));
+        metrics::lane(*lane, *class, *depth, slots, oldest);
+    }
+}

@@ -1,0 +1,52 @@
+//! Registers counters at 0 when a process starts: `increase` misses the first event of a counter that begins with it.
+
+use ::metrics::counter;
+
+use crate::blobs::Blobs;
+use crate::ledger::Ledger;
+use crate::limit::Limiter;
+use crate::metrics::{self, DeliveryOutcome};
+use crate::port_layer::Layered;
+use crate::queue::{Queue, QueueName};
+
+/// The counters of a process that executes these stages.
+pub(crate) fn register_stages(stages: impl Iterator<Item = String>) {
+    for stage in stages {
+        for outcome in DeliveryOutcome::ALL {
+            let stage = stage.clone();
+            let outcome = outcome.name();
+            counter!("stemma_tasks_total", "stage" => stage, "outcome" => outcome).increment(0);
+        }
+    }
+    register_consumer();
+}
+
+/// The counters of a coordinator.
+pub(crate) fn register_coordinator() {
+    counter!("stemma_dead_letters_total").increment(0);
+    for outcome in ["done", "done_with_gaps", "unchanged", "failed", "cancelled"] {
+        counter!("stemma_documents_total", "outcome" => outcome).increment(0);
+    }
+    for queue in QueueName::all().filter(|queue| matches!(queue, QueueName::Lane(..))) {
+        metrics::published(queue, 0, false);
+        metrics::published(queue, 0, true);
+    }
+    metrics::open(0, 0);
+    register_consumer();
+}
+
+fn register_consumer() {
+    for queue in QueueName::all() {
+        counter!("stemma_redeliveries_total", "queue" => metrics::family(queue)).increment(0);
+    }
+    let operations = [
+        Layered::<(), dyn Queue>::OPERATIONS,
+        Layered::<(), dyn Ledger>::OPERATIONS,
+        Layered::<(), dyn Blobs>::OPERATIONS,
+        Layered::<(), dyn Limiter>::OPERATIONS,
+    ];
+    for operation in operations.into_iter().flatten() {
+        let (port, method) = operation.split_once('.').unwrap_or((operation, ""));
+        counter!("stemma_port_errors_total", "port" => port, "operation" => method).increment(0);
+    }
+}
