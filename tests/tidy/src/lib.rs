@@ -4,6 +4,7 @@
 //! - [`imports`]: which crate may import which, and who may name which outside crate.
 //! - [`manifests`]: what every `Cargo.toml` says.
 //! - [`metrics`]: the table of metrics is what is emitted.
+//! - [`monitoring`]: alerts and dashboard use these metrics.
 //! - [`names`]: which names and forms no code may have.
 //! - [`tree`]: which folders there are, how deep, how long a file may be.
 //! - [`words`]: what no file may contain.
@@ -15,6 +16,7 @@ pub mod import_graph;
 pub mod imports;
 pub mod manifests;
 pub mod metrics;
+pub mod monitoring;
 pub mod names;
 pub mod tree;
 pub mod words;

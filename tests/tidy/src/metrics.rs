@@ -99,14 +99,18 @@ fn rows(text: &str) -> BTreeMap<String, MetricSignature> {
             let [_, name, kind, labels, ..] = cells.as_slice() else {
                 return None;
             };
-            let name = name.strip_prefix("`stemma_")?.strip_suffix('`')?;
+            let name = name.strip_prefix('`')?.strip_suffix('`')?;
+            // What Prometheus' own clients report has no prefix of ours.
+            if !name.starts_with("stemma_") && !name.starts_with("process_") {
+                return None;
+            }
             let mut labels: Vec<String> = labels
                 .split(',')
                 .map(|label| label.trim().to_string())
                 .collect();
             labels.retain(|label| !label.is_empty());
             labels.sort();
-            Some((format!("stemma_{name}"), ((*kind).to_string(), labels)))
+            Some((name.to_string(), ((*kind).to_string(), labels)))
         })
         .collect()
 }
