@@ -1,27 +1,27 @@
 //! Executes a task: lease, run, store, record, notify. The consumer loop acknowledges afterwards (I-3).
 
+mod leases;
+mod results;
+
 use std::collections::HashSet;
-use std::convert::Infallible;
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::RwLock;
 use tracing::{Instrument, Span, field};
 
-use crate::artifact;
+use crate::artifact::{self, Artifact};
 use crate::blobs::Blobs;
 use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureKind, FailureRecord};
 use crate::heartbeat::{AttemptOutcome, HeartbeatReporter, RunningTask};
-use crate::key::{RunId, TaskKey, failure_key, run_failure_key};
-use crate::ledger::{Lease, Ledger, RENEWAL_GRACE, Retry, TaskOutcome};
+use crate::key::{Lane, RunId, TaskKey, failure_key, run_failure_key};
+use crate::ledger::{Lease, Retry, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
 use crate::outcome::{notify_coordinator, record_failure, record_outcome, reload_run};
@@ -34,17 +34,8 @@ use crate::stage::{AnyStage, StageRegistry, TaskContext, Work, artifact_failure}
 use crate::trace::RunTrace;
 use crate::zero_counters;
 
-// How long a lease is valid without a renewal.
-const LEASE_DURATION: Duration = Duration::from_secs(30);
-// How soon a ledger that lost everything learns again who works on what. Calls that take less time renew nothing.
-const LEASE_RENEWAL: Duration = Duration::from_secs(3);
-// How soon a failed renewal is repeated: within `RENEWAL_GRACE`, even if the next call waits for an answer in vain.
-const FAILED_RENEWAL_RETRY: Duration = Duration::from_secs(1);
 // Crashes after which a task is poison: it crashes every worker that takes it.
 const MAX_CRASHES: u32 = 10;
-// Crashes after which a task is executed alone in its process. Crashes count for every task of a process, so that those
-// beside one that crashes would become poison with it.
-const CRASHES_BESIDE_OTHERS: u32 = 2;
 
 /// Executes tasks: the handler of lane queues.
 pub struct TaskExecutor<W: Work> {
@@ -60,12 +51,6 @@ pub struct TaskExecutor<W: Work> {
     leased: Mutex<HashSet<(RunId, TaskKey)>>,
     // Held shared by each task that is executed, exclusively by one that is executed alone.
     company: RwLock<()>,
-}
-
-// Whether other tasks may be executed at the same time.
-enum Company<'a> {
-    Others(#[expect(dead_code, reason = "a guard")] RwLockReadGuard<'a, ()>),
-    Nobody(#[expect(dead_code, reason = "a guard")] RwLockWriteGuard<'a, ()>),
 }
 
 // Tasks running in this process. Leases exclude other processes; this excludes duplicates within the process.
@@ -308,24 +293,56 @@ impl<W: Work> TaskExecutor<W> {
         Ok((DeliveryOutcome::Ended, Disposition::Ack))
     }
 
-    /// Runs the stage under its deadline and stores its artifact.
+    /// Runs the stage, unless a process before this one has handed its result on, and stores its artifact.
     async fn run_stage(
         &self,
         stage: &dyn AnyStage<W>,
         task: &TaskMessage,
         context: &TaskContext<'_, W>,
     ) -> PortResult<StageResult> {
+        let is_paid = stage.lane() == Lane::Llm;
+        let held = if is_paid {
+            self.while_leased(task, self.held_artifact(task)).await?
+        } else {
+            None
+        };
+        let artifact = match held {
+            Some(artifact) => artifact,
+            None => match self.run_within_deadline(stage, task, context).await {
+                Ok(artifact) => artifact,
+                Err(failure) => return Ok(StageResult::Failed(failure)),
+            },
+        };
+        // Stored under the lease: while the store is in trouble a second worker must not pay for the same work again.
+        let blobs = self.ports.blobs.with_long_retries();
+        let store = artifact.store(&blobs, &task.run.scope, &task.key);
+        let store = async {
+            if is_paid {
+                self.store_or_hand_on(task, &artifact, store).await
+            } else {
+                store.await
+            }
+        };
+        match self.while_leased(task, store).await {
+            Ok(outcome) => Ok(StageResult::Outcome(outcome)),
+            Err(error) if !error.is_permanent() => Err(error),
+            Err(error) => Ok(StageResult::Failed(error.into())),
+        }
+    }
+
+    async fn run_within_deadline(
+        &self,
+        stage: &dyn AnyStage<W>,
+        task: &TaskMessage,
+        context: &TaskContext<'_, W>,
+    ) -> Result<Artifact, Failure> {
         let run = AssertUnwindSafe(stage.run(&task.payload, context)).catch_unwind();
         let run = tokio::time::timeout(stage.deadline(), run);
-        let artifact = match self.while_leased(task, run).await {
-            Ok(Ok(Ok(artifact))) => artifact,
-            Ok(Ok(Err(failure))) => return Ok(StageResult::Failed(failure)),
+        match self.while_leased(task, run).await {
+            Ok(Ok(result)) => result,
             Ok(Err(_)) => {
                 let message = format!("{} panicked; the worker's log says where", task.stage);
-                return Ok(StageResult::Failed(Failure::transient(
-                    "engine.panic",
-                    message,
-                )));
+                Err(Failure::transient("engine.panic", message))
             }
             Err(_) => {
                 let message = format!(
@@ -333,19 +350,8 @@ impl<W: Work> TaskExecutor<W> {
                     task.stage,
                     stage.deadline().as_secs()
                 );
-                return Ok(StageResult::Failed(Failure::transient(
-                    "engine.deadline",
-                    message,
-                )));
+                Err(Failure::transient("engine.deadline", message))
             }
-        };
-        // Stored under the lease: while the store is in trouble a second worker must not pay for the same work again.
-        let blobs = self.ports.blobs.with_long_retries();
-        let store = artifact.store(&blobs, &task.run.scope, &task.key);
-        match self.while_leased(task, store).await {
-            Ok(outcome) => Ok(StageResult::Outcome(outcome)),
-            Err(error) if !error.is_permanent() => Err(error),
-            Err(error) => Ok(StageResult::Failed(error.into())),
         }
     }
 
@@ -423,116 +429,6 @@ impl<W: Work> TaskExecutor<W> {
         record_outcome(&self.ports, &task.run, &task.key, entry).await?;
         self.leased.lock().remove(&task.id());
         Ok(())
-    }
-
-    // Waits without the lease, so that a crash meanwhile is not counted against the task.
-    async fn acquire_lease_and_company(
-        &self,
-        task: &TaskMessage,
-        redelivered: bool,
-    ) -> PortResult<(Lease, Company<'_>)> {
-        let others = self.company.read().await;
-        let lease = self.acquire_lease(task, redelivered).await?;
-        let is_suspect =
-            matches!(lease, Lease::Granted { crashes, .. } if crashes >= CRASHES_BESIDE_OTHERS);
-        if !is_suspect {
-            return Ok((lease, Company::Others(others)));
-        }
-        self.release(task, None).await?;
-        drop(others);
-        let nobody = self.company.write().await;
-        tracing::info!(run = %task.run.run, stage = task.stage, "task executed alone: it may have crashed a worker");
-        let lease = self.acquire_lease(task, redelivered).await?;
-        Ok((lease, Company::Nobody(nobody)))
-    }
-
-    // A ledger that does not know the task has lost its state, and with it all leases. A redelivered message may then
-    // belong to a task that another worker is still paying for. Wait until running workers have renewed their leases,
-    // then ask again.
-    async fn acquire_lease(&self, task: &TaskMessage, redelivered: bool) -> PortResult<Lease> {
-        let ledger = &self.ports.ledger;
-        let lease = self.try_lease(ledger, task, redelivered).await?;
-        if !matches!(
-            lease,
-            Lease::Granted {
-                is_requested: false,
-                ..
-            }
-        ) {
-            return Ok(lease);
-        }
-        if self.has_recorded_failure(task).await? {
-            return Ok(Lease::Ended);
-        }
-        if !redelivered {
-            return Ok(lease);
-        }
-        self.release(task, None).await?;
-        self.env.sleep(RENEWAL_GRACE).await;
-        self.try_lease(ledger, task, redelivered).await
-    }
-
-    async fn try_lease(
-        &self,
-        ledger: &dyn Ledger,
-        task: &TaskMessage,
-        redelivered: bool,
-    ) -> PortResult<Lease> {
-        let now = self.env.now_ms();
-        let until = now + LEASE_DURATION.as_millis() as Millis;
-        let holder = self.presence.process();
-        self.leased.lock().insert(task.id()); // before the call: a failed call may still have taken the lease
-        let lease = ledger
-            .lease(&task.run.run, &task.key, holder, now, until, redelivered)
-            .await?;
-        if !matches!(lease, Lease::Granted { .. }) {
-            self.leased.lock().remove(&task.id());
-        }
-        Ok(lease)
-    }
-
-    async fn release(&self, task: &TaskMessage, retry: Option<&Retry>) -> PortResult<()> {
-        let ledger = &self.ports.ledger;
-        let holder = self.presence.process();
-        ledger
-            .release(&task.run.run, &task.key, holder, retry)
-            .await?;
-        self.leased.lock().remove(&task.id());
-        Ok(())
-    }
-
-    // Releases the lease without counting an attempt, so that the next receiver can start at once.
-    async fn release_if_leased(&self, task: &TaskMessage) {
-        if !self.leased.lock().contains(&task.id()) {
-            return;
-        }
-        if let Err(error) = self.release(task, None).await {
-            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "cannot release the lease; it will expire");
-        }
-    }
-
-    /// Waits for `work` while renewing the lease.
-    async fn while_leased<T>(&self, task: &TaskMessage, work: impl Future<Output = T>) -> T {
-        tokio::select! {
-            biased;
-            result = work => result,
-            never = self.renew_lease(task) => match never {},
-        }
-    }
-
-    async fn renew_lease(&self, task: &TaskMessage) -> Infallible {
-        let ledger = self.ports.ledger.raw().as_ref();
-        let mut pause = LEASE_RENEWAL;
-        loop {
-            self.env.sleep(pause).await;
-            pause = match self.try_lease(ledger, task, false).await {
-                Ok(_) => LEASE_RENEWAL,
-                Err(error) => {
-                    tracing::warn!(stage = task.stage, %error, "cannot renew lease; continuing");
-                    FAILED_RENEWAL_RETRY
-                }
-            };
-        }
     }
 }
 

@@ -99,6 +99,9 @@ layered! { Ledger, "ledger":
     unschedule(item: &ScheduledItem) -> ();
     add_watcher(run: &RunId, job: &JobId) -> ();
     watchers(run: &RunId) -> Vec<JobId>;
+    hold_result(run: &RunId, key: &TaskKey; result: Bytes, now_ms: Millis, until_ms: Millis) -> ();
+    held_result(run: &RunId, key: &TaskKey; now_ms: Millis) -> Option<Bytes>;
+    drop_result(run: &RunId, key: &TaskKey) -> ();
     forget_run(run: &RunId) -> ();
     post_status(topic: StatusTopic; record: StatusRecord, now_ms: Millis) -> ();
     status_records(topic: StatusTopic; now_ms: Millis) -> Vec<StatusRecord>;

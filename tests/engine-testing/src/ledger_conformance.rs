@@ -39,6 +39,7 @@ pub async fn conformance<F: Future<Output = LedgerUnderTest>>(make: impl Fn() ->
     schedules_by_time(make().await.ledger).await;
     stores_watchers(make().await.ledger).await;
     forgets_runs(make().await.ledger).await;
+    holds_results(make().await.ledger).await;
     expires_status_records(make().await.ledger).await;
     survives_flush(make().await).await;
 }
@@ -580,6 +581,27 @@ async fn stores_watchers(ledger: Arc<dyn Ledger>) {
             .expect("watchers")
             .is_empty()
     );
+}
+
+async fn holds_results(ledger: Arc<dyn Ledger>) {
+    let run = run();
+    let held = async |n, now_ms| {
+        let held = ledger.held_result(&run, &key(n), now_ms).await;
+        held.expect("an answer")
+    };
+    assert_eq!(held(1, 0).await, None);
+    let result = Bytes::from_static(b"\0 a reply");
+    for n in [1, 2] {
+        ledger
+            .hold_result(&run, &key(n), result.clone(), 0, 60_000)
+            .await
+            .expect("held");
+    }
+    assert_eq!(held(1, 1_000).await, Some(result.clone()));
+    ledger.drop_result(&run, &key(1)).await.expect("dropped");
+    assert_eq!(held(1, 1_000).await, None);
+    assert_eq!(held(2, 1_000).await, Some(result), "of one task");
+    ledger.drop_result(&run, &key(1)).await.expect("again");
 }
 
 async fn forgets_runs(ledger: Arc<dyn Ledger>) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{
@@ -25,6 +26,8 @@ struct LedgerState {
     due: BTreeSet<(Millis, ScheduledItem)>,
     due_at: BTreeMap<ScheduledItem, Millis>,
     status_records: BTreeMap<(StatusTopic, String), StatusRecord>,
+    // Results that are not stored yet, and until when they are kept.
+    held: HashMap<(RunId, TaskKey), (Bytes, Millis)>,
 }
 
 #[derive(Default)]
@@ -294,6 +297,7 @@ impl Ledger for MemoryLedger {
     ) -> PortResult<Vec<ScheduledItem>> {
         let mut state = self.0.lock();
         state.runs.retain(|_, run| run.is_live(now_ms));
+        state.held.retain(|_, (_, until_ms)| *until_ms > now_ms);
         let ready = state
             .due
             .iter()
@@ -327,6 +331,36 @@ impl Ledger for MemoryLedger {
             .get(run)
             .map(|run| run.watchers.iter().cloned().collect())
             .unwrap_or_default())
+    }
+
+    async fn hold_result(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        result: Bytes,
+        _now_ms: Millis,
+        until_ms: Millis,
+    ) -> PortResult<()> {
+        let mut state = self.0.lock();
+        state.held.insert((run.clone(), *key), (result, until_ms));
+        Ok(())
+    }
+
+    async fn held_result(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        now_ms: Millis,
+    ) -> PortResult<Option<Bytes>> {
+        let state = self.0.lock();
+        let held = state.held.get(&(run.clone(), *key));
+        let held = held.filter(|(_, until_ms)| *until_ms > now_ms);
+        Ok(held.map(|(result, _)| result.clone()))
+    }
+
+    async fn drop_result(&self, run: &RunId, key: &TaskKey) -> PortResult<()> {
+        self.0.lock().held.remove(&(run.clone(), *key));
+        Ok(())
     }
 
     async fn forget_run(&self, run: &RunId) -> PortResult<()> {

@@ -21,7 +21,8 @@ use crate::key::{JobId, Lane, RunId, RunRef, TaskKey};
 use crate::port_error::PortResult;
 
 /// How long a living holder may take to renew its lease once the ledger answers again, or has lost everything.
-pub const RENEWAL_GRACE: Duration = Duration::from_millis(3_500);
+/// Two renewals: a busy machine may be late with one.
+pub const RENEWAL_GRACE: Duration = Duration::from_millis(6_500);
 
 /// The longest a lost task waits until it is published again. A task that takes longer has a lease.
 pub const MAX_REPUBLISH_WAIT: Duration = Duration::from_secs(900);
@@ -233,6 +234,28 @@ pub trait Ledger: Send + Sync {
 
     /// The jobs that wait for the end of `run`, in order of ids.
     async fn watchers(&self, run: &RunId) -> PortResult<Vec<JobId>>;
+
+    /// Keeps the result of a task that is not stored yet until `until_ms`, for whoever executes the task next if this
+    /// process ends before it has stored it. May be lost like everything else.
+    async fn hold_result(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        result: Bytes,
+        now_ms: Millis,
+        until_ms: Millis,
+    ) -> PortResult<()>;
+
+    /// The result that is kept for a task.
+    async fn held_result(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        now_ms: Millis,
+    ) -> PortResult<Option<Bytes>>;
+
+    /// Drops the result that is kept for a task, because it is stored.
+    async fn drop_result(&self, run: &RunId, key: &TaskKey) -> PortResult<()>;
 
     /// Forgets an ended run and its watchers. A late worker may start a new epoch afterwards; its completion message
     /// makes the coordinator forget that too.

@@ -114,12 +114,43 @@ impl<const R: u32> Stage for Read<R> {
     }
 }
 
+/// Asks a model: a reply costs money.
+#[derive(Serialize, Deserialize)]
+struct Ask<const R: u32> {
+    document: String,
+}
+
+#[async_trait]
+impl<const R: u32> Stage for Ask<R> {
+    type Work = ChainWork<R>;
+    type Outcome = u32;
+    const NAME: &'static str = "ask";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Llm;
+
+    fn identity(&self, _: &String, identity: &mut TaskKeyBuilder) {
+        identity.text(&self.document);
+    }
+
+    async fn run(&self, task: &TaskContext<'_, ChainWork<R>>) -> StageResult<u32> {
+        task.tools.count(Self::NAME, &self.document);
+        task.env.sleep(Duration::from_secs(2)).await;
+        let record = (format!("calls/{}", self.document), Bytes::from_static(b"1"));
+        let reply = Bytes::from_static(b"a reply");
+        Ok(StageOutput::new(1, vec![("reply", reply)]).with_records(vec![record]))
+    }
+}
+
 #[async_trait]
 impl<const R: u32> Flow for ChainWork<R> {
     const REVISION: u32 = R;
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let document = run.input.as_str().unwrap_or_default().to_string();
+        if document.starts_with("asks") {
+            replay.outcome(&Ask::<R> { document })?;
+            return Ok(FlowOutput { gaps: 0 });
+        }
         let make = Make::<R> {
             document: document.clone(),
         };
@@ -201,25 +232,39 @@ impl Cluster {
         self.env.spawn(coordinator.run(stop))
     }
 
+    /// A worker on the lanes cpu and llm.
     pub fn worker(&self, name: &str) -> JoinHandle<()> {
+        self.worker_until(name, CancellationToken::new())
+    }
+
+    pub fn worker_until(&self, name: &str, stop: CancellationToken) -> JoinHandle<()> {
         let presence = HeartbeatReporter::new(&self.env, name, "worker");
-        let consumer = Consumer {
-            env: self.env.clone(),
-            queue: self.ports.queue.clone(),
-            name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
-            concurrency: 4,
-            grace: Duration::from_secs(1),
-            presence: Arc::clone(&presence),
-        };
         let executor = self.executor(&presence);
-        self.env
-            .spawn(consumer.run(executor, CancellationToken::new()))
+        let consumers = [Lane::Cpu, Lane::Llm].map(|lane| {
+            let consumer = Consumer {
+                env: self.env.clone(),
+                queue: self.ports.queue.clone(),
+                name: QueueName::Lane(lane, Priority::Bulk),
+                concurrency: 4,
+                grace: Duration::from_secs(1),
+                presence: Arc::clone(&presence),
+            };
+            consumer.run(
+                Arc::<TaskExecutor<ChainWork>>::clone(&executor),
+                stop.clone(),
+            )
+        });
+        let [cpu, llm] = consumers;
+        self.env.spawn(async move {
+            tokio::join!(cpu, llm);
+        })
     }
 
     pub fn executor(&self, presence: &Arc<HeartbeatReporter>) -> Arc<TaskExecutor<ChainWork<1>>> {
         let registry = StageRegistry::default()
             .with_stage::<Make<1>>()
-            .with_stage::<Read<1>>();
+            .with_stage::<Read<1>>()
+            .with_stage::<Ask<1>>();
         Arc::new(TaskExecutor::new(
             self.env.clone(),
             self.ports.clone(),

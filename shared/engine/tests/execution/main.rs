@@ -5,4 +5,5 @@
 mod artifacts;
 mod cluster;
 mod failures;
+mod replies;
 mod revisions;

@@ -19,6 +19,7 @@ mod scripts;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use redis::{Script, ScriptInvocation};
 
 use self::encoding::LogCursor;
@@ -68,6 +69,10 @@ impl RedisLedger {
         ["log", "ended", "open", "due", "jobs"]
             .map(|what| self.run_key(run, what))
             .to_vec()
+    }
+
+    fn result_key(&self, run: &RunId, key: &TaskKey) -> String {
+        self.run_key(run, &format!("result:{key}"))
     }
 
     fn run_script<'a>(&self, run: &RunId, script: &'a Script) -> ScriptInvocation<'a> {
@@ -325,6 +330,40 @@ impl Ledger for RedisLedger {
         jobs.retain(|job| !job.is_empty());
         jobs.sort();
         Ok(jobs.into_iter().map(JobId).collect())
+    }
+
+    async fn hold_result(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        result: Bytes,
+        now_ms: Millis,
+        until_ms: Millis,
+    ) -> PortResult<()> {
+        let mut command = redis::cmd("SET");
+        command.arg(self.result_key(run, key)).arg(result.as_ref());
+        command
+            .arg("PX")
+            .arg(until_ms.saturating_sub(now_ms).max(1));
+        self.redis.query("ledger.hold_result", &command).await
+    }
+
+    async fn held_result(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        _now_ms: Millis,
+    ) -> PortResult<Option<Bytes>> {
+        let mut command = redis::cmd("GET");
+        command.arg(self.result_key(run, key));
+        let held: Option<Vec<u8>> = self.redis.query("ledger.held_result", &command).await?;
+        Ok(held.map(Bytes::from))
+    }
+
+    async fn drop_result(&self, run: &RunId, key: &TaskKey) -> PortResult<()> {
+        let mut command = redis::cmd("UNLINK");
+        command.arg(self.result_key(run, key));
+        self.redis.query("ledger.drop_result", &command).await
     }
 
     async fn forget_run(&self, run: &RunId) -> PortResult<()> {

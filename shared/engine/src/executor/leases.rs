@@ -1,0 +1,154 @@
+//! Leases of tasks: taking, renewing and releasing them.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
+
+use super::TaskExecutor;
+use crate::env::Millis;
+use crate::ledger::{Lease, Ledger, RENEWAL_GRACE, Retry};
+use crate::message::TaskMessage;
+use crate::port_error::PortResult;
+use crate::stage::Work;
+
+// How long a lease is valid without a renewal.
+const LEASE_DURATION: Duration = Duration::from_secs(30);
+// How soon a ledger that lost everything learns again who works on what. Calls that take less time renew nothing.
+const LEASE_RENEWAL: Duration = Duration::from_secs(3);
+// How soon a failed renewal is repeated: within `RENEWAL_GRACE`, even if the next call waits for an answer in vain.
+const FAILED_RENEWAL_RETRY: Duration = Duration::from_secs(1);
+// Crashes after which a task is executed alone in its process. Crashes count for every task of a process, so that those
+// beside one that crashes would become poison with it.
+const CRASHES_BESIDE_OTHERS: u32 = 2;
+
+// Whether other tasks may be executed at the same time.
+pub(super) enum Company<'a> {
+    Others(#[expect(dead_code, reason = "a guard")] RwLockReadGuard<'a, ()>),
+    Nobody(#[expect(dead_code, reason = "a guard")] RwLockWriteGuard<'a, ()>),
+}
+
+impl<W: Work> TaskExecutor<W> {
+    // Waits without the lease, so that a crash meanwhile is not counted against the task.
+    pub(super) async fn acquire_lease_and_company(
+        &self,
+        task: &TaskMessage,
+        redelivered: bool,
+    ) -> PortResult<(Lease, Company<'_>)> {
+        let others = self.company.read().await;
+        let lease = self.acquire_lease(task, redelivered).await?;
+        let is_suspect =
+            matches!(lease, Lease::Granted { crashes, .. } if crashes >= CRASHES_BESIDE_OTHERS);
+        if !is_suspect {
+            return Ok((lease, Company::Others(others)));
+        }
+        self.release(task, None).await?;
+        drop(others);
+        let nobody = self.company.write().await;
+        tracing::info!(run = %task.run.run, stage = task.stage, "task executed alone: it may have crashed a worker");
+        let lease = self.acquire_lease(task, redelivered).await?;
+        Ok((lease, Company::Nobody(nobody)))
+    }
+
+    // A ledger that does not know the task has lost its state, and with it all leases. A redelivered message may then
+    // belong to a task that another worker is still paying for. Wait until running workers have renewed their leases,
+    // then ask again.
+    pub(super) async fn acquire_lease(
+        &self,
+        task: &TaskMessage,
+        redelivered: bool,
+    ) -> PortResult<Lease> {
+        let ledger = &self.ports.ledger;
+        let lease = self.try_lease(ledger, task, redelivered).await?;
+        if !matches!(
+            lease,
+            Lease::Granted {
+                is_requested: false,
+                ..
+            }
+        ) {
+            return Ok(lease);
+        }
+        if self.has_recorded_failure(task).await? {
+            return Ok(Lease::Ended);
+        }
+        if !redelivered {
+            return Ok(lease);
+        }
+        self.release(task, None).await?;
+        self.env.sleep(RENEWAL_GRACE).await;
+        self.try_lease(ledger, task, redelivered).await
+    }
+
+    pub(super) async fn try_lease(
+        &self,
+        ledger: &dyn Ledger,
+        task: &TaskMessage,
+        redelivered: bool,
+    ) -> PortResult<Lease> {
+        let now = self.env.now_ms();
+        let until = now + LEASE_DURATION.as_millis() as Millis;
+        let holder = self.presence.process();
+        self.leased.lock().insert(task.id()); // before the call: a failed call may still have taken the lease
+        let lease = ledger
+            .lease(&task.run.run, &task.key, holder, now, until, redelivered)
+            .await?;
+        if !matches!(lease, Lease::Granted { .. }) {
+            self.leased.lock().remove(&task.id());
+        }
+        Ok(lease)
+    }
+
+    pub(super) async fn release(
+        &self,
+        task: &TaskMessage,
+        retry: Option<&Retry>,
+    ) -> PortResult<()> {
+        let ledger = &self.ports.ledger;
+        let holder = self.presence.process();
+        ledger
+            .release(&task.run.run, &task.key, holder, retry)
+            .await?;
+        self.leased.lock().remove(&task.id());
+        Ok(())
+    }
+
+    // Releases the lease without counting an attempt, so that the next receiver can start at once.
+    pub(super) async fn release_if_leased(&self, task: &TaskMessage) {
+        if !self.leased.lock().contains(&task.id()) {
+            return;
+        }
+        if let Err(error) = self.release(task, None).await {
+            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "cannot release the lease; it will expire");
+        }
+    }
+
+    /// Waits for `work` while renewing the lease.
+    pub(super) async fn while_leased<T>(
+        &self,
+        task: &TaskMessage,
+        work: impl Future<Output = T>,
+    ) -> T {
+        tokio::select! {
+            biased;
+            result = work => result,
+            never = self.renew_lease(task) => match never {},
+        }
+    }
+
+    pub(super) async fn renew_lease(&self, task: &TaskMessage) -> Infallible {
+        let ledger = self.ports.ledger.raw().as_ref();
+        let mut pause = LEASE_RENEWAL;
+        loop {
+            self.env.sleep(pause).await;
+            pause = match self.try_lease(ledger, task, false).await {
+                Ok(_) => LEASE_RENEWAL,
+                Err(error) => {
+                    tracing::warn!(stage = task.stage, %error, "cannot renew lease; continuing");
+                    FAILED_RENEWAL_RETRY
+                }
+            };
+        }
+    }
+}
