@@ -104,7 +104,9 @@ pub fn worker_deps(config: &Config, password: Option<String>) -> Result<WorkerDe
     let pool = extraction_pool(&config.local)
         .map_err(|error| CommandError::new("system.start", error.to_string()))?;
     let originals = Arc::new(SchemeRouter::new(config.servers.s3.settings()));
-    Ok(WorkerDeps::new(originals, Arc::new(pool)).with_password(password.map(Password)))
+    Ok(WorkerDeps::new(originals, Arc::new(pool))
+        .with_cores(config.local.concurrency())
+        .with_password(password.map(Password)))
 }
 
 /// Lanes of a worker with their numbers of concurrent tasks. Lane `llm` takes more tasks than calls, because several

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use stemma_engine::Env;
 use stemma_engine::jobs::BudgetRegistry;
 use stemma_engine::stage::{TaskContext, Work};
 use stemma_extract::Extractor;
 use stemma_llm::client::ModelClient;
+use tokio::sync::Semaphore;
 
 use crate::llm::{Batcher, TextCache};
 use crate::settings::RunSettings;
@@ -37,6 +39,9 @@ pub struct WorkerDeps {
     pub text_cache: TextCache,
     pub batcher: Batcher,
     pub read_progress: Arc<ReadProgress>,
+    // A worker takes more tasks than it has cores, because they mostly wait for the store. The extractor bounds its
+    // children; this bounds the work inside the process.
+    cores: Semaphore,
 }
 
 /// How much this process has read of its documents, for progress displays.
@@ -60,7 +65,32 @@ impl WorkerDeps {
             text_cache,
             batcher,
             read_progress,
+            cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
         }
+    }
+
+    /// Uses `cores` cores for work inside the process. Default: all.
+    #[must_use]
+    pub fn with_cores(self, cores: u16) -> Self {
+        let cores = Semaphore::new(usize::from(cores.max(1)));
+        Self { cores, ..self }
+    }
+
+    /// Runs CPU-bound work as soon as a core is free.
+    ///
+    /// # Errors
+    /// The panic message, if `work` panicked.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        env: &Env,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let _core = self
+            .cores
+            .acquire()
+            .await
+            .map_err(|error| error.to_string())?;
+        env.compute(work).await
     }
 
     #[must_use]

@@ -77,8 +77,8 @@ impl Stage for DraftOutline {
         let packed = task.blob(&self.source, "source").await?;
         let settings = task.settings.clone();
         let outcome = task
-            .env
-            .compute(move || draft_outline(packed, replies, &settings))
+            .tools
+            .compute(task.env, move || draft_outline(packed, replies, &settings))
             .await;
         outcome.map_err(|panic| Failure::transient("structure.crashed", panic))?
     }

@@ -61,7 +61,8 @@ impl Stage for Paginate {
     const NAME: &'static str = "paginate";
     const REVISION: u32 = 5;
     const LANE: Lane = Lane::Cpu;
-    const DEADLINE: Duration = Duration::from_secs(120);
+    // Includes the wait for a free child behind the other tasks of the worker.
+    const DEADLINE: Duration = Duration::from_secs(600);
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
         identity.bytes(self.source.as_bytes()).text(&self.extension);

@@ -12,6 +12,9 @@ use crate::context::Context;
 use crate::embedded;
 use crate::error::{CommandError, Exit};
 
+// A task of a small document holds its slot for a quarter of a second of round trips to a bucket and some ms of work.
+const TASKS_PER_CORE: u16 = 4;
+
 /// Run a worker: extracts documents, finds their structure, calls the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -28,7 +31,8 @@ pub struct WorkerArgs {
     /// Lanes to take tasks from [default: cpu, and llm if a model is configured].
     #[arg(long, value_delimiter = ',', value_name = "LANE,…")]
     lanes: Vec<WorkerLane>,
-    /// Tasks of each lane at once [default: local.concurrency for cpu, 8 for each call of model.concurrency for llm].
+    /// Tasks of each lane at once [default: 4 for each of local.concurrency for cpu, of which local.concurrency compute;
+    /// 8 for each call of model.concurrency for llm].
     #[arg(long, value_name = "N")]
     concurrency: Option<u16>,
 }
@@ -76,6 +80,12 @@ fn lanes(args: &WorkerArgs, running: &ServiceHost) -> Result<Vec<(Lane, u16)>, C
                     Lane::Publish => false,
                 }
         })
-        .map(|(lane, concurrency)| (lane, args.concurrency.unwrap_or(concurrency)))
+        .map(|(lane, concurrency)| {
+            let tasks = match lane {
+                Lane::Cpu => concurrency.saturating_mul(TASKS_PER_CORE),
+                _ => concurrency,
+            };
+            (lane, args.concurrency.unwrap_or(tasks))
+        })
         .collect())
 }
