@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
+use stemma_engine::env::Millis;
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
@@ -24,29 +25,64 @@ use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, StageResult, TaskContext, Work};
 use stemma_engine::{Env, Failure, PortResult, Ports, settings};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The work of a program of the flow revision `R`.
 pub struct ChainWork<const R: u32 = 1>;
 
-/// How often each stage ran, by its name and document.
-#[derive(Default)]
-pub struct Runs(Mutex<BTreeMap<(&'static str, String), u32>>);
+/// What each of the two stages of a small document computes.
+pub const SMALL_WORK: Duration = Duration::from_millis(50);
+
+/// The cores of a machine.
+pub const CORES: usize = 2;
+
+/// How often each stage ran, by its name and document, and when the cores were used.
+pub struct Runs {
+    counts: Mutex<BTreeMap<(&'static str, String), u32>>,
+    cores: Semaphore,
+    /// When a core was first used, and last.
+    used: Mutex<Option<(Millis, Millis)>>,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self {
+            counts: Mutex::default(),
+            cores: Semaphore::new(CORES),
+            used: Mutex::default(),
+        }
+    }
+}
 
 impl Runs {
     fn count(&self, stage: &'static str, document: &str) {
-        *self
-            .0
-            .lock()
-            .unwrap()
-            .entry((stage, document.into()))
-            .or_default() += 1;
+        let mut counts = self.counts.lock().unwrap();
+        *counts.entry((stage, document.into())).or_default() += 1;
     }
 
     pub fn of(&self, stage: &'static str, document: &str) -> u32 {
-        let runs = self.0.lock().unwrap();
-        runs.get(&(stage, document.into())).copied().unwrap_or(0)
+        let counts = self.counts.lock().unwrap();
+        counts.get(&(stage, document.into())).copied().unwrap_or(0)
+    }
+
+    /// Uses a core for so long.
+    async fn compute(&self, env: &Env, duration: Duration) {
+        let _core = self.cores.acquire().await.unwrap();
+        let began_ms = env.now_ms();
+        env.sleep(duration).await;
+        let mut used = self.used.lock().unwrap();
+        let first_ms = used.map_or(began_ms, |(first_ms, _)| first_ms.min(began_ms));
+        *used = Some((first_ms, env.now_ms()));
+    }
+
+    /// The time from the first use of a core to the last.
+    pub fn span(&self) -> Duration {
+        let used = self.used.lock().unwrap();
+        used.map_or(Duration::ZERO, |(first_ms, last_ms)| {
+            Duration::from_millis(last_ms - first_ms)
+        })
     }
 }
 
@@ -74,6 +110,13 @@ impl<const R: u32> Stage for Make<R> {
 
     async fn run(&self, task: &TaskContext<'_, ChainWork<R>>) -> StageResult<u32> {
         task.tools.count(Self::NAME, &self.document);
+        if self.document.starts_with("small") {
+            task.tools.compute(task.env, SMALL_WORK).await;
+            return Ok(StageOutput::new(
+                1,
+                vec![("text", Bytes::from_static(b"small"))],
+            ));
+        }
         let seconds = match self.document.split_once('-') {
             Some(("crasher", _)) => 3_600,
             Some(("slow", _)) => 20,
@@ -108,6 +151,11 @@ impl<const R: u32> Stage for Read<R> {
 
     async fn run(&self, task: &TaskContext<'_, ChainWork<R>>) -> StageResult<u32> {
         task.tools.count(Self::NAME, &self.document);
+        if self.document.starts_with("small") {
+            task.blob(&self.source, "text").await?;
+            task.tools.compute(task.env, SMALL_WORK).await;
+            return Ok(1.into());
+        }
         task.env.sleep(Duration::from_secs(1)).await;
         let text = task.blob(&self.source, "text").await?;
         Ok(u32::try_from(text.len()).unwrap().into())
@@ -234,10 +282,19 @@ impl Cluster {
 
     /// A worker on the lanes cpu and llm.
     pub fn worker(&self, name: &str) -> JoinHandle<()> {
-        self.worker_until(name, CancellationToken::new())
+        self.worker_until(name, &CancellationToken::new())
     }
 
-    pub fn worker_until(&self, name: &str, stop: CancellationToken) -> JoinHandle<()> {
+    pub fn worker_until(&self, name: &str, stop: &CancellationToken) -> JoinHandle<()> {
+        self.worker_with_tasks(name, 4, stop)
+    }
+
+    pub fn worker_with_tasks(
+        &self,
+        name: &str,
+        tasks: u16,
+        stop: &CancellationToken,
+    ) -> JoinHandle<()> {
         let presence = HeartbeatReporter::new(&self.env, name, "worker");
         let executor = self.executor(&presence);
         let consumers = [Lane::Cpu, Lane::Llm].map(|lane| {
@@ -245,7 +302,7 @@ impl Cluster {
                 env: self.env.clone(),
                 queue: self.ports.queue.clone(),
                 name: QueueName::Lane(lane, Priority::Bulk),
-                concurrency: 4,
+                concurrency: tasks,
                 grace: Duration::from_secs(1),
                 presence: Arc::clone(&presence),
             };

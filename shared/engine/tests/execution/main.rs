@@ -5,5 +5,6 @@
 mod artifacts;
 mod cluster;
 mod failures;
+mod latency;
 mod replies;
 mod revisions;

@@ -29,7 +29,7 @@ async fn replies_asked_for(ending: Ending) -> u32 {
     let job = cluster.submit(&["asks-1"]).await;
     let stop = CancellationToken::new();
     cluster.env.sleep(Duration::from_secs(1)).await;
-    let first = cluster.worker_until("first", stop.clone());
+    let first = cluster.worker_until("first", &stop);
     // The reply arrives after two seconds.
     cluster.env.sleep(Duration::from_millis(3_500)).await;
     assert_eq!(cluster.runs.of("ask", "asks-1"), 1);

@@ -13,7 +13,7 @@ use crate::embedded;
 use crate::error::{CommandError, Exit};
 
 // A task of a small document holds its slot for a quarter of a second of round trips to a bucket and some ms of work.
-const TASKS_PER_CORE: u16 = 4;
+const TASKS_PER_CORE: u16 = 8;
 
 /// Run a worker: extracts documents, finds their structure, calls the model.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct WorkerArgs {
     /// Lanes to take tasks from [default: cpu, and llm if a model is configured].
     #[arg(long, value_delimiter = ',', value_name = "LANE,…")]
     lanes: Vec<WorkerLane>,
-    /// Tasks of each lane at once [default: 4 for each of local.concurrency for cpu, of which local.concurrency compute;
+    /// Tasks of each lane at once [default: 8 for each of local.concurrency for cpu, of which local.concurrency compute;
     /// 8 for each call of model.concurrency for llm].
     #[arg(long, value_name = "N")]
     concurrency: Option<u16>,
