@@ -121,7 +121,8 @@ impl Artifact {
             at = part.end;
             (part.end <= bytes.len()).then(|| bytes.slice(part))
         };
-        let (_, object) = (next()?, next()?);
+        next()?;
+        let object = next()?;
         let head = intact_header(&object, header_length(&object)?)?;
         let head: ArtifactHeader = serde_json::from_slice(head).ok()?;
         let mut records = Vec::new();

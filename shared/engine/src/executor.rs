@@ -301,12 +301,12 @@ impl<W: Work> TaskExecutor<W> {
         context: &TaskContext<'_, W>,
     ) -> PortResult<StageResult> {
         let is_paid = stage.lane() == Lane::Llm;
-        let held = if is_paid {
+        let earlier_result = if is_paid {
             self.while_leased(task, self.held_artifact(task)).await?
         } else {
             None
         };
-        let artifact = match held {
+        let artifact = match earlier_result {
             Some(artifact) => artifact,
             None => match self.run_within_deadline(stage, task, context).await {
                 Ok(artifact) => artifact,

@@ -36,8 +36,8 @@ impl<W: Work> TaskExecutor<W> {
                 return std::future::pending::<Infallible>().await;
             }
             let until = now + HOLD_DURATION.as_millis() as Millis;
-            let held = ledger.hold_result(&task.run.run, &task.key, bytes, now, until);
-            if let Err(error) = held.await {
+            let hold = ledger.hold_result(&task.run.run, &task.key, bytes, now, until);
+            if let Err(error) = hold.await {
                 tracing::warn!(run = %task.run.run, stage = task.stage, %error, "cannot hand a result on while it is being stored");
             }
             std::future::pending().await
@@ -59,7 +59,7 @@ impl<W: Work> TaskExecutor<W> {
 
     pub(super) async fn held_artifact(&self, task: &TaskMessage) -> PortResult<Option<Artifact>> {
         let ledger = &self.ports.ledger;
-        let held = ledger.held_result(&task.run.run, &task.key, self.env.now_ms());
-        Ok(held.await?.as_ref().and_then(Artifact::from_bytes))
+        let result = ledger.held_result(&task.run.run, &task.key, self.env.now_ms());
+        Ok(result.await?.as_ref().and_then(Artifact::from_bytes))
     }
 }

@@ -353,9 +353,9 @@ impl Ledger for MemoryLedger {
         now_ms: Millis,
     ) -> PortResult<Option<Bytes>> {
         let state = self.0.lock();
-        let held = state.held.get(&(run.clone(), *key));
-        let held = held.filter(|(_, until_ms)| *until_ms > now_ms);
-        Ok(held.map(|(result, _)| result.clone()))
+        let entry = state.held.get(&(run.clone(), *key));
+        let entry = entry.filter(|(_, until_ms)| *until_ms > now_ms);
+        Ok(entry.map(|(result, _)| result.clone()))
     }
 
     async fn drop_result(&self, run: &RunId, key: &TaskKey) -> PortResult<()> {

@@ -356,8 +356,8 @@ impl Ledger for RedisLedger {
     ) -> PortResult<Option<Bytes>> {
         let mut command = redis::cmd("GET");
         command.arg(self.result_key(run, key));
-        let held: Option<Vec<u8>> = self.redis.query("ledger.held_result", &command).await?;
-        Ok(held.map(Bytes::from))
+        let result: Option<Vec<u8>> = self.redis.query("ledger.held_result", &command).await?;
+        Ok(result.map(Bytes::from))
     }
 
     async fn drop_result(&self, run: &RunId, key: &TaskKey) -> PortResult<()> {
