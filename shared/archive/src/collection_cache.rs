@@ -172,14 +172,14 @@ impl CollectionCache {
         Ok(results)
     }
 
-    // The walk over a catalog takes 0.1 s for a million documents, so it is done once for each commit and catalog.
+    // A walk over a catalog takes 0.1 s for a million documents, so it is done once at most for each commit and catalog.
     fn missing_documents(&self, commit: &IndexCommit, catalog: &Catalog) -> Arc<MissingDocuments> {
         let key = (commit.number(), catalog.id());
         let now_ms = self.env.now_ms();
         if let Some(missing) = self.missing.get(&key, now_ms) {
             return missing;
         }
-        let missing = Arc::new(commit.missing_documents(catalog));
+        let missing = Arc::new(self.index.missing_documents(commit, catalog));
         let documents = missing.not_indexed.len() + missing.unreadable.len();
         let bytes = documents * size_of::<DocId>();
         self.missing.put(key, Arc::clone(&missing), bytes, now_ms);

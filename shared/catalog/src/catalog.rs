@@ -3,8 +3,10 @@
 //! They come from the newest snapshot and the change records after it, documents without a tree included, so that listing
 //! 100,000 documents reads a few objects and a short tail.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{self, AtomicU64};
 
 use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId};
 use stemma_engine::PortResult;
@@ -13,15 +15,27 @@ use stemma_engine::env::Millis;
 
 pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
 use crate::latest_changes::LatestChanges;
+pub use crate::ordered_documents::{Documents, OrderedDocuments};
 use crate::started_runs::StartedRuns;
 use crate::{display_names, snapshot};
 
-/// All current documents of a collection, ordered by path, then id.
-#[derive(Debug, Clone, Default)]
+/// All current documents of a collection, ordered by path, then id. Clones, and the catalogs before and after a
+/// publication, share their memory.
+#[derive(Debug, Clone)]
 pub struct Catalog {
-    documents: Vec<CatalogDocument>,
-    positions: HashMap<DocId, usize>,
+    by_path: OrderedDocuments,
+    by_id: OrderedDocuments,
     id: u64,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self {
+            by_path: OrderedDocuments::from_sorted(&[], by_path),
+            by_id: OrderedDocuments::from_sorted(&[], by_id),
+            id: 0,
+        }
+    }
 }
 
 impl Catalog {
@@ -61,23 +75,19 @@ impl Catalog {
             CatalogDocument::from_changes(changes, has_started)
         });
         let mut documents: Vec<CatalogDocument> = documents.collect();
-        documents.sort_by(|a, b| (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc())));
+        documents.sort_by(by_path);
         display_names::assign_labels(&mut documents);
-        Self::new(documents)
+        Self::new(documents.into_iter().map(Arc::new).collect())
     }
 
-    fn new(documents: Vec<CatalogDocument>) -> Self {
-        // The empty catalog has 0.
-        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-        let positions = documents
-            .iter()
-            .enumerate()
-            .map(|(at, document)| (document.doc(), at))
-            .collect();
+    // From documents ordered by path.
+    fn new(mut documents: Vec<Arc<CatalogDocument>>) -> Self {
+        let sorted_by_path = OrderedDocuments::from_sorted(&documents, by_path);
+        documents.sort_by_key(|document| document.doc());
         Self {
-            documents,
-            positions,
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            by_path: sorted_by_path,
+            by_id: OrderedDocuments::from_sorted(&documents, by_id),
+            id: next_id(),
         }
     }
 
@@ -85,28 +95,63 @@ impl Catalog {
     /// catalog.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&CatalogDocument) -> bool) -> Self {
-        let documents: Vec<CatalogDocument> = self
-            .documents
-            .iter()
-            .filter(|document| keep(document))
-            .cloned()
-            .collect();
-        Self::new(documents)
+        let documents = self.by_path.shared().filter(|document| keep(document));
+        Self::new(documents.cloned().collect())
     }
 
-    /// Number of this state of a catalog in this process: only clones share it.
+    /// Number of this state of a catalog in this process: only clones share it. The empty catalog has 0.
     pub fn id(&self) -> u64 {
         self.id
     }
 
     /// All documents, ordered by path, then id.
-    pub fn documents(&self) -> &[CatalogDocument] {
-        &self.documents
+    pub fn documents(&self) -> &OrderedDocuments {
+        &self.by_path
     }
 
     pub fn get(&self, doc: DocId) -> Option<&CatalogDocument> {
-        self.documents.get(*self.positions.get(&doc)?)
+        self.by_id
+            .find(|document| document.doc().cmp(&doc))
+            .map(Arc::as_ref)
     }
+
+    /// The documents that may differ between an older catalog and this one: those of the blocks that the two do not share.
+    pub fn changed_since(&self, older: &Self) -> BTreeSet<DocId> {
+        let differences = self.by_id.differences(&older.by_id);
+        differences.map(|document| document.doc()).collect()
+    }
+
+    // Inserts a document, or replaces the one with its id.
+    pub(crate) fn insert(&mut self, document: Arc<CatalogDocument>) {
+        self.remove(document.doc());
+        self.by_path.insert(Arc::clone(&document));
+        self.by_id.insert(document);
+    }
+
+    pub(crate) fn remove(&mut self, doc: DocId) -> Option<Arc<CatalogDocument>> {
+        let old = Arc::clone(self.by_id.find(|document| document.doc().cmp(&doc))?);
+        self.by_path.remove(&old);
+        self.by_id.remove(&old);
+        Some(old)
+    }
+
+    /// Makes this another state than its clones.
+    pub(crate) fn renumber(&mut self) {
+        self.id = next_id();
+    }
+}
+
+fn next_id() -> u64 {
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+    NEXT_ID.fetch_add(1, atomic::Ordering::Relaxed)
+}
+
+fn by_path(a: &CatalogDocument, b: &CatalogDocument) -> Ordering {
+    (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc()))
+}
+
+fn by_id(a: &CatalogDocument, b: &CatalogDocument) -> Ordering {
+    a.doc().cmp(&b.doc())
 }
 
 #[cfg(test)]

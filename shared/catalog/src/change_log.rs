@@ -61,6 +61,12 @@ impl ChangeCursor {
         }
     }
 
+    /// The newest minute with a known record, or the floor.
+    pub(crate) fn newest_minute(&self) -> u64 {
+        let newest = self.names.last().and_then(|name| minute(name));
+        newest.unwrap_or(self.floor)
+    }
+
     fn has_record_in(&self, folder: &str) -> bool {
         let from = (Bound::Included(folder), Bound::Unbounded);
         let first = self.names.range::<str, _>(from).next();
@@ -150,7 +156,7 @@ pub(crate) async fn list_children(
     }
 }
 
-async fn list_keys(blobs: &dyn Blobs, prefix: String) -> PortResult<Vec<String>> {
+pub(crate) async fn list_keys(blobs: &dyn Blobs, prefix: String) -> PortResult<Vec<String>> {
     let mut all: Vec<String> = Vec::new();
     loop {
         let page = blobs

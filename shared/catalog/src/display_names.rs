@@ -5,6 +5,9 @@ use std::fmt::Write;
 
 use crate::document::CatalogDocument;
 
+/// Above this number, equal names get longer labels.
+pub(crate) const MANY_EQUAL_NAMES: usize = 20;
+
 /// Labels every document with its `stem` or `name.ext`, or with the first digits of its id: `stem~3f2a.ext`.
 ///
 /// A stem or name is used only if no other document has it as stem or name, so that every label resolves to one document.
@@ -47,14 +50,35 @@ fn unique_label(document: &CatalogDocument, answers: &HashMap<&str, u32>) -> Str
         return escape(label);
     }
     let id = document.doc().to_string();
-    // A prefix of four digits often collides among 100,000 equal names, one of twelve practically never.
-    let others = answers.get(name).copied().unwrap_or(1);
-    let digits = if others > 20 { 12 } else { 4 };
-    let unique = [digits, 8, 16]
+    let others = answers.get(name).copied().unwrap_or(1) as usize;
+    let unique = id_digits(others)
         .into_iter()
-        .map(|digits: usize| format!("{stem}~{}{ending}", &id[..digits]))
+        .map(|digits| label_with_id(stem, ending, &id, digits))
         .find(|label| !answers.contains_key(label.as_str()));
     escape(&unique.unwrap_or(id))
+}
+
+/// How many digits of the id to try in the label of a document that shares its name with this many.
+// A prefix of four digits often collides among 100,000 equal names, one of twelve practically never.
+pub(crate) fn id_digits(equal_names: usize) -> [usize; 3] {
+    let first = if equal_names > MANY_EQUAL_NAMES {
+        12
+    } else {
+        4
+    };
+    [first, 8, 16]
+}
+
+pub(crate) fn label_with_id(stem: &str, ending: &str, id: &str, digits: usize) -> String {
+    format!("{stem}~{}{ending}", &id[..digits])
+}
+
+/// `report~3f2a.pdf` is `report.pdf` of the document whose id starts with `3f2a`.
+pub(crate) fn split_id_suffix(leaf: &str) -> Option<(String, &str)> {
+    let (stem, ending) = split_name(leaf);
+    let (name, id) = stem.rsplit_once('~')?;
+    let is_id = matches!(id.len(), 4..=32) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| (format!("{name}{ending}"), id))
 }
 
 /// Splits off the file extension: `("report", ".pdf")`. Dotfiles and names without an extension are all stem.

@@ -6,8 +6,14 @@ use stemma_document::{
     FilingFacts, Method,
 };
 
+use stemma_engine::PortResult;
+use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Millis;
+
 use crate::catalog::Catalog;
+use crate::change_log::ChangeCursor;
 use crate::latest_changes::LatestChanges;
+use crate::snapshot;
 use crate::started_runs::StartedRuns;
 
 pub fn entry(path: &str) -> CatalogEntry {
@@ -66,4 +72,26 @@ pub fn failure(version: DocumentVersion) -> ChangeKind {
             "at_ms": 1,
         }),
     }
+}
+
+/// Writes a snapshot of published documents, and no records of them.
+pub async fn write_snapshot(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    entries: Vec<CatalogEntry>,
+    now_ms: Millis,
+) -> PortResult<()> {
+    let mut current = LatestChanges::default();
+    for entry in entries {
+        let kind = ChangeKind::Published(Box::new(entry));
+        current.apply(Change {
+            at_ms: now_ms,
+            kind,
+        });
+    }
+    let cursor = ChangeCursor {
+        floor: now_ms / 60_000,
+        ..ChangeCursor::default()
+    };
+    snapshot::write(blobs, collection, &current, &cursor).await
 }

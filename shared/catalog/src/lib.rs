@@ -17,7 +17,9 @@
 //! deleted at any time: they are rebuilt from the change records.
 
 pub mod catalog;
+mod catalog_builder;
 mod change_log;
+pub mod compaction;
 mod display_names;
 mod document;
 pub mod document_store;
@@ -29,6 +31,7 @@ pub mod fixtures;
 pub mod items;
 mod latest_changes;
 pub mod locator;
+mod ordered_documents;
 pub mod path;
 pub mod short_path;
 mod snapshot;

@@ -16,7 +16,7 @@ use std::fmt;
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
 
 use crate::catalog::{Catalog, CatalogDocument};
-use crate::display_names::{split_name, unescape};
+use crate::display_names::{split_id_suffix, split_name, unescape};
 use crate::facets::{FacetField, Scope};
 use crate::items::{self, SectionItem};
 
@@ -400,14 +400,6 @@ fn document_words(document: &CatalogDocument) -> HashSet<String> {
         .chain([document.version().name.as_str()])
         .flat_map(words)
         .collect()
-}
-
-// `report~3f2a.pdf` is `report.pdf` of the document whose id starts with `3f2a`.
-fn split_id_suffix(leaf: &str) -> Option<(String, &str)> {
-    let (stem, ending) = split_name(leaf);
-    let (name, id) = stem.rsplit_once('~')?;
-    let is_id = matches!(id.len(), 4..=32) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_id.then(|| (format!("{name}{ending}"), id))
 }
 
 fn has_id_prefix(document: &CatalogDocument, digits: &str) -> bool {

@@ -35,15 +35,24 @@ const PARTS_AT_ONCE: usize = 4;
 const SNAPSHOT_THRESHOLD: usize = 1_000;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct SnapshotManifest {
+pub(crate) struct SnapshotManifest {
+    #[serde(skip)]
+    key: String,
     format: u32,
-    floor: u64,
+    pub(crate) floor: u64,
     changes: u64,
     #[serde(rename = "seen")]
     names: BTreeSet<String>,
     /// Keys.
     #[serde(default)]
     parts: Vec<String>,
+}
+
+impl SnapshotManifest {
+    /// Whether the object is this manifest or one of its parts.
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        self.key == key || self.parts.iter().any(|part| part == key)
+    }
 }
 
 /// What a snapshot says, or the empty catalog.
@@ -87,6 +96,48 @@ pub(crate) async fn load_current(
     Ok((current, cursor))
 }
 
+/// The newest snapshots that are complete, at most `count`.
+pub(crate) async fn newest_readable(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    count: usize,
+) -> PortResult<Vec<SnapshotManifest>> {
+    let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
+    let mut readable = Vec::new();
+    for key in keys.iter().rev().filter(|key| key.ends_with(".json")) {
+        if readable.len() == count {
+            break;
+        }
+        match read_manifest(blobs, key).await {
+            Ok(manifest) if manifest.parts.iter().all(|part| keys.contains(part)) => {
+                readable.push(SnapshotManifest {
+                    key: key.clone(),
+                    ..manifest
+                });
+            }
+            Ok(_) => tracing::warn!(key, "catalog snapshot lacks a part"),
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => tracing::warn!(key, %error, "catalog snapshot cannot be read"),
+        }
+    }
+    Ok(readable)
+}
+
+/// The floor of the newest snapshot, readable or not; `None` without one.
+pub(crate) async fn newest_floor(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+) -> PortResult<Option<u64>> {
+    let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
+    let manifests = keys.iter().rev().filter(|key| key.ends_with(".json"));
+    Ok(manifests.filter_map(|key| floor_of_key(key)).next())
+}
+
+/// The floor of the snapshot that a manifest or part belongs to.
+pub(crate) fn floor_of_key(key: &str) -> Option<u64> {
+    key.rsplit('/').next()?.split('-').next()?.parse().ok()
+}
+
 // A snapshot with a floor in the future was written by a clock that was ahead: it would hide what older programs write.
 async fn load_newest(
     blobs: &dyn Blobs,
@@ -119,7 +170,7 @@ async fn load_newest(
     Ok(LoadedSnapshot::default())
 }
 
-async fn load_parts(blobs: &dyn Blobs, key: &str) -> PortResult<LoadedSnapshot> {
+async fn read_manifest(blobs: &dyn Blobs, key: &str) -> PortResult<SnapshotManifest> {
     let bytes = get(blobs, key).await?;
     let manifest: SnapshotManifest =
         serde_json::from_slice(&bytes).map_err(|error| damaged(key, &error))?;
@@ -127,6 +178,11 @@ async fn load_parts(blobs: &dyn Blobs, key: &str) -> PortResult<LoadedSnapshot> 
         let format = format!("unknown snapshot format {}", manifest.format);
         return Err(damaged(key, &format));
     }
+    Ok(manifest)
+}
+
+async fn load_parts(blobs: &dyn Blobs, key: &str) -> PortResult<LoadedSnapshot> {
+    let manifest = read_manifest(blobs, key).await?;
     let parts = manifest.parts.into_iter().map(|key| load_part(blobs, key));
     let mut parts = stream::iter(parts).buffered(PARTS_AT_ONCE);
     let mut current = LatestChanges::default();
@@ -172,7 +228,7 @@ fn damaged(key: &str, error: &dyn std::fmt::Display) -> PortError {
 }
 
 // Parts first: a manifest never names a missing one.
-async fn write(
+pub(crate) async fn write(
     blobs: &dyn Blobs,
     collection: &Collection,
     current: &LatestChanges,
@@ -196,14 +252,16 @@ async fn write(
         parts.push(key);
     }
     let digest = Digest::from_content(parts.join("\n").as_bytes()).short();
+    let key = format!("{stem}-{digest}.json");
     let manifest = SnapshotManifest {
+        key: key.clone(),
         format: FORMAT,
         floor: cursor.floor,
         changes: current.changes,
         names: cursor.names.clone(),
         parts,
     };
-    put_json(blobs, &format!("{stem}-{digest}.json"), &manifest).await?;
+    put_json(blobs, &key, &manifest).await?;
     Ok(())
 }
 
@@ -277,6 +335,7 @@ mod tests {
     // As programs before format 3 wrote them.
     fn one_object(format: u32, lines: &[impl Serialize]) -> Bytes {
         let head = SnapshotManifest {
+            key: String::new(),
             format,
             floor: 7,
             changes: 9,

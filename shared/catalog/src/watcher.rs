@@ -4,14 +4,15 @@
 //! [`CatalogWatcher::full_scan`] also finds late records of programs that do not repeat them, and looks up which open runs
 //! have begun. Neither walks the documents.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use stemma_document::Collection;
+use stemma_document::{Collection, DocId};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use stemma_engine::{PortError, PortResult};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogDocument};
+use crate::catalog_builder::CatalogBuilder;
 use crate::change_log::{self, ChangeCursor, Extent};
 use crate::latest_changes::LatestChanges;
 use crate::snapshot;
@@ -20,11 +21,12 @@ use crate::started_runs::StartedRuns;
 /// The state of a collection, and the change records it includes.
 pub struct CatalogWatcher {
     collection: Collection,
-    latest: Arc<LatestChanges>,
+    latest: LatestChanges,
     cursor: ChangeCursor,
-    started: Arc<StartedRuns>,
-    // Whether changes were applied since the last catalog was built; survives a failed read.
-    changed: bool,
+    started: StartedRuns,
+    builder: CatalogBuilder,
+    // Documents that changed since the last catalog; survives a failed read.
+    changed: BTreeSet<DocId>,
 }
 
 impl CatalogWatcher {
@@ -40,14 +42,26 @@ impl CatalogWatcher {
         let (current, cursor) = snapshot::load_current(blobs, &collection, now_ms).await?;
         let mut started = StartedRuns::default();
         started.refresh(blobs, &collection, &current).await?;
-        let mut watcher = Self {
+        let built = tokio::task::spawn_blocking(move || {
+            let catalog = Catalog::from_changes(&current, &started);
+            (
+                CatalogBuilder::new(catalog.clone()),
+                catalog,
+                current,
+                started,
+            )
+        });
+        let (builder, catalog, latest, started) = built
+            .await
+            .map_err(|error| PortError::permanent("blobs.list", error.to_string()))?;
+        let watcher = Self {
             collection,
-            latest: Arc::new(current),
+            latest,
             cursor,
-            started: Arc::new(started),
-            changed: false,
+            started,
+            builder,
+            changed: BTreeSet::new(),
         };
-        let catalog = watcher.build_catalog().await?;
         Ok((watcher, catalog))
     }
 
@@ -57,7 +71,7 @@ impl CatalogWatcher {
     /// [`PortError`] if the blob store fails. The next poll continues from the same position.
     pub async fn poll(&mut self, blobs: &dyn Blobs) -> PortResult<Option<Catalog>> {
         self.apply_changes(blobs, Extent::New).await?;
-        self.changed_catalog().await
+        Ok(self.changed_catalog())
     }
 
     /// Reads all new change records, and looks up which open runs have begun; `None` if nothing changed.
@@ -69,41 +83,48 @@ impl CatalogWatcher {
         blobs: &dyn Blobs,
         now_ms: Millis,
     ) -> PortResult<Option<Catalog>> {
+        // Records below a newer snapshot may be gone if this process was suspended for days.
+        let newest = self.cursor.newest_minute();
+        let floor = snapshot::newest_floor(blobs, &self.collection).await?;
+        if floor.is_some_and(|floor| floor > newest) {
+            let (watcher, catalog) = Self::start(blobs, self.collection.clone(), now_ms).await?;
+            *self = watcher;
+            return Ok(Some(catalog));
+        }
         self.apply_changes(blobs, Extent::All).await?;
         self.cursor = self.cursor.trimmed(now_ms);
-        let started = Arc::make_mut(&mut self.started);
-        let newly_started = started
+        let newly_started = self
+            .started
             .refresh(blobs, &self.collection, &self.latest)
             .await?;
-        self.changed |= !newly_started.is_empty();
-        self.changed_catalog().await
+        self.changed.extend(newly_started);
+        Ok(self.changed_catalog())
     }
 
     async fn apply_changes(&mut self, blobs: &dyn Blobs, extent: Extent) -> PortResult<()> {
-        let current = Arc::make_mut(&mut self.latest);
+        let current = &mut self.latest;
         let changed = &mut self.changed;
-        let apply = |change| *changed |= current.apply(change).is_some();
+        let apply = |change| changed.extend(current.apply(change));
         change_log::apply_new(blobs, &self.collection, &mut self.cursor, extent, apply).await?;
         Ok(())
     }
 
-    async fn changed_catalog(&mut self) -> PortResult<Option<Catalog>> {
-        if self.changed {
-            self.build_catalog().await.map(Some)
-        } else {
-            Ok(None)
+    fn changed_catalog(&mut self) -> Option<Catalog> {
+        if self.changed.is_empty() {
+            return None;
         }
-    }
-
-    async fn build_catalog(&mut self) -> PortResult<Catalog> {
-        let current = Arc::clone(&self.latest);
-        let started = Arc::clone(&self.started);
-        let catalog =
-            tokio::task::spawn_blocking(move || Catalog::from_changes(&current, &started)).await;
-        let catalog =
-            catalog.map_err(|error| PortError::permanent("blobs.list", error.to_string()))?;
-        self.changed = false;
-        Ok(catalog)
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        let changes = changed.map(|doc| {
+            let changes = self.latest.latest.get(&doc);
+            let document = changes.and_then(|changes| {
+                let open = changes.open.as_ref();
+                let has_started =
+                    open.is_some_and(|open| self.started.contains(doc, open.claim.seq));
+                CatalogDocument::from_changes(changes, has_started)
+            });
+            (doc, document)
+        });
+        Some(self.builder.update(changes.collect()))
     }
 }
 

@@ -106,7 +106,7 @@ async fn document_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
     doc: DocId,
-    history: DocumentHistory,
+    mut history: DocumentHistory,
     now_ms: Millis,
 ) -> PortResult<Vec<GarbageObject>> {
     let Some((last, (last_ms, removed))) =
@@ -128,6 +128,12 @@ async fn document_garbage(
         } else {
             Ok(Vec::new())
         };
+    }
+    // Trees without a record were published before the grace period: snapshots of the catalog replace only such records.
+    for key in list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await? {
+        if let Some(seq) = blob_keys::parse_seq(&key) {
+            history.entry(seq).or_insert((0, false));
+        }
     }
     // A tree became superfluous when the second newer tree was published.
     let seqs: Vec<u64> = history.keys().copied().collect();
@@ -408,6 +414,22 @@ mod tests {
                 tree_suffix(2)
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn trees_whose_records_are_gone_are_collected_alike() {
+        let fixture = GcFixture::new();
+        for seq in 1..=3 {
+            fixture.publish(seq, &format!("t{seq}"), 90 - seq).await;
+        }
+        let expected = fixture.garbage().await;
+        assert_eq!(expected, ["/a/t1".into(), tree_suffix(1)]);
+        let prefix = blob_keys::changes_prefix(&fixture.collection);
+        let records = list_all(&fixture.blobs, &prefix).await.unwrap();
+        for record in &records[..2] {
+            fixture.blobs.delete(record).await.unwrap();
+        }
+        assert_eq!(fixture.garbage().await, expected);
     }
 
     #[tokio::test]

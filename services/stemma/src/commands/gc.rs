@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_answers::orphaned_answers;
 use stemma_answers::tree_search::expired_replies;
+use stemma_catalog::compaction;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_pipeline::gc::{self, GarbageObject, GarbageReport};
+use stemma_pipeline::gc::{self, GRACE_MS, GarbageObject, GarbageReport};
 use stemma_retrieval::index::{schema, snapshot};
 
 use crate::context::Context;
@@ -21,8 +22,8 @@ const MAX_KEYS_SHOWN: usize = 10;
 ///
 /// Keeps the last two trees of each document with their text and correction, all data of open or failed documents, all model replies
 /// of existing documents, and anything that was superseded less than seven days ago. Also keeps the last two index
-/// snapshots and those of the last day, and replies to questions of this and the previous month, unless a document was
-/// removed since. Answers are kept while all documents that they quote exist in the quoted versions.
+/// snapshots and those of the last day, the last two snapshots of the catalog with the change records behind them, and
+/// replies to questions of this and the previous month, unless a document was removed since. Answers are kept while all documents that they quote exist in the quoted versions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -67,15 +68,32 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
         key,
         reason: "forgotten reply",
     }));
-    if !args.dry_run && !context.yes && !objects.is_empty() {
-        let message = format!("{} objects would be removed", objects.len());
+    // Last: what the records say about trees has been collected before.
+    let superseded = compaction::superseded_keys(
+        store.blobs.as_ref(),
+        &context.collection,
+        env.now_ms(),
+        GRACE_MS,
+    )
+    .await?;
+    let records = superseded.into_iter().map(|key| GarbageObject {
+        key,
+        reason: "superseded change record",
+    });
+    let records: Vec<GarbageObject> = records.collect();
+    let count = objects.len() + records.len();
+    if !args.dry_run && !context.yes && count > 0 {
+        let message = format!("{count} objects would be removed");
         return Err(CommandError::new("gc.not_confirmed", message)
             .with_next("confirm with --yes, or preview with --dry-run"));
     }
-    if !args.dry_run && !objects.is_empty() {
+    if !args.dry_run && count > 0 {
         let writer = context.open_writable_store(&env, "gc").await?;
-        remove(writer.ports.blobs.raw().as_ref(), &objects).await?;
+        let blobs = writer.ports.blobs.raw();
+        remove(blobs.as_ref(), &objects).await?;
+        remove(blobs.as_ref(), &records).await?;
     }
+    objects.extend(records);
     show(&objects, args.dry_run, context);
     Ok(Exit::nothing_if(objects.is_empty()))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
-use stemma_document::DocId;
+use stemma_document::{CatalogEntry, DocId};
 use tantivy::Searcher;
 
 use super::IndexError;
@@ -52,12 +52,23 @@ impl IndexCommit {
 
     /// The documents that it does not have in the version of `catalog`. Walks the whole catalog.
     pub fn missing_documents(&self, catalog: &Catalog) -> MissingDocuments {
+        let documents = catalog.documents().iter();
+        self.missing_of(documents.filter_map(CatalogDocument::entry))
+    }
+
+    /// Those of these documents that it does not have in the version of `catalog`.
+    pub(super) fn missing_among(
+        &self,
+        catalog: &Catalog,
+        docs: impl IntoIterator<Item = DocId>,
+    ) -> MissingDocuments {
+        let listed = docs.into_iter().filter_map(|doc| catalog.get(doc));
+        self.missing_of(listed.filter_map(CatalogDocument::entry))
+    }
+
+    fn missing_of<'a>(&self, entries: impl Iterator<Item = &'a CatalogEntry>) -> MissingDocuments {
         let mut missing = MissingDocuments::default();
-        for entry in catalog
-            .documents()
-            .iter()
-            .filter_map(CatalogDocument::entry)
-        {
+        for entry in entries {
             let doc = entry.version.doc;
             let seq = Some(&entry.version.seq);
             if self.unreadable.get(&doc) == seq {

@@ -11,7 +11,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use tokio::sync::{Notify, watch};
 
-use super::commit::IndexCommit;
+use super::commit::{IndexCommit, MissingDocuments};
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexFolder, IndexGeneration, IndexLock};
 use super::snapshot::{SnapshotManifest, SnapshotUpload, Snapshots};
@@ -66,6 +66,8 @@ pub struct LocalIndex {
     pub(super) snapshots: Snapshots,
     store: Arc<dyn DocumentStore>,
     open: RwLock<Option<(IndexGeneration, Arc<IndexCommit>)>>,
+    // A catalog, and the number of a commit that has all of it: later catalogs differ by a few documents.
+    complete: Mutex<Option<(u64, Catalog)>>,
     // Versions that this process could not read; it does not try them again.
     tried: Mutex<DocumentVersions>,
     write_lock: tokio::sync::Mutex<()>,
@@ -95,6 +97,7 @@ impl LocalIndex {
             mapper,
             store,
             open: RwLock::new(None),
+            complete: Mutex::default(),
             tried: Mutex::default(),
             write_lock: tokio::sync::Mutex::default(),
             damage: Mutex::default(),
@@ -248,6 +251,7 @@ impl LocalIndex {
         if !rebuild {
             report.missing = self.diff(catalog).await?.len();
             if report.missing == 0 && self.current_commit().is_some() {
+                self.set_complete(catalog);
                 return Ok(report);
             }
         }
@@ -341,6 +345,9 @@ impl LocalIndex {
             lock(&self.tried).extend(commit.unreadable);
             on_progress(remaining);
         }
+        if report.missing == 0 {
+            self.set_complete(catalog);
+        }
         Ok(report)
     }
 
@@ -387,7 +394,36 @@ impl LocalIndex {
         }) else {
             return Ok(self.without_tried(CatalogDiff::between(&DocumentVersions::new(), catalog)));
         };
-        Ok(self.without_tried(CatalogDiff::between(&commit.versions, catalog)))
+        let complete = lock(&self.complete).clone();
+        let difference = match complete.filter(|(number, _)| *number == commit.number) {
+            Some((_, older)) => {
+                let changed = catalog.changed_since(&older);
+                CatalogDiff::of_documents(&commit.versions, catalog, changed)
+            }
+            None => CatalogDiff::between(&commit.versions, catalog),
+        };
+        Ok(self.without_tried(difference))
+    }
+
+    // Remembers that the current commit has all documents of a catalog that can be read.
+    fn set_complete(&self, catalog: &Catalog) {
+        if let Some(commit) = self.current_commit() {
+            *lock(&self.complete) = Some((commit.number, catalog.clone()));
+        }
+    }
+
+    /// The documents of `catalog` that a commit does not have in their current version. Walks the whole catalog if the
+    /// commit is not that of the last update.
+    pub fn missing_documents(&self, commit: &IndexCommit, catalog: &Catalog) -> MissingDocuments {
+        let complete = lock(&self.complete).clone();
+        match complete.filter(|(number, _)| *number == commit.number) {
+            Some((_, older)) => {
+                let mut changed = catalog.changed_since(&older);
+                changed.extend(commit.unreadable.keys());
+                commit.missing_among(catalog, changed)
+            }
+            None => commit.missing_documents(catalog),
+        }
     }
 
     fn without_tried(&self, mut difference: CatalogDiff) -> CatalogDiff {

@@ -77,6 +77,25 @@ impl CatalogDiff {
         Self { add, remove }
     }
 
+    /// Compares the indexed versions of some documents with a catalog.
+    pub fn of_documents(
+        versions: &DocumentVersions,
+        catalog: &Catalog,
+        docs: impl IntoIterator<Item = DocId>,
+    ) -> Self {
+        let mut difference = Self::default();
+        for doc in docs {
+            let listed = catalog.get(doc).and_then(CatalogDocument::shared_entry);
+            match (versions.get(&doc), listed) {
+                (Some(seq), Some(entry)) if *seq >= entry.version.seq => {}
+                (_, Some(entry)) => difference.add.push(Arc::clone(entry)),
+                (Some(_), None) => difference.remove.push(doc),
+                (None, None) => {}
+            }
+        }
+        difference
+    }
+
     /// Number of documents that differ.
     pub fn len(&self) -> usize {
         self.add.len() + self.remove.len()

@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stemma_document::{CatalogEntry, Collection, Extent, Method, SectionTree, VerifiedOutline};
+use stemma_document::{
+    CatalogEntry, Change, ChangeKind, Collection, Extent, Method, SectionTree, VerifiedOutline,
+    blob_keys,
+};
 use stemma_engine::blobs::{Blobs, MemoryBlobs, list_all};
 use stemma_engine::{Env, PortError, PortResult};
 use tantivy::collector::Count;
@@ -25,6 +28,7 @@ use super::snapshot::{GRACE_MS, Snapshots, superseded_keys};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::entry;
+use stemma_catalog::watcher::CatalogWatcher;
 
 mod unreadable;
 
@@ -675,4 +679,55 @@ async fn superseded_snapshots_and_parts_are_collected_after_a_day() {
         ),
         (0, 903)
     );
+}
+
+// The catalogs of a watcher share their memory, so each update compares the documents that changed.
+#[tokio::test]
+async fn an_index_follows_the_catalogs_of_a_watcher() {
+    let blobs = Arc::new(MemoryBlobs::default());
+    let put = async |at_ms: u64, kind: ChangeKind| {
+        let key = blob_keys::change_key(&Collection::default(), at_ms, at_ms);
+        let json = serde_json::to_vec(&Change { at_ms, kind }).unwrap();
+        blobs.put(&key, json.into()).await.unwrap();
+    };
+    let published = |path: &str, seq: u64| {
+        let mut entry = entry(path);
+        entry.version.seq = seq;
+        ChangeKind::Published(Box::new(entry))
+    };
+    for n in 0..2_000 {
+        put(n, published(&format!("d{n}"), 1)).await;
+    }
+    put(2_000, published("gone", 1)).await;
+    let (mut watcher, catalog) = CatalogWatcher::start(&*blobs, Collection::default(), 60_000)
+        .await
+        .unwrap();
+    let store: Arc<dyn Blobs> = blobs.clone();
+    let machine = Machine::new(&store);
+    assert_eq!(machine.sync(&catalog).await.indexed, 2_000);
+    machine.opened();
+    put(2_001, published("d7", 2)).await;
+    put(2_002, published("new", 1)).await;
+    let doc = entry("d8").version.doc;
+    put(2_003, ChangeKind::Removed { doc, seq: 2 }).await;
+    let catalog = watcher.poll(&*blobs).await.unwrap().unwrap();
+    let commit = machine.index.current_commit().unwrap();
+    let missing = machine.index.missing_documents(&commit, &catalog);
+    assert_eq!(missing, commit.missing_documents(&catalog));
+    assert_eq!(
+        (missing.not_indexed.len(), missing.unreadable.len()),
+        (2, 1)
+    );
+    let report = machine.sync(&catalog).await;
+    assert_eq!(
+        (report.indexed, report.removed, machine.opened()),
+        (2, 1, 2)
+    );
+    assert_eq!(machine.count_matches("d8"), 0);
+    assert_eq!(machine.count_matches("v2"), 1);
+    let commit = machine.index.current_commit().unwrap();
+    let missing = machine.index.missing_documents(&commit, &catalog);
+    assert_eq!(missing, commit.missing_documents(&catalog));
+    assert_eq!(missing.not_indexed, []);
+    assert!(machine.sync(&catalog).await.indexed == 0 && machine.opened() == 0);
 }

@@ -1,0 +1,383 @@
+//! Measures a query server over a generated catalog: `freshness FOLDER DOCUMENTS PUBLICATIONS [LATENCY_MS]`.
+//!
+//! The catalog is a snapshot; trees are generated when they are read, so that only the reader is measured. Every call to the
+//! store takes LATENCY_MS (25) once the index is complete. Documents are then published at random times: printed is how
+//! long it takes until they are listed, and until a search covers them. `tests/bench/freshness` runs it.
+
+use std::error::Error;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use stemma_archive::collections::Collections;
+use stemma_archive::{ListRequest, SearchRequest};
+use stemma_catalog::facets::FacetField;
+use stemma_catalog::fixtures;
+use stemma_document::{
+    CatalogEntry, Change, ChangeKind, Collection, DocId, Extent, Fact, Method, PublishedTree,
+    SectionTree, TreeObject, VerifiedOutline, blob_keys,
+};
+use stemma_engine::blobs::{Blobs, FolderBlobs, PutOutcome};
+use stemma_engine::{Env, PortResult};
+use tokio_util::sync::CancellationToken;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const POLL: Duration = Duration::from_millis(10);
+const LIMIT: Duration = Duration::from_secs(60);
+const COMPANIES: u64 = 5_000;
+// Spreads the ids of successive numbers, as digests are.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn doc_id(number: u64) -> Result<DocId> {
+    Ok(format!("{:016x}{number:016x}", number.wrapping_mul(SPREAD)).parse()?)
+}
+
+fn number_of(doc: DocId) -> u64 {
+    let digits = doc.to_string();
+    u64::from_str_radix(&digits[16..], 16).unwrap_or_default()
+}
+
+// A filing like those that take about a kilobyte in the catalog.
+fn published_tree(number: u64) -> Result<PublishedTree> {
+    let company = number % COMPANIES;
+    let year = 2000 + (number / COMPANIES) % 25;
+    let path = format!("archive/{company:05}/{year}/company-{company}-{number}-10-K.pdf");
+    let mut version = fixtures::entry(&path).version;
+    version.doc = doc_id(number)?;
+    let outline = VerifiedOutline::new(Extent::Pages(90), Vec::new())?;
+    let mut tree = SectionTree::build(&outline, Method::Layout, Vec::new());
+    let fact = |value: String| Some(Fact::from_text(&value, None));
+    tree.facts.issuer = fact(format!("Company {company} Holdings Inc"));
+    tree.facts.form = fact("10-K".into());
+    tree.facts.fiscal_year = fact(year.to_string());
+    tree.facts.period_end = fact(format!("{year}-12-31"));
+    tree.facts.cik = fact((100_000 + company).to_string());
+    tree.facts.language = fact("en".into());
+    tree.description = Some(format!(
+        "Annual report of Company {company} Holdings Inc for {year}: business, risk factors, financial statements."
+    ));
+    Ok(PublishedTree {
+        version,
+        text_artifact: String::new(),
+        tree,
+    })
+}
+
+/// A store whose first documents are generated, with the latency of a remote one.
+struct GeneratedBlobs {
+    stored: FolderBlobs,
+    generated: u64,
+    latency_ms: AtomicU64,
+    calls: AtomicU64,
+}
+
+impl GeneratedBlobs {
+    async fn wait(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let latency_ms = self.latency_ms.load(Ordering::Relaxed);
+        if latency_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(latency_ms)).await;
+        }
+    }
+
+    fn generated_tree(&self, key: &str) -> Option<Bytes> {
+        let doc: DocId = key.split('/').nth(3)?.parse().ok()?;
+        let number = Some(number_of(doc)).filter(|number| *number < self.generated)?;
+        let is_tree = key.ends_with("/trees/000000000001.json");
+        let tree = TreeObject::Published(Box::new(published_tree(number).ok()?));
+        serde_json::to_vec(&tree)
+            .ok()
+            .filter(|_| is_tree)
+            .map(Into::into)
+    }
+}
+
+#[async_trait]
+impl Blobs for GeneratedBlobs {
+    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
+        self.wait().await;
+        self.stored.put(key, bytes).await
+    }
+    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
+        self.wait().await;
+        match self.generated_tree(key) {
+            Some(tree) => Ok(Some(tree)),
+            None => self.stored.get(key).await,
+        }
+    }
+    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
+        self.wait().await;
+        self.stored.get_range(key, range).await
+    }
+    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
+        self.wait().await;
+        self.stored.size(key).await
+    }
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> PortResult<Vec<String>> {
+        self.wait().await;
+        self.stored.list(prefix, after, limit).await
+    }
+    async fn children(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> PortResult<Vec<String>> {
+        self.wait().await;
+        self.stored.children(prefix, after, limit).await
+    }
+    async fn delete(&self, key: &str) -> PortResult<()> {
+        self.wait().await;
+        self.stored.delete(key).await
+    }
+    async fn barrier(&self) -> PortResult<()> {
+        self.stored.barrier().await
+    }
+}
+
+// Writes the snapshot, in a process of its own, whose memory is not measured.
+async fn prepare(folder: &Path, documents: u64) -> Result<()> {
+    let blobs = FolderBlobs::open(folder)?;
+    let entries: Result<Vec<CatalogEntry>> = (0..documents)
+        .map(|number| Ok(CatalogEntry::from_tree(&published_tree(number)?)))
+        .collect();
+    let now_ms = Env::system().now_ms();
+    fixtures::write_snapshot(&blobs, &Collection::default(), entries?, now_ms).await?;
+    Ok(())
+}
+
+struct Bench {
+    env: Env,
+    blobs: Arc<GeneratedBlobs>,
+    collections: Arc<Collections>,
+}
+
+impl Bench {
+    async fn publish(&self, number: u64) -> Result<DocId> {
+        let tree = published_tree(number)?;
+        let collection = Collection::default();
+        let doc = tree.version.doc;
+        let entry = CatalogEntry::from_tree(&tree);
+        let key = blob_keys::tree_key(&collection, doc, 1);
+        let json = serde_json::to_vec(&TreeObject::Published(Box::new(tree)))?;
+        self.blobs.put(&key, json.into()).await?;
+        let change = Change {
+            at_ms: self.env.now_ms(),
+            kind: ChangeKind::Published(Box::new(entry)),
+        };
+        let key = blob_keys::change_key(&collection, change.at_ms, number);
+        self.blobs
+            .put(&key, serde_json::to_vec(&change)?.into())
+            .await?;
+        Ok(doc)
+    }
+
+    // How long it takes until it is listed, and until a search covers it.
+    async fn follow(&self, number: u64, doc: DocId) -> Result<(Duration, Duration)> {
+        let began = Instant::now();
+        let mut listed = None;
+        while began.elapsed() < LIMIT {
+            let archive = self.collections.get(&Collection::default());
+            let archive = archive.filter(|archive| archive.catalog().get(doc).is_some());
+            if let Some(archive) = archive {
+                listed.get_or_insert_with(|| began.elapsed());
+                // A search says how many listed documents its commit lacks. No two have the same text, so none is cached.
+                let request = SearchRequest {
+                    query: format!("annual report {number} {}", began.elapsed().as_micros()),
+                    ..SearchRequest::default()
+                };
+                let found = archive.search(&request).await;
+                if found.is_ok_and(|found| found.searched.documents_not_indexed == 0) {
+                    let found = began.elapsed();
+                    return Ok((listed.unwrap_or(found), found));
+                }
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Err(format!("document {number} is not searched after {LIMIT:?}").into())
+    }
+
+    async fn wait_until_indexed(&self, cache: &Path) -> Result<()> {
+        let request = SearchRequest {
+            query: "annual report".into(),
+            ..SearchRequest::default()
+        };
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let archive = self.collections.get(&Collection::default());
+            let archive = archive.ok_or("no archive")?;
+            let found = archive.search(&request).await;
+            if found.is_ok_and(|found| found.searched.documents_not_indexed == 0) {
+                let documents = archive.catalog().documents();
+                let entries = documents.iter().filter_map(|listed| listed.entry());
+                let sections: u64 = entries.map(|entry| u64::from(entry.sections)).sum();
+                let megabytes = folder_bytes(cache)? as f64 / 1e6;
+                println!(
+                    "{} documents, {sections} sections, index of {megabytes:.1} MB",
+                    documents.len()
+                );
+                return Ok(());
+            }
+        }
+    }
+
+    fn time_lists(&self) -> Result<()> {
+        let archive = self.collections.get(&Collection::default());
+        let archive = archive.ok_or("no archive")?;
+        let timed = |name: &str, list: &dyn Fn() -> Result<usize>| -> Result<()> {
+            let began = Instant::now();
+            let count = list()?;
+            println!("{name}: {:.1} ms ({count})", millis(began.elapsed()));
+            Ok(())
+        };
+        let all = ListRequest::default();
+        timed("first page of all documents", &|| {
+            Ok(archive.list_documents(&all, 50, None)?.total)
+        })?;
+        let one = ListRequest {
+            filter: Some("company = \"Company 7 Holdings Inc\"".into()),
+            ..ListRequest::default()
+        };
+        timed("documents of one company", &|| {
+            Ok(archive.list_documents(&one, 50, None)?.total)
+        })?;
+        timed("facet counts of form and year", &|| {
+            let fields = [FacetField::Form, FacetField::FiscalYear];
+            Ok(archive.count_facets(&all, &fields, 10)?.total)
+        })
+    }
+}
+
+fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
+    let mut folders = vec![folder.to_path_buf()];
+    let mut bytes = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            } else {
+                bytes += metadata.len();
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+fn print_times(name: &str, times: &mut [Duration]) {
+    times.sort_unstable();
+    let at = |share: usize| millis(times[(times.len() * share / 100).min(times.len() - 1)]);
+    println!(
+        "{name}: p50 {:.0} ms, p95 {:.0} ms, max {:.0} ms",
+        at(50),
+        at(95),
+        at(100)
+    );
+}
+
+// Anonymous memory: without the page cache.
+fn print_memory(when: &str) -> Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let lines = status.lines();
+    let memory: Vec<String> = lines
+        .filter(|line| line.starts_with("RssAnon") || line.starts_with("VmHWM"))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    println!("memory {when}: {}", memory.join(", "));
+    Ok(())
+}
+
+async fn run(folder: &Path, documents: u64, publications: u64, latency_ms: u64) -> Result<()> {
+    let env = Env::system();
+    print_memory("at the start")?;
+    let blobs = Arc::new(GeneratedBlobs {
+        stored: FolderBlobs::open(folder)?,
+        generated: documents,
+        latency_ms: AtomicU64::new(0),
+        calls: AtomicU64::new(0),
+    });
+    let began = Instant::now();
+    let stop = CancellationToken::new();
+    let store: Arc<dyn Blobs> = Arc::clone(&blobs) as Arc<dyn Blobs>;
+    let named = vec![Collection::default()];
+    let cache = folder.with_extension("index");
+    let collections = Collections::start(&env, &store, named, &[], &cache, None, &stop);
+    let bench = Bench {
+        env,
+        blobs,
+        collections,
+    };
+    while bench.collections.get(&Collection::default()).is_none() {
+        tokio::time::sleep(POLL).await;
+    }
+    println!(
+        "catalog of {documents} documents loaded after {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+    print_memory("with the catalog")?;
+    bench.wait_until_indexed(&cache).await?;
+    println!(
+        "index complete after {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+    print_memory("with the index")?;
+    bench.time_lists()?;
+    bench.blobs.latency_ms.store(latency_ms, Ordering::Relaxed);
+    let (mut listed, mut found) = (Vec::new(), Vec::new());
+    let calls = bench.blobs.calls.load(Ordering::Relaxed);
+    let began = Instant::now();
+    for at in 0..publications {
+        // Not in step with the polls.
+        let pause = bench.env.random() % 1_500;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        // Numbers of an earlier run over the same folder are not taken again.
+        let number = documents + bench.env.now_ms() * 1_000 + at;
+        let doc = bench.publish(number).await?;
+        let (until_listed, until_found) = bench.follow(number, doc).await?;
+        listed.push(until_listed);
+        found.push(until_found);
+    }
+    let calls = bench.blobs.calls.load(Ordering::Relaxed) - calls;
+    let rate = calls as f64 / began.elapsed().as_secs_f64();
+    println!("{publications} publications with {latency_ms} ms a call, {rate:.1} calls per second");
+    print_times("published until listed", &mut listed);
+    print_times("published until searched", &mut found);
+    print_memory("at the end")?;
+    stop.cancel();
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, documents, rest @ ..] = args.as_slice() else {
+        return Err(
+            "usage: freshness FOLDER DOCUMENTS (prepare | PUBLICATIONS [LATENCY_MS])".into(),
+        );
+    };
+    let folder = PathBuf::from(folder);
+    let documents = documents.parse()?;
+    match rest {
+        [word] if word == "prepare" => prepare(&folder, documents).await,
+        [publications, rest @ ..] => {
+            let latency_ms = rest.first().map_or(Ok(25), |text| text.parse())?;
+            run(&folder, documents, publications.parse()?, latency_ms).await
+        }
+        [] => Err("the number of publications is missing".into()),
+    }
+}

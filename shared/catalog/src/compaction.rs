@@ -1,0 +1,145 @@
+//! Finds change records and snapshots that newer snapshots replace.
+
+use stemma_document::{Collection, blob_keys};
+use stemma_engine::PortResult;
+use stemma_engine::blobs::{Blobs, list_all};
+use stemma_engine::env::Millis;
+
+use crate::change_log::{list_children, list_keys};
+use crate::snapshot;
+
+// Snapshots that stay. The second one is read if the newest is damaged.
+const RETAINED_SNAPSHOTS: usize = 2;
+
+/// Keys that no reader needs, as of `now_ms`: records below all retained snapshots, and older snapshots, both older than
+/// `grace_ms`. Readers that have been suspended for longer load the newest snapshot.
+///
+/// # Errors
+/// `PortError` if the blob store fails.
+pub async fn superseded_keys(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    now_ms: Millis,
+    grace_ms: Millis,
+) -> PortResult<Vec<String>> {
+    let retained = snapshot::newest_readable(blobs, collection, RETAINED_SNAPSHOTS).await?;
+    let Some(floor) = retained.iter().map(|snapshot| snapshot.floor).min() else {
+        return Ok(Vec::new());
+    };
+    let floor = floor.min(now_ms.saturating_sub(grace_ms) / 60_000);
+    let mut superseded = Vec::new();
+    for key in list_all(blobs, &blob_keys::catalog_prefix(collection)).await? {
+        // A part may belong to a snapshot that is being written; its manifest follows within the grace period.
+        let is_old = snapshot::floor_of_key(&key).is_some_and(|of_key| of_key < floor);
+        if is_old && !retained.iter().any(|snapshot| snapshot.contains(&key)) {
+            superseded.push(key);
+        }
+    }
+    let prefix = blob_keys::changes_prefix(collection);
+    let end = format!("{floor:010}/");
+    for folder in list_children(blobs, &prefix, None).await? {
+        if folder >= end {
+            break;
+        }
+        superseded.extend(list_keys(blobs, format!("{prefix}{folder}")).await?);
+    }
+    Ok(superseded)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use stemma_document::{Change, ChangeKind};
+    use stemma_engine::blobs::MemoryBlobs;
+
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::fixtures::{entry, failure};
+    use crate::watcher::CatalogWatcher;
+
+    const DAY_MS: Millis = 24 * 3_600_000;
+    const GRACE_MS: Millis = 7 * DAY_MS;
+
+    async fn put(blobs: &MemoryBlobs, at_ms: Millis, kind: ChangeKind) {
+        let key = blob_keys::change_key(&Collection::default(), at_ms, at_ms);
+        let json = serde_json::to_vec(&Change { at_ms, kind }).unwrap();
+        blobs.put(&key, json.into()).await.unwrap();
+    }
+
+    async fn load(blobs: &MemoryBlobs, now_ms: Millis) -> Catalog {
+        Catalog::load(blobs, &Collection::default(), now_ms)
+            .await
+            .unwrap()
+    }
+
+    async fn superseded(blobs: &MemoryBlobs, now_ms: Millis) -> Vec<String> {
+        superseded_keys(blobs, &Collection::default(), now_ms, GRACE_MS)
+            .await
+            .unwrap()
+    }
+
+    // D21 of the engine review: nothing bounded the records.
+    #[tokio::test]
+    async fn records_below_a_snapshot_go_after_their_grace_and_change_nothing() {
+        let blobs = MemoryBlobs::default();
+        let collection = Collection::default();
+        let start = 1_000 * DAY_MS;
+        for n in 0..1_100 {
+            let kind = ChangeKind::Published(Box::new(entry(&format!("{n:04}"))));
+            put(&blobs, start + n * 1_000, kind).await;
+        }
+        put(&blobs, start, failure(entry("failed").version)).await;
+        assert_eq!(
+            superseded(&blobs, start + 30 * DAY_MS).await,
+            Vec::<String>::new()
+        );
+        let before = load(&blobs, start + DAY_MS).await;
+        let (mut suspended, _) = CatalogWatcher::start(&blobs, collection.clone(), start + DAY_MS)
+            .await
+            .unwrap();
+        assert_eq!(
+            superseded(&blobs, start + 2 * DAY_MS).await,
+            Vec::<String>::new()
+        );
+        for n in 0..1_100 {
+            let kind = ChangeKind::Published(Box::new(entry(&format!("later {n:04}"))));
+            put(&blobs, start + DAY_MS + n * 1_000, kind).await;
+        }
+        let now = start + 30 * DAY_MS;
+        load(&blobs, now).await;
+        // A snapshot of which a part is lost does not count.
+        let lost = format!("{}9999-1-x.json", blob_keys::catalog_prefix(&collection));
+        blobs.put(&lost, "{}".into()).await.unwrap();
+        let keys = superseded(&blobs, now).await;
+        let records: BTreeSet<&String> = keys
+            .iter()
+            .filter(|key| key.contains("/changes/"))
+            .collect();
+        assert!((400..=1_101).contains(&records.len()), "{}", records.len());
+        for key in &keys {
+            blobs.delete(key).await.unwrap();
+        }
+        let after = load(&blobs, now).await;
+        assert_eq!(after.documents().len(), before.documents().len() + 1_100);
+        let followed = suspended.full_scan(&blobs, now).await.unwrap().unwrap();
+        assert!(followed.documents().iter().eq(after.documents()));
+        // The older snapshot still says the same with the records behind it.
+        blobs.delete(&lost).await.unwrap();
+        let manifests = list_all(&blobs, &blob_keys::catalog_prefix(&collection))
+            .await
+            .unwrap();
+        let newest = manifests
+            .iter()
+            .rfind(|key| key.ends_with(".json"))
+            .unwrap();
+        blobs.delete(newest).await.unwrap();
+        assert!(
+            load(&blobs, now)
+                .await
+                .documents()
+                .iter()
+                .eq(after.documents())
+        );
+    }
+}
