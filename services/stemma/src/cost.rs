@@ -106,7 +106,7 @@ impl ModelUsage {
         self.prompt_tokens += u64::from(record.usage.prompt_tokens);
         self.cached_tokens += u64::from(record.usage.cached_tokens);
         self.output_tokens += u64::from(record.usage.output_tokens);
-        match prices.dollars(&record.model, record.usage) {
+        match prices.recorded_dollars(record) {
             Some(dollars) => self.dollars += dollars,
             None => self.without_price += 1,
         }
@@ -150,6 +150,27 @@ impl PriceList {
             .into_iter()
             .map(|(name, provider)| (name, provider.endpoint.prices));
         Self(vectors.into_iter().chain(models).collect())
+    }
+
+    /// The prices of requests in batches.
+    pub fn for_batch(self) -> Self {
+        let prices = self.0.into_iter();
+        Self(
+            prices
+                .map(|(model, prices)| (model, prices.for_batch()))
+                .collect(),
+        )
+    }
+
+    /// Cost of a line of the call log; `None` if the model has no price.
+    fn recorded_dollars(&self, record: &CallRecord) -> Option<f64> {
+        let prices = *self.0.get(&record.model)?;
+        let prices = if record.batch {
+            prices.for_batch()
+        } else {
+            prices
+        };
+        Some(prices.cost(record.usage).nanodollars? as f64 / NANOS_PER_DOLLAR)
     }
 
     /// Cost of `usage`; `None` if the model has no price.

@@ -10,7 +10,7 @@ use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
 use stemma_extract::{Pool, PoolSettings};
 use stemma_pipeline::sources::SchemeRouter;
-use stemma_pipeline::{Password, ReadProgress, WorkerDeps};
+use stemma_pipeline::{ModelClient, Password, ReadProgress, WorkerDeps};
 use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +32,7 @@ pub struct EmbeddedServices {
     stop: CancellationToken,
     services: Vec<JoinHandle<()>>,
     read_progress: Arc<ReadProgress>,
+    models: Vec<Arc<ModelClient>>,
 }
 
 impl EmbeddedServices {
@@ -46,12 +47,13 @@ impl EmbeddedServices {
         let stop = CancellationToken::new();
         let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
         let models = model_clients(config, env, ports, presence.process())?;
-        let deps = Arc::new(worker_deps(config, password)?.with_models(models));
+        let deps = Arc::new(worker_deps(config, password)?.with_models(models.clone()));
         let read_progress = Arc::clone(&deps.read_progress);
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
             presence: Arc::clone(&presence),
+            batches: config.model.provider.batch.settings(),
         };
         let open_documents = config.local.open_documents;
         let coordinator = env.spawn(stemma_coordinator::run(
@@ -80,7 +82,13 @@ impl EmbeddedServices {
             stop,
             services: vec![coordinator, worker, assembler],
             read_progress,
+            models,
         })
+    }
+
+    /// The clients of the models.
+    pub fn models(&self) -> Vec<Arc<ModelClient>> {
+        self.models.clone()
     }
 
     /// How much the worker has read.

@@ -14,7 +14,7 @@ use stemma_llm::http::EndpointError;
 use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
-use stemma_pipeline::ModelSettings;
+use stemma_pipeline::{BatchSettings, ModelSettings};
 
 use crate::endpoint::EndpointConfig;
 use crate::error::CommandError;
@@ -61,6 +61,40 @@ pub struct ProviderConfig {
     pub task_timeout_seconds: u64,
     /// How long the provider may be unreachable before interactive work fails, in seconds.
     pub interactive_patience_seconds: u64,
+    pub batch: BatchConfig,
+}
+
+/// When requests of jobs with `--batch` are sent to the provider's batch interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BatchConfig {
+    /// Requests in one batch; at most what the provider takes.
+    pub max_requests: usize,
+    /// A batch is sent when no request has arrived for so many seconds, at the latest ten times later.
+    pub gather_seconds: u64,
+    /// How often a batch is asked for, in seconds.
+    pub poll_seconds: u64,
+}
+
+impl Default for BatchConfig {
+    fn default() -> Self {
+        let settings = BatchSettings::default();
+        Self {
+            max_requests: settings.max_requests,
+            gather_seconds: settings.gather.as_secs(),
+            poll_seconds: settings.poll.as_secs(),
+        }
+    }
+}
+
+impl BatchConfig {
+    pub fn settings(&self) -> BatchSettings {
+        BatchSettings {
+            max_requests: self.max_requests.max(1),
+            gather: Duration::from_secs(self.gather_seconds.max(1)),
+            poll: Duration::from_secs(self.poll_seconds.max(1)),
+        }
+    }
 }
 
 impl Default for ProviderConfig {
@@ -70,6 +104,7 @@ impl Default for ProviderConfig {
             endpoint: EndpointConfig::default(),
             task_timeout_seconds: 480,
             interactive_patience_seconds: 120,
+            batch: BatchConfig::default(),
         }
     }
 }

@@ -22,6 +22,9 @@ pub struct SubmitOptions {
     pub max_failed: Option<MaxFailed>,
     #[command(flatten)]
     pub budget: BudgetArgs,
+    /// Ask the model in batches of its provider: at a lower price, within hours or days.
+    #[arg(long)]
+    pub batch: bool,
     /// If the model fails: fail the document, leave a gap, or use rules (offline).
     #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
     pub on_model_failure: Option<OnModelFailure>,
@@ -35,6 +38,13 @@ impl SubmitOptions {
             config.model.settings.on_failure = on_failure;
         }
         let settings = config.job_settings()?;
+        if self.batch && settings.model.is_none() {
+            return Err(CommandError::new(
+                "config.no_model",
+                "--batch needs a model, but none is used",
+            )
+            .with_next("set model.name and model.base_url, or omit --batch"));
+        }
         self.budget.check(&config, &settings)?;
         Ok((config, settings))
     }
@@ -45,6 +55,7 @@ impl SubmitOptions {
             label,
             max_failed: self.max_failed,
             budget: self.budget.budget(),
+            batch: self.batch,
             ..JobOptions::default()
         }
     }

@@ -10,7 +10,7 @@ use stemma_engine::executor::TaskExecutor;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::{Env, Ports, Priority};
-use stemma_pipeline::{FilingFlow, WorkerDeps, worker_registry};
+use stemma_pipeline::{BatchRunners, BatchSettings, FilingFlow, WorkerDeps, worker_registry};
 use tokio_util::sync::CancellationToken;
 
 /// Settings of a worker; they change speed, not results.
@@ -21,6 +21,8 @@ pub struct WorkerSettings {
     pub grace: Duration,
     /// The process that is named in leases.
     pub presence: Arc<HeartbeatReporter>,
+    /// When the batches of models are sent.
+    pub batches: BatchSettings,
 }
 
 /// Runs the worker until `stop`, then drains.
@@ -35,7 +37,21 @@ pub async fn run(
         lanes,
         grace,
         presence,
+        batches,
     } = settings;
+    let runner = BatchRunners {
+        env: env.clone(),
+        ports: ports.clone(),
+        deps: Arc::clone(&tools),
+        settings: batches,
+        process: presence.process().into(),
+    };
+    let asks_models = lanes.iter().any(|(lane, _)| *lane == Lane::Llm);
+    let batching = async {
+        if asks_models {
+            runner.run(stop.clone(), grace).await;
+        }
+    };
     let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),
         ports.clone(),
@@ -64,5 +80,5 @@ pub async fn run(
             consume(lane, Priority::Interactive, concurrency.div_ceil(5)),
         ]
     });
-    join_all(consumers).await;
+    futures::join!(join_all(consumers), batching);
 }

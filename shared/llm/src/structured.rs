@@ -13,7 +13,7 @@ use stemma_engine::{Failure, Priority};
 use crate::client::{ModelClient, ReplyStats};
 use crate::prices::CallBudget;
 use crate::reply::{is_continuable, join_continuation, parse};
-use crate::request::{FinishReason, FollowUp, LlmRequest, TokenUsage};
+use crate::request::{FinishReason, FollowUp, LlmReply, LlmRequest, TokenUsage};
 
 const MAX_RETRIES: u32 = 2;
 const MAX_CONTINUATIONS: usize = 4;
@@ -56,7 +56,23 @@ pub async fn complete_structured<T: DeserializeOwned, U>(
     call_log: &dyn CallLog,
     check: impl Fn(T) -> Result<U, String>,
 ) -> Result<StructuredOutput<U>, Failure> {
+    complete_from(client, request, None, class, call_log, check).await
+}
+
+/// As [`complete_structured`], where the first reply may have come already, in a batch. It has its line in the call log.
+///
+/// # Errors
+/// Those of [`complete_structured`].
+pub async fn complete_from<T: DeserializeOwned, U>(
+    client: &ModelClient,
+    request: &LlmRequest,
+    first: Option<LlmReply>,
+    class: Priority,
+    call_log: &dyn CallLog,
+    check: impl Fn(T) -> Result<U, String>,
+) -> Result<StructuredOutput<U>, Failure> {
     let mut call = StructuredCall {
+        first,
         client,
         class,
         call_log,
@@ -69,15 +85,12 @@ pub async fn complete_structured<T: DeserializeOwned, U>(
         let FullReply {
             text,
             replies,
+            output_tokens,
             error,
         } = call.complete_reply(&mut current).await?;
         let parsed = error.map_or_else(|| parse(&text).and_then(&check), Err);
         let error = match parsed {
             Ok(value) => {
-                let output_tokens = replies
-                    .iter()
-                    .map(|reply| reply.usage.output_tokens)
-                    .fold(0, u32::saturating_add);
                 let prompt_tokens = call
                     .prompt_tokens
                     .unwrap_or_else(|| request.prompt_tokens());
@@ -116,13 +129,17 @@ pub async fn complete_structured<T: DeserializeOwned, U>(
 // A reply joined with its continuations.
 struct FullReply {
     text: String,
+    // Those without a line in the call log.
     replies: Vec<ReplyStats>,
+    output_tokens: u32,
     // Set if the reply is known to be invalid before parsing.
     error: Option<String>,
 }
 
 struct StructuredCall<'a> {
     client: &'a ModelClient,
+    // A reply that has come already.
+    first: Option<LlmReply>,
     class: Priority,
     call_log: &'a dyn CallLog,
     deadline_ms: u64,
@@ -136,9 +153,17 @@ impl StructuredCall<'_> {
         let mut full = FullReply {
             text: String::new(),
             replies: Vec::new(),
+            output_tokens: 0,
             error: None,
         };
+        let mut parts = 0;
         loop {
+            if let Some(reply) = self.first.take() {
+                parts += 1;
+                if !self.add_part(&mut full, request, parts, &reply) {
+                    return Ok(full);
+                }
+            }
             let remaining =
                 Duration::from_millis(self.deadline_ms.saturating_sub(self.client.now_ms()));
             let timed = match tokio::time::timeout(
@@ -164,24 +189,39 @@ impl StructuredCall<'_> {
                         .await;
                 }
             };
-            let usage = timed.reply.usage;
-            let finish = timed.reply.finish;
-            if request.follow_up.is_none() && usage.prompt_tokens > 0 {
-                self.prompt_tokens.get_or_insert(usage.prompt_tokens);
-            }
             full.replies.push(timed.stats());
-            full.text = join_continuation(&full.text, &timed.reply.text);
-            if finish == FinishReason::Complete {
+            parts += 1;
+            if !self.add_part(&mut full, request, parts, &timed.reply) {
                 return Ok(full);
             }
-            if full.replies.len() > MAX_CONTINUATIONS || !is_continuable(&full.text) {
-                full.error = Some("it does not end".into());
-                return Ok(full);
-            }
-            request.follow_up = Some(FollowUp::Continue {
-                partial: full.text.clone(),
-            });
         }
+    }
+
+    // Joins the next part of a reply. Whether another part is to be asked for, which `request` then does.
+    fn add_part(
+        &mut self,
+        full: &mut FullReply,
+        request: &mut LlmRequest,
+        parts: usize,
+        reply: &LlmReply,
+    ) -> bool {
+        let usage = reply.usage;
+        if request.follow_up.is_none() && usage.prompt_tokens > 0 {
+            self.prompt_tokens.get_or_insert(usage.prompt_tokens);
+        }
+        full.output_tokens = full.output_tokens.saturating_add(usage.output_tokens);
+        full.text = join_continuation(&full.text, &reply.text);
+        if reply.finish == FinishReason::Complete {
+            return false;
+        }
+        if parts > MAX_CONTINUATIONS || !is_continuable(&full.text) {
+            full.error = Some("it does not end".into());
+            return false;
+        }
+        request.follow_up = Some(FollowUp::Continue {
+            partial: full.text.clone(),
+        });
+        true
     }
 
     async fn give_up(

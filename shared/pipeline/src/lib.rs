@@ -26,10 +26,11 @@ mod work;
 
 use stemma_engine::stage::StageRegistry;
 
-pub use llm::{Batcher, ModelUse, TextCache, estimate_model_use};
+pub use llm::{BatchRunners, Batcher, ModelUse, TextCache, estimate_model_use};
 pub use settings::{
     ModelSettings, OnModelFailure, Purpose, PurposeModel, RunSettings, StructureMode,
 };
+pub use stemma_llm::batch::BatchSettings;
 pub use stemma_llm::client::ModelClient;
 pub use versions::{CorrectionChange, FollowedObject, SeenObject, Submission, header_key, run_id};
 pub(crate) use work::FilingTask;

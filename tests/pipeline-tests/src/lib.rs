@@ -29,7 +29,7 @@ use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Failure, JobId, Ports};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
 use stemma_pipeline::sources::SourceStore;
-use stemma_pipeline::{CorrectionChange, Submission, WorkerDeps};
+use stemma_pipeline::{BatchSettings, CorrectionChange, Submission, WorkerDeps};
 use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -75,6 +75,7 @@ impl Services {
             lanes: lanes.into(),
             grace: Duration::from_secs(10),
             presence: HeartbeatReporter::new(env, "worker", "worker"),
+            batches: BatchSettings::default(),
         };
         let coordinator = env.spawn(stemma_coordinator::run(
             env.clone(),

@@ -8,6 +8,7 @@
 )]
 
 mod ask;
+mod batches;
 mod command_line;
 mod commands;
 mod crash;

@@ -50,6 +50,8 @@ pub struct JobFacts {
 #[derive(Debug, Clone)]
 pub struct RunFacts {
     pub run: RunId,
+    /// Blob prefix of its document.
+    pub scope: String,
     pub class: Priority,
     /// `None` while the run has not ended.
     pub outcome: Option<RunOutcome>,
@@ -189,6 +191,7 @@ pub async fn run_facts(
         .collect();
     Ok(RunFacts {
         run: run.clone(),
+        scope: header.at.scope.clone(),
         class: header.class,
         outcome: ending,
         tasks,

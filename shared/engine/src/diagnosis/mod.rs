@@ -38,6 +38,8 @@ pub enum Cause {
     BreakerOpen,
     /// The shared rate limit is used up, or the provider asked to wait.
     RateLimit,
+    /// The question waits for a batch of the provider, or is in one.
+    Batch,
     /// An attempt failed and the next is not due yet.
     Retry,
     /// A message was lost; it will be published again.

@@ -134,6 +134,7 @@ fn facts(tasks: Vec<OpenTask>) -> DiagnosisContext {
             report: None,
         }),
         run: Some(RunFacts {
+            scope: "c/x/d/doc".into(),
             run: RunId("doc-1".into()),
             class: Priority::Bulk,
             outcome: None,

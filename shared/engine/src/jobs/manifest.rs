@@ -47,6 +47,9 @@ pub struct JobOptions {
     /// Spending limit; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<JobBudget>,
+    /// Whether questions to a model may wait for batches of its provider.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub batch: bool,
     /// The submission attempt that counts; entries are stored under it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub attempt: String,

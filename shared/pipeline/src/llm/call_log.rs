@@ -19,12 +19,18 @@ use stemma_llm::prices::CallBudget;
 use stemma_llm::request::LlmRequest;
 use stemma_llm::structured::CallLog;
 
-use crate::FilingTask;
+use crate::{FilingTask, WorkerDeps};
 
 // Well below the deadline of a stage, which would count as a failed attempt.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(300);
 // Delay before the task is tried again.
 const RECORD_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// The blob prefix of the collection in the scope of a run, `c/{collection}/d/{doc}`. Call logs belong to collections, not
+/// to documents.
+pub(super) fn collection_of(scope: &str) -> &str {
+    scope.split("/d/").next().unwrap_or(scope)
+}
 
 /// Writes the call log of one task. Borrows nothing from the task, because a reply may arrive after it ended.
 #[derive(Clone)]
@@ -45,31 +51,27 @@ pub(crate) struct TaskCallLog {
 
 impl TaskCallLog {
     pub(crate) fn for_task(task: &FilingTask<'_>, stage: &'static str) -> Self {
-        // `c/{collection}/d/{doc}`: call logs belong to collections, not to documents.
-        let collection = task
-            .run
-            .scope
-            .split("/d/")
-            .next()
-            .unwrap_or(&task.run.scope)
-            .to_string();
-        let env = task.env.clone();
-        let ports = task.ports.clone();
-        let run = task.run.clone();
-        let attempt = task.attempt;
-        let budgets = Arc::clone(&task.tools.budgets);
-        let models = task.tools.models.clone();
         Self {
-            env,
-            ports,
-            budgets,
-            models,
-            owners: Arc::default(),
-            collection,
-            run,
             task: task.key,
             stage,
-            attempt,
+            attempt: task.attempt,
+            ..Self::for_run(task.env, task.ports, task.tools, task.run)
+        }
+    }
+
+    /// The budgets of a run, for what is not charged by its tasks.
+    pub(super) fn for_run(env: &Env, ports: &Ports, deps: &WorkerDeps, run: &RunRef) -> Self {
+        Self {
+            env: env.clone(),
+            ports: ports.clone(),
+            budgets: Arc::clone(&deps.budgets),
+            models: deps.models.clone(),
+            owners: Arc::default(),
+            collection: collection_of(&run.scope).into(),
+            run: run.clone(),
+            task: TaskKey::builder("batch", 1).finish(),
+            stage: "batch",
+            attempt: 1,
         }
     }
 
@@ -180,7 +182,7 @@ impl SpendLog for TaskCallLog {
                     let cost = self
                         .models
                         .get(&record.model)
-                        .map(|client| client.cost(record.usage))
+                        .map(|client| client.recorded_cost(&record))
                         .unwrap_or_default();
                     tokens += u64::from(record.usage.total());
                     nanodollars = nanodollars

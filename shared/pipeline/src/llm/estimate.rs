@@ -49,13 +49,15 @@ impl std::ops::AddAssign for ModelUse {
     }
 }
 
-/// What a run with these settings will ask about `source`; nothing if it asks no model.
+/// What a run with these settings will ask about `source`; nothing if it asks no model. In batches of the provider each
+/// section is a request of its own.
 ///
 /// # Errors
 /// [`OutlineError`] if a heading lies outside the document.
 pub fn estimate_model_use(
     source: &Source,
     settings: &RunSettings,
+    batch: bool,
 ) -> Result<ModelUse, OutlineError> {
     let mut sum = ModelUse::default();
     let Some(model) = &settings.model else {
@@ -73,7 +75,8 @@ pub fn estimate_model_use(
     let (draft, _) = outline_with_replies(source, settings, &WindowReplies::new())?;
     let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
     let tree = enrich::measure_tree(tree, source);
-    add_summaries(&mut sum, source, &tree, settings, model);
+    let calls = if batch { 0 } else { batch::token_limit(model) };
+    add_summaries(&mut sum, source, &tree, settings, (model, calls));
     if !tree.sections.is_empty() {
         let titles = tree
             .sections
@@ -97,14 +100,14 @@ fn add_summaries(
     source: &Source,
     tree: &SectionTree,
     settings: &RunSettings,
-    model: &ModelSettings,
+    // Sections with more tokens than this share no call.
+    (model, limit): (&ModelSettings, u32),
 ) {
     let mut waves: Vec<Vec<u32>> = Vec::new();
     for section in &tree.sections {
         add_blocks(&mut waves, section, source, settings);
     }
     let overhead = overhead(&SUMMARIZE, settings, model);
-    let limit = batch::token_limit(model);
     for blocks in waves {
         for batch in batch::pack(&blocks, limit) {
             let prompt = batch

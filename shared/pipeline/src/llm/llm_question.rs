@@ -11,9 +11,10 @@ use stemma_engine::stage::TaskContext;
 use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::{LlmRequest, OutputSchema};
-use stemma_llm::structured::complete_structured;
+use stemma_llm::structured::complete_from;
 use stemma_llm::untrusted::DATA_ONLY;
 
+use super::batched::batched_reply;
 use super::call_log::TaskCallLog;
 use super::questions::WindowHeading;
 use super::usage::StageUsage;
@@ -83,7 +84,8 @@ impl LlmQuestion {
                 .with_next("raise model.max_prompt_tokens, if the model accepts longer prompts"));
         }
         let log = TaskCallLog::for_task(task, self.stage);
-        let answer = match complete_structured(client, &request, task.class, &log, check).await {
+        let first = batched_reply(task, client, &request).await?;
+        let answer = match complete_from(client, &request, first, task.class, &log, check).await {
             Ok(answer) => answer,
             Err(failure) => return Err(log.handle_failure(failure).await),
         };

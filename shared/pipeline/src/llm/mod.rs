@@ -3,6 +3,8 @@
 //! A model has no authority. Replies are typed and bounded, and count only where the text confirms them.
 
 mod batch;
+mod batch_runners;
+mod batched;
 mod call_log;
 mod estimate;
 mod llm_question;
@@ -17,6 +19,8 @@ mod usage;
 
 pub use batch::Batcher;
 pub(crate) use batch::{SummaryBatch, delimit_sections};
+pub use batch_runners::BatchRunners;
+pub(crate) use batched::BatchUse;
 pub use estimate::{ModelUse, estimate_model_use};
 pub(crate) use llm_question::{LlmQuestion, check_digest, check_size};
 pub(crate) use outline_method::{outline_with_replies, plan_windows};

@@ -10,9 +10,9 @@ use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_llm::tokens;
 
 use crate::llm::{
-    InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef, SummaryTask, check_digest,
-    delimit_sections, first_sentence, load_summary, own_stretches, part_summaries, single_line,
-    title_digest, with_title,
+    BatchUse, InputDigest, LlmQuestion, StageUsage, SummaryBatch, SummaryRef, SummaryTask,
+    check_digest, delimit_sections, first_sentence, load_summary, own_stretches, part_summaries,
+    single_line, title_digest, with_title,
 };
 use crate::settings::{Purpose, RunSettings};
 use crate::{FilingFlow, FilingTask};
@@ -77,6 +77,14 @@ impl Stage for Summarize {
             ..failure
         };
         let block = self.prompt_block(task, section).await?;
+        // Which sections share a call is chance, so in batches of the provider each is a request of its own.
+        if BatchUse::for_task(task).await? != BatchUse::Never {
+            drop(expected);
+            return self
+                .summarize_alone(task, section, &block)
+                .await
+                .map_err(with_section);
+        }
         let batched = task
             .tools
             .batcher

@@ -12,7 +12,7 @@ fn estimate(filing: &Filing, settings: &RunSettings) -> ModelUse {
     let job = ExtractJob::new("a.pdf".into(), filing.pdf.clone(), None, Limits::default());
     let packed = simulate(async { InProcessExtractor.extract(job).await.unwrap() }).unwrap();
     let source = EncodedSource::open(packed).unwrap().decode().unwrap();
-    estimate_model_use(&source, settings).unwrap()
+    estimate_model_use(&source, settings, false).unwrap()
 }
 
 fn assert_near(what: &str, estimated: u64, real: u64) {

@@ -61,12 +61,13 @@ impl IngestEstimate {
         config: &Config,
         settings: &RunSettings,
         documents: &[Submission],
+        batch: bool,
     ) -> Result<Self, CommandError> {
         let pool = embedded::extraction_pool(&config.local)
             .map_err(|error| CommandError::new("extract.no_child", error.to_string()))?;
         let at_once = usize::from(config.local.concurrency());
         let sizes = stream::iter(documents)
-            .map(|document| measure(&pool, document, settings))
+            .map(|document| measure(&pool, document, settings, batch))
             .buffer_unordered(at_once);
         let mut estimate = Self::default();
         let mut model_use = ModelUse::default();
@@ -80,20 +81,21 @@ impl IngestEstimate {
                 None => estimate.unreadable += 1,
             }
         }
-        estimate.add_model_use(config, settings, model_use);
+        let prices = PriceList::from_config(config);
+        let prices = if batch { prices.for_batch() } else { prices };
+        estimate.add_model_use(&prices, settings, model_use);
         Ok(estimate)
     }
 
-    fn add_model_use(&mut self, config: &Config, settings: &RunSettings, model_use: ModelUse) {
+    fn add_model_use(&mut self, prices: &PriceList, settings: &RunSettings, model_use: ModelUse) {
         let Some(model) = &settings.model else { return };
         let prompt = EstimateRange::around(model_use.prompt_tokens);
         let output = EstimateRange::around(model_use.output_tokens);
-        let prices = PriceList::from_config(config);
         let names = [Purpose::Structure, Purpose::Summaries].map(|purpose| model.name_for(purpose));
         let dollars = (
-            highest_cost(&prices, names, prompt.low, output.low),
-            highest_cost(&prices, names, prompt.about, output.about),
-            highest_cost(&prices, names, prompt.high, output.high),
+            highest_cost(prices, names, prompt.low, output.low),
+            highest_cost(prices, names, prompt.about, output.about),
+            highest_cost(prices, names, prompt.high, output.high),
         );
         self.dollars = match dollars {
             (Some(low), Some(about), Some(high)) => Some(EstimateRange { low, about, high }),
@@ -167,17 +169,22 @@ async fn measure(
     pool: &impl Extractor,
     document: &Submission,
     settings: &RunSettings,
+    batch: bool,
 ) -> Option<DocumentEstimate> {
     let bytes = tokio::fs::read(file_path(&document.uri)?).await.ok()?;
     let limits = settings.limits.clone();
     let job = ExtractJob::new(document.name.clone(), bytes, None, limits);
     let packed = EncodedSource::open(pool.extract(job).await.ok()?).ok()?;
     let settings = settings.clone();
-    let measured = tokio::task::spawn_blocking(move || measure_source(packed, &settings));
+    let measured = tokio::task::spawn_blocking(move || measure_source(packed, &settings, batch));
     measured.await.ok()?
 }
 
-fn measure_source(packed: EncodedSource, settings: &RunSettings) -> Option<DocumentEstimate> {
+fn measure_source(
+    packed: EncodedSource,
+    settings: &RunSettings,
+    batch: bool,
+) -> Option<DocumentEstimate> {
     let pages = match packed.extent() {
         Extent::Pages(pages) => u64::from(pages),
         Extent::Lines(lines) => u64::from(lines).div_ceil(LINES_PER_PAGE),
@@ -194,7 +201,7 @@ fn measure_source(packed: EncodedSource, settings: &RunSettings) -> Option<Docum
     Some(DocumentEstimate {
         pages,
         text_tokens,
-        model_use: estimate_model_use(&source, settings).ok()?,
+        model_use: estimate_model_use(&source, settings, batch).ok()?,
     })
 }
 

@@ -53,7 +53,8 @@ Examples:
   stemma ingest filings/
   stemma ingest 10k.pdf 'archive/*/8-K*.pdf'
   find /archive -name '*.pdf' | stemma ingest -
-  stemma ingest filings/ --rerun-failed --password secret")]
+  stemma ingest filings/ --rerun-failed --password secret
+  stemma ingest filings/ --batch          half the price, within hours or days; resumable")]
 pub struct IngestArgs {
     /// Files, folders or patterns; `-` reads a list of paths from standard input.
     #[arg(required = true)]
@@ -94,11 +95,13 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let stated = sidecars(&discovery)?;
     let retry_failed = args.rerun_failed || args.password.is_some();
     let max_bytes = config.settings.limits.max_bytes;
+    let asks_in_batches = args.options.batch;
     let mut batch = read_files(discovery, stated, retry_failed, max_bytes).await?;
     let env = Env::system();
     if args.dry_run {
         let estimate =
-            IngestEstimate::for_documents(&config, &settings, &batch.submissions).await?;
+            IngestEstimate::for_documents(&config, &settings, &batch.submissions, asks_in_batches)
+                .await?;
         return Ok(dry_run(&batch, &estimate, context));
     }
     preflight(&config, &settings, &env, &context.output).await?;
@@ -110,13 +113,16 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let (sender, events) = mpsc::unbounded_channel();
     // Sending fails only while the services stop, when nobody needs the event any more.
     let observer = Arc::new(move |event| drop(sender.send(event)));
-    config.local.open_documents = documents_in_flight(&config);
+    // Documents that wait for batches take no slots, and the more wait, the fewer batches they need.
+    if !asks_in_batches {
+        config.local.open_documents = documents_in_flight(&config);
+    }
     let services =
         EmbeddedServices::start(&env, &store.ports, &config, args.password.clone(), observer)?;
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
-        class: if batch.submissions.len() == 1 {
+        class: if batch.submissions.len() == 1 && !asks_in_batches {
             Priority::Interactive
         } else {
             Priority::Bulk
@@ -132,7 +138,13 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
         stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
     let documents = manifest.entries + batch.unreadable.len() as u64;
     let bytes = batch.submissions.iter().map(|file| file.size_bytes).sum();
-    let progress = IngestProgress::new(context, documents, bytes, services.read_progress());
+    let progress = IngestProgress::new(
+        context,
+        documents,
+        bytes,
+        services.read_progress(),
+        services.models(),
+    );
     let keep_entries = args.show_trees || !context.output.is_text();
     let mut tally = IngestTally::new(&batch.unreadable, keep_entries);
     let (created, published) = watch::channel(0);
@@ -250,7 +262,7 @@ async fn run_on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Com
         .with_next("remove the option, or unset broker.url"));
     }
     let submit = SubmitArgs {
-        interactive: matches!(args.paths.as_slice(), [one] if one.is_file()),
+        interactive: !args.options.batch && matches!(args.paths.as_slice(), [one] if one.is_file()),
         sources: args.paths,
         wait: true,
         job: None,

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stemma_pipeline::ReadProgress;
+use stemma_engine::heartbeat::ModelBatch;
+use stemma_pipeline::{ModelClient, ReadProgress};
 
 use super::summary::IngestTally;
 use crate::context::Context;
@@ -26,6 +27,7 @@ pub struct IngestProgress<'a> {
     pub total: u64,
     total_bytes: u64,
     read: Arc<ReadProgress>,
+    models: Vec<Arc<ModelClient>>,
     context: &'a Context,
     bar: Option<ProgressBar>,
     began: Instant,
@@ -41,6 +43,7 @@ impl<'a> IngestProgress<'a> {
         total: u64,
         total_bytes: u64,
         read: Arc<ReadProgress>,
+        models: Vec<Arc<ModelClient>>,
     ) -> Self {
         let terminal = std::io::stderr().is_terminal() && context.output.quiet == 0;
         let bar = terminal.then(|| {
@@ -57,6 +60,7 @@ impl<'a> IngestProgress<'a> {
             total,
             total_bytes,
             read,
+            models,
             context,
             bar,
             began: now,
@@ -113,6 +117,17 @@ impl<'a> IngestProgress<'a> {
             message.push_str(&format!("  indexed {indexed}"));
         }
         message.push_str(&format!("  pages {pages} ({rate:.0}/s)"));
+        let models = self.models.iter().map(|model| model.heartbeat());
+        let batches: Vec<ModelBatch> = models.flat_map(|model| model.batches).collect();
+        if !batches.is_empty() {
+            let sum = |part: fn(&ModelBatch) -> u64| batches.iter().map(part).sum::<u64>();
+            let done = sum(|batch| batch.done);
+            let requests = sum(|batch| batch.requests);
+            message.push_str(&format!(
+                "  batches {} ({done}/{requests} answered)",
+                batches.len()
+            ));
+        }
         for (count, what) in [
             (tally.with_gaps(), "with warnings"),
             (tally.failed(), "failed"),
@@ -156,7 +171,7 @@ mod tests {
         let store = "none".parse().unwrap();
         let context = Context::new(store, Default::default(), None, output, false);
         let read = Arc::new(ReadProgress::default());
-        let progress = IngestProgress::new(&context, 2, 1_000, Arc::clone(&read));
+        let progress = IngestProgress::new(&context, 2, 1_000, Arc::clone(&read), Vec::new());
         let tally = IngestTally::default();
         assert_eq!(progress.message(&tally), "documents 0/2  pages 0 (0/s)");
         read.pages.store(40, Ordering::Relaxed);

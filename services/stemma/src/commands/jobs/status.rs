@@ -8,7 +8,7 @@ use serde::Serialize;
 use stemma_boot::store::LockOwner;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::diagnosis::{self, DiagnosisContext, Server, ServerTrouble};
-use stemma_engine::heartbeat::{Heartbeat, JobProgress};
+use stemma_engine::heartbeat::{Heartbeat, JobProgress, ModelBatch};
 use stemma_engine::jobs::{self, EntryCounts};
 use stemma_engine::port_monitor::TroubleKind;
 use stemma_engine::queue::{Depth, Lane};
@@ -108,6 +108,8 @@ struct ModelView {
     breaker_open_until_ms: Option<u64>,
     paused_until_ms: Option<u64>,
     last_error: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    batches: Vec<ModelBatch>,
 }
 
 // A job that was submitted this long ago has been taken up by a coordinator, if one is alive.
@@ -335,6 +337,7 @@ fn models(beats: &[Heartbeat]) -> BTreeMap<String, ModelView> {
         sum.breaker_open_until_ms = sum.breaker_open_until_ms.max(model.breaker_open_until_ms);
         sum.paused_until_ms = sum.paused_until_ms.max(model.paused_until_ms);
         sum.last_error = model.last_error.clone().or(sum.last_error.take());
+        sum.batches.extend(model.batches.iter().cloned());
     }
     sums
 }
@@ -355,7 +358,7 @@ fn show(view: &StatusView, output: &Output, now: u64) {
     }
     if view.live {
         show_lanes(view, output);
-        show_rates(view, output);
+        show_rates(view, output, now);
     } else {
         output.note("no cluster is configured; status is from the store");
     }
@@ -478,7 +481,7 @@ fn show_lanes(view: &StatusView, output: &Output) {
     table.print(output);
 }
 
-fn show_rates(view: &StatusView, output: &Output) {
+fn show_rates(view: &StatusView, output: &Output, now: u64) {
     for (name, stage) in view
         .stages
         .iter()
@@ -509,6 +512,24 @@ fn show_rates(view: &StatusView, output: &Output) {
             model.calling,
             model.waiting
         ));
+        for batch in &model.batches {
+            let ModelBatch {
+                name,
+                collection,
+                requests,
+                done,
+                ..
+            } = batch;
+            let at = match batch.submitted_ms {
+                Some(at_ms) => format!("submitted {}", ago(now.saturating_sub(at_ms))),
+                None => "not submitted yet".into(),
+            };
+            output.line(&format!(
+                "  batch {}  of {}   {done} of {requests} done   {at}",
+                clean(name),
+                clean(collection)
+            ));
+        }
     }
 }
 

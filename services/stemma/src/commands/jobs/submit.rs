@@ -55,7 +55,7 @@ pub struct SubmitArgs {
     #[command(flatten)]
     pub options: SubmitOptions,
     /// High priority: run before bulk jobs.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "batch")]
     pub interactive: bool,
     /// Retry documents that failed, or for which the model gave no answer.
     #[arg(long)]

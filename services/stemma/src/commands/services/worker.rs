@@ -57,6 +57,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
         lanes,
         grace: Duration::from_secs(running.config.local.grace_seconds),
         presence: running.presence(),
+        batches: running.config.model.provider.batch.settings(),
     };
     stemma_worker::run(env, ports, tools, settings, stop).await;
     Ok(running.end().await)

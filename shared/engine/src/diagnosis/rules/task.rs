@@ -3,10 +3,12 @@
 use super::provider::{blocked_provider, slow_provider};
 use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext, RunFacts};
 use crate::env::Millis;
-use crate::heartbeat::{Heartbeat, LaneStatus};
+use crate::heartbeat::{Heartbeat, LaneStatus, ModelBatch};
 use crate::key::Lane;
 use crate::ledger::OpenTask;
 
+// Code of tasks that wait for a batch of a provider.
+const BATCH_CODE: &str = "model.batch";
 // A message that nobody took from an empty lane for this long was lost.
 const LOST_AFTER_MS: Millis = 5_000;
 
@@ -24,6 +26,9 @@ pub(super) fn open_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTas
         };
     }
     if let Some(retry) = task.retry.as_ref().filter(|retry| retry.next_ms > now) {
+        if retry.code == BATCH_CODE {
+            return waiting_for_batch(facts, run, task).next_at(retry.next_ms);
+        }
         let provider = (task.lane == Lane::Llm)
             .then(|| blocked_provider(facts, &serving_processes(facts, run, task), true))
             .flatten();
@@ -51,6 +56,63 @@ pub(super) fn open_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTas
             .since(task.published_ms);
     }
     queued_task(facts, run, task)
+}
+
+// A task whose request waits for a batch, or is in one.
+fn waiting_for_batch(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Diagnosis {
+    let models = facts
+        .processes
+        .iter()
+        .flat_map(|process| process.models.values());
+    let batches: Vec<&ModelBatch> = models
+        .flat_map(|model| &model.batches)
+        .filter(|batch| {
+            run.scope
+                .strip_prefix("c/")
+                .is_some_and(|scope| scope.split('/').next() == Some(batch.collection.as_str()))
+        })
+        .collect();
+    let says = match batches.as_slice() {
+        [] => format!("{} waits for the next batch of the provider", task.stage),
+        [batch] => {
+            let at = match batch.submitted_ms {
+                Some(at_ms) => {
+                    let minutes = facts.now_ms.saturating_sub(at_ms) / 60_000;
+                    format!("submitted {minutes} min ago")
+                }
+                None => "not submitted yet".into(),
+            };
+            let ModelBatch {
+                name,
+                done,
+                requests,
+                ..
+            } = batch;
+            format!(
+                "{} waits for batch {name}, {at}, {done} of {requests} done",
+                task.stage
+            )
+        }
+        several => {
+            let sum =
+                |part: fn(&ModelBatch) -> u64| several.iter().map(|batch| part(batch)).sum::<u64>();
+            let done = sum(|batch| batch.done);
+            let requests = sum(|batch| batch.requests);
+            format!(
+                "{} waits for one of {} batches, {done} of {requests} requests done",
+                task.stage,
+                several.len()
+            )
+        }
+    };
+    Diagnosis::new(
+        Cause::Batch,
+        says,
+        "the provider answers a batch within a day",
+    )
+    .owned_by("the provider of the model")
+    .since(task.published_ms)
+    .with_remedy("submit the document without --batch to have it now, at the full price")
 }
 
 fn silent_worker(task: &OpenTask, holder: &str, until_ms: Millis) -> Diagnosis {

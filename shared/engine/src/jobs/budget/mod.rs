@@ -137,10 +137,7 @@ impl BudgetRegistry {
         {
             return Ok(Arc::clone(owners));
         }
-        let mut waiting = Vec::new();
-        for job in waiting_jobs(ports, run).await? {
-            waiting.extend(self.load_job(env, ports, &job).await?);
-        }
+        let waiting = self.waiting(env, ports, run).await?;
         let running = waiting.iter().any(|(_, control)| control.is_running());
         let blocked = waiting.iter().any(|(_, control)| {
             control.paused.is_some_and(|paused| {
@@ -158,26 +155,39 @@ impl BudgetRegistry {
                 EXHAUSTED_RETRY,
             ));
         }
-        // When none is running any more, calls in flight are still charged to the waiting jobs.
-        let charged = waiting
-            .into_iter()
-            .filter(|(_, control)| control.is_running() || !running);
-        let owners: Arc<Vec<BudgetOwner>> = Arc::new(
-            charged
-                .map(
-                    |(job, control): (Arc<JobManifest>, JobControl)| BudgetOwner {
-                        budget: control.budget.or(job.terms.budget),
-                        job,
-                    },
-                )
-                .collect(),
-        );
+        let owners = Arc::new(charged(waiting));
         let mut all = self.owners.lock();
         if all.len() >= MAX_CACHED {
             all.retain(|_, (read_ms, _)| now < *read_ms + CACHE_TTL_MS);
         }
         all.insert(run.run.clone(), (now, Arc::clone(&owners)));
         Ok(owners)
+    }
+
+    /// The jobs that pay for what was spent on a run, even if all of them are paused.
+    ///
+    /// # Errors
+    /// Throttled, when a port is unavailable.
+    pub async fn payers(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        run: &RunRef,
+    ) -> Result<Vec<BudgetOwner>, Failure> {
+        Ok(charged(self.waiting(env, ports, run).await?))
+    }
+
+    async fn waiting(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        run: &RunRef,
+    ) -> Result<Vec<(Arc<JobManifest>, JobControl)>, Failure> {
+        let mut waiting = Vec::new();
+        for job in waiting_jobs(ports, run).await? {
+            waiting.extend(self.load_job(env, ports, &job).await?);
+        }
+        Ok(waiting)
     }
 
     /// Reserves the most that `call` may cost on the accounts of all `owners`, or on none.
@@ -379,6 +389,20 @@ impl BudgetRegistry {
         jobs.insert(job.clone(), (now, Arc::clone(&manifest), control));
         Ok(Some((manifest, control)))
     }
+}
+
+// The running jobs among those that wait. When none is running any more, calls in flight are still charged to the waiting
+// ones.
+fn charged(waiting: Vec<(Arc<JobManifest>, JobControl)>) -> Vec<BudgetOwner> {
+    let running = waiting.iter().any(|(_, control)| control.is_running());
+    waiting
+        .into_iter()
+        .filter(|(_, control)| control.is_running() || !running)
+        .map(|(job, control)| BudgetOwner {
+            budget: control.budget.or(job.terms.budget),
+            job,
+        })
+        .collect()
 }
 
 // Falls back to the job that opened the run when the ledger has lost the watchers.

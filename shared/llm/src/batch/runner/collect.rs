@@ -83,13 +83,13 @@ impl BatchRunner {
         let store = &queue.store;
         let name = &batch.plan.name;
         let results = &results;
-        let items: Vec<Option<BatchItem>> = stream::iter(&batch.plan.items)
-            .map(|id| async move {
+        let items: Vec<Option<BatchItem>> = stream::iter(batch.plan.items.clone())
+            .map(|id: String| async move {
                 // An item that is gone was completed before a crash.
-                let Some(item) = store.item(id).await? else {
+                let Some(item) = store.item(&id).await? else {
                     return PortResult::Ok(None);
                 };
-                let result = results.get(id).unwrap_or(&BatchResult::NotExecuted);
+                let result = results.get(&id).unwrap_or(&BatchResult::NotExecuted);
                 let now = self.env.now_ms();
                 let reply = StoredReply {
                     at_ms: now,
@@ -104,10 +104,10 @@ impl BatchRunner {
             .await?;
         // Replies must be durable before what leads to them is removed.
         store.blobs.barrier().await?;
-        stream::iter(items.iter().flatten())
+        stream::iter(items.into_iter().flatten())
             .map(PortResult::Ok)
-            .try_for_each_concurrent(CALLS_AT_ONCE, |item| async move {
-                self.wake(item).await?;
+            .try_for_each_concurrent(CALLS_AT_ONCE, |item: BatchItem| async move {
+                self.wake(&item).await?;
                 store.remove_item(&item.id).await
             })
             .await?;

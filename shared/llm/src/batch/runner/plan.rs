@@ -115,7 +115,7 @@ impl BatchRunner {
         let mut alive: HashMap<RunId, bool> = HashMap::new();
         let store = &queue.store;
         let mut loaded = stream::iter(candidates)
-            .map(|id| async move {
+            .map(|id: String| async move {
                 let item = store.item(&id).await?;
                 let is_answered = store.has_reply(&id).await?;
                 PortResult::Ok((id, item, is_answered))

@@ -222,12 +222,10 @@ impl BatchRunner {
 
     // The items of a batch that exist.
     async fn items(&self, queue: &BatchQueue, seq: u64) -> PortResult<Vec<BatchItem>> {
-        let ids = queue
-            .open
-            .get(&seq)
-            .map(|batch| batch.plan.items.as_slice());
+        let ids = queue.open.get(&seq).map(|batch| batch.plan.items.clone());
+        let store = &queue.store;
         let items: Vec<Option<BatchItem>> = stream::iter(ids.unwrap_or_default())
-            .map(|id| queue.store.item(id))
+            .map(|id: String| async move { store.item(&id).await })
             .buffered(CALLS_AT_ONCE)
             .try_collect()
             .await?;
@@ -235,12 +233,8 @@ impl BatchRunner {
     }
 
     async fn pause_payers(&self, queue: &BatchQueue, seq: u64) {
-        for run in queue
-            .open
-            .get(&seq)
-            .into_iter()
-            .flat_map(|batch| &batch.plan.runs)
-        {
+        let runs = queue.open.get(&seq).map(|batch| batch.plan.runs.as_slice());
+        for run in runs.unwrap_or_default() {
             self.payer.pause(run).await;
         }
     }

@@ -1,0 +1,99 @@
+//! Runs the batches of all models, and charges them to jobs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use stemma_engine::jobs::{BudgetOwner, CallReservation, PauseReason, SpendAmount};
+use stemma_engine::{Env, Failure, JobId, Ports, RunRef};
+use stemma_llm::batch::{BatchPayer, BatchRunner, BatchSettings};
+use stemma_llm::prices::CallBudget;
+use tokio_util::sync::CancellationToken;
+
+use super::call_log::TaskCallLog;
+use crate::WorkerDeps;
+
+/// The runners of batches of a worker, one per model.
+pub struct BatchRunners {
+    pub env: Env,
+    pub ports: Ports,
+    pub deps: Arc<WorkerDeps>,
+    pub settings: BatchSettings,
+    /// The process that is named in leases.
+    pub process: String,
+}
+
+impl BatchRunners {
+    /// Runs until `stop`; a step that has begun may take `grace` more.
+    pub async fn run(self, stop: CancellationToken, grace: Duration) {
+        let payer = Arc::new(JobPayer {
+            env: self.env.clone(),
+            ports: self.ports.clone(),
+            deps: Arc::clone(&self.deps),
+        });
+        let runners = self.deps.models.values().map(|client| {
+            let runner = BatchRunner::new(
+                self.env.clone(),
+                self.ports.clone(),
+                Arc::clone(client),
+                Arc::<JobPayer>::clone(&payer),
+                self.settings,
+                &self.process,
+            );
+            runner.run(stop.clone(), grace)
+        });
+        join_all(runners).await;
+    }
+}
+
+// Charges batches to the jobs that wait for their runs.
+struct JobPayer {
+    env: Env,
+    ports: Ports,
+    deps: Arc<WorkerDeps>,
+}
+
+impl JobPayer {
+    // What was spent is charged even if the jobs are paused by now.
+    async fn payers(&self, run: &RunRef) -> Vec<BudgetOwner> {
+        let budgets = &self.deps.budgets;
+        match budgets.payers(&self.env, &self.ports, run).await {
+            Ok(payers) => payers,
+            Err(failure) => {
+                tracing::warn!(run = %run.run, %failure, "cannot read who pays for a batch");
+                Vec::new()
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl BatchPayer for JobPayer {
+    async fn reserve(&self, run: &RunRef, request: &CallReservation) -> Result<(), Failure> {
+        let log = TaskCallLog::for_run(&self.env, &self.ports, &self.deps, run);
+        log.reserve(request).await
+    }
+
+    async fn settle(&self, run: &RunRef, request: &CallReservation, used: SpendAmount) {
+        let payers = self.payers(run).await;
+        let budgets = &self.deps.budgets;
+        budgets
+            .settle(&self.env, &self.ports, &payers, request, used)
+            .await;
+    }
+
+    async fn jobs(&self, run: &RunRef) -> Vec<JobId> {
+        let payers = self.payers(run).await;
+        payers.iter().map(|payer| payer.job.job.clone()).collect()
+    }
+
+    async fn pause(&self, run: &RunRef) {
+        let payers = self.payers(run).await;
+        let reason = PauseReason::Credentials;
+        let budgets = &self.deps.budgets;
+        if let Err(error) = budgets.pause(&self.env, &self.ports, &payers, reason).await {
+            tracing::warn!(run = %run.run, %error, "cannot pause jobs whose batches are refused");
+        }
+    }
+}
