@@ -69,7 +69,7 @@ impl SpanExporter for SpanCollector {
 fn document_is_one_trace() {
     let collector = SpanCollector::default();
     simulate(async {
-        let traces = TracePipeline::start(collector.clone(), "all");
+        let traces = TracePipeline::start(collector.clone(), "all", 1.0);
         let _default =
             tracing::subscriber::set_default(tracing_subscriber::registry().with(traces.layer()));
         run_document().await;
