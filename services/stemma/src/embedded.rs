@@ -47,7 +47,11 @@ impl EmbeddedServices {
         let stop = CancellationToken::new();
         let presence = HeartbeatReporter::new(env, format!("pid-{}", std::process::id()), "all");
         let models = model_clients(config, env, ports, presence.process())?;
-        let deps = Arc::new(worker_deps(config, password)?.with_models(models.clone()));
+        let sources = SchemeRouter::new(config.servers.s3.settings());
+        let deps = worker_deps(config, sources)?
+            .with_models(models.clone())
+            .with_password(password.map(Password));
+        let deps = Arc::new(deps);
         let read_progress = Arc::clone(&deps.read_progress);
         let worker = WorkerSettings {
             lanes: lanes(config),
@@ -107,14 +111,19 @@ impl EmbeddedServices {
     }
 }
 
-/// The services that stages use, without model clients.
-pub fn worker_deps(config: &Config, password: Option<String>) -> Result<WorkerDeps, CommandError> {
+/// The services that stages use on a cluster, without model clients.
+pub fn cluster_deps(config: &Config) -> Result<WorkerDeps, CommandError> {
+    worker_deps(
+        config,
+        SchemeRouter::for_cluster(config.servers.s3.settings()),
+    )
+}
+
+fn worker_deps(config: &Config, sources: SchemeRouter) -> Result<WorkerDeps, CommandError> {
     let pool = extraction_pool(&config.local)
         .map_err(|error| CommandError::new("system.start", error.to_string()))?;
-    let originals = Arc::new(SchemeRouter::new(config.servers.s3.settings()));
-    Ok(WorkerDeps::new(originals, Arc::new(pool))
-        .with_cores(config.local.concurrency())
-        .with_password(password.map(Password)))
+    let deps = WorkerDeps::new(Arc::new(sources), Arc::new(pool));
+    Ok(deps.with_cores(config.local.concurrency()))
 }
 
 /// Lanes of a worker with their numbers of concurrent tasks. Lane `llm` takes more tasks than calls, because several

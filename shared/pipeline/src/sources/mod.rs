@@ -41,17 +41,27 @@ pub fn is_document(path: &str) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str()))
 }
 
-/// Selects local files or buckets by the scheme of the URI. Submission decides what may be read from where:
-/// network clients cannot name local paths.
+/// Selects local files or buckets by the scheme of the URI.
 pub struct SchemeRouter {
-    files: LocalFiles,
+    // `None` on a cluster.
+    files: Option<LocalFiles>,
     objects: BucketObjects,
 }
 
 impl SchemeRouter {
+    /// Reads local files and objects: for a process that works on files of its own user.
     pub fn new(s3: S3Settings) -> Self {
         Self {
-            files: LocalFiles,
+            files: Some(LocalFiles),
+            ..Self::for_cluster(s3)
+        }
+    }
+
+    /// Reads objects only. Jobs come from other machines here, and a path that they name is a file of this one.
+    /// Submission stores the bytes of files, which are read before the source is asked.
+    pub fn for_cluster(s3: S3Settings) -> Self {
+        Self {
+            files: None,
             objects: BucketObjects::new(s3),
         }
     }
@@ -60,9 +70,17 @@ impl SchemeRouter {
 #[async_trait]
 impl SourceStore for SchemeRouter {
     async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure> {
-        match version.uri.split_once("://") {
-            Some(("file", _)) => self.files.read(version, max_bytes).await,
-            Some(("s3", _)) => self.objects.read(version, max_bytes).await,
+        match (version.uri.split_once("://"), &self.files) {
+            (Some(("file", _)), Some(files)) => files.read(version, max_bytes).await,
+            (Some(("file", _)), None) => Err(Failure::permanent(
+                "input.denied",
+                format!(
+                    "{} is a local file, which a cluster does not read",
+                    version.uri
+                ),
+            )
+            .with_next("submit it with `stemma submit`, which stores its bytes")),
+            (Some(("s3", _)), _) => self.objects.read(version, max_bytes).await,
             _ => Err(Failure::permanent(
                 "input.unreachable",
                 format!("cannot read {}: unknown scheme", version.uri),
@@ -195,5 +213,18 @@ mod tests {
         assert_eq!(failure.code, "input.denied");
         let submitted = version(&file_uri(&path), b"key");
         assert_eq!(router.read(&submitted, 10).await.unwrap(), "key");
+    }
+
+    // A digest would otherwise tell whether a guess of a secret is right.
+    #[tokio::test]
+    async fn clusters_read_no_local_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "key").unwrap();
+        let router = SchemeRouter::for_cluster(S3Settings::default());
+        let guessed = version(&file_uri(&path), b"key");
+        let failure = router.read(&guessed, 10).await.unwrap_err();
+        assert_eq!(failure.code, "input.denied");
+        assert!(failure.next.is_some(), "{failure}");
     }
 }

@@ -50,6 +50,9 @@ pub(crate) async fn claim_version(
         .collection
         .parse()
         .map_err(|error| claim_error(&format!("job {}", job.job), &error))?;
+    if let Some(refused) = refuse_local_object(&submitted) {
+        return Ok(ClaimOutcome::Ended(refused));
+    }
     let doc = DocId::new(&collection, &submitted.uri);
     loop {
         let versions = load_versions(&ports.blobs, &collection, doc).await?;
@@ -173,6 +176,22 @@ struct ClaimedInput {
 )]
 fn is_zero(millis: &Millis) -> bool {
     *millis == 0
+}
+
+// Objects are identified by what their bucket says. Whoever may write jobs could otherwise name any file of a worker so,
+// and have it published. `stemma submit` identifies files by their content.
+fn refuse_local_object(submission: &Submission) -> Option<RunOutcome> {
+    let is_object =
+        submission.object.is_some() || matches!(submission.origin, Origin::Object { .. });
+    if !is_object || submission.uri.starts_with("s3://") {
+        return None;
+    }
+    let message = format!("{} is submitted as an object, but is none", submission.uri);
+    let failure = Failure::permanent("input.denied", message)
+        .with_next("submit files with `stemma submit`, and objects as s3://BUCKET/KEY");
+    Some(RunOutcome::Failed(FailureRecord::new(
+        failure, "submit", 1, 0,
+    )))
 }
 
 // Whether someone else corrected the document, or its bytes changed, since the person of this submission saw it. A version

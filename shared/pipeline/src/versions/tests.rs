@@ -56,6 +56,24 @@ async fn claim_run(ports: &Ports, text: &str) -> RunHeader {
 }
 
 #[tokio::test]
+async fn a_local_file_submitted_as_an_object_is_refused() {
+    let ports = Ports::memory(&Env::simulated(1));
+    for uri in ["file:///proc/self/environ", "/etc/passwd", "upload:a.md"] {
+        let mut input = entry("").input;
+        input["uri"] = uri.into();
+        input["origin"] = serde_json::json!({ "object": { "etag": "x" } });
+        match claim_entry(&ports, &JobEntry { weight: 1, input }).await {
+            ClaimOutcome::Ended(RunOutcome::Failed(record)) => {
+                assert_eq!(record.code, "input.denied", "{uri}");
+            }
+            other => panic!("{uri}: {other:?}"),
+        }
+    }
+    let stored = ports.blobs.list("c/", None, 10).await.unwrap();
+    assert_eq!(stored, Vec::<String>::new(), "nothing is claimed");
+}
+
+#[tokio::test]
 async fn older_flow_revision_is_claimed_again() {
     let env = Env::simulated(1);
     let ports = Ports::memory(&env);

@@ -22,7 +22,7 @@ pub struct AssemblerArgs {
 
 pub async fn run(args: AssemblerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = ServiceHost::start("assembler", args.service.listen, context).await?;
-    let tools = embedded::worker_deps(&running.config, None)?;
+    let tools = embedded::cluster_deps(&running.config)?;
     let (env, ports, stop) = running.parts();
     stemma_assembler::run(env, ports, Arc::new(tools), running.presence(), stop).await;
     Ok(running.end().await)

@@ -50,7 +50,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
     let running = ServiceHost::start("worker", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
     let tools = Arc::new(
-        embedded::worker_deps(&running.config, None)?.with_models(running.model_clients.clone()),
+        embedded::cluster_deps(&running.config)?.with_models(running.model_clients.clone()),
     );
     let lanes = lanes(&args, &running)?;
     let settings = WorkerSettings {
