@@ -13,7 +13,7 @@ use stemma_engine::ports::TimeLimit;
 use stemma_engine::queue::{Message, Probe, Queue, RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::s3::{self, S3Credentials, S3Settings};
-use stemma_engine::{Env, PortError, PortResult, Ports, Secret};
+use stemma_engine::{Env, MessageKeys, PortError, PortResult, Ports, Secret};
 
 use crate::location::Location;
 
@@ -39,6 +39,22 @@ pub struct BrokerConfig {
     pub url: Secret,
     /// Prefix of all queue names; clusters that share a broker need different ones.
     pub prefix: String,
+    /// Key that coordinators sign tasks with, and that workers and assemblers check (ADR 0037); empty: neither.
+    pub message_key: Secret,
+    /// Accepted as well, while the key is replaced.
+    pub previous_message_key: Secret,
+    /// Accept unsigned tasks although there is a key, while a fleet gets its first key.
+    pub accept_unsigned: bool,
+}
+
+impl BrokerConfig {
+    fn message_keys(&self) -> PortResult<MessageKeys> {
+        MessageKeys::new(
+            &self.message_key,
+            &self.previous_message_key,
+            self.accept_unsigned,
+        )
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +108,9 @@ impl Default for BrokerConfig {
         Self {
             url: Secret::default(),
             prefix: "stemma".into(),
+            message_key: Secret::default(),
+            previous_message_key: Secret::default(),
+            accept_unsigned: false,
         }
     }
 }
@@ -158,11 +177,14 @@ impl BackendConfig {
     /// # Errors
     /// [`PortError`]: transient when a server is unavailable, permanent when it refuses or a setting is missing.
     pub async fn connect(&self, location: &Location, name: &str, env: &Env) -> PortResult<Cluster> {
+        let message_keys = self.broker.message_keys()?;
         let blobs = self.cluster_blobs(location).await?;
         let redis = self.redis_client()?;
         redis.ping().await?;
         let broker = RabbitQueue::connect(&self.rabbit_settings(name), env).await?;
-        Ok(Cluster::new(env, broker, redis, blobs))
+        let mut cluster = Cluster::new(env, broker, redis, blobs);
+        cluster.ports.message_keys = message_keys;
+        Ok(cluster)
     }
 
     /// The cluster whose store is at `location`, to look at. Returns at once, whether the servers respond or not; each

@@ -16,7 +16,15 @@ const RESERVED_VARIABLES: [&str; 4] = ["STORE", "COLLECTION", "LOG", "CONFIG"];
 const TEST_VARIABLE_PREFIX: &str = "TEST_";
 const VARIABLE_PREFIX: &str = "STEMMA_";
 // Settings that hold a secret: their values are redacted.
-const SECRET_KEYS: [&str; 5] = ["url", "access_key", "secret_key", "api_key", "headers"];
+const SECRET_KEYS: [&str; 7] = [
+    "url",
+    "access_key",
+    "secret_key",
+    "api_key",
+    "headers",
+    "message_key",
+    "previous_message_key",
+];
 
 // Source of settings that nothing changes.
 const DEFAULT: &str = "default";

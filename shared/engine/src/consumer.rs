@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::dead_letter::disarm;
 use crate::env::{Env, Millis};
 use crate::heartbeat::HeartbeatReporter;
 use crate::metrics::InFlightMessage;
@@ -30,6 +31,8 @@ pub enum Disposition {
     },
     /// No handler can process it, for this reason.
     DeadLetter(String),
+    /// It must not be handled by anyone, and why. Whoever sent it may have no right to, so it fails no task.
+    Refuse(String),
     /// Only another process can process it, and the queue has one active consumer: the subscription is given up for a
     /// while. With attempts, the message is redelivered as by [`Disposition::Retry`]; without, it is acknowledged,
     /// because something repeats it.
@@ -205,12 +208,11 @@ impl Consumer {
                     .await
             }
             Disposition::DeadLetter(reason) => {
-                let dead = DeadReason {
-                    queue: self.name.to_string(),
-                    reason,
-                    deliveries: redeliveries.saturating_add(1),
-                };
-                self.publish_dead(message, dead).await
+                self.publish_dead(message, reason, redeliveries).await
+            }
+            Disposition::Refuse(reason) => {
+                self.publish_dead(disarm(message), reason, redeliveries)
+                    .await
             }
         };
         let ack_result = match settled {
@@ -232,7 +234,17 @@ impl Consumer {
     }
 
     // A message from outside may be too large to publish. Its beginning is all that is kept of it anyway.
-    async fn publish_dead(&self, message: Message, dead: DeadReason) -> PortResult<()> {
+    async fn publish_dead(
+        &self,
+        message: Message,
+        reason: String,
+        redeliveries: u32,
+    ) -> PortResult<()> {
+        let dead = DeadReason {
+            queue: self.name.to_string(),
+            reason,
+            deliveries: redeliveries.saturating_add(1),
+        };
         let size = message.body.len().min(MAX_MESSAGE_BYTES);
         let message = Message {
             body: message.body.slice(..size),

@@ -104,6 +104,20 @@ pub async fn record(
         .map(drop)
 }
 
+/// A refused message for the dead-letter queue. Nobody takes it for a task: it fails none, and a replay does not believe
+/// the run that it names.
+pub(crate) fn disarm(message: Message) -> Message {
+    let excerpt = &message.body[..message.body.len().min(EXCERPT_BYTES)];
+    let body = serde_json::json!({
+        "refused": String::from_utf8_lossy(excerpt),
+        "digest": blake3::hash(&message.body).to_hex().as_str(),
+    });
+    Message {
+        body: body.to_string().into(),
+        ..message
+    }
+}
+
 // The same message on two queues is two letters.
 fn letter_id(message: &Message) -> String {
     let queue = message.dead.as_ref().map(|dead| dead.queue.as_str());
@@ -176,10 +190,7 @@ pub struct DeadLetterHandler {
 impl Handler for DeadLetterHandler {
     async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
         metrics::dead_letter();
-        let recorded = match serde_json::from_slice::<TaskMessage>(&message.body) {
-            Ok(task) => self.record(&task, message).await,
-            Err(_) => record(&self.env, &self.ports.blobs, message, None).await,
-        };
+        let recorded = self.record(message).await;
         match recorded {
             Ok(()) => Disposition::Ack,
             Err(error) => {
@@ -194,7 +205,26 @@ impl Handler for DeadLetterHandler {
 }
 
 impl DeadLetterHandler {
-    async fn record(&self, task: &TaskMessage, message: &Message) -> PortResult<()> {
+    async fn record(&self, message: &Message) -> PortResult<()> {
+        let env = &self.env;
+        let blobs = &self.ports.blobs;
+        let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else {
+            return record(env, blobs, message, None).await;
+        };
+        match self.ports.message_keys.verify(&task) {
+            Ok(()) => self.record_task(&task, message).await,
+            // Not the reason that it states: that may be forged as well.
+            Err(error) => {
+                let refused = Message {
+                    dead: None,
+                    ..disarm(message.clone())
+                };
+                record(env, blobs, &refused, Some(&error.to_string())).await
+            }
+        }
+    }
+
+    async fn record_task(&self, task: &TaskMessage, message: &Message) -> PortResult<()> {
         let env = &self.env;
         let blobs = &self.ports.blobs;
         let stored = artifact::readable_outcome(blobs, &task.run.scope, &task.key);

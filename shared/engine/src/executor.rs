@@ -442,7 +442,16 @@ impl<W: Work> Handler for TaskExecutor<W> {
                 return Disposition::DeadLetter(format!("it is no task: {error}"));
             }
         };
-        let (outcome, disposition) = self.execute_traced(message, redeliveries > 0, &task).await;
+        let (outcome, disposition) = match self.ports.message_keys.verify(&task) {
+            Ok(()) => self.execute_traced(message, redeliveries > 0, &task).await,
+            Err(error) => {
+                tracing::error!(stage = task.stage, %error, "task message refused");
+                (
+                    DeliveryOutcome::Refused,
+                    Disposition::Refuse(error.to_string()),
+                )
+            }
+        };
         let ours = self
             .registry
             .get(&task.stage, task.revision)

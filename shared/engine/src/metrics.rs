@@ -35,6 +35,8 @@ pub(crate) enum DeliveryOutcome {
     Poison,
     /// Interrupted at the end of the grace period.
     CutOff,
+    /// Not signed by a coordinator.
+    Refused,
 }
 
 impl DeliveryOutcome {
@@ -68,6 +70,7 @@ impl DeliveryOutcome {
             DeliveryOutcome::PortUnavailable => "port_away",
             DeliveryOutcome::Poison => "poison",
             DeliveryOutcome::CutOff => "cut_off",
+            DeliveryOutcome::Refused => "refused",
         }
     }
 }

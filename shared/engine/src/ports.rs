@@ -11,6 +11,7 @@ use crate::blobs::{Blobs, MemoryBlobs};
 use crate::env::{Env, Millis};
 use crate::ledger::{Ledger, MemoryLedger};
 use crate::limit::{Limiter, MemoryLimiter};
+use crate::message_auth::MessageKeys;
 use crate::port_error::{PortError, PortResult};
 use crate::port_layer::{Layered, PortLayer};
 use crate::port_monitor::{PortMonitor, PortTrouble};
@@ -33,6 +34,8 @@ pub struct Ports {
     pub objects: Option<Arc<dyn ObjectLookup>>,
     /// What the calls of this process have met.
     pub monitor: PortMonitor,
+    /// Signs task messages and checks them.
+    pub message_keys: MessageKeys,
 }
 
 impl Ports {
@@ -51,6 +54,7 @@ impl Ports {
             limiter,
             objects: None,
             monitor,
+            message_keys: MessageKeys::default(),
         }
     }
 

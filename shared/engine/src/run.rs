@@ -418,7 +418,7 @@ impl<W: Flow> OpenRun<W> {
             let queue = QueueName::Lane(request.lane, self.header.class);
             let key = request.key;
             let stage = request.stage;
-            let message = match self.task_message(request, env.now_ms()) {
+            let message = match self.task_message(ports, request, env.now_ms()) {
                 Ok(message) => Message {
                     trace: trace.clone(),
                     ..message
@@ -459,10 +459,15 @@ impl<W: Flow> OpenRun<W> {
         record_failure(ports, &self.header.at, key, record).await
     }
 
-    fn task_message(&self, request: TaskRequest, published_ms: Millis) -> PortResult<Message> {
+    fn task_message(
+        &self,
+        ports: &Ports,
+        request: TaskRequest,
+        published_ms: Millis,
+    ) -> PortResult<Message> {
         let payload = serde_json::value::RawValue::from_string(request.payload)
             .map_err(|error| PortError::permanent("queue.encode", error.to_string()))?;
-        encode(&TaskMessage {
+        let mut task = TaskMessage {
             run: self.header.at.clone(),
             key: request.key,
             stage: request.stage.into(),
@@ -471,6 +476,9 @@ impl<W: Flow> OpenRun<W> {
             class: self.header.class,
             published_ms,
             payload,
-        })
+            signature: None,
+        };
+        ports.message_keys.sign(&mut task);
+        encode(&task)
     }
 }

@@ -336,6 +336,7 @@ mod tests {
             class: Priority::Bulk,
             published_ms: 0,
             payload: serde_json::value::RawValue::from_string("null".into()).unwrap(),
+            signature: None,
         }
     }
 
