@@ -30,6 +30,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::http_server;
 use crate::telemetry::Metrics;
 
 // Interval of port checks.
@@ -221,16 +222,16 @@ fn blobs_check(blobs: &Arc<dyn Blobs>) -> HealthCheck {
 /// A running health server.
 pub struct HealthServer {
     pub address: SocketAddr,
-    task: JoinHandle<io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 impl HealthServer {
     /// Waits until the server ends.
     ///
     /// # Errors
-    /// Any error of the listener.
+    /// When it panicked.
     pub async fn join(self) -> io::Result<()> {
-        self.task.await.map_err(io::Error::other)?
+        self.task.await.map_err(io::Error::other)
     }
 }
 
@@ -255,11 +256,8 @@ pub async fn serve(
         .spawn(check_periodically(health.clone(), metrics.clone()));
     let router = router(health, metrics).merge(extra);
     let task = tokio::spawn(async move {
-        let ended = axum::serve(listener, router)
-            .with_graceful_shutdown(stop.cancelled_owned())
-            .await;
+        http_server::serve(listener, router, stop).await;
         asking.abort();
-        ended
     });
     Ok(HealthServer { address, task })
 }

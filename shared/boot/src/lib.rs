@@ -6,6 +6,7 @@
 pub mod backends;
 pub mod config;
 pub mod health;
+mod http_server;
 pub mod location;
 pub mod process_name;
 pub mod shutdown;

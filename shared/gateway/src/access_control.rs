@@ -52,11 +52,15 @@ impl AccessControl {
         for class in ["2xx", "3xx", "4xx", "5xx"] {
             metrics::counter!("stemma_http_requests_total", "status" => class).increment(0);
         }
+        let limit = |permits, timeout_seconds: u64| {
+            let timeout = Duration::from_secs(timeout_seconds.max(1));
+            ConcurrencyLimit::new(permits, keys.len(), timeout)
+        };
         Arc::new(Self {
             env,
+            short_limit: limit(settings.concurrency, settings.timeout_seconds),
+            long_limit: limit(settings.answers, settings.answer_timeout_seconds),
             keys,
-            short_limit: concurrency_limit(settings.concurrency, settings.timeout_seconds),
-            long_limit: concurrency_limit(settings.answers, settings.answer_timeout_seconds),
             allow_local_writes: open,
             host_guard,
             max_body_bytes: settings.max_body_bytes,
@@ -130,10 +134,6 @@ impl AccessControl {
                 str::to_ascii_lowercase,
             )
     }
-}
-
-fn concurrency_limit(permits: usize, timeout_seconds: u64) -> ConcurrencyLimit {
-    ConcurrencyLimit::new(permits, Duration::from_secs(timeout_seconds.max(1)))
 }
 
 // `Authorization: Bearer`, or PageIndex's `api_key` header.

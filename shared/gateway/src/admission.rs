@@ -14,7 +14,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use futures::future::{self, Either};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::problem::Problem;
 use crate::rights::Rights;
@@ -23,44 +23,75 @@ use crate::rights::Rights;
 const QUEUED_PER_PERMIT: usize = 16;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bounds the requests that run at once. A bounded queue absorbs bursts.
+/// Bounds the requests that run at once. A bounded queue absorbs bursts. One of several API keys gets at most three
+/// quarters of the permits, so that a client that floods the server leaves some to the others.
 #[derive(Clone)]
 pub struct ConcurrencyLimit {
-    permits: Arc<Semaphore>,
-    queue: Arc<Semaphore>,
+    shared: Permits,
+    // By position of the key; empty for at most one key.
+    by_key: Arc<[Permits]>,
     timeout: Duration,
 }
 
 /// Released when its last clone is dropped.
 #[derive(Clone)]
 pub struct ConcurrencyPermit {
-    _permit: Arc<OwnedSemaphorePermit>,
+    _permits: Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>,
 }
 
-impl ConcurrencyLimit {
-    /// Allows `permits` requests at once, each for at most `timeout`.
-    pub fn new(permits: usize, timeout: Duration) -> Self {
-        let permits = permits.clamp(1, Semaphore::MAX_PERMITS / QUEUED_PER_PERMIT);
+#[derive(Clone)]
+struct Permits {
+    permits: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
+}
+
+impl Permits {
+    fn new(permits: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(permits)),
             queue: Arc::new(Semaphore::new(permits * QUEUED_PER_PERMIT)),
+        }
+    }
+
+    // `None`: the queue is full, or no permit was released before `deadline`.
+    async fn acquire(&self, deadline: Instant) -> Option<OwnedSemaphorePermit> {
+        let permits = Arc::clone(&self.permits);
+        match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                let _queued = self.queue.try_acquire().ok()?;
+                timeout_at(deadline, permits.acquire_owned())
+                    .await
+                    .ok()?
+                    .ok()
+            }
+        }
+    }
+}
+
+impl ConcurrencyLimit {
+    /// Allows `permits` requests at once, each for at most `timeout`, from clients with `keys` API keys.
+    pub fn new(permits: usize, keys: usize, timeout: Duration) -> Self {
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS / QUEUED_PER_PERMIT);
+        let of_key = (permits * 3 / 4).max(1);
+        let keys = if keys > 1 { keys } else { 0 };
+        Self {
+            shared: Permits::new(permits),
+            by_key: (0..keys).map(|_| Permits::new(of_key)).collect(),
             timeout,
         }
     }
 
-    // `None`: the queue is full, or no permit was released within `QUEUE_TIMEOUT`.
-    async fn acquire(&self) -> Option<ConcurrencyPermit> {
-        let permits = Arc::clone(&self.permits);
-        let permit = match Arc::clone(&permits).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                let _queued = self.queue.try_acquire().ok()?;
-                let waiting = tokio::time::timeout(QUEUE_TIMEOUT, permits.acquire_owned());
-                waiting.await.ok()?.ok()?
-            }
+    // `None`: a queue is full, or no permit was released within `QUEUE_TIMEOUT`.
+    async fn acquire(&self, key: Option<usize>) -> Option<ConcurrencyPermit> {
+        let deadline = Instant::now() + QUEUE_TIMEOUT;
+        let of_key = match key.and_then(|key| self.by_key.get(key)) {
+            Some(permits) => Some(permits.acquire(deadline).await?),
+            None => None,
         };
+        let permit = self.shared.acquire(deadline).await?;
         Some(ConcurrencyPermit {
-            _permit: Arc::new(permit),
+            _permits: Arc::new((of_key, permit)),
         })
     }
 }
@@ -93,7 +124,10 @@ impl RequestPermit {
         short: &ConcurrencyLimit,
         long: &ConcurrencyLimit,
     ) -> Result<Self, AdmissionError> {
-        let permit = short.acquire().await.ok_or(AdmissionError::Busy)?;
+        let permit = short
+            .acquire(rights.key)
+            .await
+            .ok_or(AdmissionError::Busy)?;
         Ok(Self(Arc::new(PermitState {
             rights,
             long_limit: long.clone(),
@@ -142,7 +176,7 @@ impl RequestPermit {
         let place = self
             .0
             .long_limit
-            .acquire()
+            .acquire(self.0.rights.key)
             .await
             .ok_or(AdmissionError::Busy)?;
         *self.0.permit.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
@@ -236,28 +270,56 @@ mod tests {
     use crate::rights::CollectionScope;
 
     fn concurrency_limit(places: usize) -> ConcurrencyLimit {
-        ConcurrencyLimit::new(places, Duration::from_secs(30))
+        ConcurrencyLimit::new(places, 1, Duration::from_secs(30))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_of_several_keys_leaves_permits_to_the_others() {
+        let places = ConcurrencyLimit::new(8, 2, Duration::from_secs(30));
+        let mut held = Vec::new();
+        while let Some(permit) = places.acquire(Some(0)).await {
+            held.push(permit);
+        }
+        assert_eq!(held.len(), 6);
+        let started_at = Instant::now();
+        let others = [places.acquire(Some(1)).await, places.acquire(Some(1)).await];
+        assert!(others.iter().all(Option::is_some));
+        assert_eq!(started_at.elapsed(), Duration::ZERO);
+        // The whole wait is bounded, also where both limits are reached.
+        assert!(places.acquire(Some(1)).await.is_none());
+        assert_eq!(started_at.elapsed(), QUEUE_TIMEOUT);
+        held.pop();
+        assert!(places.acquire(Some(0)).await.is_some());
+        // A single key may use them all.
+        let alone = ConcurrencyLimit::new(8, 1, Duration::from_secs(30));
+        for _ in 0..8 {
+            held.extend(alone.acquire(Some(0)).await);
+        }
+        assert_eq!(held.len(), 5 + 8);
     }
 
     #[tokio::test(start_paused = true)]
     async fn requests_queue_briefly_for_a_permit() {
         let places = concurrency_limit(1);
-        let place = places.acquire().await;
+        let place = places.acquire(None).await;
         assert!(place.is_some());
         let free_soon = async {
             tokio::time::sleep(QUEUE_TIMEOUT / 2).await;
             drop(place);
         };
-        let (waited, ()) = tokio::join!(places.acquire(), free_soon);
+        let (waited, ()) = tokio::join!(places.acquire(None), free_soon);
         assert!(waited.is_some());
         let started_at = Instant::now();
-        assert!(places.acquire().await.is_none(), "no permit was released");
+        assert!(
+            places.acquire(None).await.is_none(),
+            "no permit was released"
+        );
         assert_eq!(started_at.elapsed(), QUEUE_TIMEOUT);
-        let many = futures::future::join_all((0..QUEUED_PER_PERMIT).map(|_| places.acquire()));
+        let many = futures::future::join_all((0..QUEUED_PER_PERMIT).map(|_| places.acquire(None)));
         let late = async {
             tokio::time::sleep(QUEUE_TIMEOUT / 2).await;
             let started_at = Instant::now();
-            (places.acquire().await.is_none(), started_at.elapsed())
+            (places.acquire(None).await.is_none(), started_at.elapsed())
         };
         let (_, late) = tokio::join!(many, late);
         assert_eq!(late, (true, Duration::ZERO), "the queue is full");
@@ -266,8 +328,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn model_requests_need_the_ask_scope_and_use_the_long_limit() {
         let short = concurrency_limit(1);
-        let long = ConcurrencyLimit::new(1, Duration::from_secs(600));
+        let long = ConcurrencyLimit::new(1, 1, Duration::from_secs(600));
         let rights = |ask| Rights {
+            key: None,
             collections: CollectionScope::All,
             ask,
             write: false,
@@ -278,7 +341,7 @@ mod tests {
         assert_eq!(
             (
                 reads.upgrade_for_model().await.err(),
-                long.permits.available_permits()
+                long.shared.permits.available_permits()
             ),
             (Some(AdmissionError::MissingScope), 1)
         );
@@ -299,13 +362,13 @@ mod tests {
         };
         let answer_text = asks.with_timeout(answer).await.unwrap();
         assert_eq!(
-            short.permits.available_permits(),
+            short.shared.permits.available_permits(),
             1,
             "a model request holds no short permit"
         );
         asks.release();
         assert_eq!(
-            long.permits.available_permits(),
+            long.shared.permits.available_permits(),
             0,
             "generation after a disconnect still holds its permit"
         );

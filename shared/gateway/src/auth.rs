@@ -122,12 +122,17 @@ impl ApiKeys {
         self.keys.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// The rights of `key`; counts one request against its rate limit.
     ///
     /// Without configured keys, every client may read and ask, and may write if `open`.
     pub fn authorize(&self, key: Option<&str>, open: bool) -> Result<Rights, AuthError> {
         if self.is_empty() {
             return Ok(Rights {
+                key: None,
                 collections: CollectionScope::All,
                 ask: true,
                 write: open,
@@ -138,9 +143,10 @@ impl ApiKeys {
         let matching = self
             .keys
             .iter()
-            .filter(|candidate| candidate.digest == digest)
+            .enumerate()
+            .filter(|(_, candidate)| candidate.digest == digest)
             .collect::<Vec<_>>();
-        let key = matching.first().ok_or(AuthError::Unknown)?;
+        let (position, key) = *matching.first().ok_or(AuthError::Unknown)?;
         if !key.has_scope(KeyScope::Read) {
             return Err(AuthError::MissingScope);
         }
@@ -152,6 +158,7 @@ impl ApiKeys {
         }
         let collections = &key.settings.collections;
         Ok(Rights {
+            key: Some(position),
             collections: if collections.is_empty() {
                 CollectionScope::All
             } else {

@@ -9,6 +9,8 @@ use stemma_document::Collection;
 /// What an authorized request may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights {
+    /// Position of the API key in `query.keys`; its concurrent requests are counted.
+    pub key: Option<usize>,
     pub collections: CollectionScope,
     /// Call a model.
     pub ask: bool,

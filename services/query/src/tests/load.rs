@@ -1,5 +1,6 @@
 //! Clients that disconnect, read slowly, or are too many.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -7,8 +8,10 @@ use stemma_sim::{Behavior, Provider};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::test_server::{TestServer, start_with_model_and};
-use crate::QuerySettings;
+use super::pageindex::RecordingUploads;
+use super::test_server::{TestServer, bearer, start_configured, start_with_model_and};
+use crate::{QuerySettings, ServerDeps};
+use stemma_gateway::auth::{KeyScope, KeySettings, key_digest};
 use stemma_sample_store::model::answer_model;
 
 /// Requests a stream and reads the status line of the response.
@@ -199,6 +202,54 @@ async fn slow_bodies_do_not_block_others() {
     let mut reply = [0; 12];
     open[0].read_exact(&mut reply).await.unwrap();
     assert_eq!(&reply, b"HTTP/1.1 408", "a body that does not arrive");
+}
+
+/// The bodies of uploads arrive while their requests hold permits.
+#[tokio::test]
+async fn slow_uploads_with_one_key_leave_permits_to_others() {
+    let key = |key: &str, scopes: &[KeyScope]| KeySettings {
+        name: key.into(),
+        blake3: key_digest(key),
+        scopes: scopes.to_vec(),
+        ..KeySettings::default()
+    };
+    let query = QuerySettings {
+        keys: vec![
+            key("writes", &[KeyScope::Read, KeyScope::Write]),
+            key("reads", &[KeyScope::Read]),
+        ],
+        concurrency: 4,
+        ..QuerySettings::default()
+    };
+    let uploads = RecordingUploads {
+        blobs: stemma_sample_store::store().await,
+        received: Mutex::default(),
+    };
+    let deps = ServerDeps {
+        uploads: Some(Arc::new(uploads)),
+        ..ServerDeps::default()
+    };
+    let server = start_configured(query, deps).await;
+    server.ready(&bearer("reads")).await;
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        let mut stream = TcpStream::connect(server.serving.address).await.unwrap();
+        let head = format!(
+            "POST /doc/ HTTP/1.1\r\nHost: localhost\r\n{}Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000\r\n\r\n--b\r\n",
+            bearer("writes")
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        open.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let began = Instant::now();
+    let list = format!("GET /v1/documents HTTP/1.1\r\n{}", bearer("reads"));
+    assert_eq!(server.request(&list).await.status, 200);
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]

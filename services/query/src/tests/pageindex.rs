@@ -477,9 +477,9 @@ async fn broken_streams_report_one_error_and_end() {
 }
 
 /// Records uploads and publishes them.
-struct RecordingUploads {
-    blobs: Arc<dyn Blobs>,
-    received: Mutex<Vec<Upload>>,
+pub(super) struct RecordingUploads {
+    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) received: Mutex<Vec<Upload>>,
 }
 
 #[async_trait]
