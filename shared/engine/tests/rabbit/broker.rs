@@ -113,9 +113,14 @@ impl Services {
 
     /// Makes the broker believe that this is all its memory.
     pub async fn set_memory(&self, limit: &str) {
-        let mut command = tokio::process::Command::from(self.command("rabbitmqctl", &[]));
-        command.args(["set_vm_memory_high_watermark", "absolute", limit]);
-        check("rabbitmqctl", command.output().await);
+        self.control(&["set_vm_memory_high_watermark", "absolute", limit])
+            .await;
+    }
+
+    /// Runs a command of the broker's own administration.
+    pub async fn control(&self, command: &[&str]) {
+        let mut control = tokio::process::Command::from(self.command("rabbitmqctl", &[]));
+        check("rabbitmqctl", control.args(command).output().await);
     }
 
     async fn run(&self, name: &str, servers: &[&str]) {

@@ -6,6 +6,7 @@ mod broker;
 mod conformance;
 mod connection_loss;
 mod faults;
+mod logins;
 mod refusals;
 
 use std::time::Duration;

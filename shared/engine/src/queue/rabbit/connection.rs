@@ -19,7 +19,7 @@ use super::RabbitSettings;
 use super::reply::{ANSWER_TIMEOUT, NO_ANSWER, with_timeout};
 use super::topology::Topology;
 use crate::env::Env;
-use crate::port_error::{PortError, PortResult};
+use crate::port_error::{PortError, PortErrorKind, PortResult};
 
 // How long callers wait for a connection that is being rebuilt, unless the connection says otherwise.
 pub(super) const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,6 +79,22 @@ impl ConnectionHandle {
     pub(super) async fn channel(&self, operation: &'static str) -> PortResult<Channel> {
         self.reconnect
             .check(with_timeout(operation, self.connection.create_channel()).await)
+    }
+
+    /// Declares the topology. A login without the permission checks that another process has declared it.
+    pub(super) async fn declare(
+        &self,
+        operation: &'static str,
+        topology: &Topology,
+    ) -> PortResult<()> {
+        let channel = self.channel(operation).await?;
+        match topology.declare(&channel).await {
+            Err(error) if error.kind == PortErrorKind::Refused => {
+                let channel = self.channel(operation).await?; // a refusal closes its channel
+                topology.check(&channel).await
+            }
+            declared => declared,
+        }
     }
 }
 
@@ -279,8 +295,7 @@ impl ConnectionSupervisor {
             blocked,
         };
         if let Some(topology) = &self.topology {
-            let channel = handle.channel("queue.declare").await?;
-            topology.declare(&channel).await?;
+            handle.declare("queue.declare", topology).await?;
         }
         Ok((handle, blocking))
     }

@@ -102,13 +102,8 @@ impl RabbitQueue {
     /// Permanent when a queue is declared differently; the message says which, and what to do.
     pub async fn probe(&self) -> PortResult<Probe> {
         let (product, version) = probe::server_identity(&self.endpoint).await?;
-        let channel = self
-            .consumer_connection
-            .ready("queue.probe")
-            .await?
-            .channel("queue.probe")
-            .await?;
-        self.topology.declare(&channel).await?;
+        let connection = self.consumer_connection.ready("queue.probe").await?;
+        connection.declare("queue.probe", &self.topology).await?;
         Ok(Probe {
             product,
             version,

@@ -110,6 +110,24 @@ impl Topology {
         Ok(())
     }
 
+    /// Checks that all queues and exchanges exist, which needs no permission.
+    ///
+    /// # Errors
+    /// Transient when one is missing: a process that may declare it does so when it connects.
+    pub(super) async fn check(&self, channel: &Channel) -> PortResult<()> {
+        for exchange in [self.exchange(), self.events()] {
+            check_exchange(channel, exchange).await?;
+        }
+        for queue in self.queues() {
+            message_count(channel, &self.queue(queue)).await?;
+        }
+        for delay in RetryDelay::ALL {
+            check_exchange(channel, self.delay_queue(delay)).await?;
+            message_count(channel, &self.delay_queue(delay)).await?;
+        }
+        Ok(())
+    }
+
     fn exchange(&self) -> ShortString {
         self.prefix.as_str().into()
     }
@@ -208,6 +226,16 @@ async fn declare_exchange(
     };
     let declared = channel.exchange_declare(name.clone(), kind, durable, FieldTable::default());
     with_timeout_or(declared, |error| declare_error("exchange", &name, error)).await
+}
+
+async fn check_exchange(channel: &Channel, name: ShortString) -> PortResult<()> {
+    let passive = ExchangeDeclareOptions {
+        passive: true,
+        ..ExchangeDeclareOptions::default()
+    };
+    let kind = ExchangeKind::Direct; // ignored
+    let declared = channel.exchange_declare(name, kind, passive, FieldTable::default());
+    with_timeout("queue.declare", declared).await
 }
 
 async fn declare_queue(

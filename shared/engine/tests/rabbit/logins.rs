@@ -1,0 +1,111 @@
+//! Logins with the permissions of docs/SECURITY.md: who may declare, publish and consume what.
+
+use std::time::Duration;
+
+use stemma_engine::Env;
+use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, RetryDelay};
+use stemma_engine::{PortErrorKind, Priority};
+
+use crate::broker::{Services, connect, settings};
+use crate::with_own_server;
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SECURITY.md");
+const ROLES: [&str; 4] = [
+    "stemma-coordinator",
+    "stemma-worker",
+    "stemma-assembler",
+    "stemma-submit",
+];
+const CPU: QueueName = QueueName::Lane(Lane::Cpu, Priority::Bulk);
+const PUBLISH: QueueName = QueueName::Lane(Lane::Publish, Priority::Bulk);
+
+/// Adds logins with the permissions that the document gives them, and returns their URLs. In one command, because each
+/// starts a runtime of its own.
+async fn add_roles(services: &Services, url: &str) -> [String; 4] {
+    let document = std::fs::read_to_string(DOCUMENT).unwrap();
+    let mut script = String::new();
+    for role in ROLES {
+        let line = document
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix(&format!(
+                    "rabbitmqctl set_permissions --vhost stemma {role} "
+                ))
+            })
+            .expect("docs/SECURITY.md sets permissions for each role");
+        let patterns: Vec<_> = line
+            .split_whitespace()
+            .map(|pattern| {
+                format!(
+                    "<<\"{}\">>",
+                    pattern.trim_matches('\'').replace('\\', "\\\\")
+                )
+            })
+            .collect();
+        let module = "rabbit_auth_backend_internal";
+        script += &format!(
+            "{module}:add_user(<<\"{role}\">>, <<\"secret\">>, <<\"test\">>), \
+             {module}:set_permissions(<<\"{role}\">>, <<\"/\">>, {}, <<\"test\">>), ",
+            patterns.join(", ")
+        );
+    }
+    services.control(&["eval", &format!("{script} ok.")]).await;
+    ROLES.map(|role| url.replacen("guest:guest", &format!("{role}:secret"), 1))
+}
+
+async fn is_refused(queue: &RabbitQueue, name: QueueName) -> bool {
+    let subscribed = queue.subscribe(name, 1).await;
+    subscribed.is_err_and(|error| error.kind == PortErrorKind::Refused)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn roles_consume_only_what_they_work_on() {
+    with_own_server(async |url, services| {
+        let prefix = "stemma";
+        let logins = add_roles(services, &url).await;
+        // Only a coordinator declares. The others wait for it.
+        let early = settings(&logins[1], prefix);
+        let early = tokio::spawn(async move { RabbitQueue::connect(&early, &Env::system()).await });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!early.is_finished(), "there is nothing to work on yet");
+        let coordinator = connect(&logins[0], prefix).await;
+        let worker = early.await.unwrap().unwrap();
+        let assembler = connect(&logins[2], prefix).await;
+        let submitter = connect(&logins[3], prefix).await;
+
+        let flow = QueueName::Flow(0);
+        for queue in [flow, QueueName::Dead, QueueName::Reindex] {
+            coordinator.subscribe(queue, 1).await.unwrap();
+            for other in [&worker, &assembler, &submitter] {
+                assert!(is_refused(other, queue).await, "{queue}");
+            }
+        }
+        for (role, lane, own) in [
+            (&worker, CPU, true),
+            (&worker, PUBLISH, false),
+            (&*assembler, PUBLISH, true),
+            (&*assembler, CPU, false),
+            (&*submitter, CPU, false),
+            (&*submitter, PUBLISH, false),
+        ] {
+            assert_eq!(is_refused(role, lane).await, !own, "{lane}");
+        }
+        for role in [&worker, &*assembler, &*submitter] {
+            let message = vec![Message::new("x")];
+            role.publish(flow, message).await.unwrap();
+            role.depth(flow).await.unwrap();
+            role.probe().await.unwrap();
+        }
+        for role in [&worker, &*assembler] {
+            let later = role.publish_later(CPU, Message::new("x"), RetryDelay::Long);
+            later.await.unwrap();
+            let event = role.announce("document.published", Message::new("{}"));
+            event.await.unwrap();
+        }
+        for queue in [coordinator, assembler, submitter] {
+            queue.close().await;
+        }
+        worker.close().await;
+    })
+    .await;
+}
