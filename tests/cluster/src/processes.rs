@@ -84,6 +84,12 @@ impl ServiceFleet {
         self.model = Some(provider);
     }
 
+    /// Sets an environment variable for processes started from now on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.into(), value.into()));
+    }
+
     /// Sets the binary for processes started from now on.
     pub fn use_binary(&mut self, binary: PathBuf) {
         self.binary = binary;

@@ -302,13 +302,25 @@ impl TestServers {
     pub async fn set_memory_alarm(&self, raised: bool) -> Result<()> {
         // Shares of the memory: the lowest that the broker takes, and its default.
         let watermark = if raised { "0.0001" } else { "0.4" };
+        self.rabbitmqctl(&["set_vm_memory_high_watermark", watermark])
+            .await
+    }
+
+    async fn rabbitmqctl(&self, arguments: &[&str]) -> Result<()> {
         let run = self.run_folder("rabbitmqctl", ServerKind::RabbitMq)?;
         let mut process = Command::new(SCRIPT);
-        process
-            .arg("rabbitmqctl")
-            .arg(run)
-            .args(["set_vm_memory_high_watermark", watermark]);
+        process.arg("rabbitmqctl").arg(run).args(arguments);
         complete("rabbitmqctl", process).await
+    }
+
+    /// Raises or ends the disk alarm of a started RabbitMQ, while which it blocks publishers.
+    ///
+    /// # Errors
+    /// See [`TestServers::set_memory_alarm`].
+    pub async fn set_disk_alarm(&self, raised: bool) -> Result<()> {
+        // More than any disk has, and the default of the broker.
+        let limit = if raised { "1000TB" } else { "50MB" };
+        self.rabbitmqctl(&["set_disk_free_limit", limit]).await
     }
 
     /// `kill -9` of a started server.

@@ -57,12 +57,15 @@ async fn run() -> Result<ChaosReport> {
             ..scenario.requirements
         };
     } else if has("--lasting") {
-        // Each takes 20 to 60 s, so pauses need not be long.
+        // Each takes 20 to 60 s, so pauses need not be long, and the work has to last for ten minutes: with fewer calls at
+        // once it needs fewer documents.
         scenario.fault_interval = 10.0;
+        scenario.calls_per_worker = 2;
         scenario.requirements = Requirements {
             kinds: ChaosFault::LASTING,
             faults: ChaosFault::LASTING.len(),
             min_per_kind: 1,
+            in_flight: 5,
             ..scenario.requirements
         };
     }
@@ -107,6 +110,7 @@ fn long_scenario() -> Scenario {
         pages: 28,
         fault_interval: 1.0,
         busy: false,
+        calls_per_worker: 24,
         requirements: demand,
     }
 }

@@ -10,50 +10,33 @@ use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use stemma_document::Collection;
-use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
+use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::Scenario;
-use super::fault_plan::{ChaosFault, fault_plan};
+use super::cluster_faults::ClusterFaultRun;
+use super::fault_plan::fault_plan;
 use super::report::{ChaosReport, InjectedFault};
-use super::run::{Baseline, LIMIT, end_message, paced_latency, settings, wait_until_busy};
+use super::run::{Baseline, LIMIT, Pace, end_message, settings, wait_until_busy};
 use crate::compare::{bucket_trees, differences};
-use crate::duplicate_calls::{CallSummary, ProcessOutage, calls_per_digest};
-use crate::{
-    Proxy, ProxyFaults, ServerKind, ServiceFleet, ServiceRole, TestServers, binary, documents,
-};
+use crate::duplicate_calls::{CallSummary, calls_per_digest};
+use crate::{Proxy, ServerKind, ServiceFleet, ServiceRole, TestServers, binary, documents};
 
 const BUCKET: &str = "chaos";
 /// Processes of each role.
-const PROCESSES: [(ServiceRole, usize); 3] = [
+pub(super) const PROCESSES: [(ServiceRole, usize); 3] = [
     (ServiceRole::Coordinator, 2),
     (ServiceRole::Worker, 4),
     (ServiceRole::Assembler, 2),
 ];
-/// Concurrent model calls of one worker.
-const CALLS_PER_WORKER: usize = 24;
 /// Generous, because the machine may run other work.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Latency of the provider in the run without faults.
-const LATENCY: Duration = Duration::from_millis(100);
-/// Duration of an S3 fault that retries within one call outlast.
-const S3_FAULT_PERIOD: Duration = Duration::from_secs(2);
-/// Duration of an S3 fault that they do not.
-const LASTING_S3_FAULT_PERIOD: Duration = Duration::from_secs(60);
-/// How long frozen processes stand still: longer than a lease with its grace.
-const FREEZE_PERIOD: Duration = Duration::from_secs(45);
-/// How long Redis is silent: shorter than a lease, longer than the timeout of a call.
-const SILENCE_PERIOD: Duration = Duration::from_secs(20);
-/// Duration of a wrong password, and of an alarm of the broker.
-const REFUSAL_PERIOD: Duration = Duration::from_secs(30);
-/// How long the provider fails: shorter than the attempts of a call last together.
-const PROVIDER_FAULT_PERIOD: Duration = Duration::from_secs(20);
-/// Share of questions that the failing provider does not answer.
-const PROVIDER_FAULT_SHARE: f64 = 0.8;
-/// The other password of Redis.
-const OTHER_PASSWORD: &str = "rotated";
+pub(super) const LATENCY: Duration = Duration::from_millis(100);
+/// A budget that the job cannot use up, so that every call is reserved and settled.
+const BUDGET_TOKENS: &str = "1000000000";
 
 /// Runs a scenario on a cluster of its own.
 ///
@@ -76,6 +59,7 @@ struct ClusterHarness {
     servers: TestServers,
     binary: PathBuf,
     filings: TempDir,
+    calls_per_worker: usize,
 }
 
 impl ClusterHarness {
@@ -94,6 +78,7 @@ impl ClusterHarness {
             servers,
             binary,
             filings,
+            calls_per_worker: scenario.calls_per_worker,
         })
     }
 
@@ -105,7 +90,7 @@ impl ClusterHarness {
         provider: &Provider,
     ) -> Result<ServiceFleet> {
         let mut all = self.servers.settings(through)?;
-        all.extend(settings(CALLS_PER_WORKER));
+        all.extend(settings(self.calls_per_worker));
         let own = [
             ("STEMMA_BROKER__PREFIX", name),
             ("STEMMA_REDIS__PREFIX", name),
@@ -133,7 +118,9 @@ impl ClusterHarness {
             .path()
             .to_str()
             .context("folder path is not UTF-8")?;
-        let submit = fleet.launch("cli", &["submit", folder, "--wait", "--json"])?;
+        let budget = ["--budget-tokens", BUDGET_TOKENS];
+        let submit = [&["submit", folder, "--wait", "--json"], &budget[..]].concat();
+        let submit = fleet.launch("cli", &submit)?;
         Ok(tokio::spawn(submit.wait_with_output()))
     }
 
@@ -178,15 +165,15 @@ impl ClusterHarness {
             requirements: demand,
             ..
         } = *scenario;
-        let provider = Provider::start(Behavior::with_latency(paced_latency(
-            scenario,
-            baseline,
-            0,
-            Duration::ZERO,
-            0,
-            slots(),
-        )))
-        .await?;
+        let faults = fault_plan(demand.kinds, seed, demand.faults, demand.min_per_kind);
+        let pace = Pace {
+            faults: &faults,
+            interval: scenario.fault_interval,
+            work: baseline.needed.len(),
+            slots: slots(scenario.calls_per_worker),
+        };
+        let latency = pace.latency(0, Duration::ZERO, 0);
+        let provider = Provider::start(Behavior::with_latency(latency)).await?;
         let broker = Proxy::tcp(self.servers.address(ServerKind::RabbitMq)?).await?;
         let redis = Proxy::tcp(self.servers.address(ServerKind::Redis)?).await?;
         let s3 = Proxy::http(self.servers.address(ServerKind::S3)?, seed).await?;
@@ -200,7 +187,7 @@ impl ClusterHarness {
         let started = Instant::now();
         let mut job = self.submit(&fleet)?;
         let mut storm = ClusterFaultRun {
-            harness: self,
+            servers: &self.servers,
             provider: &provider,
             fleet,
             broker,
@@ -208,10 +195,11 @@ impl ClusterHarness {
             s3,
             outages: Vec::new(),
             errors: Vec::new(),
+            imports: 0,
             rng: SmallRng::seed_from_u64(seed),
         };
         let mut done = Vec::new();
-        for fault in fault_plan(demand.kinds, seed, demand.faults, demand.min_per_kind) {
+        for fault in faults.iter().copied() {
             if !wait_until_busy(&provider, demand.in_flight, &job).await {
                 break;
             }
@@ -228,14 +216,8 @@ impl ClusterHarness {
             );
             storm.inject(fault).await?;
             storm.replace_crashed()?;
-            let latency = paced_latency(
-                scenario,
-                baseline,
-                done.len(),
-                started.elapsed(),
-                calls_per_digest(&provider.requests()).len(),
-                slots(),
-            );
+            let answered = calls_per_digest(&provider.requests()).len();
+            let latency = pace.latency(done.len(), started.elapsed(), answered);
             provider.set_behavior(Behavior::with_latency(latency));
             let pause = scenario.fault_interval * storm.rng.random_range(0.5..1.5);
             sleep(Duration::from_secs_f64(pause)).await;
@@ -281,196 +263,13 @@ impl ClusterHarness {
 }
 
 /// Model calls that all workers have in flight together.
-fn slots() -> usize {
+fn slots(calls_per_worker: usize) -> usize {
     let workers = PROCESSES
         .iter()
         .filter(|(role, _)| *role == ServiceRole::Worker)
         .map(|(_, count)| count)
         .sum::<usize>();
-    workers * CALLS_PER_WORKER
-}
-
-/// A run under faults.
-struct ClusterFaultRun<'a> {
-    harness: &'a ClusterHarness,
-    provider: &'a Provider,
-    fleet: ServiceFleet,
-    broker: Proxy,
-    redis: Proxy,
-    s3: Proxy,
-    outages: Vec<ProcessOutage>,
-    errors: Vec<String>,
-    rng: SmallRng,
-}
-
-impl ClusterFaultRun<'_> {
-    async fn inject(&mut self, fault: ChaosFault) -> Result<()> {
-        let servers = &self.harness.servers;
-        match fault {
-            ChaosFault::KillWorker => self.kill(ServiceRole::Worker)?,
-            ChaosFault::KillCoordinator => self.kill(ServiceRole::Coordinator)?,
-            ChaosFault::KillAssembler => self.kill(ServiceRole::Assembler)?,
-            ChaosFault::RestartBroker => {
-                servers.kill(ServerKind::RabbitMq).await?;
-                servers.restart(ServerKind::RabbitMq).await?;
-            }
-            ChaosFault::CutConnections => {
-                self.broker.cut();
-            }
-            ChaosFault::FlushRedis => servers.flush_redis().await?,
-            ChaosFault::RestartRedis => {
-                servers.kill(ServerKind::Redis).await?;
-                servers.restart(ServerKind::Redis).await?;
-            }
-            ChaosFault::RefuseS3 => self.inject_s3(refused(0.5), S3_FAULT_PERIOD).await,
-            ChaosFault::SlowS3 => {
-                let faults = slowed(0.5, Duration::from_secs(1));
-                self.inject_s3(faults, S3_FAULT_PERIOD).await;
-            }
-            ChaosFault::ResetS3 => {
-                let faults = ProxyFaults {
-                    reset: 0.5,
-                    ..ProxyFaults::default()
-                };
-                self.inject_s3(faults, S3_FAULT_PERIOD).await;
-            }
-            ChaosFault::RefuseS3ForMinute => {
-                self.inject_s3(refused(1.0), LASTING_S3_FAULT_PERIOD).await;
-            }
-            ChaosFault::SlowS3ForMinute => {
-                let faults = slowed(1.0, Duration::from_millis(500));
-                self.inject_s3(faults, LASTING_S3_FAULT_PERIOD).await;
-            }
-            ChaosFault::FreezeWorker => {
-                let worker = self.pick(ServiceRole::Worker)?;
-                self.freeze(vec![worker]).await?;
-            }
-            ChaosFault::FreezeCoordinator => {
-                let coordinator = self.pick(ServiceRole::Coordinator)?;
-                self.freeze(vec![coordinator]).await?;
-            }
-            ChaosFault::FreezeAllWorkers => {
-                let workers = self.fleet.running(ServiceRole::Worker);
-                self.freeze(workers).await?;
-            }
-            ChaosFault::PauseRedis => {
-                self.inject_redis(ProxyFaults {
-                    paused: true,
-                    ..ProxyFaults::default()
-                })
-                .await;
-            }
-            ChaosFault::DropRedisReplies => {
-                self.inject_redis(ProxyFaults {
-                    replies_paused: true,
-                    ..ProxyFaults::default()
-                })
-                .await;
-                // What was held back belongs to connections that are given up.
-                self.redis.cut();
-            }
-            ChaosFault::ChangeRedisPassword => {
-                servers.require_redis_password(OTHER_PASSWORD).await?;
-                self.redis.cut();
-                sleep(REFUSAL_PERIOD).await;
-                servers.remove_redis_password(OTHER_PASSWORD).await?;
-            }
-            ChaosFault::BlockPublishers => {
-                servers.set_memory_alarm(true).await?;
-                sleep(REFUSAL_PERIOD).await;
-                servers.set_memory_alarm(false).await?;
-            }
-            ChaosFault::FailProvider => {
-                self.provider.set_behavior(Behavior {
-                    faults: ReplyFaults {
-                        always: PROVIDER_FAULT_SHARE,
-                        kinds: vec![ReplyFault::Error],
-                        ..ReplyFaults::default()
-                    },
-                    ..Behavior::with_latency(LATENCY)
-                });
-                // The caller sets the next behavior.
-                sleep(PROVIDER_FAULT_PERIOD).await;
-            }
-            ChaosFault::LoseAllButS3 => {
-                for server in [ServerKind::RabbitMq, ServerKind::Redis] {
-                    servers.destroy(server).await?;
-                    servers.restart(server).await?;
-                }
-            }
-            ChaosFault::KillIngest => anyhow::bail!("a cluster has no ingest process to kill"),
-        }
-        Ok(())
-    }
-
-    async fn inject_s3(&self, faults: ProxyFaults, period: Duration) {
-        self.s3.set_faults(faults);
-        sleep(period).await;
-        self.s3.set_faults(ProxyFaults::default());
-    }
-
-    async fn inject_redis(&self, faults: ProxyFaults) {
-        self.redis.set_faults(faults);
-        sleep(SILENCE_PERIOD).await;
-        self.redis.set_faults(ProxyFaults::default());
-    }
-
-    /// Kills one process of a role, and starts another.
-    fn kill(&mut self, role: ServiceRole) -> Result<()> {
-        let victim = self.pick(role)?;
-        self.outages.push(self.fleet.kill(&victim)?);
-        self.fleet.spawn(role, &[]).map(drop)
-    }
-
-    async fn freeze(&mut self, processes: Vec<String>) -> Result<()> {
-        let from = Instant::now();
-        for process in &processes {
-            self.fleet.freeze(process)?;
-        }
-        sleep(FREEZE_PERIOD).await;
-        for process in processes {
-            self.fleet.thaw(&process)?;
-            self.outages.push(ProcessOutage {
-                process,
-                from,
-                until: Some(Instant::now()),
-            });
-        }
-        Ok(())
-    }
-
-    /// A process of a role at random.
-    fn pick(&mut self, role: ServiceRole) -> Result<String> {
-        let mut running = self.fleet.running(role);
-        ensure!(!running.is_empty(), "no {} runs", role.command());
-        Ok(running.swap_remove(self.rng.random_range(0..running.len())))
-    }
-
-    /// A process that ends by itself is a defect. It is replaced, so that the run continues.
-    fn replace_crashed(&mut self) -> Result<()> {
-        self.errors.extend(self.fleet.take_ended()?);
-        for (role, count) in PROCESSES {
-            for _ in self.fleet.running(role).len()..count {
-                self.fleet.spawn(role, &[])?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn refused(share: f64) -> ProxyFaults {
-    ProxyFaults {
-        refused: share,
-        ..ProxyFaults::default()
-    }
-}
-
-fn slowed(share: f64, by: Duration) -> ProxyFaults {
-    ProxyFaults {
-        slow: share,
-        slow_by: by,
-        ..ProxyFaults::default()
-    }
+    workers * calls_per_worker
 }
 
 /// Threads that keep every core busy, like other work on the machine.

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::Scenario;
 use super::fault_plan::fault_plan;
 use super::report::{ChaosReport, InjectedFault};
-use super::run::{Baseline, LIMIT, end_message, paced_latency, settings, wait_until_busy};
+use super::run::{Baseline, LIMIT, Pace, end_message, settings, wait_until_busy};
 use crate::compare::{differences, trees};
 use crate::duplicate_calls::{CallSummary, ProcessOutage, calls_per_digest};
 use crate::{ServiceFleet, binary, documents};
@@ -120,7 +120,14 @@ impl EmbeddedHarness {
             requirements: demand,
             ..
         } = *scenario;
-        let latency = paced_latency(scenario, baseline, 0, Duration::ZERO, 0, CALLS);
+        let faults = fault_plan(demand.kinds, seed, demand.faults, demand.min_per_kind);
+        let pace = Pace {
+            faults: &faults,
+            interval: scenario.fault_interval,
+            work: baseline.needed.len(),
+            slots: CALLS,
+        };
+        let latency = pace.latency(0, Duration::ZERO, 0);
         let provider = Provider::start(Behavior::with_latency(latency)).await?;
         let fleet = self.fleet("storm", &provider)?;
         let mut dice = SmallRng::seed_from_u64(seed);
@@ -128,7 +135,7 @@ impl EmbeddedHarness {
         let mut deaths = Vec::new();
         let mut wrong = Vec::new();
         let started = Instant::now();
-        for fault in fault_plan(demand.kinds, seed, demand.faults, demand.min_per_kind) {
+        for fault in faults.iter().copied() {
             let process = format!("ingest-{}", done.len());
             let mut child = self.ingest(&fleet, &process)?;
             let pid = child.id();
@@ -166,14 +173,8 @@ impl EmbeddedHarness {
             if let Some(status) = job.await?? {
                 wrong.push(format!("an ingest ended by itself: {status}"));
             }
-            let latency = paced_latency(
-                scenario,
-                baseline,
-                done.len(),
-                started.elapsed(),
-                calls_per_digest(&provider.requests()).len(),
-                CALLS,
-            );
+            let answered = calls_per_digest(&provider.requests()).len();
+            let latency = pace.latency(done.len(), started.elapsed(), answered);
             provider.set_behavior(Behavior::with_latency(latency));
         }
         provider.set_behavior(Behavior::with_latency(LATENCY));

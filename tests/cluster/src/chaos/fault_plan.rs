@@ -1,5 +1,7 @@
 //! The faults and their order, which depend on the seed alone.
 
+use std::time::Duration;
+
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -48,9 +50,18 @@ pub enum ChaosFault {
     ChangeRedisPassword,
     /// RabbitMQ blocks publishers: its memory alarm is raised.
     BlockPublishers,
+    /// RabbitMQ blocks publishers: its disk alarm is raised.
+    FillBrokerDisk,
+    /// Connections to RabbitMQ stay open, and nothing passes: longer than its heartbeats wait.
+    PauseBroker,
     /// The provider answers most requests with errors.
     FailProvider,
+    /// No fault: documents of another collection are indexed, imported and removed beside the job, and garbage is collected.
+    Housekeeping,
 }
+
+/// How long a member that is stopped stands still: longer than a lease with its grace.
+const FREEZE_PERIOD: Duration = Duration::from_secs(45);
 
 impl ChaosFault {
     /// Every kind that applies to a cluster.
@@ -79,7 +90,10 @@ impl ChaosFault {
         Self::DropRedisReplies,
         Self::ChangeRedisPassword,
         Self::BlockPublishers,
+        Self::FillBrokerDisk,
+        Self::PauseBroker,
         Self::FailProvider,
+        Self::Housekeeping,
     ];
     /// Every kind that applies to embedded mode.
     pub const EMBEDDED: &[Self] = &[Self::KillIngest];
@@ -108,7 +122,40 @@ impl ChaosFault {
             Self::DropRedisReplies => "Redis replies lost for 20 s",
             Self::ChangeRedisPassword => "Redis password wrong for 30 s",
             Self::BlockPublishers => "broker memory alarm for 30 s",
+            Self::FillBrokerDisk => "broker disk alarm for 30 s",
+            Self::PauseBroker => "broker silent for 45 s",
             Self::FailProvider => "provider fails for 20 s",
+            Self::Housekeeping => "rm, import and gc beside",
+        }
+    }
+
+    /// How long the fault lasts; zero for what is done at once.
+    pub fn period(self) -> Duration {
+        match self {
+            Self::KillWorker
+            | Self::KillCoordinator
+            | Self::KillAssembler
+            | Self::RestartBroker
+            | Self::CutConnections
+            | Self::FlushRedis
+            | Self::RestartRedis
+            | Self::LoseAllButS3
+            | Self::KillIngest
+            | Self::Housekeeping => Duration::ZERO,
+            // Retries within one call outlast these.
+            Self::RefuseS3 | Self::SlowS3 | Self::ResetS3 => Duration::from_secs(2),
+            Self::FreezeWorker
+            | Self::FreezeCoordinator
+            | Self::FreezeAllWorkers
+            | Self::PauseBroker => FREEZE_PERIOD,
+            Self::RefuseS3ForMinute | Self::SlowS3ForMinute => Duration::from_secs(60),
+            // Shorter than a lease, longer than the timeout of a call.
+            Self::PauseRedis | Self::DropRedisReplies => Duration::from_secs(20),
+            Self::ChangeRedisPassword | Self::BlockPublishers | Self::FillBrokerDisk => {
+                Duration::from_secs(30)
+            }
+            // Shorter than the attempts of a call last together.
+            Self::FailProvider => Duration::from_secs(20),
         }
     }
 

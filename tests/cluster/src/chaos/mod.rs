@@ -5,6 +5,7 @@
 //! whether a reply that a process already had was paid for again.
 
 mod cluster;
+mod cluster_faults;
 mod embedded;
 mod fault_plan;
 mod report;
@@ -28,5 +29,7 @@ pub struct Scenario {
     pub fault_interval: f64,
     /// Whether other work keeps every core busy during the faults.
     pub busy: bool,
+    /// Concurrent model calls of one worker of a cluster.
+    pub calls_per_worker: usize,
     pub requirements: Requirements,
 }

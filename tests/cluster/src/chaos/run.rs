@@ -8,15 +8,15 @@ use bytes::Bytes;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::Scenario;
+use super::fault_plan::ChaosFault;
 use stemma_sim::Provider;
 
 /// Time limit of a run, and of the wait for requests in flight.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);
 /// Interval between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Range of the provider's latency.
-const LATENCY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(8));
+/// Range of the provider's latency. The upper bound is well below `model.timeout_seconds`.
+const LATENCY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(20));
 
 /// Figures of the run without faults.
 pub(super) struct Baseline {
@@ -60,25 +60,37 @@ pub(super) async fn wait_until_busy<T>(
     true
 }
 
-/// The latency at which the remaining work lasts until the last fault: `done` faults took `elapsed`, `answered`
-/// different requests have been made, and `slots` can be in flight.
-pub(super) fn paced_latency(
-    scenario: &Scenario,
-    baseline: &Baseline,
-    done: usize,
-    elapsed: Duration,
-    answered: usize,
-    slots: usize,
-) -> Duration {
-    let spacing = if done == 0 {
-        scenario.fault_interval + 1.0
-    } else {
-        elapsed.as_secs_f64() / done as f64
-    };
-    let faults = scenario.requirements.faults.saturating_sub(done);
-    let work = baseline.needed.len().saturating_sub(answered);
-    let latency = spacing * (faults + 2) as f64 * slots as f64 / work.max(1) as f64;
-    Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
+/// Paces the provider so that the work lasts until the last fault.
+pub(super) struct Pace<'a> {
+    pub faults: &'a [ChaosFault],
+    /// Seconds between two faults.
+    pub interval: f64,
+    /// Number of different requests.
+    pub work: usize,
+    /// Requests that can be in flight.
+    pub slots: usize,
+}
+
+impl Pace<'_> {
+    /// The latency for the remaining work: `done` faults took `elapsed`, and `answered` different requests were made.
+    pub(super) fn latency(&self, done: usize, elapsed: Duration, answered: usize) -> Duration {
+        let seconds = |faults: &[ChaosFault]| -> f64 {
+            faults
+                .iter()
+                .map(|fault| fault.period().as_secs_f64())
+                .sum()
+        };
+        let (past, ahead) = self.faults.split_at(done.min(self.faults.len()));
+        let between = if done == 0 {
+            self.interval + 1.0
+        } else {
+            (elapsed.as_secs_f64() - seconds(past)).max(0.0) / done as f64
+        };
+        let remaining = seconds(ahead) + between * (ahead.len() + 2) as f64;
+        let work = self.work.saturating_sub(answered).max(1);
+        let latency = remaining * self.slots as f64 / work as f64;
+        Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
+    }
 }
 
 /// The exit status of a command and the end of its output.
