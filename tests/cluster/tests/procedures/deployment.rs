@@ -1,0 +1,155 @@
+//! A fleet over the shared servers, with names of its own, that works on generated filings.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use stemma_cluster::compare::bucket_trees;
+use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, documents};
+use stemma_document::Collection;
+use stemma_sim::{Behavior, Provider};
+use tempfile::TempDir;
+
+pub const BUCKET: &str = "procedures";
+pub const READY_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time limit of a drain, beyond `local.grace_seconds`.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of a job. The machine may do other work.
+pub const JOB_TIMEOUT: Duration = Duration::from_secs(600);
+/// Latency of the provider.
+pub const QUICK: Duration = Duration::from_millis(50);
+/// Latency while something is done to the fleet, so that the job outlasts it.
+pub const SLOW: Duration = Duration::from_secs(4);
+/// One process of each kind.
+pub const SINGLE: [(ServiceRole, usize); 3] = [
+    (ServiceRole::Worker, 1),
+    (ServiceRole::Assembler, 1),
+    (ServiceRole::Coordinator, 1),
+];
+
+pub type Trees = BTreeMap<String, Bytes>;
+
+pub struct Deployment {
+    pub fleet: ServiceFleet,
+    pub name: String,
+}
+
+/// A folder of generated filings.
+pub fn filings(count: u64, pages: u32) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    documents::write(folder.path(), count, pages, 1).unwrap();
+    folder
+}
+
+pub async fn provider(latency: Duration) -> Provider {
+    Provider::start(Behavior::with_latency(latency))
+        .await
+        .unwrap()
+}
+
+impl Deployment {
+    /// A fleet without processes. `name` is that of its store, queues and keys.
+    pub async fn new(
+        servers: &TestServers,
+        name: &str,
+        binary: PathBuf,
+        provider: &Provider,
+    ) -> Self {
+        servers.make_bucket(BUCKET).await.unwrap();
+        // Unique, because an earlier run may have left data on the same servers.
+        let name = format!("{name}-{}", std::process::id());
+        let mut settings = servers.settings(&[]).unwrap();
+        let own = [
+            ("BROKER__PREFIX", name.as_str()),
+            ("REDIS__PREFIX", &name),
+            ("STRUCTURE", "llm"),
+            ("MODEL__NAME", "echo"),
+            ("MODEL__API_KEY", "none"),
+            ("MODEL__CONCURRENCY", "4"),
+            ("LOCAL__CONCURRENCY", "1"),
+            ("LOCAL__GRACE_SECONDS", "20"), // longer than a call
+        ];
+        settings.extend(own.map(|(key, value)| (format!("STEMMA_{key}"), value.to_string())));
+        let mut fleet =
+            ServiceFleet::new(binary, &format!("s3://{BUCKET}/{name}"), settings).unwrap();
+        fleet.use_provider(provider.address());
+        Self { fleet, name }
+    }
+
+    /// Starts processes and waits until they are ready.
+    pub async fn spawn(&mut self, processes: &[(ServiceRole, usize)]) {
+        let mut started = Vec::new();
+        for (role, count) in processes {
+            for _ in 0..*count {
+                started.push(self.fleet.spawn(*role, &[]).unwrap());
+            }
+        }
+        for process in started {
+            let ready = self.fleet.wait_until_ready(&process, READY_TIMEOUT);
+            ready.await.unwrap();
+        }
+    }
+
+    /// Stops a process as an orchestrator does.
+    pub async fn terminate(&mut self, process: &str) {
+        let ended = self.fleet.terminate(process, DRAIN_TIMEOUT).await.unwrap();
+        assert_eq!(ended.code(), Some(0), "{process} did not drain");
+    }
+
+    /// Replaces all processes of a role, one after the other, as a rolling update does.
+    pub async fn replace(&mut self, role: ServiceRole) {
+        for old in self.fleet.running(role) {
+            self.spawn(&[(role, 1)]).await;
+            self.terminate(&old).await;
+        }
+    }
+
+    /// Submits a folder and does something with the fleet meanwhile. Returns the trees of the job, which must succeed.
+    pub async fn run(&mut self, folder: &Path, meanwhile: impl AsyncFnOnce(&mut Self)) -> Trees {
+        let submit = ["submit", folder.to_str().unwrap(), "--wait", "--json"];
+        let submit = self.fleet.launch("cli", &submit).unwrap();
+        let job = tokio::spawn(submit.wait_with_output());
+        meanwhile(self).await;
+        let output = tokio::time::timeout(JOB_TIMEOUT, job).await.unwrap();
+        let output = output.unwrap().unwrap();
+        let report = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{report}");
+        assert_eq!(self.fleet.take_ended().unwrap(), [""; 0]);
+        self.trees().await
+    }
+
+    pub async fn trees(&self) -> Trees {
+        let servers = TestServers::from_env().unwrap().unwrap();
+        let collection = Collection::default();
+        let trees = bucket_trees(&servers.s3(), BUCKET, &self.name, &collection).await;
+        trees.unwrap()
+    }
+}
+
+/// The trees of an undisturbed run.
+pub async fn undisturbed(
+    servers: &TestServers,
+    name: &str,
+    binary: PathBuf,
+    folder: &Path,
+) -> Trees {
+    let quick = provider(QUICK).await;
+    let mut alone = Deployment::new(servers, name, binary, &quick).await;
+    alone.spawn(&SINGLE).await;
+    alone.run(folder, async |_| {}).await
+}
+
+/// Waits until this many further calls were made, so that what follows happens under load.
+pub async fn wait_for_calls(provider: &Provider, calls: usize) {
+    let target = provider.request_count() + calls;
+    let started = Instant::now();
+    while provider.request_count() < target {
+        assert!(started.elapsed() < JOB_TIMEOUT, "no calls are made");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+pub fn set_latency(provider: &Provider, latency: Duration) {
+    provider.set_behavior(Behavior::with_latency(latency));
+}
