@@ -1,10 +1,5 @@
 //! What somebody with write access to jobs or to the broker cannot do: have a worker read its own files.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests and their helpers"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers")]
 
 use std::time::{Duration, Instant};
 

@@ -11,6 +11,7 @@ use stemma_document::Collection;
 use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
 
+const REQUEST: &str = "STEMMA_TEST_PROCEDURES";
 pub const BUCKET: &str = "procedures";
 pub const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time limit of a drain, beyond `local.grace_seconds`.
@@ -33,6 +34,20 @@ pub type Trees = BTreeMap<String, Bytes>;
 pub struct Deployment {
     pub fleet: ServiceFleet,
     pub name: String,
+}
+
+/// Whether procedures are to be rehearsed: each takes minutes.
+pub fn is_requested() -> bool {
+    let requested = std::env::var(REQUEST).is_ok_and(|value| value == "1");
+    if !requested {
+        println!("skipped: {REQUEST}=1 rehearses procedures, which takes minutes");
+    }
+    requested
+}
+
+/// The shared servers, if procedures are to be rehearsed.
+pub fn servers() -> Option<TestServers> {
+    is_requested().then(TestServers::from_env)?.unwrap()
 }
 
 /// A folder of generated filings.

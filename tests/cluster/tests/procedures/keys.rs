@@ -1,9 +1,10 @@
 //! A fleet gets its first message key, and a new one (docs/SECURITY.md, "The broker").
 
-use stemma_cluster::{ServiceRole, TestServers, binary};
+use stemma_cluster::{ServiceRole, binary};
 
 use crate::deployment::{
-    Deployment, QUICK, SINGLE, SLOW, filings, provider, set_latency, undisturbed, wait_for_calls,
+    Deployment, QUICK, SINGLE, SLOW, filings, provider, servers, set_latency, undisturbed,
+    wait_for_calls,
 };
 
 const KEY: &str = "STEMMA_BROKER__MESSAGE_KEY";
@@ -14,7 +15,7 @@ const NEW: &str = "fedcba9876543210fedcba9876543210";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn message_keys_are_introduced_and_replaced_under_load() {
-    let Some(servers) = TestServers::from_env().unwrap() else {
+    let Some(servers) = servers() else {
         return;
     };
     let folder = filings(16, 12);

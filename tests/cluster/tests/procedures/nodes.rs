@@ -5,11 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use stemma_cluster::{ServiceRole, TestServers, binary};
+use stemma_cluster::{ServiceRole, binary};
 use tokio::process::Command;
 
 use crate::deployment::{
-    Deployment, QUICK, SINGLE, SLOW, filings, provider, set_latency, undisturbed, wait_for_calls,
+    Deployment, QUICK, SINGLE, SLOW, filings, provider, servers, set_latency, undisturbed,
+    wait_for_calls,
 };
 
 const NODES: &str = "STEMMA_TEST_RABBITMQ_NODES";
@@ -36,7 +37,7 @@ impl Nodes {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_changes_and_a_lost_majority_change_no_result() {
-    let Some(servers) = TestServers::from_env().unwrap() else {
+    let Some(servers) = servers() else {
         return;
     };
     let Some(folder) = std::env::var_os(NODES) else {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use stemma_cluster::{TestServers, binary};
 
 use crate::deployment::{
-    BUCKET, Deployment, JOB_TIMEOUT, QUICK, SINGLE, SLOW, filings, provider, set_latency,
+    BUCKET, Deployment, JOB_TIMEOUT, QUICK, SINGLE, SLOW, filings, provider, servers, set_latency,
     undisturbed, wait_for_calls,
 };
 
@@ -36,7 +36,7 @@ async fn copy_store(servers: &TestServers, from: &str, to: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copied_bucket_is_finished_by_an_empty_stack() {
-    let Some(servers) = TestServers::from_env().unwrap() else {
+    let Some(servers) = servers() else {
         return;
     };
     let folder = filings(12, 12);

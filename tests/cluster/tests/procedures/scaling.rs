@@ -1,14 +1,15 @@
 //! Workers from one to four, to none, and to two.
 
-use stemma_cluster::{ServiceRole, TestServers, binary};
+use stemma_cluster::{ServiceRole, binary};
 
 use crate::deployment::{
-    Deployment, QUICK, SINGLE, SLOW, filings, provider, set_latency, undisturbed, wait_for_calls,
+    Deployment, QUICK, SINGLE, SLOW, filings, provider, servers, set_latency, undisturbed,
+    wait_for_calls,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_scale_up_to_none_and_back_under_load() {
-    let Some(servers) = TestServers::from_env().unwrap() else {
+    let Some(servers) = servers() else {
         return;
     };
     let folder = filings(16, 12);

@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use stemma_cluster::{ServiceRole, TestServers, binary};
+use stemma_cluster::{ServiceRole, binary};
 
 use crate::deployment::{
-    Deployment, QUICK, SLOW, filings, provider, set_latency, undisturbed, wait_for_calls,
+    Deployment, QUICK, SLOW, filings, provider, servers, set_latency, undisturbed, wait_for_calls,
 };
 
 const PREVIOUS: &str = "STEMMA_TEST_PREVIOUS_BIN";
@@ -20,7 +20,7 @@ const PROCESSES: [(ServiceRole, usize); 3] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn upgrade_and_rollback_under_load_change_no_result() {
-    let Some(servers) = TestServers::from_env().unwrap() else {
+    let Some(servers) = servers() else {
         return;
     };
     let Some(previous) = std::env::var_os(PREVIOUS).map(PathBuf::from) else {
