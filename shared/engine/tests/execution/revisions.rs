@@ -85,6 +85,7 @@ async fn a_task_of_an_unknown_stage_comes_back_less_and_less_often() {
             class: Priority::Bulk,
             published_ms,
             payload: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
+            signature: None,
         })
         .unwrap(),
     );
