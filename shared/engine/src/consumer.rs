@@ -50,6 +50,12 @@ pub trait Handler: Send + Sync {
 
     /// Releases what is held for a message whose handling was interrupted, before the message is requeued.
     async fn on_interrupted(&self, _message: &Message) {}
+
+    /// Notes that messages of the queue may come.
+    fn on_subscribed(&self, _queue: QueueName) {}
+
+    /// Releases what is held for a queue whose messages go to other processes from now on.
+    async fn on_unsubscribed(&self, _queue: QueueName) {}
 }
 
 // How long a queue that was handed over is left to others. A broker promotes the next consumer at once.
@@ -75,10 +81,24 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Consumes until `stop`, then drains: no new message is taken, and running handlers get the grace period.
+    /// Consumes until `stop`, when the process is to end, then drains: no new message is taken, and running handlers get
+    /// the grace period.
+    pub async fn run(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
+        let presence = Arc::clone(&self.presence);
+        let consuming = self.run_for_a_while(handler, stop.clone());
+        tokio::pin!(consuming);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => presence.start_draining(),
+            () = &mut consuming => return,
+        }
+        consuming.await;
+    }
+
+    /// As [`Self::run`], for a queue that is given up while the process goes on.
     ///
     /// A lost subscription does not interrupt running handlers: their work is paid for, and is stored when they finish.
-    pub async fn run(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
+    pub(crate) async fn run_for_a_while(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
         let mut running = JoinSet::new();
         let cut = CancellationToken::new();
         self.presence.register_lane(self.name, self.concurrency);
@@ -90,25 +110,31 @@ impl Consumer {
             };
             match subscribed {
                 Ok(mut subscription) => {
-                    match self
+                    handler.on_subscribed(self.name);
+                    let end = self
                         .consume(subscription.as_mut(), &mut running, &handler, &stop, &cut)
-                        .await
-                    {
+                        .await;
+                    match &end {
                         // The subscription stays alive until all handlers have ended: dropping it would requeue their
                         // messages.
-                        Ok(EndOfConsuming::Stopped) => return self.drain(running, &cut).await,
+                        Ok(EndOfConsuming::Stopped) => self.drain(&mut running, &cut).await,
                         Ok(EndOfConsuming::HandedOver) => {
-                            drop(subscription);
                             tracing::info!(queue = %self.name, "queue handed over: it has work of a newer program");
-                            tokio::select! {
-                                biased;
-                                () = stop.cancelled() => {}
-                                () = self.env.sleep(HAND_OVER_PAUSE) => {}
-                            }
                         }
                         Err(error) => {
                             tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
                         }
+                    }
+                    drop(subscription);
+                    handler.on_unsubscribed(self.name).await;
+                    match end {
+                        Ok(EndOfConsuming::Stopped) => return,
+                        Ok(EndOfConsuming::HandedOver) => tokio::select! {
+                            biased;
+                            () = stop.cancelled() => {}
+                            () = self.env.sleep(HAND_OVER_PAUSE) => {}
+                        },
+                        Err(_) => {}
                     }
                 }
                 Err(error) => {
@@ -121,7 +147,7 @@ impl Consumer {
                 () = self.env.sleep(Duration::from_millis(500)) => {}
             }
         }
-        self.drain(running, &cut).await;
+        self.drain(&mut running, &cut).await;
     }
 
     /// Consumes until `stop`, until the queue is handed over, or until the subscription is lost.
@@ -159,14 +185,13 @@ impl Consumer {
     }
 
     // Waits for running handlers. Those that exceed the grace period are interrupted and their messages requeued.
-    async fn drain(&self, mut running: JoinSet<bool>, cut: &CancellationToken) {
-        self.presence.start_draining();
-        if join_all_within(&mut running, self.grace).await {
+    async fn drain(&self, running: &mut JoinSet<bool>, cut: &CancellationToken) {
+        if join_all_within(running, self.grace).await {
             return;
         }
         tracing::warn!(queue = %self.name, left = running.len(), "grace period over; requeueing messages");
         cut.cancel();
-        if !join_all_within(&mut running, RELEASE_TIMEOUT).await {
+        if !join_all_within(running, RELEASE_TIMEOUT).await {
             tracing::warn!(queue = %self.name, left = running.len(), "not all leases could be released; they will expire");
         }
     }

@@ -117,6 +117,21 @@ impl JobId {
     pub fn new(now_ms: u64, random: u64) -> Self {
         Self(format!("j-{now_ms:011x}{random:016x}"))
     }
+
+    /// The id of a part of this job.
+    #[must_use]
+    pub fn part(&self, part: u64) -> Self {
+        Self(format!("{self}+{part}"))
+    }
+
+    /// The job, and the number of the part if this is the id of a part.
+    pub fn split(&self) -> (Self, Option<u64>) {
+        let split = self.0.rsplit_once('+');
+        match split.and_then(|(job, part)| Some((job, part.parse().ok()?))) {
+            Some((job, part)) => (Self(job.into()), Some(part)),
+            None => (self.clone(), None),
+        }
+    }
 }
 
 /// Reference to a run, carried by every message of the run.

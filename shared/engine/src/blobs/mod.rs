@@ -80,11 +80,23 @@ pub trait Blobs: Send + Sync {
 /// # Errors
 /// As [`Blobs::list`].
 pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> PortResult<Vec<String>> {
+    list_after(blobs, prefix, None).await
+}
+
+/// Reads the part of a listing that sorts after `after`, page by page.
+///
+/// # Errors
+/// As [`Blobs::list`].
+pub async fn list_after(
+    blobs: &dyn Blobs,
+    prefix: &str,
+    after: Option<&str>,
+) -> PortResult<Vec<String>> {
     const PAGE: usize = 1_000;
     let mut keys: Vec<String> = Vec::new();
     loop {
         let page = blobs
-            .list(prefix, keys.last().map(String::as_str), PAGE)
+            .list(prefix, keys.last().map(String::as_str).or(after), PAGE)
             .await?;
         let last_page = page.len() < PAGE;
         keys.extend(page);

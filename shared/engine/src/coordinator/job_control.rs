@@ -1,6 +1,6 @@
 //! Applies job controls (cancel, pause, priority) to open jobs, and publishes job progress.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{Coordinator, JobTable};
 use crate::env::Millis;
 use crate::flow::Flow;
 use crate::heartbeat::{HEARTBEAT_INTERVAL, HEARTBEAT_TTL, JobProgress, RunProgress};
-use crate::jobs::{self, CancelReason, JobControl, JobStep, OpenJob};
+use crate::jobs::{self, JobControl, JobStep};
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
 use crate::message::{CoordinatorMessage, encode};
@@ -50,8 +50,9 @@ pub(super) enum RunDemand {
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// The control state of a job, at most one second old.
+    /// The control state of a job, or of the job of a part, at most one second old.
     pub(super) async fn job_control(&self, job: &JobId) -> PortResult<JobControl> {
+        let (job, _) = &job.split();
         let now = self.env.now_ms();
         let cached = self.job_controls.lock().0.get(job).copied();
         match cached {
@@ -79,22 +80,21 @@ impl<W: Flow> Coordinator<W> {
     pub(super) async fn refresh_controls(&self) {
         let now = self.env.now_ms();
         let table = self.jobs.lock().await;
-        let due = table.open.iter().filter(|(_, job)| !job.waits.holds(now));
-        let jobs: Vec<JobId> = due.map(|(id, _)| id.clone()).collect();
+        let due = table.open.values().filter(|job| !job.waits.holds(now));
+        let mut jobs: BTreeSet<JobId> = due.map(|job| job.manifest.job.clone()).collect();
+        jobs.extend(table.heads.keys().cloned());
         drop(table);
         let reads = stream::iter(jobs).map(|job| async move {
             let control = self.job_control(&job).await.map(drop);
             (job, control)
         });
-        let reads: Vec<_> = reads.buffer_unordered(CALLS_AT_ONCE).collect().await;
+        let reads: BTreeMap<_, _> = reads.buffer_unordered(CALLS_AT_ONCE).collect().await;
         let mut table = self.jobs.lock().await;
-        for (id, control) in reads {
-            let Some(job) = table.open.get_mut(&id) else {
-                continue;
-            };
-            match control {
-                Ok(()) => job.waits.succeeded(JobStep::ReadControl),
-                Err(error) => self.wait_after(job, JobStep::ReadControl, &error),
+        for job in table.open.values_mut() {
+            match reads.get(&job.manifest.job) {
+                Some(Ok(())) => job.waits.succeeded(JobStep::ReadControl),
+                Some(Err(error)) => self.wait_after(job, JobStep::ReadControl, error),
+                None => {}
             }
         }
     }
@@ -102,7 +102,7 @@ impl<W: Flow> Coordinator<W> {
     /// The control state of a job as it was last read, which [`Self::refresh_controls`] keeps current.
     pub(super) fn cached_control(&self, job: &JobId) -> Option<JobControl> {
         let cached = self.job_controls.lock();
-        cached.0.get(job).map(|(_, control)| *control)
+        cached.0.get(&job.split().0).map(|(_, control)| *control)
     }
 
     /// The value, or `None` if an object of the job cannot be read. That is the job's own trouble and must not stop the
@@ -144,38 +144,12 @@ impl<W: Flow> Coordinator<W> {
         Ok(demand)
     }
 
-    /// Has the control state of a job read anew.
+    /// Makes the next caller read the control of a job again.
     pub(super) fn forget_control(&self, job: &JobId) {
-        self.job_controls.lock().0.remove(job);
+        self.job_controls.lock().0.remove(&job.split().0);
     }
 
-    // Ends jobs that were cancelled or exceed their failure limit. Runs are notified before the job is closed: if this
-    // is interrupted, the job has no report yet and is closed again, so no notification is lost.
-    pub(super) async fn close_cancelled(&self, table: &mut JobTable) {
-        for (id, job) in &mut table.open {
-            if let Err(error) = self.close_if_cancelled(id, job).await {
-                self.wait_after(job, JobStep::Save, &error);
-            }
-        }
-    }
-
-    async fn close_if_cancelled(&self, id: &JobId, job: &mut OpenJob) -> PortResult<()> {
-        if job.exceeds_max_failed() {
-            jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
-            self.job_controls.lock().0.remove(id);
-            self.job_control(id).await?;
-        }
-        let control = self.cached_control(id);
-        if let Some(cancelled) = control.and_then(|control| control.cancelled) {
-            let open = job.open_runs.values();
-            let runs = open.map(|(_, header)| header.at.clone()).collect();
-            self.notify_abandoned(id, runs).await?;
-            job.close(cancelled);
-        }
-        Ok(())
-    }
-
-    async fn notify_abandoned(&self, job: &JobId, runs: Vec<RunRef>) -> PortResult<()> {
+    pub(super) async fn notify_abandoned(&self, job: &JobId, runs: Vec<RunRef>) -> PortResult<()> {
         let mut messages: BTreeMap<QueueName, Vec<_>> = BTreeMap::new();
         for run in runs {
             let queue = QueueName::for_run(&run.run);
@@ -234,7 +208,7 @@ impl<W: Flow> Coordinator<W> {
             self.wake_run(at).await?;
         }
         if changed {
-            self.admit().await?;
+            self.admit();
         }
         let mut table = self.jobs.lock().await;
         self.post_progress(&mut table).await
@@ -244,25 +218,35 @@ impl<W: Flow> Coordinator<W> {
     pub(super) async fn post_progress(&self, table: &mut JobTable) -> PortResult<()> {
         let now = self.env.now_ms();
         let mut tasks = self.tasks_by_job();
-        let mut reports = Vec::new();
-        for (id, job) in table
-            .open
-            .iter()
-            .filter(|(_, job)| job.last_event_ms + PROGRESS_TTL_MS > now)
-        {
+        let mut reports: BTreeMap<JobId, JobProgress> = BTreeMap::new();
+        for (id, head) in &table.heads {
             let mut report = self.job_progress(id, tasks.remove(id).unwrap_or_default(), now);
-            report.entries = job.manifest.entries;
-            report.counts = job.counts().clone();
-            report.open = job.open_runs.len() as u64;
-            report.runs = job
-                .open_runs
-                .keys()
-                .take(MAX_LISTED_RUNS)
-                .cloned()
-                .collect();
-            report.waiting = job.waits.longest().cloned();
-            reports.push(report);
+            report.entries = head.manifest.entries;
+            report.counts = head.counts().clone();
+            report.waiting = head.waits.longest().cloned();
+            reports.insert(id.clone(), report);
         }
+        for job in table
+            .open
+            .values()
+            .filter(|job| job.last_event_ms + PROGRESS_TTL_MS > now)
+        {
+            let id = &job.manifest.job;
+            let report = reports.entry(id.clone()).or_insert_with(|| {
+                self.job_progress(id, tasks.remove(id).unwrap_or_default(), now)
+            });
+            if !job.is_part() {
+                report.entries = job.manifest.entries;
+            }
+            report.counts.add_all(job.counts());
+            report.open += job.open_runs.len() as u64;
+            let room = MAX_LISTED_RUNS.saturating_sub(report.runs.len());
+            report.runs.extend(job.open_runs.keys().take(room).cloned());
+            if report.waiting.is_none() {
+                report.waiting = job.waits.longest().cloned();
+            }
+        }
+        let mut reports: Vec<JobProgress> = reports.into_values().collect();
         for (id, waits) in &table.unloaded {
             let mut report = self.job_progress(id, tasks.remove(id).unwrap_or_default(), now);
             report.waiting = waits.longest().cloned();

@@ -1,22 +1,28 @@
 //! The coordinator: opens runs for jobs, replays their flows, publishes the tasks they request, and republishes what is
-//! overdue. Several coordinators may run; each run and each job belongs to the one that consumes its flow queue.
+//! overdue. Several coordinators may run and share the flow queues; each run, and each job or part of a job, belongs to the one that
+//! consumes its queue.
 //!
 //! A handler may be interrupted at any point (lost subscription, end of the grace period). Its work is then resumed
 //! from the ledger and the blobs.
 
 mod admission;
+mod closing;
+mod heads;
 mod job_control;
+mod job_events;
+mod pick;
 mod runs;
+mod shares;
 mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex as StdMutex;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +31,7 @@ use crate::dead_letter::DeadLetterHandler;
 use crate::env::Env;
 use crate::flow::Flow;
 use crate::heartbeat::{HeartbeatReporter, JobProgress, RunProgress};
-use crate::jobs::{JobReport, JobWaits, OpenJob};
+use crate::jobs::{JobHead, JobReport, JobWaits, OpenJob};
 use crate::key::{JobId, RunHeader, RunId};
 use crate::latency::LatencyHistogram;
 use crate::message::{CoordinatorMessage, RunOutcome};
@@ -85,15 +91,19 @@ pub struct Coordinator<W: Flow> {
     // Jobs with an object that cannot be read; each is logged once.
     unreadable_jobs: StdMutex<BTreeSet<JobId>>,
     jobs: Mutex<JobTable>,
-    // Held during an admission pass.
-    admission_pass: Mutex<()>,
-    // Counts calls to `admit`.
-    admission_requests: AtomicU64,
+    // Wake the tasks that admit entries and close jobs.
+    admission: Notify,
+    closing: Notify,
+    // The flow queues with a subscription here, as bits.
+    consumed: AtomicU32,
 }
 
 #[derive(Default)]
 struct JobTable {
+    // Jobs and parts of jobs, by their ids.
     open: BTreeMap<JobId, OpenJob>,
+    // Jobs that are divided into parts.
+    heads: BTreeMap<JobId, JobHead>,
     // Jobs that could not be loaded.
     unloaded: BTreeMap<JobId, JobWaits>,
     round_robin: DeficitRoundRobin,
@@ -124,31 +134,24 @@ impl<W: Flow> Coordinator<W> {
             job_controls: StdMutex::default(),
             unreadable_jobs: StdMutex::default(),
             jobs: Mutex::default(),
-            admission_pass: Mutex::default(),
-            admission_requests: AtomicU64::default(),
+            admission: Notify::new(),
+            closing: Notify::new(),
+            consumed: AtomicU32::default(),
         })
     }
 
     /// Runs until `stop`, then drains. Dropping the future aborts everything, like a crash.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let consumer = |name, concurrency| Consumer {
-            env: self.env.clone(),
-            queue: self.ports.queue.clone(),
-            name,
-            concurrency,
-            grace: GRACE,
-            presence: Arc::clone(&self.presence),
-        };
-        let handler: Arc<dyn Handler> = Arc::<Self>::clone(&self);
         let mut parts = JoinSet::new();
-        for name in QueueName::flows() {
-            parts.spawn(consumer(name, MESSAGES_AT_ONCE).run(Arc::clone(&handler), stop.clone()));
-        }
+        parts.spawn(Arc::clone(&self).consume_flows(stop.clone()));
         let dead_letters = Arc::new(DeadLetterHandler {
             env: self.env.clone(),
             ports: self.ports.clone(),
         });
-        parts.spawn(consumer(QueueName::Dead, 1).run(dead_letters, stop.clone()));
+        let dead = self.consumer(QueueName::Dead, 1);
+        parts.spawn(dead.run(dead_letters, stop.clone()));
+        parts.spawn(Arc::clone(&self).run_admission(stop.clone()));
+        parts.spawn(Arc::clone(&self).run_closing(stop.clone()));
         parts.spawn(Arc::clone(&self).sweep(stop.clone()));
         parts.spawn(Arc::clone(&self).poll_job_controls(stop.clone()));
         parts.spawn(Arc::clone(&self).scan(stop));
@@ -156,6 +159,17 @@ impl<W: Flow> Coordinator<W> {
             if let Err(error) = part {
                 tracing::error!(%error, "a coordinator task ended early");
             }
+        }
+    }
+
+    fn consumer(&self, name: QueueName, concurrency: u16) -> Consumer {
+        Consumer {
+            env: self.env.clone(),
+            queue: self.ports.queue.clone(),
+            name,
+            concurrency,
+            grace: GRACE,
+            presence: Arc::clone(&self.presence),
         }
     }
 

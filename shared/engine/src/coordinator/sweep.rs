@@ -107,7 +107,10 @@ impl<W: Flow> Coordinator<W> {
         let item = ScheduledItem::Job(job.clone());
         let at = self.env.now_ms() + REPUBLISH_AFTER_MS;
         self.ports.ledger.schedule(&item, at).await?;
-        if self.jobs.lock().await.open.contains_key(&job) {
+        let table = self.jobs.lock().await;
+        let is_here = table.open.contains_key(&job) || table.heads.contains_key(&job);
+        drop(table);
+        if is_here {
             Ok(())
         } else {
             self.wake_job(job).await

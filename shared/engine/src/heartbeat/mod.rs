@@ -1,5 +1,6 @@
-//! Status that processes and jobs publish in the ledger, for `status`, `why` and scaling, never for logic. A process
-//! without a heartbeat for [`HEARTBEAT_TTL`] counts as gone.
+//! Status that processes and jobs publish in the ledger, for `status`, `why` and scaling. Logic does not depend on it, except
+//! that coordinators share their queues by it, which the broker keeps safe. A process without a heartbeat for
+//! [`HEARTBEAT_TTL`] counts as gone.
 
 mod reporter;
 
@@ -155,8 +156,8 @@ pub struct RunProgress {
     pub reused: usize,
 }
 
-/// Progress of a job as one coordinator sees it. The coordinator that owns the job knows its entries; each coordinator
-/// knows the tasks of the runs it owns. [`JobProgress::merge`] combines them.
+/// Progress of a job as one coordinator sees it. The coordinator that owns the job knows its entries; others have parts of
+/// it, and each knows the tasks of the runs it owns. [`JobProgress::merge`] combines them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobProgress {
     pub job: JobId,
@@ -200,12 +201,19 @@ impl JobProgress {
         } else {
             (other, self)
         };
-        JobProgress {
+        let mut merged = JobProgress {
             tasks_present,
             tasks_missing,
             waiting: owner.waiting.or(other.waiting),
             ..owner
+        };
+        // Two owners count the same entries, parts different ones.
+        if other.entries == 0 {
+            merged.counts.add_all(&other.counts);
+            merged.open += other.open;
+            merged.runs.extend(other.runs);
         }
+        merged
     }
 
     fn rank(&self) -> (bool, u64, Millis) {

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::JobEndReason;
 use super::manifest::JobBudget;
 use crate::blobs::{Blobs, get_json, list_all, put_json};
 use crate::env::{Env, Millis};
@@ -18,6 +19,15 @@ pub enum CancelReason {
     Person,
     /// More entries failed than the job allows.
     TooManyFailed,
+}
+
+impl From<CancelReason> for JobEndReason {
+    fn from(reason: CancelReason) -> Self {
+        match reason {
+            CancelReason::Person => Self::Cancelled,
+            CancelReason::TooManyFailed => Self::TooManyFailed,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,13 @@
 //! The ended entries of a job: counts, and the set of counted entries as compact ranges.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::EntryCounts;
+use super::{EntryCounts, JobEndReason, JobManifest, JobReport};
 use crate::blobs::{Blobs, get_json, list_all};
+use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::JobId;
 use crate::message::RunOutcome;
@@ -18,8 +20,8 @@ const MAX_REASONS: usize = 256;
 
 /// Content of a cursor.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct EndedEntries {
-    pub(super) counts: EntryCounts,
+pub(crate) struct EndedEntries {
+    pub(crate) counts: EntryCounts,
     pub(super) failures: Vec<(String, FailureRecord)>,
     #[serde(default)]
     pub(super) reasons: BTreeMap<String, u64>,
@@ -42,16 +44,52 @@ impl EndedEntries {
         true
     }
 
+    /// Adds the results of the entries `numbers`, which are all that `part` counts.
+    pub(super) fn add_part(&mut self, numbers: Range<u64>, part: &Self) {
+        for number in numbers {
+            self.ended.insert(number);
+        }
+        self.counts.add_all(&part.counts);
+        self.tasks += part.tasks;
+        for (code, count) in &part.reasons {
+            let code = self.listed_reason(code);
+            *self.reasons.entry(code).or_default() += count;
+        }
+        let room = MAX_FAILURES.saturating_sub(self.failures.len());
+        self.failures
+            .extend(part.failures.iter().take(room).cloned());
+    }
+
+    fn listed_reason(&self, code: &str) -> String {
+        let is_listed = self.reasons.len() < MAX_REASONS || self.reasons.contains_key(code);
+        let code = if is_listed { code } else { "other" };
+        code.into()
+    }
+
     fn record_failure(&mut self, name: &str, record: &FailureRecord) {
-        let is_listed = self.reasons.len() < MAX_REASONS || self.reasons.contains_key(&record.code);
-        let code = if is_listed {
-            record.code.as_str()
-        } else {
-            "other"
-        };
-        *self.reasons.entry(code.into()).or_default() += 1;
+        let code = self.listed_reason(&record.code);
+        *self.reasons.entry(code).or_default() += 1;
         if self.failures.len() < MAX_FAILURES {
             self.failures.push((name.into(), record.clone()));
+        }
+    }
+
+    pub(super) fn report(
+        &self,
+        manifest: &JobManifest,
+        close: JobEndReason,
+        ended_ms: Millis,
+    ) -> JobReport {
+        let ended = self.clone();
+        JobReport {
+            job: manifest.job.clone(),
+            close,
+            counts: ended.counts,
+            reasons: ended.reasons,
+            failures: ended.failures,
+            tasks: ended.tasks,
+            submitted_ms: manifest.submitted_ms,
+            ended_ms,
         }
     }
 

@@ -4,6 +4,7 @@
 //! jobs/{job}/manifest.json                  written last: a job without one was never submitted
 //! jobs/{job}/entries/{attempt}/{chunk}.json 500 entries each, of one submission attempt
 //! jobs/{job}/cursor/{entries}.json          the results after that many entries had ended
+//! jobs/{job}/parts/{part}.json              the results of a part: the entries of one chunk of a large job
 //! jobs/{job}/control/{time}-….json          pause, resume, priority, budget: the last of each kind counts
 //! jobs/{job}/cancelled                      ends the job as soon as a coordinator reads it
 //! jobs/{job}/report.json                    the job has ended
@@ -13,6 +14,7 @@
 mod budget;
 mod control;
 mod ended_entries;
+mod head;
 mod manifest;
 mod open;
 mod submit;
@@ -34,8 +36,9 @@ pub use control::{
     CancelReason, Cancelled, JobControl, PauseReason, Paused, cancel, load_control, pause,
     prioritize, resume, set_budget,
 };
+pub(crate) use head::{JobHead, PartResult};
 pub use manifest::{JobBudget, JobEntry, JobManifest, JobOptions, MaxFailed};
-pub(crate) use open::OpenJob;
+pub(crate) use open::{LoadedJob, OpenJob};
 pub use submit::{JobStart, JobWriter, NameTaken, find_job_name, job_for_name, submit};
 pub use waits::JobWait;
 pub(crate) use waits::{JobStep, JobWaits};
@@ -60,6 +63,14 @@ impl EntryCounts {
     /// Total number of ended entries.
     pub fn ended(&self) -> u64 {
         self.done + self.done_with_gaps + self.unchanged + self.failed + self.cancelled
+    }
+
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.done += other.done;
+        self.done_with_gaps += other.done_with_gaps;
+        self.unchanged += other.unchanged;
+        self.failed += other.failed;
+        self.cancelled += other.cancelled;
     }
 
     fn add(&mut self, ending: &RunOutcome) {
@@ -173,8 +184,12 @@ fn manifest_key(job: &JobId) -> String {
     format!("jobs/{job}/manifest.json")
 }
 
-fn report_key(job: &JobId) -> String {
+pub(crate) fn report_key(job: &JobId) -> String {
     format!("jobs/{job}/report.json")
+}
+
+pub(crate) fn part_key(job: &JobId, part: u64) -> String {
+    format!("jobs/{job}/parts/{part:06}.json")
 }
 
 // Manifests of older versions name no attempt; their entries are stored one level higher.

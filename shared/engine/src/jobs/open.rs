@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::ended_entries::{EndedEntries, cursor_prefix, load_last};
+use super::ended_entries::{EndedEntries, load_last};
+use super::head::{JobHead, PartResult, ended_parts, part_entries};
 use super::{
-    CHUNK_ENTRIES, CancelReason, Cancelled, EntryCounts, JobEndReason, JobReport, JobWaits,
-    chunk_key, manifest, report,
+    CHUNK_ENTRIES, Cancelled, EntryCounts, JobEndReason, JobReport, JobWaits, chunk_key, manifest,
+    part_key, report,
 };
-use crate::blobs::{get_json, put_json};
+use crate::blobs::get_json;
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
 use crate::jobs::{JobEntry, JobManifest};
@@ -19,11 +20,15 @@ use crate::ports::RetryingBlobs;
 // Its size grows with the number of open runs, not with the number of entries.
 pub(crate) struct OpenJob {
     pub(crate) manifest: JobManifest,
+    // The part of the job that this is; `None` for all of it.
+    part: Option<u64>,
+    // End of its entries.
+    end: u64,
     // Number of the first entry not loaded yet.
     next: u64,
     // Loaded, not claimed.
     upcoming: VecDeque<(u64, JobEntry)>,
-    // Being claimed. Entries still here when the next admission starts belong to one that was interrupted.
+    // Being claimed.
     claiming: BTreeMap<u64, JobEntry>,
     // To be claimed again: their runs were cancelled on behalf of another job.
     to_reclaim: BTreeSet<u64>,
@@ -40,27 +45,50 @@ pub(crate) struct OpenJob {
     // Claimed runs whose start failed.
     pub(crate) unstarted: BTreeSet<RunId>,
     ended: EndedEntries,
-    saved_at: u64,
     close: JobEndReason,
 }
 
 impl OpenJob {
-    /// Loads a job from its last cursor; `None` if it has ended or was never submitted.
+    /// Loads a job or part of a job. A job that is divided into parts is loaded from its last cursor, others as well.
     pub(crate) async fn load(
         env: &Env,
         blobs: &RetryingBlobs,
-        job: &JobId,
-    ) -> PortResult<Option<Self>> {
-        let Some(manifest) = manifest(blobs, job).await? else {
-            return Ok(None);
+        id: &JobId,
+    ) -> PortResult<LoadedJob> {
+        let (job, part) = id.split();
+        let (manifest, report) = tokio::try_join!(manifest(blobs, &job), report(blobs, &job))?;
+        let Some(manifest) = manifest.filter(|_| report.is_none()) else {
+            return Ok(LoadedJob::Ended);
         };
-        if report(blobs, job).await?.is_some() {
-            return Ok(None);
-        }
-        let tally = load_last(blobs, job).await?;
-        Ok(Some(Self {
+        let Some(part) = part else {
+            let ended = load_last(blobs, &job).await?;
+            return Ok(if manifest.entries > CHUNK_ENTRIES as u64 {
+                let parts = ended_parts(blobs, &job).await?;
+                LoadedJob::Head(Box::new(JobHead::new(env, manifest, ended, &parts)))
+            } else {
+                LoadedJob::Open(Box::new(Self::new(env, manifest, None, ended)))
+            });
+        };
+        let result: Option<PartResult> = get_json(blobs, &part_key(&job, part)).await?;
+        Ok(match result {
+            Some(_) => LoadedJob::PartEnded,
+            None => {
+                let nothing = EndedEntries::default();
+                LoadedJob::Open(Box::new(Self::new(env, manifest, Some(part), nothing)))
+            }
+        })
+    }
+
+    fn new(env: &Env, manifest: JobManifest, part: Option<u64>, tally: EndedEntries) -> Self {
+        let entries = match part {
+            Some(part) => part_entries(&manifest, part),
+            None => 0..manifest.entries,
+        };
+        Self {
+            part,
+            end: entries.end,
+            next: tally.first_missing().max(entries.start),
             manifest,
-            next: tally.first_missing(),
             upcoming: VecDeque::new(),
             claiming: BTreeMap::new(),
             to_reclaim: BTreeSet::new(),
@@ -70,38 +98,67 @@ impl OpenJob {
             paused: false,
             waits: JobWaits::default(),
             unstarted: BTreeSet::new(),
-            saved_at: tally.counts.ended(),
             ended: tally,
             close: JobEndReason::Finished,
-        }))
+        }
+    }
+
+    /// Number of its entries.
+    fn entries(&self) -> u64 {
+        match self.part {
+            Some(part) => {
+                let entries = part_entries(&self.manifest, part);
+                entries.end - entries.start
+            }
+            None => self.manifest.entries,
+        }
+    }
+
+    pub(crate) fn is_part(&self) -> bool {
+        self.part.is_some()
     }
 
     pub(crate) fn counts(&self) -> &EntryCounts {
         &self.ended.counts
     }
 
-    /// The weight of the next entry to claim; `None` when none is left.
-    pub(crate) async fn peek(
+    /// Reads the next entries, if [`Self::needs_load`].
+    pub(crate) async fn load_entries(
         &mut self,
         env: &Env,
         blobs: &RetryingBlobs,
-    ) -> PortResult<Option<u64>> {
+    ) -> PortResult<()> {
         while let Some(number) = self.to_reclaim.first().copied() {
             self.reload_entry(env, blobs, number).await?;
         }
-        while self.upcoming.is_empty() && self.next < self.manifest.entries {
+        while self.upcoming.is_empty() && self.next < self.end {
             self.load_chunk(env, blobs).await?;
         }
-        Ok(self.upcoming.front().map(|(_, entry)| entry.weight))
+        Ok(())
     }
 
-    /// Whether [`Self::peek`] would read from the store.
+    /// Whether entries are left that have to be read.
     pub(crate) fn needs_load(&self) -> bool {
-        let is_chunk_due = self.upcoming.is_empty() && self.next < self.manifest.entries;
+        let is_chunk_due = self.upcoming.is_empty() && self.next < self.end;
         is_chunk_due || !self.to_reclaim.is_empty()
     }
 
-    /// Takes the entry that was last peeked at.
+    /// The weight of the next entry to claim; `None` when none has been read.
+    pub(crate) fn next_weight(&self) -> Option<u64> {
+        self.upcoming.front().map(|(_, entry)| entry.weight)
+    }
+
+    /// Number of open runs and claims.
+    pub(crate) fn slots(&self) -> usize {
+        self.open_runs.len() + self.claiming.len()
+    }
+
+    /// Whether every entry has ended.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.ended.counts.ended() >= self.entries()
+    }
+
+    /// Takes the next entry.
     pub(crate) fn take_next(&mut self) -> Option<(u64, JobEntry)> {
         let (number, entry) = self.upcoming.pop_front()?;
         self.claiming.insert(number, entry.clone());
@@ -120,13 +177,6 @@ impl OpenJob {
         self.waits.is_empty() || (!self.waits.holds(now) && self.claiming.is_empty())
     }
 
-    /// Returns the entries of an interrupted admission.
-    pub(crate) fn recover(&mut self) {
-        while let Some((number, entry)) = self.claiming.pop_last() {
-            self.upcoming.push_front((number, entry));
-        }
-    }
-
     async fn load_chunk(&mut self, env: &Env, blobs: &RetryingBlobs) -> PortResult<()> {
         let chunk = self.next / CHUNK_ENTRIES as u64;
         let skip = (self.next % CHUNK_ENTRIES as u64) as usize;
@@ -134,7 +184,7 @@ impl OpenJob {
         let entries = get_json::<Vec<JobEntry>>(blobs, &key)
             .await?
             .unwrap_or_default();
-        let end = ((chunk + 1) * CHUNK_ENTRIES as u64).min(self.manifest.entries);
+        let end = ((chunk + 1) * CHUNK_ENTRIES as u64).min(self.end);
         let mut entries = entries.into_iter().skip(skip);
         for number in self.next..end {
             match entries.next() {
@@ -186,7 +236,9 @@ impl OpenJob {
     }
 
     pub(crate) fn add_run(&mut self, number: u64, header: RunHeader) {
-        self.claiming.remove(&number);
+        if self.claiming.remove(&number).is_none() {
+            return; // the job was closed meanwhile
+        }
         let entries = &mut self
             .open_runs
             .entry(header.at.run.clone())
@@ -228,75 +280,50 @@ impl OpenJob {
         self.ended.insert(number, what, ending);
     }
 
-    // A job whose entries have all ended is not stopped any more.
-    pub(crate) fn exceeds_max_failed(&self) -> bool {
-        let counts = &self.ended.counts;
-        let allowed = self.manifest.terms.max_failed;
-        counts.ended() < self.manifest.entries
-            && allowed.is_some_and(|most| most.exceeded(counts.failed, self.manifest.entries))
-    }
-
     /// Cancels all entries that have not ended. Returns the open runs.
     pub(crate) fn close(&mut self, cancelled: Cancelled) -> Vec<RunHeader> {
-        self.close = match cancelled.reason {
-            CancelReason::Person => JobEndReason::Cancelled,
-            CancelReason::TooManyFailed => JobEndReason::TooManyFailed,
-        };
-        let rest = self
-            .manifest
-            .entries
-            .saturating_sub(self.ended.counts.ended());
+        self.close = cancelled.reason.into();
+        let rest = self.entries().saturating_sub(self.ended.counts.ended());
         self.ended.counts.cancelled += rest;
         self.upcoming.clear();
+        self.claiming.clear();
         self.to_reclaim.clear();
-        self.next = self.manifest.entries;
+        self.next = self.end;
         std::mem::take(&mut self.open_runs)
             .into_values()
             .map(|(_, header)| header)
             .collect()
     }
 
-    /// Saves the cursor when enough entries have ended since the last one.
-    pub(crate) async fn save(&mut self, blobs: &RetryingBlobs) -> PortResult<()> {
-        let ended = self.ended.counts.ended();
-        if ended >= self.saved_at + CHUNK_ENTRIES as u64 && ended < self.manifest.entries {
-            let key = format!("{}{ended:012}.json", cursor_prefix(&self.manifest.job));
-            put_json(blobs, &key, &self.ended).await?;
-            self.saved_at = ended;
-        }
-        Ok(())
+    /// The report of a job without parts, once all entries have ended.
+    pub(crate) fn finished_report(&self, ended_ms: Millis) -> Option<JobReport> {
+        let is_due = self.is_complete() && self.part.is_none();
+        is_due.then(|| self.ended.report(&self.manifest, self.close, ended_ms))
     }
 
-    // Writes the report once all entries have ended. The first report written wins.
-    pub(crate) async fn finish(
-        &self,
-        env: &Env,
-        blobs: &RetryingBlobs,
-    ) -> PortResult<Option<JobReport>> {
-        if self.ended.counts.ended() < self.manifest.entries {
-            return Ok(None);
-        }
-        let job = &self.manifest.job;
-        let tally = self.ended.clone();
-        let written = JobReport {
-            job: job.clone(),
-            close: self.close,
-            counts: tally.counts,
-            reasons: tally.reasons,
-            failures: tally.failures,
-            tasks: tally.tasks,
-            submitted_ms: self.manifest.submitted_ms,
-            ended_ms: env.now_ms(),
-        };
-        put_json(blobs, &super::report_key(job), &written).await?;
-        report(blobs, job).await
+    /// The key and result of a part whose entries have all ended.
+    pub(crate) fn finished_part(&self) -> Option<(String, PartResult)> {
+        let part = self.part.filter(|_| self.is_complete())?;
+        Some((part_key(&self.manifest.job, part), self.ended.clone()))
     }
+}
+
+/// A loaded job or part of a job.
+pub(crate) enum LoadedJob {
+    Open(Box<OpenJob>),
+    /// A job that is divided into parts.
+    Head(Box<JobHead>),
+    /// The part has a result.
+    PartEnded,
+    /// The job has ended, or was never submitted.
+    Ended,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::blobs::Blobs;
+    use crate::jobs::CancelReason;
     use crate::jobs::JobOptions;
     use crate::key::Priority;
     use crate::ports::Ports;
@@ -322,11 +349,15 @@ mod tests {
         let manifest = super::super::submit(&env, &ports, &manifest, &listed)
             .await
             .unwrap();
-        let open = OpenJob::load(&env, &ports.blobs, &manifest.job)
-            .await
-            .unwrap()
-            .unwrap();
+        let open = load(&env, &ports, &manifest.job).await;
         (env, ports, open)
+    }
+
+    async fn load(env: &Env, ports: &Ports, job: &JobId) -> OpenJob {
+        match OpenJob::load(env, &ports.blobs, job).await.unwrap() {
+            LoadedJob::Open(open) => *open,
+            _ => panic!("it has parts, or has ended"),
+        }
     }
 
     fn take_all(open: &mut OpenJob) -> Vec<u64> {
@@ -336,40 +367,43 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn interrupted_admission_loses_no_entry() {
+    async fn entry_that_is_put_back_comes_first() {
         let (env, ports, mut open) = open_job(3).await;
-        open.peek(&env, &ports.blobs).await.unwrap();
+        open.load_entries(&env, &ports.blobs).await.unwrap();
         open.take_next();
         open.take_next();
-        open.recover();
-        assert_eq!(take_all(&mut open), [0, 1, 2]);
+        open.put_back(0);
+        assert_eq!(take_all(&mut open), [0, 2]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn loaded_job_resumes_at_its_last_cursor() {
-        let (env, ports, mut open) = open_job(1_200).await;
-        let blobs = &ports.blobs;
-        for _ in 0..602 {
-            open.peek(&env, blobs).await.unwrap();
-            let (number, _) = open.take_next().unwrap();
-            if number != 3 {
-                open.end_entry(number, "entry", &RunOutcome::Done); // the third is slow
-            }
-            open.save(blobs).await.unwrap();
-        }
-        assert!(open.finish(&env, blobs).await.unwrap().is_none());
-        let mut again = OpenJob::load(&env, blobs, &open.manifest.job)
+    async fn part_has_the_entries_of_its_chunk() {
+        let (env, ports, _) = open_job(400).await;
+        let manifest = JobManifest {
+            job: JobId("large".into()),
+            ..open_job(400).await.2.manifest
+        };
+        let listed: Vec<_> = (0..1_200_u64)
+            .map(|n| JobEntry {
+                weight: 1,
+                input: n.into(),
+            })
+            .collect();
+        let manifest = super::super::submit(&env, &ports, &manifest, &listed)
             .await
-            .unwrap()
             .unwrap();
-        assert_eq!(again.counts().done, 500);
-        again.peek(&env, blobs).await.unwrap();
+        let mut part = load(&env, &ports, &manifest.job.part(2)).await;
+        part.load_entries(&env, &ports.blobs).await.unwrap();
+        let numbers = take_all(&mut part);
+        assert_eq!(numbers, (1_000..1_200).collect::<Vec<u64>>());
+        assert!(part.finished_part().is_none());
+        for number in numbers {
+            part.end_entry(number, "entry", &RunOutcome::Done);
+        }
+        let (key, result) = part.finished_part().unwrap();
         assert_eq!(
-            (
-                again.take_next().unwrap().0,
-                again.peek(&env, blobs).await.unwrap()
-            ),
-            (3, Some(501))
+            (key.as_str(), result.counts.done),
+            ("jobs/large/parts/000002.json", 200)
         );
     }
 
@@ -381,16 +415,17 @@ mod tests {
             .delete(&chunk_key(&open.manifest, 0))
             .await
             .unwrap();
-        assert_eq!(open.peek(&env, &ports.blobs).await.unwrap(), None);
-        let report = open.finish(&env, &ports.blobs).await.unwrap().unwrap();
+        open.load_entries(&env, &ports.blobs).await.unwrap();
+        assert_eq!(open.next_weight(), None);
+        let report = open.finished_report(0).unwrap();
         assert_eq!((report.counts.failed, report.failures.len()), (2, 2));
         assert_eq!(report.reasons["engine.entry_missing"], 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn closed_job_counts_every_entry_once() {
-        let (env, ports, mut open) = open_job(1_000).await;
-        open.peek(&env, &ports.blobs).await.unwrap();
+        let (env, ports, mut open) = open_job(400).await;
+        open.load_entries(&env, &ports.blobs).await.unwrap();
         for _ in 0..10 {
             let (number, _) = open.take_next().unwrap();
             open.end_entry(number, "entry", &RunOutcome::Done);
@@ -399,11 +434,12 @@ mod tests {
             reason: CancelReason::Person,
             at_ms: 0,
         });
-        assert_eq!(open.peek(&env, &ports.blobs).await.unwrap(), None);
-        let report = open.finish(&env, &ports.blobs).await.unwrap().unwrap();
+        open.load_entries(&env, &ports.blobs).await.unwrap();
+        assert_eq!(open.next_weight(), None);
+        let report = open.finished_report(0).unwrap();
         assert_eq!(
             (report.counts.done, report.counts.cancelled, report.close),
-            (10, 990, JobEndReason::Cancelled)
+            (10, 390, JobEndReason::Cancelled)
         );
     }
 }

@@ -204,3 +204,38 @@ async fn unreadable_manifest_is_shown_as_a_reason_to_wait() {
     let reason = shown.waiting.unwrap().reason;
     assert!(reason.contains(manifest), "{reason}");
 }
+
+/// A collection whose documents take hours must not keep all slots from one that comes later.
+#[tokio::test(start_paused = true)]
+async fn another_collection_does_not_wait_for_slots() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator_with_slots(64);
+    cluster
+        .submit_as("a", Priority::Bulk, &slow_documents("a", 200))
+        .await;
+    cluster.env.sleep(Duration::from_secs(5)).await;
+    let other = ["other".to_string()];
+    cluster.submit_to("y", "b", Priority::Bulk, &other).await;
+    cluster.env.sleep(Duration::from_secs(2)).await;
+    // No worker runs, so no slot was freed.
+    assert!(cluster.is_claimed("other").await);
+}
+
+/// D3 of the engine review: a coordinator admitted one document per few round trips, or a batch per slowest of sixteen.
+#[tokio::test(start_paused = true)]
+async fn one_coordinator_takes_up_hundreds_of_documents_a_second() {
+    let (cluster, _) = ProbeCluster::new(distant_ports());
+    let _coordinator = cluster.coordinator_with_slots(4_000);
+    let documents: Vec<_> = (0..2_000).map(|n| format!("document {n}")).collect();
+    let began_ms = cluster.env.now_ms();
+    let job = cluster.submit_as("job", Priority::Bulk, &documents).await;
+    let mut open = 0;
+    while open < 2_000 {
+        cluster.env.sleep(Duration::from_millis(100)).await;
+        let seconds = (cluster.env.now_ms() - began_ms) / 1_000;
+        assert!(seconds < 10, "{open} documents after {seconds} s");
+        open = progress(&cluster, &job)
+            .await
+            .map_or(0, |posted| posted.open);
+    }
+}

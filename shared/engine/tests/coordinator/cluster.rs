@@ -13,7 +13,7 @@ use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::failure::Failure;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
-use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::key::{
     JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, run_failure_key,
@@ -186,16 +186,45 @@ impl ProbeCluster {
         &self,
         open_documents: usize,
     ) -> tokio::task::JoinHandle<()> {
-        let env = self.env.clone();
         let presence = HeartbeatReporter::new(&self.env, "coordinator", "coordinator");
-        let coordinator = Coordinator::<ProbeWork>::new(
-            env,
+        let coordinator = self.coordinator_of(presence, open_documents);
+        self.env.spawn(coordinator.run(CancellationToken::new()))
+    }
+
+    /// One of several coordinators, with heartbeats.
+    pub(crate) fn member(
+        &self,
+        name: &str,
+        open_documents: usize,
+        stop: CancellationToken,
+    ) -> tokio::task::JoinHandle<()> {
+        let presence = HeartbeatReporter::new(&self.env, name, "coordinator");
+        let coordinator = self.coordinator_of(Arc::clone(&presence), open_documents);
+        let (env, ledger) = (self.env.clone(), self.ports.ledger.raw().clone());
+        self.env.spawn(async move {
+            let beating = send_heartbeats(
+                env,
+                ledger,
+                presence,
+                HeartbeatExtras::default,
+                stop.clone(),
+            );
+            tokio::join!(coordinator.run(stop), beating);
+        })
+    }
+
+    fn coordinator_of(
+        &self,
+        presence: Arc<HeartbeatReporter>,
+        open_documents: usize,
+    ) -> Arc<Coordinator<ProbeWork>> {
+        Coordinator::<ProbeWork>::new(
+            self.env.clone(),
             self.ports.clone(),
             open_documents,
             Arc::new(|_| ()),
             presence,
-        );
-        self.env.spawn(coordinator.run(CancellationToken::new()))
+        )
     }
 
     pub(crate) fn executor(
@@ -246,9 +275,19 @@ impl ProbeCluster {
         class: Priority,
         documents: &[String],
     ) -> JobId {
+        self.submit_to("x", job, class, documents).await
+    }
+
+    pub(crate) async fn submit_to(
+        &self,
+        collection: &str,
+        job: &str,
+        class: Priority,
+        documents: &[String],
+    ) -> JobId {
         let manifest = JobManifest {
             job: JobId(job.into()),
-            collection: "x".into(),
+            collection: collection.into(),
             settings: settings::freeze::<ProbeWork>(&self.ports.blobs, &"s".into())
                 .await
                 .unwrap(),

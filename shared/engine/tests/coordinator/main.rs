@@ -9,3 +9,4 @@
 mod admission;
 mod cluster;
 mod endings;
+mod shares;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, CorrectionRef, DocId, blob_keys};
-use stemma_engine::blobs::{Blobs, PutOutcome, list_all, put_json};
+use stemma_engine::blobs::{Blobs, PutOutcome, list_after, put_json};
 use stemma_engine::{PortResult, Ports, RunHeader};
 
 use super::outcome::document_version;
@@ -23,10 +23,16 @@ pub(crate) async fn load_versions(
     collection: &Collection,
     doc: DocId,
 ) -> PortResult<VersionState> {
-    let claims = blob_keys::versions_prefix(collection, doc);
-    let trees = blob_keys::trees_prefix(collection, doc);
-    let claims = list_all(blobs, &claims).await?;
-    let trees = list_all(blobs, &trees).await?;
+    // One listing for both: what else a document has sorts before its trees and versions.
+    let scope = blob_keys::document_scope(collection, doc);
+    let after = format!("{scope}/trees");
+    let keys = list_after(blobs, &format!("{scope}/"), Some(&after)).await?;
+    let of_prefix = |prefix: &str| -> Vec<String> {
+        let keys = keys.iter().filter(|key| key.starts_with(prefix));
+        keys.cloned().collect()
+    };
+    let claims = of_prefix(&blob_keys::versions_prefix(collection, doc));
+    let trees = of_prefix(&blob_keys::trees_prefix(collection, doc));
     let claimed = highest_seq(&claims);
     let finished = highest_seq(&trees);
     let last = match claims.last() {

@@ -1,0 +1,183 @@
+//! Which entries are admitted next: fair between collections, urgent jobs first, within the slots.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::join_all;
+
+use super::{Coordinator, JobTable};
+use crate::flow::Flow;
+use crate::jobs::{JobEntry, JobManifest, JobStep, OpenJob};
+use crate::key::{JobId, Priority};
+
+// Jobs whose entries are read at the same time.
+const LOADS_AT_ONCE: usize = 16;
+// One slot in this many is only for interactive jobs.
+const INTERACTIVE_SHARE: usize = 8;
+// One slot for bulk work in this many is only for collections that have few.
+const FAIR_SHARE: usize = 8;
+
+/// An entry that was taken from its job and is not yet bound to a run.
+pub(super) struct PickedEntry {
+    /// The job, or the part of a job.
+    pub(super) job: JobId,
+    pub(super) manifest: JobManifest,
+    pub(super) number: u64,
+    pub(super) entry: JobEntry,
+}
+
+/// Slots in use, by collection. Runs of paused jobs request no tasks, so they take no slots: a job that waits for a person
+/// must not stop others.
+struct Slots {
+    limit: usize,
+    used: usize,
+    by_collection: BTreeMap<String, usize>,
+}
+
+impl Slots {
+    fn of_jobs<'a>(limit: usize, jobs: impl Iterator<Item = &'a OpenJob>) -> Self {
+        let mut slots = Self {
+            limit,
+            used: 0,
+            by_collection: BTreeMap::new(),
+        };
+        for job in jobs.filter(|job| !job.paused) {
+            slots.take(&job.manifest.collection, job.slots());
+        }
+        slots
+    }
+
+    fn take(&mut self, collection: &str, slots: usize) {
+        self.used += slots;
+        match self.by_collection.get_mut(collection) {
+            Some(used) => *used += slots,
+            None => drop(self.by_collection.insert(collection.into(), slots)),
+        }
+    }
+
+    // A share stays free of bulk work, so that a person does not wait behind it. A part of the rest is only for collections
+    // that have less than they would get if one more shared the slots: one that comes later does not wait until runs of
+    // others end, which may take hours, and takes most of what they free.
+    fn is_free(&self, collection: &str, class: Priority) -> bool {
+        if class == Priority::Interactive {
+            return self.used < self.limit;
+        }
+        let bulk = self.limit - self.limit / INTERACTIVE_SHARE;
+        let has = self.by_collection.get(collection).copied().unwrap_or(0);
+        let has_few = has < bulk / (self.by_collection.len() + 1);
+        self.used < bulk - bulk / FAIR_SHARE || (self.used < bulk && has_few)
+    }
+}
+
+impl<W: Flow> Coordinator<W> {
+    /// The next entries, as many as there are slots for and at most `most`. Deficit round robin between collections; within
+    /// a collection the most urgent job first, then the oldest.
+    pub(super) async fn pick_entries(&self, most: usize) -> Vec<PickedEntry> {
+        let now = self.env.now_ms();
+        let mut table = self.jobs.lock().await;
+        let mut slots = Slots::of_jobs(self.open_documents, table.open.values());
+        let mut picked = Vec::new();
+        if most == 0 || slots.used >= slots.limit {
+            return picked;
+        }
+        self.load_entries(&mut table).await;
+        let JobTable {
+            open, round_robin, ..
+        } = &mut *table;
+        // The jobs with entries to claim, by collection, in the order in which they are served.
+        let mut jobs: BTreeMap<String, BTreeSet<(Reverse<Priority>, JobId)>> = BTreeMap::new();
+        for (id, job) in open.iter() {
+            let control = self
+                .cached_control(id)
+                .filter(|control| control.is_running());
+            if let Some(control) = control
+                && job.may_claim(now)
+                && job.next_weight().is_some()
+            {
+                let class = Reverse(control.class.unwrap_or(job.manifest.class));
+                let collection = jobs.entry(job.manifest.collection.clone()).or_default();
+                collection.insert((class, id.clone()));
+            }
+        }
+        while picked.len() < most {
+            let first = jobs.iter().filter_map(|(name, jobs)| {
+                let (Reverse(class), id) = jobs.first()?;
+                let weight = open.get(id)?.next_weight()?;
+                slots.is_free(name, *class).then(|| (name.clone(), weight))
+            });
+            let Some(name) = round_robin.next(&first.collect()) else {
+                break;
+            };
+            let next = jobs.get_mut(&name).and_then(BTreeSet::pop_first);
+            let Some((class, id)) = next else { break };
+            let Some(job) = open.get_mut(&id) else { break };
+            if let Some((number, entry)) = job.take_next() {
+                slots.take(&name, 1);
+                picked.push(PickedEntry {
+                    job: id.clone(),
+                    manifest: job.manifest.clone(),
+                    number,
+                    entry,
+                });
+            }
+            if job.may_claim(now)
+                && job.next_weight().is_some()
+                && let Some(jobs) = jobs.get_mut(&name)
+            {
+                jobs.insert((class, id));
+            }
+        }
+        picked
+    }
+
+    // Reads the entries of the jobs that come next at once: one after the other, many small jobs would take long.
+    async fn load_entries(&self, table: &mut JobTable) {
+        let now = self.env.now_ms();
+        let unloaded = table
+            .open
+            .values_mut()
+            .filter(|job| job.needs_load() && job.may_claim(now));
+        let loads = unloaded.take(LOADS_AT_ONCE).map(|job| async move {
+            match job.load_entries(&self.env, &self.ports.blobs).await {
+                Ok(()) => job.waits.succeeded(JobStep::ReadEntries),
+                Err(error) => self.wait_after(job, JobStep::ReadEntries, &error),
+            }
+        });
+        join_all(loads).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(limit: usize, used: &[(&str, usize)]) -> Slots {
+        let mut slots = Slots {
+            limit,
+            used: 0,
+            by_collection: BTreeMap::new(),
+        };
+        for (collection, used) in used {
+            slots.take(collection, *used);
+        }
+        slots
+    }
+
+    #[test]
+    fn bulk_work_leaves_slots_to_people_and_to_other_collections() {
+        let bulk = |slots: &Slots, name| slots.is_free(name, Priority::Bulk);
+        let nearly_full = slots(64, &[("a", 49)]);
+        assert!(!bulk(&nearly_full, "a"), "7 are for collections with few");
+        assert!(bulk(&nearly_full, "b"));
+        assert!(nearly_full.is_free("a", Priority::Interactive));
+        let shared = slots(64, &[("a", 40), ("b", 16)]);
+        assert!(!bulk(&shared, "b"), "8 are for people");
+        let freed = slots(64, &[("a", 39), ("b", 16)]);
+        assert!(
+            bulk(&freed, "b") && !bulk(&freed, "a"),
+            "until both have equal parts"
+        );
+        let few = slots(4, &[("a", 3)]);
+        assert!(bulk(&few, "a"), "nothing is kept of few slots");
+    }
+}
