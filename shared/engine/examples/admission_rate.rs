@@ -1,0 +1,283 @@
+//! Measures how fast coordinators take documents up whose runs do nothing, over a distant bucket.
+//!
+//! `cargo run --release -p stemma-engine --example admission_rate [documents]`, with the servers of `tests/services` in
+//! STEMMA_TEST_RABBITMQ, STEMMA_TEST_REDIS and STEMMA_TEST_S3. Each call of the bucket takes 25 ms longer. The coordinators
+//! share one process, with connections of their own.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "ends with the message of what failed"
+)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use futures::future::{BoxFuture, join_all};
+use stemma_engine::blobs::{Blobs, S3Blobs, list_all};
+use stemma_engine::coordinator::Coordinator;
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
+use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef};
+use stemma_engine::ledger::redis::RedisLedger;
+use stemma_engine::limit::MemoryLimiter;
+use stemma_engine::message::RunOutcome;
+use stemma_engine::port_layer::{Layered, PortLayer};
+use stemma_engine::queue::{RabbitQueue, RabbitSettings};
+use stemma_engine::redis_client::{RedisClient, RedisSettings};
+use stemma_engine::replay::{FlowStop, Replay};
+use stemma_engine::s3::{S3, S3Credentials, S3Settings};
+use stemma_engine::stage::Work;
+use stemma_engine::{Env, PortResult, Ports, Secret, jobs, settings};
+use tokio_util::sync::CancellationToken;
+
+// Added to each call of the bucket.
+const DELAY: Duration = Duration::from_millis(25);
+// Fewer than a coordinator can claim in a second, so that slots are always full.
+const SLOTS: usize = 64;
+// Uploads at once.
+const UPLOADS: usize = 500;
+
+/// Documents without a stage: a run ends with its first replay.
+struct EmptyWork;
+
+impl Work for EmptyWork {
+    type Settings = String;
+    type Tools = ();
+}
+
+#[async_trait]
+impl Flow for EmptyWork {
+    const REVISION: u32 = 1;
+
+    fn flow(_: &mut Replay<'_, Self>, _: &RunHeader) -> Result<FlowOutput, FlowStop> {
+        Ok(FlowOutput { gaps: 0 })
+    }
+
+    // Two calls for a new document, as for a filing; one for a known one.
+    async fn claim(ports: &Ports, job: &JobManifest, entry: &JobEntry) -> PortResult<ClaimOutcome> {
+        let name = entry.input.as_str().unwrap_or_default();
+        let scope = format!("c/{}/d/{name}", job.collection);
+        if !list_all(&ports.blobs, &format!("{scope}/"))
+            .await?
+            .is_empty()
+        {
+            return Ok(ClaimOutcome::Ended(RunOutcome::Unchanged));
+        }
+        let header = RunHeader {
+            at: RunRef {
+                run: RunId(name.into()),
+                header: format!("{scope}/header"),
+                scope,
+            },
+            settings: job.settings.clone(),
+            flow_revision: 1,
+            class: job.class,
+            opened_by: job.job.clone(),
+            input: entry.input.clone(),
+        };
+        let json = serde_json::to_vec(&header).expect("it has text keys");
+        ports.blobs.put(&header.at.header, json.into()).await?;
+        Ok(ClaimOutcome::Run(header))
+    }
+
+    async fn run_outcome(_: &Ports, _: &RunHeader) -> PortResult<Option<RunOutcome>> {
+        Ok(None)
+    }
+}
+
+/// Makes every call start late.
+struct Distant;
+
+impl PortLayer for Distant {
+    async fn call<'a, T, F>(
+        &'a self,
+        _operation: &'static str,
+        _about: impl Fn() -> String + Send + 'a,
+        mut call: F,
+    ) -> PortResult<T>
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+    {
+        tokio::time::sleep(DELAY).await;
+        call().await
+    }
+}
+
+struct Bench {
+    env: Env,
+    // Of queues, keys and the bucket.
+    name: String,
+}
+
+impl Bench {
+    async fn ports(&self, process: &str) -> Ports {
+        let server =
+            |name: &str| std::env::var(name).expect("start the servers with tests/services");
+        let rabbit = RabbitSettings {
+            url: server("STEMMA_TEST_RABBITMQ").as_str().into(),
+            prefix: self.name.clone(),
+            name: process.into(),
+        };
+        let redis = RedisSettings {
+            prefix: self.name.clone(),
+            ..RedisSettings::new(server("STEMMA_TEST_REDIS").as_str().into())
+        };
+        let store = server("STEMMA_TEST_S3");
+        let mut store = store.split_whitespace();
+        let endpoint = store.next().map(str::to_string);
+        let mut secret = || Secret::from(store.next().expect("URL ACCESS SECRET"));
+        let s3 = S3Settings {
+            endpoint,
+            access: S3Credentials::Key {
+                id: secret(),
+                secret: secret(),
+            },
+            force_path_style: true,
+            checksums_when_required: true,
+            call_timeout: Duration::from_secs(30),
+            ..S3Settings::default()
+        };
+        let s3 = S3::connect(&s3).await.unwrap();
+        s3.create_bucket(&self.name).await.unwrap();
+        let blobs: Arc<dyn Blobs> = Arc::new(S3Blobs::new(s3, &self.name, "store").unwrap());
+        let blobs = Layered {
+            layer: Distant,
+            port: blobs,
+        };
+        Ports::new(
+            &self.env,
+            Arc::new(RabbitQueue::connect(&rabbit, &self.env).await.unwrap()),
+            Arc::new(RedisLedger::new(RedisClient::open(&redis).unwrap())),
+            Arc::new(blobs),
+            Arc::new(MemoryLimiter::default()),
+        )
+    }
+
+    async fn start_coordinator(
+        &self,
+        name: &str,
+        stop: &CancellationToken,
+    ) -> Vec<tokio::task::JoinHandle<()>> {
+        let ports = self.ports(name).await;
+        let presence = HeartbeatReporter::new(&self.env, name, "coordinator");
+        let ledger = Arc::clone(ports.ledger.raw());
+        let beats = send_heartbeats(
+            self.env.clone(),
+            ledger,
+            Arc::clone(&presence),
+            HeartbeatExtras::default,
+            stop.clone(),
+        );
+        let coordinator = Coordinator::<EmptyWork>::new(
+            self.env.clone(),
+            ports,
+            SLOTS,
+            Arc::new(|_| ()),
+            presence,
+        );
+        vec![
+            tokio::spawn(beats),
+            tokio::spawn(coordinator.run(stop.clone())),
+        ]
+    }
+
+    async fn submit(&self, ports: &Ports, class: Priority, documents: Vec<String>) -> JobId {
+        let job = JobId::new(self.env.now_ms(), self.env.random());
+        let draft = JobManifest {
+            job,
+            collection: "x".into(),
+            settings: settings::freeze::<EmptyWork>(&ports.blobs, &"s".into())
+                .await
+                .unwrap(),
+            class,
+            entries: 0,
+            submitted_ms: self.env.now_ms(),
+            terms: jobs::JobOptions::default(),
+        };
+        let entries: Vec<_> = documents
+            .into_iter()
+            .map(|document| JobEntry {
+                weight: 1,
+                input: document.into(),
+            })
+            .collect();
+        let submitted = jobs::submit(&self.env, ports, &draft, &entries).await;
+        submitted.unwrap().job
+    }
+
+    async fn ended(&self, ports: &Ports, job: &JobId) {
+        while jobs::report(ports.blobs.raw().as_ref(), job)
+            .await
+            .unwrap()
+            .is_none()
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+fn documents(name: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("{name}-{n}")).collect()
+}
+
+#[tokio::main]
+async fn main() {
+    let count = std::env::args()
+        .nth(1)
+        .map_or(Ok(4_000), |count| count.parse());
+    let count: usize = count.expect("usage: admission_rate [documents]");
+    let mut last = String::new();
+    for members in [1, 2, 4] {
+        let env = Env::system();
+        let name = format!(
+            "admission{members}-{}-{:x}",
+            std::process::id(),
+            env.now_ms()
+        );
+        let bench = Bench { env, name };
+        let ports = bench.ports("client").await;
+        let stop = CancellationToken::new();
+        let mut running = Vec::new();
+        for n in 0..members {
+            running.extend(
+                bench
+                    .start_coordinator(&format!("coordinator-{n}"), &stop)
+                    .await,
+            );
+        }
+        tokio::time::sleep(Duration::from_secs(25)).await; // until each has its share
+        let began = Instant::now();
+        let known = documents("document", count);
+        let job = bench.submit(&ports, Priority::Bulk, known.clone()).await;
+        bench.ended(&ports, &job).await;
+        let rate = count as f64 / began.elapsed().as_secs_f64();
+        println!("{members} coordinators, slots full: {rate:.0} documents/s");
+        if members == 1 {
+            let began = Instant::now();
+            let uploads = (0..UPLOADS).map(|n| {
+                let document = documents(&format!("upload-{n}"), 1);
+                bench.submit(&ports, Priority::Interactive, document)
+            });
+            let uploads = join_all(uploads).await;
+            join_all(uploads.iter().map(|job| bench.ended(&ports, job))).await;
+            let rate = UPLOADS as f64 / began.elapsed().as_secs_f64();
+            println!("{UPLOADS} uploads: {rate:.0} documents/s");
+            let nightly = bench.submit(&ports, Priority::Bulk, known).await;
+            let began = Instant::now();
+            let document = documents("beside", 1);
+            let upload = bench.submit(&ports, Priority::Interactive, document).await;
+            bench.ended(&ports, &upload).await;
+            let waited = began.elapsed().as_secs_f64();
+            bench.ended(&ports, &nightly).await;
+            let rate = count as f64 / began.elapsed().as_secs_f64();
+            last = format!(
+                "an upload beside {count} unchanged documents ({rate:.0}/s): {waited:.1} s"
+            );
+        }
+        stop.cancel();
+        join_all(running).await;
+    }
+    println!("{last}");
+}
