@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use opentelemetry::trace::SpanId;
+use opentelemetry::trace::{SpanId, SpanKind};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use stemma_boot::telemetry::TracePipeline;
@@ -77,12 +77,9 @@ fn document_is_one_trace() {
     })
     .unwrap();
     let spans = collector.0.lock().unwrap().clone();
-    let spans_named = |name: &str| {
-        spans
-            .iter()
-            .filter(|span| span.name == name)
-            .cloned()
-            .collect::<Vec<_>>()
+    let spans_where = |matches: &dyn Fn(&SpanData) -> bool| {
+        let matching = spans.iter().filter(|span| matches(span));
+        matching.cloned().collect::<Vec<_>>()
     };
     let value = |span: &SpanData, key: &str| {
         let matching = span
@@ -97,9 +94,9 @@ fn document_is_one_trace() {
         .iter()
         .map(|span| span.span_context.trace_id().to_string())
         .collect();
-    let runs = spans_named("run");
-    let waves = spans_named("wave");
-    let tasks = spans_named("task");
+    let runs = spans_where(&|span| span.name == "run");
+    let waves = spans_where(&|span| span.span_kind == SpanKind::Producer);
+    let tasks = spans_where(&|span| span.span_kind == SpanKind::Consumer);
     assert_eq!((traces.len(), runs.len()), (1, 1), "{spans:?}");
     assert_eq!(runs[0].parent_span_id, SpanId::INVALID);
     let ids: BTreeSet<_> = waves
@@ -120,7 +117,7 @@ fn document_is_one_trace() {
     );
     let stages: BTreeMap<_, _> = tasks
         .iter()
-        .map(|task| (value(task, "stage"), value(task, "outcome")))
+        .map(|task| (task.name.to_string(), value(task, "outcome")))
         .collect();
     for stage in ["paginate", "outline", "publish"] {
         assert_eq!(
