@@ -10,7 +10,7 @@ use stemma_engine::s3::ObjectMeta;
 
 use crate::sources::object_uri;
 
-/// A submitted document: the content of [`JobEntry::input`].
+/// A submitted document: the content of [`stemma_engine::jobs::JobEntry::input`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
     /// Canonical location of the bytes, e.g. `file:///archive/a.pdf` or `s3://filings/a%20b.pdf`.
