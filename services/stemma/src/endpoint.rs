@@ -32,7 +32,8 @@ pub struct EndpointConfig {
     pub timeout_seconds: u64,
     /// How long the provider may be unreachable before bulk work fails, in seconds.
     pub patience_seconds: u64,
-    /// Number of processes that divide the limits while the shared limiter is unreachable.
+    /// Number of processes that divide the limits while the shared limiter (Redis) is unreachable: the workers of lane llm, and
+    /// query servers with a model.
     pub expected_workers: u32,
 }
 

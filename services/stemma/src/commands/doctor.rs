@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::join;
+use futures::future::{join, join3};
 use serde::Serialize;
 use stemma_boot::backends::{Cluster, LOOK_TIMEOUT};
 use stemma_engine::blobs::PutOutcome;
 use stemma_engine::diagnosis::Server;
+use stemma_engine::heartbeat::Heartbeat;
+use stemma_engine::ledger::{Ledger, StatusTopic};
 use stemma_engine::ports::TimeLimit;
 use stemma_engine::{Env, PortError, PortResult};
 use stemma_extract::{ExtractJob, Extractor, Limits};
@@ -23,7 +25,7 @@ use crate::output::clean;
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {}
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Check {
     // `ok`, `attention` or `failed`.
     result: &'static str,
@@ -165,9 +167,51 @@ async fn cluster(context: &Context) -> Vec<Check> {
         }
         Err(error) => return vec![Check::failed(error)],
     };
-    let (broker, redis) = join(broker(&cluster), redis(&cluster)).await;
+    let (broker, redis, workers) = join3(
+        broker(&cluster),
+        redis(&cluster),
+        workers(context, &env, &cluster),
+    )
+    .await;
+    let checks = [vec![broker, redis], workers].concat();
     cluster.close().await;
-    vec![broker, redis]
+    checks
+}
+
+// Whether as many processes call a model as its settings say. Redis answers for itself.
+async fn workers(context: &Context, env: &Env, cluster: &Cluster) -> Vec<Check> {
+    let processes = cluster
+        .ports
+        .ledger
+        .status_records(StatusTopic::Processes, env.now_ms());
+    let records = answered("ledger.status_records", processes)
+        .await
+        .unwrap_or_default();
+    let processes: Vec<Heartbeat> = records
+        .iter()
+        .filter_map(|record| serde_json::from_slice(&record.body).ok())
+        .collect();
+    let providers = context.config().map(Config::providers).unwrap_or_default();
+    let checks = providers.into_iter().filter_map(|(model, provider)| {
+        expected_workers(&model, provider.endpoint.expected_workers, &processes)
+    });
+    checks.collect()
+}
+
+// While Redis is away, each process that calls a model keeps to its part of the limits: too few parts exceed them.
+fn expected_workers(model: &str, expected: u32, processes: &[Heartbeat]) -> Option<Check> {
+    let bucket = format!("{model}@");
+    let calls_model =
+        |process: &&Heartbeat| process.models.keys().any(|key| key.starts_with(&bucket));
+    let running = processes.iter().filter(calls_model).count();
+    (running > expected.max(1) as usize).then(|| Check {
+        result: "attention",
+        what: format!(
+            "{running} processes call model {model}, but model.expected_workers is {expected}: while Redis is away, together \
+             they would exceed its limits"
+        ),
+        next: Some(format!("set model.expected_workers = {running} for all of them")),
+    })
 }
 
 async fn broker(cluster: &Cluster) -> Check {
@@ -274,5 +318,40 @@ async fn reading(context: &Context) -> Check {
         Err(error) => {
             Check::failed(CommandError::new(error.code, error.message).with_next(error.next))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn process(model: &str) -> Heartbeat {
+        Heartbeat {
+            process: String::new(),
+            service: "worker".into(),
+            version: String::new(),
+            since_ms: 0,
+            at_ms: 0,
+            draining: false,
+            lanes: Vec::new(),
+            tasks: Vec::new(),
+            stages: BTreeMap::new(),
+            models: BTreeMap::from([(format!("{model}@host"), Default::default())]),
+            troubles: Vec::new(),
+            unfinished: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn more_workers_than_expected_need_attention() {
+        let processes = ["big", "big", "big", "small"].map(process);
+        let check = expected_workers("big", 2, &processes).unwrap();
+        assert_eq!(check.result, "attention");
+        assert!(check.what.starts_with("3 processes call model big"));
+        assert!(expected_workers("big", 3, &processes).is_none());
+        assert!(expected_workers("small", 1, &processes).is_none());
+        assert!(expected_workers("none", 0, &processes).is_none());
     }
 }

@@ -108,6 +108,16 @@ impl GcraMeter {
     }
 }
 
+impl MemoryLimiter {
+    /// Records a request that another limiter granted, so that refusals teach the rate at which this process asked.
+    pub fn record_grant(&self, bucket: &str, cost: RequestCost, now_ms: Millis) {
+        let mut buckets = self.buckets.lock();
+        let bucket = buckets.entry(bucket.into()).or_default();
+        bucket.now_ms = now_ms;
+        bucket.grants.record_grant(cost.tokens, now_ms);
+    }
+}
+
 #[async_trait]
 impl Limiter for MemoryLimiter {
     async fn acquire(

@@ -47,8 +47,8 @@ pub struct ModelClient<C: ?Sized = dyn Llm> {
     client: Arc<C>,
     settings: ModelClientSettings,
     // This process's share of the quota while the shared limiter is unavailable, so that an outage of the limiter does not
-    // lift the limits.
-    fallback_limiter: MemoryLimiter,
+    // lift the limits. It hears what the shared one hears.
+    fallback_limiter: Arc<MemoryLimiter>,
     bulk: AdmissionQueue,
     interactive: AdmissionQueue,
     breaker: Mutex<Breaker>,
@@ -164,7 +164,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         let bulk = AdmissionQueue::new(&settings, Priority::Bulk);
         let interactive = AdmissionQueue::new(&settings, Priority::Interactive);
         let (breaker, stats, estimator, batches) = Default::default();
-        let fallback_limiter = MemoryLimiter::default();
+        let fallback_limiter = Arc::default();
         Self {
             env,
             limiter,

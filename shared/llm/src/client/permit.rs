@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_engine::env::Millis;
-use stemma_engine::limit::{Limiter, Permit, Quota, ReportedLimits, RequestCost};
+use stemma_engine::limit::{Limiter, MemoryLimiter, Permit, Quota, ReportedLimits, RequestCost};
 use stemma_engine::{Failure, PortResult, Priority};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -174,7 +174,13 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             .acquire(&self.settings.bucket, quota, cost, now_ms)
             .await
         {
-            Ok(permit) => permit,
+            Ok(permit) => {
+                if permit == Permit::Granted {
+                    let fallback = &self.fallback_limiter;
+                    fallback.record_grant(&self.settings.bucket, cost, now_ms);
+                }
+                permit
+            }
             Err(error) => {
                 tracing::warn!(bucket = self.settings.bucket, %error, "the shared rate limiter is unavailable; using this process's share of the quota");
                 let share = self.share(quota);
@@ -196,6 +202,20 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
     }
 
+    // What the provider reports, divided like the quota.
+    fn reported_share(&self, reported: ReportedLimits) -> ReportedLimits {
+        let workers = self.settings.expected_workers.max(1);
+        let share = |limit: Option<u32>| limit.map(|limit| rate_share(limit, workers));
+        // Nothing left is nothing left for all.
+        let remaining = |left: Option<u32>| left.map(|left| left / workers);
+        ReportedLimits {
+            requests_per_minute: share(reported.requests_per_minute),
+            tokens_per_minute: share(reported.tokens_per_minute),
+            requests_remaining: remaining(reported.requests_remaining),
+            tokens_remaining: remaining(reported.tokens_remaining),
+        }
+    }
+
     fn too_large(&self, tokens: u32) -> Failure {
         let message = format!(
             "a request of about {tokens} tokens exceeds the rate limit of {}",
@@ -210,9 +230,10 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         if estimated == used {
             return;
         }
-        let quota = self.settings.quota();
-        self.update_limiter(move |limiter, bucket, _| async move {
-            limiter.settle(&bucket, quota, estimated, used).await
+        self.update_limiters(move |limiter, update| async move {
+            limiter
+                .settle(&update.bucket, update.quota, estimated, used)
+                .await
         });
     }
 
@@ -226,16 +247,18 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             }
             stats.paused_until_ms = until_ms;
         }
-        self.update_limiter(move |limiter, bucket, _| async move {
-            limiter.pause(&bucket, until_ms).await
+        self.update_limiters(move |limiter, update| async move {
+            limiter.pause(&update.bucket, until_ms).await
         });
     }
 
     /// Lowers the adaptive rate after a call that began `age_ms` ago was throttled. No effect under a configured quota.
     pub(super) fn slow(&self, age_ms: u64) {
         if self.settings.is_adaptive() {
-            self.update_limiter(move |limiter, bucket, now_ms| async move {
-                limiter.decrease_rate(&bucket, age_ms, now_ms).await
+            self.update_limiters(move |limiter, update| async move {
+                limiter
+                    .decrease_rate(&update.bucket, age_ms, update.now_ms)
+                    .await
             });
         }
     }
@@ -255,27 +278,58 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
                 stats.rate_limits = limits;
             }
         }
-        self.update_limiter(move |limiter, bucket, now_ms| async move {
+        let share = self.reported_share(reported);
+        self.update_limiters(move |limiter, update| async move {
+            let reported = if update.is_fallback { share } else { reported };
             limiter
-                .report_limits(&bucket, quota, reported, now_ms)
+                .report_limits(&update.bucket, update.quota, reported, update.now_ms)
                 .await
         });
     }
 
-    // Updates run in the background: a slow or failing limiter must not delay a reply that is already paid for.
-    fn update_limiter<F: Future<Output = PortResult<()>> + Send + 'static>(
+    // Tells the shared limiter and the fallback, which must know the same when its turn comes. In the background: a slow or
+    // failing limiter must not delay a reply that is already paid for.
+    fn update_limiters<F: Future<Output = PortResult<()>> + Send + 'static>(
         &self,
-        update: impl FnOnce(Arc<dyn Limiter>, String, Millis) -> F + Send + 'static,
+        update: impl Fn(Arc<dyn Limiter>, LimiterUpdate) -> F + Send + 'static,
     ) {
-        let limiter = Arc::clone(&self.limiter);
-        let bucket = self.settings.bucket.clone();
-        let now_ms = self.env.now_ms();
+        let shared = LimiterUpdate {
+            bucket: self.settings.bucket.clone(),
+            quota: self.settings.quota(),
+            now_ms: self.env.now_ms(),
+            is_fallback: false,
+        };
+        let fallback = LimiterUpdate {
+            quota: self.share(shared.quota),
+            is_fallback: true,
+            ..shared.clone()
+        };
+        let limiters: [(Arc<dyn Limiter>, _); 2] = [
+            (
+                Arc::<MemoryLimiter>::clone(&self.fallback_limiter),
+                fallback,
+            ),
+            (Arc::clone(&self.limiter), shared),
+        ];
         self.env.spawn(async move {
-            if let Err(error) = update(limiter, bucket.clone(), now_ms).await {
-                tracing::warn!(bucket, %error, "the shared rate limiter is unavailable; an update is lost");
+            for (limiter, terms) in limiters {
+                let bucket = terms.bucket.clone();
+                if let Err(error) = update(limiter, terms).await {
+                    tracing::warn!(bucket, %error, "the shared rate limiter is unavailable; an update is lost");
+                }
             }
         });
     }
+}
+
+// The terms of an update of one limiter.
+#[derive(Clone)]
+struct LimiterUpdate {
+    bucket: String,
+    // All of it, or the share of this process.
+    quota: Quota,
+    now_ms: Millis,
+    is_fallback: bool,
 }
 
 // Whether less quota is left than one burst may use.

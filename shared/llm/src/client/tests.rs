@@ -16,6 +16,7 @@ struct FailingLlm {
     errors: Mutex<VecDeque<LlmError>>,
     called_ms: Mutex<Vec<Millis>>,
     env: Mutex<Option<Env>>,
+    rate_limits: Mutex<ReportedLimits>,
 }
 
 #[async_trait]
@@ -30,7 +31,11 @@ impl Llm for FailingLlm {
             cached_tokens: 0,
         };
         let error = self.errors.lock().pop_front();
-        error.map_or(Ok(LlmReply::new("{}", usage)), Err)
+        let reply = LlmReply {
+            rate_limits: *self.rate_limits.lock(),
+            ..LlmReply::new("{}", usage)
+        };
+        error.map_or(Ok(reply), Err)
     }
 }
 
@@ -402,6 +407,172 @@ async fn workers_fall_back_to_their_share_without_shared_limits() {
     let called_ms = script.called_ms.lock().clone();
     let seconds = (called_ms[29] - called_ms[0]) / 1_000;
     assert!((26..=30).contains(&seconds), "60 a minute: {seconds} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_share_what_the_provider_states_without_shared_limits() {
+    let env = Env::simulated(1);
+    let settings = ModelClientSettings {
+        expected_workers: 4,
+        ..per_minute(0, 0)
+    };
+    let (client, script) = client_with(&env, vec![], settings, Arc::new(UnavailableLimiter));
+    script.rate_limits.lock().requests_per_minute = Some(240);
+    for _ in 0..30 {
+        assert_eq!(
+            outcome(
+                client
+                    .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                    .await
+            ),
+            "answered"
+        );
+    }
+    let called_ms = script.called_ms.lock().clone();
+    let seconds = (called_ms[29] - called_ms[0]) / 1_000;
+    assert!((26..=31).contains(&seconds), "60 a minute: {seconds} s");
+}
+
+// A limiter that is away from a moment on.
+struct LeavingLimiter {
+    env: Env,
+    until_ms: Millis,
+    limiter: MemoryLimiter,
+}
+
+impl LeavingLimiter {
+    fn check(&self) -> PortResult<()> {
+        if self.env.now_ms() < self.until_ms {
+            Ok(())
+        } else {
+            Err(PortError::transient("limiter.acquire", "away"))
+        }
+    }
+}
+
+#[async_trait]
+impl Limiter for LeavingLimiter {
+    async fn acquire(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        cost: RequestCost,
+        now_ms: Millis,
+    ) -> PortResult<Permit> {
+        self.check()?;
+        self.limiter.acquire(bucket, quota, cost, now_ms).await
+    }
+    async fn settle(&self, bucket: &str, quota: Quota, was: u32, used: u32) -> PortResult<()> {
+        self.check()?;
+        self.limiter.settle(bucket, quota, was, used).await
+    }
+    async fn pause(&self, bucket: &str, until_ms: Millis) -> PortResult<()> {
+        self.check()?;
+        self.limiter.pause(bucket, until_ms).await
+    }
+    async fn report_limits(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        reported: ReportedLimits,
+        now_ms: Millis,
+    ) -> PortResult<()> {
+        self.check()?;
+        self.limiter
+            .report_limits(bucket, quota, reported, now_ms)
+            .await
+    }
+    async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()> {
+        self.check()?;
+        self.limiter.decrease_rate(bucket, age_ms, now_ms).await
+    }
+    async fn reserve(
+        &self,
+        account: &str,
+        limit: u64,
+        call: AccountReservation,
+        now_ms: Millis,
+    ) -> PortResult<Reservation> {
+        self.limiter.reserve(account, limit, call, now_ms).await
+    }
+    async fn settle_reservation(
+        &self,
+        account: &str,
+        call: AccountReservation,
+        used: u64,
+        now_ms: Millis,
+    ) -> PortResult<()> {
+        self.limiter
+            .settle_reservation(account, call, used, now_ms)
+            .await
+    }
+    async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()> {
+        self.limiter.open_account(account, used, now_ms).await
+    }
+}
+
+// Accepts a number of requests in any minute and refuses the rest, without saying its limit.
+struct SilentLimits {
+    env: Env,
+    per_minute: usize,
+    accepted_ms: Mutex<Vec<Millis>>,
+    refused_ms: Mutex<Vec<Millis>>,
+}
+
+#[async_trait]
+impl Llm for SilentLimits {
+    async fn complete(&self, _: &LlmRequest) -> Result<LlmReply, LlmError> {
+        let now_ms = self.env.now_ms();
+        self.env.sleep(Duration::from_millis(50)).await;
+        let mut accepted = self.accepted_ms.lock();
+        let recent = accepted
+            .iter()
+            .rev()
+            .take_while(|at| **at + 60_000 > now_ms);
+        if recent.count() >= self.per_minute {
+            self.refused_ms.lock().push(now_ms);
+            return Err(LlmError::Throttled {
+                retry_after: None,
+                rate_limits: ReportedLimits::default(),
+            });
+        }
+        accepted.push(now_ms);
+        Ok(LlmReply::new("{}", TokenUsage::default()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_teach_the_rate_without_shared_limits() {
+    let env = Env::simulated(1);
+    let start_ms = env.now_ms();
+    let away_ms = start_ms + 300_000;
+    let limiter = LeavingLimiter {
+        env: env.clone(),
+        until_ms: away_ms,
+        limiter: MemoryLimiter::default(),
+    };
+    let provider = Arc::new(SilentLimits {
+        env: env.clone(),
+        per_minute: 120,
+        accepted_ms: Mutex::default(),
+        refused_ms: Mutex::default(),
+    });
+    let client = ModelClient::new(
+        env.clone(),
+        Arc::new(limiter),
+        Arc::<SilentLimits>::clone(&provider),
+        per_minute(0, 0),
+    );
+    while env.now_ms() < start_ms + 600_000 {
+        // A refusal pauses the client; the task comes again.
+        let _ = client
+            .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+            .await;
+    }
+    let since = |all: &Mutex<Vec<Millis>>| all.lock().iter().filter(|at| **at >= away_ms).count();
+    let (accepted, refused) = (since(&provider.accepted_ms), since(&provider.refused_ms));
+    assert!(accepted >= 480, "{accepted} of 600 in five minutes");
+    assert!(refused * 50 <= accepted, "{refused} refusals of {accepted}");
 }
 
 #[tokio::test(start_paused = true)]
