@@ -8,7 +8,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use stemma_engine::jobs::JobBudget;
 use stemma_engine::{JobId, PortResult};
-use stemma_llm::calls::{self, CallRecord};
+use stemma_llm::calls::{self, CallSum};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::RunSettings;
@@ -100,15 +100,16 @@ pub struct ModelUsage {
 }
 
 impl ModelUsage {
-    pub fn add(&mut self, record: &CallRecord, prices: &PriceList) {
-        self.calls += 1;
-        self.useless += u64::from(!record.useful);
-        self.prompt_tokens += u64::from(record.usage.prompt_tokens);
-        self.cached_tokens += u64::from(record.usage.cached_tokens);
-        self.output_tokens += u64::from(record.usage.output_tokens);
-        match prices.recorded_dollars(record) {
-            Some(dollars) => self.dollars += dollars,
-            None => self.without_price += 1,
+    pub fn add(&mut self, sum: &CallSum, prices: &PriceList) {
+        self.calls += sum.calls;
+        self.useless += sum.useless;
+        self.prompt_tokens += sum.prompt_tokens;
+        self.cached_tokens += sum.cached_tokens;
+        self.output_tokens += sum.output_tokens;
+        let prices = prices.0.get(&sum.model);
+        match prices.and_then(|prices| sum.cost(*prices).nanodollars) {
+            Some(cost) => self.dollars += cost as f64 / NANOS_PER_DOLLAR,
+            None => self.without_price += sum.calls,
         }
     }
 
@@ -162,17 +163,6 @@ impl PriceList {
         )
     }
 
-    /// Cost of a line of the call log; `None` if the model has no price.
-    fn recorded_dollars(&self, record: &CallRecord) -> Option<f64> {
-        let prices = *self.0.get(&record.model)?;
-        let prices = if record.batch {
-            prices.for_batch()
-        } else {
-            prices
-        };
-        Some(prices.cost(record.usage).nanodollars? as f64 / NANOS_PER_DOLLAR)
-    }
-
     /// Cost of `usage`; `None` if the model has no price.
     pub fn dollars(&self, model: &str, usage: TokenUsage) -> Option<f64> {
         let cost = self.0.get(model)?.cost(usage).nanodollars?;
@@ -189,16 +179,11 @@ pub async fn job_usage(
     since_ms: Millis,
 ) -> PortResult<ModelUsage> {
     let mut usage = ModelUsage::default();
-    calls::read(
-        blobs,
-        &format!("c/{collection}"),
-        since_ms,
-        |record: CallRecord| {
-            if record.jobs.contains(job) {
-                usage.add(&record, prices);
-            }
-        },
-    )
+    calls::read_sums(blobs, &format!("c/{collection}"), since_ms, |sum| {
+        if sum.jobs.contains(job) {
+            usage.add(&sum, prices);
+        }
+    })
     .await?;
     Ok(usage)
 }

@@ -46,7 +46,21 @@ impl Prices {
 
     /// The cost of `usage`, rounded up to nanodollars.
     pub fn cost(&self, usage: TokenUsage) -> SpendAmount {
-        let tokens = u64::from(usage.prompt_tokens) + u64::from(usage.output_tokens);
+        let TokenUsage {
+            prompt_tokens,
+            cached_tokens,
+            output_tokens,
+        } = usage;
+        self.cost_of(
+            prompt_tokens.into(),
+            cached_tokens.into(),
+            output_tokens.into(),
+        )
+    }
+
+    /// The cost of many calls: tokens of prompts, those of them that were cached, and tokens of replies.
+    pub fn cost_of(&self, prompt: u64, cached: u64, output_tokens: u64) -> SpendAmount {
+        let tokens = prompt + output_tokens;
         let Self {
             input: Some(input),
             output: Some(output),
@@ -59,10 +73,10 @@ impl Prices {
                 tokens,
             };
         };
-        let cached_tokens = usage.cached_tokens.min(usage.prompt_tokens);
-        let uncached = f64::from(usage.prompt_tokens - cached_tokens) * input;
-        let cached = f64::from(cached_tokens) * cached_input.unwrap_or(input);
-        let nanodollars = ((uncached + cached + f64::from(usage.output_tokens) * output)
+        let cached_tokens = cached.min(prompt);
+        let uncached = (prompt - cached_tokens) as f64 * input;
+        let cached = cached_tokens as f64 * cached_input.unwrap_or(input);
+        let nanodollars = ((uncached + cached + output_tokens as f64 * output)
             * NANODOLLARS_PER_TOKEN)
             .ceil() as u64;
         SpendAmount {

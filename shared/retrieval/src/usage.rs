@@ -61,11 +61,16 @@ impl CallStore {
     }
 
     pub async fn log_call(&self, env: &Env, record: &CallRecord) {
+        // Only the records of jobs are summed by their names.
+        let cost = SpendAmount {
+            nanodollars: None,
+            tokens: record.usage.total().into(),
+        };
         match serde_json::to_vec(record) {
             Ok(json) => {
                 self.put(
                     env,
-                    &record.key(&self.collection, env.random()),
+                    &record.key(&self.collection, env.random(), Some(cost)),
                     json.into(),
                 )
                 .await;

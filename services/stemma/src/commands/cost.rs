@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stemma_document::time_format;
-use stemma_llm::calls::{self, CallRecord};
+use stemma_llm::calls::{self, CallSum};
 
 use super::jobs::JobContext;
 use crate::context::Context;
@@ -92,23 +92,23 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
         total: ModelUsage::default(),
         unread: 0,
     };
-    cost.unread = calls::read(
+    cost.unread = calls::read_sums(
         job_context.blobs(),
         &format!("c/{}", context.collection),
         since_ms,
-        |record: CallRecord| {
+        |sum: CallSum| {
             let is_asked_for = match &whose {
                 CostSubject::Everyone => true,
-                CostSubject::Job(job) => record.jobs.contains(job),
-                CostSubject::Document(runs) => record.run.0.starts_with(runs),
-                CostSubject::Question(run) => record.run.0 == *run,
+                CostSubject::Job(job) => sum.jobs.contains(job),
+                CostSubject::Document(runs) => sum.run.0.starts_with(runs),
+                CostSubject::Question(run) => sum.run.0 == *run,
             };
             if is_asked_for {
                 cost.by
-                    .entry(group(args.by, &record, &names))
+                    .entry(group(args.by, &sum, &names))
                     .or_default()
-                    .add(&record, &prices);
-                cost.total.add(&record, &prices);
+                    .add(&sum, &prices);
+                cost.total.add(&sum, &prices);
             }
         },
     )
@@ -125,18 +125,18 @@ fn is_question(run: &str) -> bool {
     parts.is_some_and(|(_, id)| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn group(by: CostGrouping, record: &CallRecord, names: &BTreeMap<String, &str>) -> String {
+fn group(by: CostGrouping, sum: &CallSum, names: &BTreeMap<String, &str>) -> String {
     match by {
-        CostGrouping::Stage => record.stage.clone(),
-        CostGrouping::Model => record.model.clone(),
-        CostGrouping::Day => time_format::format_date(record.at_ms / 86_400_000),
-        CostGrouping::Document if is_question(&record.run.0) => "(questions)".into(),
+        CostGrouping::Stage => sum.stage.clone(),
+        CostGrouping::Model => sum.model.clone(),
+        CostGrouping::Day => time_format::format_date(sum.day),
+        CostGrouping::Document if is_question(&sum.run.0) => "(questions)".into(),
         CostGrouping::Document => {
-            let doc = record
+            let doc = sum
                 .run
                 .0
                 .rsplit_once('-')
-                .map_or(record.run.0.as_str(), |(doc, _)| doc);
+                .map_or(sum.run.0.as_str(), |(doc, _)| doc);
             names.get(doc).copied().unwrap_or(doc).to_string()
         }
     }

@@ -97,6 +97,32 @@ pub async fn pause(env: &Env, ports: &Ports, job: &JobId, reason: PauseReason) -
     write_command(env, ports, job, "paused", &ControlCommand::Paused(reason)).await
 }
 
+/// Pauses a running job for a reason that many processes find at once: all of them write one record. Returns whether the job
+/// was running.
+///
+/// The first to claim the pause says when it began, under a key named by the last record before it. All others, also one that
+/// takes over from a crash, write the record that the claim describes.
+pub(crate) async fn pause_once(
+    env: &Env,
+    ports: &Ports,
+    job: &JobId,
+    reason: PauseReason,
+) -> PortResult<bool> {
+    let blobs = &ports.blobs;
+    let before = list_all(blobs, &control_prefix(job)).await?;
+    if !load_control(blobs, job).await?.is_running() {
+        return Ok(false);
+    }
+    let last = before.last().and_then(|name| name.rsplit('/').next());
+    let claim = format!("jobs/{job}/pauses/{}", last.unwrap_or("first"));
+    let ours = new_record_key(env, job, before.last(), "paused");
+    put_json(blobs, &claim, &ours).await?;
+    let key = get_json::<String>(blobs, &claim).await?.unwrap_or(ours);
+    put_json(blobs, &key, &ControlCommand::Paused(reason)).await?;
+    notify(ports, job).await;
+    Ok(true)
+}
+
 /// Resumes a paused job.
 pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> PortResult<()> {
     write_command(env, ports, job, "resumed", &ControlCommand::Resumed).await
@@ -188,19 +214,23 @@ async fn write_command(
     kind: &str,
     command: &ControlCommand,
 ) -> PortResult<()> {
-    let prefix = control_prefix(job);
-    let before = list_all(&ports.blobs, &prefix).await?;
-    // The last record wins, so this one must sort after records of the same millisecond or of a faster clock.
-    let at_ms = env
-        .now_ms()
-        .max(before.last().map_or(0, |name| command_time_ms(name) + 1));
-    let key = format!(
-        "{prefix}{at_ms:013}-{:08x}-{kind}.json",
-        env.random() & 0xffff_ffff
-    );
+    let before = list_all(&ports.blobs, &control_prefix(job)).await?;
+    let key = new_record_key(env, job, before.last(), kind);
     put_json(&ports.blobs, &key, command).await?;
     notify(ports, job).await;
     Ok(())
+}
+
+// The last record wins, so this one must sort after records of the same millisecond or of a faster clock.
+fn new_record_key(env: &Env, job: &JobId, last: Option<&String>, kind: &str) -> String {
+    let at_ms = env
+        .now_ms()
+        .max(last.map_or(0, |name| command_time_ms(name) + 1));
+    let random = env.random() & 0xffff_ffff;
+    format!(
+        "{}{at_ms:013}-{random:08x}-{kind}.json",
+        control_prefix(job)
+    )
 }
 
 // Best effort: coordinators also poll the control records.
@@ -222,6 +252,34 @@ fn control_prefix(job: &JobId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // Two processes find the same wrong key while the store takes its time.
+    #[tokio::test(start_paused = true)]
+    async fn processes_that_pause_a_job_together_write_one_record() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let job = JobId("job".into());
+        let records = async || list_all(&ports.blobs, &control_prefix(&job)).await.unwrap();
+        for round in 1..=2 {
+            let reason = PauseReason::Credentials;
+            // Both looked before either of them wrote.
+            let before = records().await;
+            let last = before.last().and_then(|name| name.rsplit('/').next());
+            let claim = format!("jobs/{job}/pauses/{}", last.unwrap_or("first"));
+            let slower = new_record_key(&env, &job, before.last(), "paused");
+            assert!(pause_once(&env, &ports, &job, reason).await.unwrap());
+            put_json(&ports.blobs, &claim, &slower).await.unwrap();
+            let key: String = get_json(&ports.blobs, &claim).await.unwrap().unwrap();
+            assert!(
+                records().await.contains(&key),
+                "the slower one writes the same record"
+            );
+            assert!(!pause_once(&env, &ports, &job, reason).await.unwrap());
+            assert_eq!(records().await.len(), 2 * round - 1);
+            env.sleep(std::time::Duration::from_secs(5)).await;
+            resume(&env, &ports, &job).await.unwrap();
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn latest_control_command_wins() {

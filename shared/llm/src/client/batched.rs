@@ -6,7 +6,6 @@ use stemma_engine::jobs::SpendAmount;
 use super::ModelClient;
 use super::estimate::CallSize;
 use crate::batch::BatchProvider;
-use crate::calls::CallRecord;
 use crate::metrics;
 use crate::request::{LlmRequest, TokenUsage};
 
@@ -28,15 +27,6 @@ impl ModelClient {
     /// The cost of `usage` in a batch.
     pub fn batch_cost(&self, usage: TokenUsage) -> SpendAmount {
         self.settings.prices.for_batch().cost(usage)
-    }
-
-    /// The cost of a line of the call log.
-    pub fn recorded_cost(&self, record: &CallRecord) -> SpendAmount {
-        if record.batch {
-            self.batch_cost(record.usage)
-        } else {
-            self.cost(record.usage)
-        }
     }
 
     /// Counts a reply that came in a batch.

@@ -28,7 +28,7 @@ use crate::breaker::{Admission, Breaker};
 use crate::embeddings::{Embedder, EmbeddingReply, TextBatch};
 use crate::metrics;
 use crate::model_stats::ModelStats;
-use crate::prices::CallBudget;
+use crate::prices::{CallBudget, Prices};
 use crate::request::{DEFAULT_PAUSE, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 
 // First and longest pause after throttling without a `retry-after` header. It starts short because an adaptive rate limit
@@ -269,6 +269,10 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     /// The rate limit bucket.
     pub fn bucket(&self) -> &str {
         &self.settings.bucket
+    }
+
+    pub fn prices(&self) -> Prices {
+        self.settings.prices
     }
 
     /// The cost of `usage`.

@@ -15,7 +15,7 @@ use stemma_engine::jobs::{
 use stemma_engine::{Env, Failure, PortResult, Ports, RunRef, TaskKey};
 use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ReplyStats};
-use stemma_llm::prices::CallBudget;
+use stemma_llm::prices::{CallBudget, Prices};
 use stemma_llm::request::LlmRequest;
 use stemma_llm::structured::CallLog;
 
@@ -102,7 +102,9 @@ impl TaskCallLog {
         };
         let json = serde_json::to_vec(&record)
             .map_err(|error| Failure::permanent("model.call_record", error.to_string()))?;
-        Ok((record.key(&self.collection, self.env.random()), json.into()))
+        let cost = self.prices(&record.model).cost(record.usage);
+        let key = record.key(&self.collection, self.env.random(), Some(cost));
+        Ok((key, json.into()))
     }
 
     pub(crate) async fn write(
@@ -143,6 +145,13 @@ impl TaskCallLog {
         failure
     }
 
+    fn prices(&self, model: &str) -> Prices {
+        self.models
+            .get(model)
+            .map(|client| client.prices())
+            .unwrap_or_default()
+    }
+
     fn budget_owners(&self) -> Arc<Vec<BudgetOwner>> {
         Arc::clone(&self.owners.lock())
     }
@@ -157,7 +166,13 @@ impl CallBudget for TaskCallLog {
             .await?;
         *self.owners.lock() = Arc::clone(&owners);
         self.budgets
-            .reserve(&self.env, &self.ports, &owners, call, self)
+            .reserve(
+                &self.env,
+                &self.ports,
+                &owners,
+                call,
+                Arc::new(self.clone()),
+            )
             .await
     }
 
@@ -171,31 +186,14 @@ impl CallBudget for TaskCallLog {
 #[async_trait]
 impl SpendLog for TaskCallLog {
     async fn total_spend(&self, job: &JobManifest) -> PortResult<SpendAmount> {
-        let mut tokens = 0_u64;
-        let mut nanodollars = Some(0_u64);
-        calls::read(
+        calls::job_spend(
             &self.ports.blobs,
             &self.collection,
-            job.submitted_ms,
-            |record: CallRecord| {
-                if record.jobs.contains(&job.job) {
-                    let cost = self
-                        .models
-                        .get(&record.model)
-                        .map(|client| client.recorded_cost(&record))
-                        .unwrap_or_default();
-                    tokens += u64::from(record.usage.total());
-                    nanodollars = nanodollars
-                        .zip(cost.nanodollars)
-                        .map(|(sum, more)| sum + more);
-                }
-            },
+            &job.job,
+            (job.submitted_ms, self.env.now_ms()),
+            |sum| sum.cost(self.prices(&sum.model)),
         )
-        .await?;
-        Ok(SpendAmount {
-            nanodollars,
-            tokens,
-        })
+        .await
     }
 }
 

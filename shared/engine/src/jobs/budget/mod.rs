@@ -15,9 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
-use super::control::{JobControl, PauseReason, load_control, pause};
+use super::control::{JobControl, PauseReason, load_control, pause_once};
 use super::manifest;
 use super::manifest::JobBudget;
 use crate::blobs::Blobs;
@@ -31,14 +33,17 @@ use crate::port_error::PortResult;
 use crate::port_retry::with_retry;
 use crate::ports::Ports;
 
-// How long the cached owners of a run and controls of a job are used.
-const CACHE_TTL_MS: Millis = 1_000;
+// How long the cached owners of a run and controls of a job are used. Each process reads the control of each job in use this
+// often: a listing or two. The coordinator stops requesting tasks of a paused job sooner; this is for those already requested.
+const CACHE_TTL_MS: Millis = 15_000;
 // Cached runs and jobs before expired ones are evicted.
 const MAX_CACHED: usize = 10_000;
 // Retry delays: of a task whose jobs are out of budget, and of one that waits for reservations of other calls to
 // settle.
 const EXHAUSTED_RETRY: Duration = Duration::from_secs(30);
 const RESERVED_RETRY: Duration = Duration::from_secs(5);
+// How long a reservation waits for a lost account before its task is throttled. A million replies are read in less.
+const REOPEN_WAIT: Duration = Duration::from_secs(2);
 // How often one reservation rebuilds a lost account.
 const MAX_REOPENS: usize = 3;
 
@@ -49,6 +54,18 @@ pub struct SpendAmount {
     pub nanodollars: Option<u64>,
     /// Prompt and reply tokens.
     pub tokens: u64,
+}
+
+impl SpendAmount {
+    /// The sum; its price is unknown where one is.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let nanodollars = self.nanodollars.zip(other.nanodollars);
+        Self {
+            nanodollars: nanodollars.map(|(sum, more)| sum.saturating_add(more)),
+            tokens: self.tokens.saturating_add(other.tokens),
+        }
+    }
 }
 
 /// One call that is charged to budgets.
@@ -111,13 +128,16 @@ type CachedOwners = (Millis, Arc<Vec<BudgetOwner>>);
 // Manifest and control of a job, and when they were read.
 type CachedJob = (Millis, Arc<JobManifest>, JobControl);
 
-/// Caches for a second who pays for which run. One per process.
+type Reopening = Shared<BoxFuture<'static, Result<(), Failure>>>;
+type Reopenings = Arc<Mutex<HashMap<JobId, Reopening>>>;
+
+/// Caches for some seconds who pays for which run. One per process.
 #[derive(Default)]
 pub struct BudgetRegistry {
     owners: Mutex<HashMap<RunId, CachedOwners>>,
     jobs: Mutex<HashMap<JobId, CachedJob>>,
-    // Serializes rebuilding lost accounts, so that each is rebuilt once.
-    reopening: tokio::sync::Mutex<()>,
+    // Jobs whose lost accounts are being rebuilt, so that each is rebuilt once.
+    reopening: Reopenings,
 }
 
 impl BudgetRegistry {
@@ -201,14 +221,14 @@ impl BudgetRegistry {
         ports: &Ports,
         owners: &[BudgetOwner],
         call: &CallReservation,
-        log: &dyn SpendLog,
+        log: Arc<dyn SpendLog>,
     ) -> Result<(), Failure> {
         let mut reserved = Vec::new();
         for owner in owners {
             for (account, limit, amount) in owner.account_reservations(call.max)? {
                 let line = call.on_account(amount);
                 match self
-                    .reserve_account(env, ports, owner, (&account, limit, line), log)
+                    .reserve_account(env, ports, owner, (&account, limit, line), &log)
                     .await
                 {
                     Ok(()) => reserved.push((account, line)),
@@ -272,10 +292,8 @@ impl BudgetRegistry {
     ) -> PortResult<()> {
         for owner in owners {
             let job = &owner.job.job;
-            let control = load_control(&ports.blobs, job).await?;
-            if control.is_running() {
+            if pause_once(env, ports, job, reason).await? {
                 tracing::warn!(%job, ?reason, "job paused");
-                pause(env, ports, job, reason).await?;
             }
             self.jobs.lock().remove(job);
         }
@@ -289,7 +307,7 @@ impl BudgetRegistry {
         ports: &Ports,
         owner: &BudgetOwner,
         (account, limit, call): (&str, u64, AccountReservation),
-        log: &dyn SpendLog,
+        log: &Arc<dyn SpendLog>,
     ) -> Result<(), Failure> {
         for _ in 0..MAX_REOPENS {
             match ports
@@ -324,42 +342,36 @@ impl BudgetRegistry {
                 }
             }
         }
-        Err(Failure::throttled(
-            "budget.account_lost",
-            "the account of the job is lost again and again",
-            RESERVED_RETRY,
-        ))
+        Err(account_lost())
     }
 
-    /// Opens the accounts of a job with the spending from the log.
+    /// Waits a short time until the accounts of a job are open again. The log is read beside the task, so that a long
+    /// one does not use up the task's time, and goes on being read when the task has gone.
     async fn reopen_accounts(
         &self,
         env: &Env,
         ports: &Ports,
         owner: &BudgetOwner,
-        log: &dyn SpendLog,
+        log: &Arc<dyn SpendLog>,
     ) -> Result<(), Failure> {
-        let _one = self.reopening.lock().await;
-        let SpendAmount {
-            nanodollars,
-            tokens,
-        } = log.total_spend(&owner.job).await?;
-        let money = nanodollars.ok_or_else(missing_price);
-        for (account, ..) in owner.account_reservations(SpendAmount {
-            nanodollars: Some(0),
-            tokens: 0,
-        })? {
-            let used = if account.ends_with(".money") {
-                money.clone()?
-            } else {
-                tokens
+        let job = owner.job.job.clone();
+        let reopening = {
+            let mut all = self.reopening.lock();
+            let begin = || {
+                let (env, ports, owner) = (env.clone(), ports.clone(), owner.clone());
+                let (log, registered) = (Arc::clone(log), Arc::clone(&self.reopening));
+                let reading = env.clone().spawn(async move {
+                    let result = open_accounts(&env, &ports, &owner, log.as_ref()).await;
+                    registered.lock().remove(&owner.job.job);
+                    result
+                });
+                let result = reading.map(|result| result.unwrap_or_else(|_| Err(account_lost())));
+                result.boxed().shared()
             };
-            ports
-                .limiter
-                .open_account(&account, used, env.now_ms())
-                .await?;
-        }
-        Ok(())
+            all.entry(job).or_insert_with(begin).clone()
+        };
+        let waited = tokio::time::timeout(REOPEN_WAIT, reopening).await;
+        waited.unwrap_or_else(|_| Err(account_lost()))
     }
 
     /// A job and its control; `None` if there is no such job.
@@ -403,6 +415,40 @@ fn charged(waiting: Vec<(Arc<JobManifest>, JobControl)>) -> Vec<BudgetOwner> {
             job,
         })
         .collect()
+}
+
+/// Opens the accounts of a job with the spending from the log.
+async fn open_accounts(
+    env: &Env,
+    ports: &Ports,
+    owner: &BudgetOwner,
+    log: &dyn SpendLog,
+) -> Result<(), Failure> {
+    let began_ms = env.now_ms();
+    let spent = log.total_spend(&owner.job).await?;
+    let nothing = SpendAmount {
+        nanodollars: Some(0),
+        tokens: 0,
+    };
+    for (account, ..) in owner.account_reservations(nothing)? {
+        let used = if account.ends_with(".money") {
+            spent.nanodollars.ok_or_else(missing_price)?
+        } else {
+            spent.tokens
+        };
+        ports
+            .limiter
+            .open_account(&account, used, env.now_ms())
+            .await?;
+    }
+    let took_ms = env.now_ms().saturating_sub(began_ms);
+    tracing::info!(job = %owner.job.job, tokens = spent.tokens, took_ms, "opened the accounts of a job from the call log");
+    Ok(())
+}
+
+fn account_lost() -> Failure {
+    let message = "what the job has spent is being read from the call log";
+    Failure::throttled("budget.account_lost", message, RESERVED_RETRY)
 }
 
 // Falls back to the job that opened the run when the ledger has lost the watchers.

@@ -71,10 +71,12 @@ async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
 async fn exhausted_budget_pauses_job_until_raised() {
     let (env, ports, run) = setup(100).await;
     let purses = BudgetRegistry::default();
-    let log = FixedSpend(Mutex::new(0));
+    let log = Arc::new(FixedSpend(Mutex::new(0)));
     for n in 0..5 {
         let payers = purses.owners(&env, &ports, &run).await.unwrap();
-        let reserved = purses.reserve(&env, &ports, &payers, &call(n), &log).await;
+        let reserved = purses
+            .reserve(&env, &ports, &payers, &call(n), log.clone())
+            .await;
         assert_eq!(
             reserved.is_ok(),
             n < 4,
@@ -124,11 +126,11 @@ async fn exhausted_budget_pauses_job_until_raised() {
     let purses = BudgetRegistry::default();
     let payers = purses.owners(&env, &lost, &run).await.unwrap();
     purses
-        .reserve(&env, &lost, &payers, &call(10), &log)
+        .reserve(&env, &lost, &payers, &call(10), log.clone())
         .await
         .unwrap();
     let failure = purses
-        .reserve(&env, &lost, &payers, &call(11), &log)
+        .reserve(&env, &lost, &payers, &call(11), log.clone())
         .await
         .unwrap_err();
     assert_eq!(
@@ -154,7 +156,13 @@ async fn money_budget_without_price_is_refused() {
     let purses = BudgetRegistry::default();
     let payers = purses.owners(&env, &ports, &run).await.unwrap();
     let failure = purses
-        .reserve(&env, &ports, &payers, &call(1), &FixedSpend(Mutex::new(0)))
+        .reserve(
+            &env,
+            &ports,
+            &payers,
+            &call(1),
+            Arc::new(FixedSpend(Mutex::new(0))),
+        )
         .await
         .unwrap_err();
     assert_eq!(failure.code, "budget.no_price");
@@ -164,24 +172,24 @@ async fn money_budget_without_price_is_refused() {
 async fn calls_that_never_settle_give_back_their_reservations() {
     let (env, ports, run) = setup(100).await;
     let purses = BudgetRegistry::default();
-    let log = FixedSpend(Mutex::new(0));
+    let log = Arc::new(FixedSpend(Mutex::new(0)));
     let payers = purses.owners(&env, &ports, &run).await.unwrap();
     for id in 0..3 {
         // Its worker is killed during the call.
         purses
-            .reserve(&env, &ports, &payers, &call(id), &log)
+            .reserve(&env, &ports, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
     let waits = purses
-        .reserve(&env, &ports, &payers, &call(3), &log)
+        .reserve(&env, &ports, &payers, &call(3), log.clone())
         .await
         .unwrap_err();
     assert_eq!(waits.code, "budget.reserved");
     env.sleep(Duration::from_secs(3_600)).await;
     for id in 4..7 {
         purses
-            .reserve(&env, &ports, &payers, &call(id), &log)
+            .reserve(&env, &ports, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
@@ -195,10 +203,10 @@ async fn calls_that_never_settle_give_back_their_reservations() {
 async fn settlement_after_a_loss_keeps_the_reservations_of_others() {
     let (env, ports, run) = setup(100).await;
     let purses = BudgetRegistry::default();
-    let log = FixedSpend(Mutex::new(0));
+    let log = Arc::new(FixedSpend(Mutex::new(0)));
     let payers = purses.owners(&env, &ports, &run).await.unwrap();
     purses
-        .reserve(&env, &ports, &payers, &call(1), &log)
+        .reserve(&env, &ports, &payers, &call(1), log.clone())
         .await
         .unwrap();
     // The limiter loses everything while the first call is in flight.
@@ -208,18 +216,59 @@ async fn settlement_after_a_loss_keeps_the_reservations_of_others() {
     };
     for id in 2..5 {
         purses
-            .reserve(&env, &lost, &payers, &call(id), &log)
+            .reserve(&env, &lost, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
     let used = SpendAmount { tokens: 10, ..CALL };
     purses.settle(&env, &lost, &payers, &call(1), used).await;
     let failure = purses
-        .reserve(&env, &lost, &payers, &call(5), &log)
+        .reserve(&env, &lost, &payers, &call(5), log.clone())
         .await
         .unwrap_err();
     assert_eq!(
         failure.code, "budget.reserved",
         "10 are spent, and three calls still hold 90"
     );
+}
+
+/// A spend log that takes ten minutes to read, and counts how often it is read.
+struct SlowSpend(Env, Mutex<u32>);
+
+#[async_trait]
+impl SpendLog for SlowSpend {
+    async fn total_spend(&self, _: &JobManifest) -> PortResult<SpendAmount> {
+        *self.1.lock() += 1;
+        self.0.sleep(Duration::from_secs(600)).await;
+        Ok(SpendAmount {
+            nanodollars: None,
+            tokens: 40,
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_account_is_rebuilt_beside_the_tasks_that_wait_for_it() {
+    let (env, ports, run) = setup(100).await;
+    let purses = BudgetRegistry::default();
+    let log = Arc::new(SlowSpend(env.clone(), Mutex::new(0)));
+    let payers = purses.owners(&env, &ports, &run).await.unwrap();
+    let start_ms = env.now_ms();
+    for id in 0..8 {
+        let failure = purses
+            .reserve(&env, &ports, &payers, &call(id), log.clone())
+            .await
+            .unwrap_err();
+        assert_eq!(failure.code, "budget.account_lost");
+    }
+    let waited_ms = env.now_ms() - start_ms;
+    assert!(waited_ms <= 8 * 2_000, "{waited_ms} ms for eight tasks");
+    env.sleep(Duration::from_secs(600)).await;
+    for id in 8..10 {
+        purses
+            .reserve(&env, &ports, &payers, &call(id), log.clone())
+            .await
+            .unwrap();
+    }
+    assert_eq!(*log.1.lock(), 1, "the log is read once");
 }

@@ -152,7 +152,7 @@ impl BatchRunner {
                 jobs: self.payer.jobs(&item.run).await,
                 batch: true,
             };
-            let key = record.key(&store.collection, request_number(&item.id));
+            let key = record.key(&store.collection, request_number(&item.id), None);
             let blobs = store.blobs.with_long_retries();
             is_new = put_json(&blobs, &key, &record).await? == PutOutcome::Created;
             if is_new {

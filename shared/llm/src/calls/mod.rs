@@ -1,11 +1,24 @@
 //! The call log: one write-once record per provider reply, usable or not. Spending is summed from it. Records never
 //! contain text of prompts or replies.
+//!
+//! The name of a record says what budgets need to know, so that spending is summed from listings, a thousand replies a
+//! request, and no record is read ([`spend`]).
+
+mod pages;
+mod spend;
+mod sums;
+#[cfg(test)]
+mod test_records;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
+use stemma_engine::jobs::SpendAmount;
 use stemma_engine::{JobId, PortResult, RunId, TaskKey};
+
+pub use spend::job_spend;
+pub use sums::{CallSum, MIN_RECORD_DAYS, count_day, days_to_sum, read_sums, sum_day};
 
 use crate::request::TokenUsage;
 
@@ -35,15 +48,26 @@ pub struct CallRecord {
     pub batch: bool,
 }
 
+// Longest name of an object, in bytes.
+const MAX_NAME: usize = 255;
+
 impl CallRecord {
     /// Blob key of the record, ordered by minute so that [`read`] can start at a time. `collection` is the tenant's blob
-    /// prefix without a trailing slash.
-    pub fn key(&self, collection: &str, random: u64) -> String {
+    /// prefix without a trailing slash. `cost` and the jobs become part of the name, unless it would be too long. A record that may be written again, perhaps
+    /// after a change of prices or jobs, has no cost in its name, so that it is written once.
+    pub fn key(&self, collection: &str, random: u64, cost: Option<SpendAmount>) -> String {
         let minute = self.at_ms / 60_000;
-        format!(
-            "{collection}/calls/{minute:010}/{}-{}-{random:016x}.json",
-            self.run, self.task
-        )
+        let id = format!("{}-{}-{random:016x}", self.run, self.task);
+        let named = cost.map(|cost| {
+            let nanodollars = cost.nanodollars.map(|amount| amount.to_string());
+            let jobs: String = self.jobs.iter().map(|job| format!("~{job}")).collect();
+            let nanodollars = nanodollars.unwrap_or_default();
+            format!("{id}~{}~{nanodollars}{jobs}", cost.tokens)
+        });
+        let is_readable = self.jobs.iter().all(|job| !job.0.contains('~'));
+        let named = named.filter(|name| name.len() + ".json".len() <= MAX_NAME && is_readable);
+        let name = named.unwrap_or(id);
+        format!("{collection}/calls/{minute:010}/{name}.json")
     }
 }
 
