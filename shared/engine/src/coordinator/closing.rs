@@ -193,6 +193,9 @@ impl<W: Flow> Coordinator<W> {
     async fn store_report(&self, id: &JobId, written: &JobReport) -> PortResult<JobReport> {
         let blobs = &self.ports.blobs;
         put_json(blobs, &jobs::report_key(id), written).await?;
+        if let Err(error) = jobs::mark_ended(blobs, id).await {
+            tracing::debug!(job = %id, %error, "an ended job is not marked; the next scan reads it");
+        }
         let report = jobs::report(blobs, id).await?;
         let item = ScheduledItem::Job(id.clone());
         self.ports.ledger.unschedule(&item).await?;

@@ -105,24 +105,6 @@ impl<W: Flow> Coordinator<W> {
         cached.0.get(&job.split().0).map(|(_, control)| *control)
     }
 
-    /// The value, or `None` if an object of the job cannot be read. That is the job's own trouble and must not stop the
-    /// others: it waits until the object is replaced or the job is cancelled.
-    pub(super) fn readable<T>(&self, job: &JobId, read: PortResult<T>) -> PortResult<Option<T>> {
-        match read {
-            Ok(value) => {
-                self.unreadable_jobs.lock().remove(job);
-                Ok(Some(value))
-            }
-            Err(error) if error.is_permanent() => {
-                if self.unreadable_jobs.lock().insert(job.clone()) {
-                    tracing::error!(%job, %error, "an object of the job cannot be read; the job waits");
-                }
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     // Whether any job waits for the run. The job that opened it almost always does, so the ledger is only asked for
     // other watchers when that job is not running.
     pub(super) async fn run_demand(&self, run: &RunHeader) -> PortResult<RunDemand> {

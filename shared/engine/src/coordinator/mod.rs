@@ -15,7 +15,7 @@ mod runs;
 mod shares;
 mod sweep;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -88,8 +88,6 @@ pub struct Coordinator<W: Flow> {
     runs: StdMutex<HashMap<RunId, Arc<runs::RunSlot<W>>>>,
     ended_runs: StdMutex<runs::EndedRuns>,
     job_controls: StdMutex<job_control::JobControlCache>,
-    // Jobs with an object that cannot be read; each is logged once.
-    unreadable_jobs: StdMutex<BTreeSet<JobId>>,
     jobs: Mutex<JobTable>,
     // Wake the tasks that admit entries and close jobs.
     admission: Notify,
@@ -132,7 +130,6 @@ impl<W: Flow> Coordinator<W> {
             runs: StdMutex::default(),
             ended_runs: StdMutex::default(),
             job_controls: StdMutex::default(),
-            unreadable_jobs: StdMutex::default(),
             jobs: Mutex::default(),
             admission: Notify::new(),
             closing: Notify::new(),

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Coordinator;
 use crate::flow::Flow;
-use crate::jobs;
+use crate::jobs::JobScan;
 use crate::key::{JobId, RunRef};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
@@ -21,17 +21,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const SWEEP_LIMIT: usize = 500;
 // How often the job list is scanned for jobs that the ledger has lost.
 const SCAN_EVERY: Duration = Duration::from_secs(60);
-// Jobs read per scan.
-const SCAN_LIMIT: usize = 1_000;
-
-/// Position of the scan in the list of jobs, which is in order of submission.
-#[derive(Default)]
-struct ScanCursor {
-    // All jobs up to this one have ended.
-    ended: Option<JobId>,
-    // Where the next scan starts, if not after `ended`.
-    next: Option<JobId>,
-}
+// How often the first walk lists the next thousand jobs: a million in four minutes.
+const PAGE_EVERY: Duration = Duration::from_millis(250);
 
 impl<W: Flow> Coordinator<W> {
     pub(super) async fn wake_run(&self, at: &RunRef) -> PortResult<()> {
@@ -69,38 +60,27 @@ impl<W: Flow> Coordinator<W> {
 
     // Finds jobs that have not ended and that the ledger may have forgotten (I-1), a bounded number at a time.
     pub(super) async fn scan(self: Arc<Self>, stop: CancellationToken) {
-        let mut cursor = ScanCursor::default();
+        let mut scan = JobScan::default();
         loop {
-            if let Err(error) = self.scan_once(&mut cursor).await {
+            let more = self.scan_once(&mut scan).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "job scan interrupted; trying again");
-            }
+                false
+            });
             self.evict_idle();
-            if !self.sleep_or_stop(SCAN_EVERY, &stop).await {
+            let pause = if more { PAGE_EVERY } else { SCAN_EVERY };
+            if !self.sleep_or_stop(pause, &stop).await {
                 return;
             }
         }
     }
 
-    async fn scan_once(&self, cursor: &mut ScanCursor) -> PortResult<()> {
-        let blobs = &self.ports.blobs;
-        let mut all_ended = cursor.next.is_none();
-        let after = cursor.next.as_ref().or(cursor.ended.as_ref());
-        let ids = jobs::list(blobs, after, SCAN_LIMIT).await?;
-        let more = ids.len() == SCAN_LIMIT;
-        let last = ids.last().cloned();
-        for id in ids {
-            // A job whose report cannot be read has ended.
-            let report = self.readable(&id, jobs::report(blobs, &id).await)?;
-            let ended = report.is_none_or(|report| report.is_some());
-            all_ended &= ended;
-            if all_ended {
-                cursor.ended = Some(id);
-            } else if !ended {
-                self.reschedule_job(id).await?;
-            }
+    // Returns whether more jobs wait to be listed.
+    async fn scan_once(&self, scan: &mut JobScan) -> PortResult<bool> {
+        let step = scan.step(&self.ports.blobs).await?;
+        for job in step.open {
+            self.reschedule_job(job).await?;
         }
-        cursor.next = last.filter(|_| more);
-        Ok(())
+        Ok(step.more)
     }
 
     async fn reschedule_job(&self, job: JobId) -> PortResult<()> {

@@ -6,9 +6,11 @@
 //! jobs/{job}/cursor/{entries}.json          the results after that many entries had ended
 //! jobs/{job}/parts/{part}.json              the results of a part: the entries of one chunk of a large job
 //! jobs/{job}/control/{time}-….json          pause, resume, priority, budget: the last of each kind counts
+//! jobs/{job}/pauses/{record}                the pause after that control record, so that many write one
 //! jobs/{job}/cancelled                      ends the job as soon as a coordinator reads it
 //! jobs/{job}/report.json                    the job has ended
 //! job-names/{collection}/{name}             the job submitted under a name
+//! jobs-ended/{job}                          the job has its report: a listing says so
 //! ```
 
 mod budget;
@@ -17,6 +19,7 @@ mod ended_entries;
 mod head;
 mod manifest;
 mod open;
+mod scan;
 mod submit;
 mod waits;
 
@@ -39,7 +42,9 @@ pub use control::{
 pub(crate) use head::{JobHead, PartResult};
 pub use manifest::{JobBudget, JobEntry, JobManifest, JobOptions, MaxFailed};
 pub(crate) use open::{LoadedJob, OpenJob};
-pub use submit::{JobStart, JobWriter, NameTaken, find_job_name, job_for_name, submit};
+pub use scan::NewestJobs;
+pub(crate) use scan::{JobScan, mark_ended};
+pub use submit::{JobStart, JobWriter, NameTaken, find_job_name, job_for_name, name_key, submit};
 pub use waits::JobWait;
 pub(crate) use waits::{JobStep, JobWaits};
 

@@ -226,7 +226,8 @@ pub async fn find_job_name(
     Ok(existing.and_then(|existing| Some(JobId(existing["job"].as_str()?.into()))))
 }
 
-fn name_key(collection: &str, name: &str) -> String {
+/// The key under which the job of a name is recorded.
+pub fn name_key(collection: &str, name: &str) -> String {
     format!("job-names/{collection}/{name}")
 }
 

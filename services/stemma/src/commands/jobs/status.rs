@@ -8,8 +8,9 @@ use serde::Serialize;
 use stemma_boot::store::LockOwner;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::diagnosis::{self, DiagnosisContext, Server, ServerTrouble};
+use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::{Heartbeat, JobProgress, ModelBatch};
-use stemma_engine::jobs::{self, EntryCounts};
+use stemma_engine::jobs::{EntryCounts, NewestJobs};
 use stemma_engine::port_monitor::TroubleKind;
 use stemma_engine::queue::{Depth, Lane};
 use stemma_engine::{JobId, PortError, PortResult, Priority, dead_letter};
@@ -174,7 +175,7 @@ async fn stored_state(
             let found = job_context.find(job).await?;
             found.into_iter().map(|manifest| manifest.job).collect()
         }
-        None => newest_first(job_context.blobs()).await?,
+        None => newest_first(job_context.blobs(), job_context.env.now_ms()).await?,
     };
     Ok((ids, dead_letter::count(job_context.blobs()).await?))
 }
@@ -237,18 +238,19 @@ fn has_coordinator(beats: &[Heartbeat]) -> bool {
     beats.iter().any(|beat| beat.service == "coordinator")
 }
 
-async fn newest_first(blobs: &dyn Blobs) -> PortResult<Vec<JobId>> {
-    const PAGE: usize = 10_000;
-    let mut all: Vec<JobId> = Vec::new();
-    loop {
-        let page = jobs::list(blobs, all.last(), PAGE).await?;
-        let last = page.len() < PAGE;
+// Jobs of all collections that are looked at: older ones of a small collection among many are found by their ids.
+const MAX_JOBS_READ: usize = 2_000;
+
+async fn newest_first(blobs: &dyn Blobs, now_ms: Millis) -> PortResult<Vec<JobId>> {
+    let mut newest = NewestJobs::new(now_ms);
+    let mut all = Vec::new();
+    while all.len() < MAX_JOBS_READ
+        && let Some(page) = newest.next_page(blobs).await?
+    {
         all.extend(page);
-        if last {
-            all.reverse();
-            return Ok(all);
-        }
     }
+    all.truncate(MAX_JOBS_READ);
+    Ok(all)
 }
 
 fn process(beat: Heartbeat) -> ProcessView {
