@@ -1,0 +1,133 @@
+//! Ended jobs: first their entries, cursors and control records, later the job as a whole.
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_document::Collection;
+use stemma_engine::blobs::{Blobs, list_all};
+use stemma_engine::env::Millis;
+use stemma_engine::{JobId, PortResult, jobs};
+
+use super::{GarbageObject, MAX_CONCURRENT_READS, delete_all, is_past_grace};
+
+// What only a running job needs: its report says the rest.
+const PARTS: [&str; 3] = ["entries/", "cursor/", "parts/"];
+
+/// What is not needed of an ended job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobGarbage {
+    pub objects: Vec<GarbageObject>,
+    // How many objects go first, and how many last, one after the other.
+    first: usize,
+    last: usize,
+}
+
+impl JobGarbage {
+    /// Deletes the objects. A job without a report would be processed again, so its manifest goes before its report.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the store is unavailable; the next collection deletes the rest.
+    pub async fn remove(&self, blobs: &dyn Blobs) -> PortResult<()> {
+        let last = self.objects.len() - self.last;
+        delete_all(blobs, &self.objects[..self.first]).await?;
+        delete_all(blobs, &self.objects[self.first..last]).await?;
+        for object in &self.objects[last..] {
+            blobs.delete(&object.key).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Finds what is not needed of the ended jobs of a collection.
+pub(super) async fn find(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    now_ms: Millis,
+    retention_ms: Millis,
+) -> PortResult<Vec<JobGarbage>> {
+    const PAGE: usize = 1_000;
+    let mut garbage = Vec::new();
+    let mut after: Option<JobId> = None;
+    loop {
+        let page = jobs::list(blobs, after.as_ref(), PAGE).await?;
+        let Some(last) = page.last().cloned() else {
+            return Ok(garbage);
+        };
+        after = Some(last);
+        let mut found = stream::iter(page)
+            .map(|job| job_garbage(blobs, collection, job, now_ms, retention_ms))
+            .buffered(MAX_CONCURRENT_READS);
+        while let Some(of_job) = found.try_next().await? {
+            garbage.extend(of_job);
+        }
+    }
+}
+
+async fn job_garbage(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    job: JobId,
+    now_ms: Millis,
+    retention_ms: Millis,
+) -> PortResult<Option<JobGarbage>> {
+    let report = jobs::report(blobs, &job).await?;
+    let Some(report) = report.filter(|report| is_past_grace(report.ended_ms, now_ms)) else {
+        return Ok(None);
+    };
+    let manifest = jobs::manifest(blobs, &job).await?;
+    // A report without a manifest is left of a removal that was interrupted.
+    let is_ours = |manifest: &jobs::JobManifest| manifest.collection == collection.as_str();
+    if !manifest.as_ref().is_none_or(is_ours) {
+        return Ok(None);
+    }
+    let prefix = format!("jobs/{job}/");
+    let keys = list_all(blobs, &prefix).await?;
+    let is_whole = report.ended_ms + retention_ms < now_ms;
+    let manifest_key = format!("{prefix}manifest.json");
+    let report_key = format!("{prefix}report.json");
+    let is_superfluous = |key: &&String| {
+        let part = &key[prefix.len()..];
+        if is_whole {
+            **key != manifest_key && **key != report_key
+        } else {
+            PARTS
+                .iter()
+                .any(|superfluous| part.starts_with(superfluous))
+        }
+    };
+    let mut ordered: Vec<String> = keys.iter().filter(is_superfluous).cloned().collect();
+    let (mut first, mut last) = (0, 0);
+    if is_whole {
+        let name = manifest.and_then(|manifest| manifest.terms.name);
+        let name = match &name {
+            Some(name) => named_job(blobs, collection, name, &job).await?,
+            None => None,
+        };
+        let before: Vec<String> = name.into_iter().chain([manifest_key.clone()]).collect();
+        first = before.len();
+        ordered.splice(0..0, before);
+        ordered.extend([report_key, format!("jobs-ended/{job}")]);
+        last = 2;
+    }
+    let objects: Vec<GarbageObject> = ordered
+        .into_iter()
+        .map(|key| GarbageObject {
+            key,
+            reason: "ended job",
+        })
+        .collect();
+    Ok((!objects.is_empty()).then_some(JobGarbage {
+        objects,
+        first,
+        last,
+    }))
+}
+
+// The key of a job's name, if it still belongs to the job.
+async fn named_job(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    name: &str,
+    job: &JobId,
+) -> PortResult<Option<String>> {
+    let named = jobs::name_owner(blobs, collection.as_str(), name).await?;
+    Ok((named.as_ref() == Some(job)).then(|| jobs::name_key(collection.as_str(), name)))
+}
