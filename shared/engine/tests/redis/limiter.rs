@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stemma_engine::limit::redis::RedisLimiter;
-use stemma_engine::limit::{Limiter, Permit, Quota, RequestCost};
+use stemma_engine::limit::{AccountReservation, Limiter, Permit, Quota, RequestCost, Reservation};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::{Env, Priority};
 use stemma_engine_testing::limit_conformance::conformance;
@@ -118,4 +118,30 @@ async fn pause_applies_to_all_clients() {
         "idle buckets expire: {keys:?}"
     );
     server.flush().await;
+}
+
+#[tokio::test]
+async fn accounts_in_use_do_not_expire() {
+    const DAY_MS: i64 = 24 * 3_600_000;
+    let Some(server) = SharedRedis::from_env() else {
+        return;
+    };
+    let limiter = new_client(&server);
+    limiter.open_account("job", 0, 0).await.unwrap();
+    for id in 0..2 {
+        let call = AccountReservation {
+            id,
+            amount: 10,
+            ttl_ms: 60_000,
+        };
+        let answer = limiter.reserve("job", 100, call, 0).await.unwrap();
+        assert_eq!(answer, Reservation::Granted);
+        let keys = server.keys().await;
+        assert_eq!(keys.len(), 2, "the account and its calls: {keys:?}");
+        for (key, ttl_ms) in keys {
+            assert!(ttl_ms > 6 * DAY_MS, "{key} expires in {ttl_ms} ms");
+            // The week is nearly over when the next call comes.
+            server.run(&["PEXPIRE", &key, "60000"]).await;
+        }
+    }
 }

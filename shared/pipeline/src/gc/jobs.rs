@@ -128,6 +128,6 @@ async fn named_job(
     name: &str,
     job: &JobId,
 ) -> PortResult<Option<String>> {
-    let named = jobs::name_owner(blobs, collection.as_str(), name).await?;
+    let named = jobs::find_job_name(blobs, collection.as_str(), name).await?;
     Ok((named.as_ref() == Some(job)).then(|| jobs::name_key(collection.as_str(), name)))
 }

@@ -127,13 +127,13 @@ async fn load_histories(
         while let Some(json) = changes.try_next().await? {
             let change = json.and_then(|json| serde_json::from_slice::<Change>(&json).ok());
             if let Some(change) = change {
-                record_change(&mut histories, change);
+                record_change(&mut histories, &change);
             }
         }
     }
 }
 
-fn record_change(histories: &mut BTreeMap<DocId, DocumentHistory>, change: Change) {
+fn record_change(histories: &mut BTreeMap<DocId, DocumentHistory>, change: &Change) {
     let removed = match change.kind {
         ChangeKind::Published(_) => false,
         ChangeKind::Removed { .. } => true,

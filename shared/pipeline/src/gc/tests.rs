@@ -1,10 +1,15 @@
 //! Tests of garbage collection.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
 use stemma_document::{
     CatalogEntry, CorrectionRef, Digest, DocumentVersion, Extent, Method, Origin, PublishedTree,
     SectionTree, TreeObject, VerifiedOutline,
 };
-use stemma_engine::blobs::{MemoryBlobs, list_all};
+use stemma_engine::blobs::{MemoryBlobs, PutOutcome, list_all};
 use stemma_engine::jobs::{EntryCounts, JobEndReason, JobManifest, JobOptions, JobReport};
 use stemma_engine::{JobId, Priority};
 
@@ -376,7 +381,7 @@ async fn failures_go_when_a_later_version_was_published() {
         fixture.put(&failed(seq), &0).await;
     }
     let other = "runs/0123456789abcdef0123456789abcdef-1/failed/document.json";
-    fixture.put(&other.to_string(), &0).await;
+    fixture.put(other, &0).await;
     fixture.publish(2, "t2", 40).await;
     fixture.publish(3, "t3", 3).await;
     assert_eq!(
@@ -384,4 +389,118 @@ async fn failures_go_when_a_later_version_was_published() {
         [failed(1)],
         "that of version 2 was superseded three days ago, version 4 by nothing"
     );
+}
+
+/// Counts requests, by kind.
+#[derive(Default)]
+struct CountingBlobs {
+    inner: MemoryBlobs,
+    gets: AtomicUsize,
+    lists: AtomicUsize,
+    deletes: AtomicUsize,
+}
+
+impl CountingBlobs {
+    fn counts(&self) -> [usize; 3] {
+        [&self.gets, &self.lists, &self.deletes].map(|count| count.swap(0, Ordering::Relaxed))
+    }
+}
+
+#[async_trait]
+impl Blobs for CountingBlobs {
+    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
+        self.inner.put(key, bytes).await
+    }
+    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        self.inner.get(key).await
+    }
+    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        self.inner.get_range(key, range).await
+    }
+    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        self.inner.size(key).await
+    }
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> PortResult<Vec<String>> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        self.inner.list(prefix, after, limit).await
+    }
+    async fn children(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> PortResult<Vec<String>> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        self.inner.children(prefix, after, limit).await
+    }
+    async fn delete(&self, key: &str) -> PortResult<()> {
+        self.deletes.fetch_add(1, Ordering::Relaxed);
+        self.inner.delete(key).await
+    }
+    async fn barrier(&self) -> PortResult<()> {
+        self.inner.barrier().await
+    }
+}
+
+// The unit costs in docs/OPERATING.md.
+#[tokio::test]
+async fn requests_per_document_and_job_are_bounded() {
+    // Of a document that was published `versions` times: requests to find, and to remove.
+    let document = async |versions: u64| {
+        let fixture = GcFixture::new();
+        for seq in 1..=versions {
+            fixture.publish(seq, &format!("t{seq}"), 90 - seq).await;
+        }
+        let blobs = CountingBlobs {
+            inner: fixture.blobs,
+            ..CountingBlobs::default()
+        };
+        let find = async || {
+            find_garbage(&blobs, &fixture.collection, NOW, 90 * DAY_MS)
+                .await
+                .unwrap()
+        };
+        let report = find().await;
+        let found = blobs.counts();
+        for garbage in &report.documents {
+            garbage.remove(&blobs, &fixture.collection).await.unwrap();
+        }
+        let removed = blobs.counts();
+        find().await;
+        (found, removed, blobs.counts())
+    };
+    // Listings that do not depend on the number of documents: changes (two), runs and jobs.
+    const FIXED: usize = 4;
+    assert_eq!(document(1).await, ([1, FIXED, 0], [0, 0, 0], [1, FIXED, 0]));
+    assert_eq!(document(2).await.0, [2, FIXED, 0], "its change records");
+    assert_eq!(
+        document(4).await,
+        ([4 + 4, FIXED + 2, 0], [0, 1, 4], [4 + 2, FIXED + 2, 0]),
+        "trees are read as long as they exist"
+    );
+    // Of a job: its report; when it is a week old, also its manifest and a listing.
+    let job = async |ended_days_ago: u64| {
+        let fixture = GcFixture::new();
+        fixture.job("j-1", "name", Some(ended_days_ago)).await;
+        let blobs = CountingBlobs {
+            inner: fixture.blobs,
+            ..CountingBlobs::default()
+        };
+        find_garbage(&blobs, &fixture.collection, NOW, 90 * DAY_MS)
+            .await
+            .unwrap();
+        blobs.counts()
+    };
+    const FIXED_WITH_JOBS: usize = 1 + 1 + 2;
+    assert_eq!(job(3).await, [1, FIXED_WITH_JOBS, 0]);
+    assert_eq!(job(30).await, [2, FIXED_WITH_JOBS + 1, 0]);
+    assert_eq!(job(91).await, [3, FIXED_WITH_JOBS + 1, 0], "and its name");
 }
