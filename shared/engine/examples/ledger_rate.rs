@@ -105,11 +105,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )
     .await?;
     once("open_tasks (12,000)", ledger.open_tasks(many)).await?;
-    let overdue = ledger.overdue(many, 60).await?;
-    once("overdue (12,000)", ledger.overdue(many, 60)).await?;
+    let overdue = ledger.overdue(many, 60, 60).await?;
+    once("overdue (12,000)", ledger.overdue(many, 60, 60)).await?;
     let marked = ledger.mark_republished(many, &overdue, 60);
     once("mark_republished (12,000)", marked).await?;
-    once("overdue (none)", ledger.overdue(many, 60)).await?;
+    once("overdue (none)", ledger.overdue(many, 60, 60)).await?;
     ledger.forget_run(run).await?;
     ledger.forget_run(many).await?;
     Ok(())

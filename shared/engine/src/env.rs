@@ -25,7 +25,7 @@ struct EnvInner {
 enum Clock {
     System,
     // Time that only advances while every task sleeps (tokio's paused clock), on a single thread.
-    Simulated { epoch: Instant },
+    Simulated { epoch: Instant, offset_ms: i64 },
 }
 
 // 2026-01-01 UTC.
@@ -44,10 +44,28 @@ impl Env {
     pub fn simulated(seed: u64) -> Self {
         let clock = Clock::Simulated {
             epoch: Instant::now(),
+            offset_ms: 0,
         };
         Self(Arc::new(EnvInner {
             clock,
             rng: Mutex::new(SmallRng::seed_from_u64(seed)),
+        }))
+    }
+
+    /// The environment of another machine in the same simulation, whose clock is ahead by `ahead_ms`. The system's clock
+    /// cannot be changed.
+    #[must_use]
+    pub fn with_clock_ahead(&self, ahead_ms: i64) -> Self {
+        let clock = match self.0.clock {
+            Clock::System => Clock::System,
+            Clock::Simulated { epoch, offset_ms } => Clock::Simulated {
+                epoch,
+                offset_ms: offset_ms + ahead_ms,
+            },
+        };
+        Self(Arc::new(EnvInner {
+            clock,
+            rng: Mutex::new(SmallRng::seed_from_u64(self.random())),
         }))
     }
 
@@ -58,7 +76,9 @@ impl Env {
                     .duration_since(UNIX_EPOCH)
                     .unwrap_or_default(),
             ),
-            Clock::Simulated { epoch } => SIMULATED_START_MS + as_millis(epoch.elapsed()),
+            Clock::Simulated { epoch, offset_ms } => {
+                (SIMULATED_START_MS + as_millis(epoch.elapsed())).saturating_add_signed(offset_ms)
+            }
         }
     }
 

@@ -89,7 +89,7 @@ layered! { Ledger, "ledger":
     outcomes(run: &RunId, since: u64) -> OutcomeBatch;
     record(run: &RunId, key: &TaskKey; entry: TaskOutcome) -> ();
     request_tasks(run: &RunId, tasks: &[TaskSpec]; now_ms: Millis, due_ms: Millis) -> Vec<TaskKey>;
-    overdue(run: &RunId; now_ms: Millis) -> Vec<TaskKey>;
+    overdue(run: &RunId; due_by_ms: Millis, now_ms: Millis) -> Vec<TaskKey>;
     mark_republished(run: &RunId, keys: &[TaskKey]; now_ms: Millis) -> ();
     open_tasks(run: &RunId) -> Vec<OpenTask>;
     lease(run: &RunId, key: &TaskKey, holder: &str; now_ms: Millis, until_ms: Millis, redelivered: bool) -> Lease;

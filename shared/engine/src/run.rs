@@ -368,7 +368,7 @@ impl<W: Flow> OpenRun<W> {
         let behind = (3 * self.latencies.p99_ms(now)).saturating_sub(REPUBLISH_AFTER_MS);
         let keys = ports
             .ledger
-            .overdue(&self.header.at.run, now.saturating_sub(behind))
+            .overdue(&self.header.at.run, now.saturating_sub(behind), now)
             .await?;
         if !keys.is_empty() {
             tracing::info!(run = %self.header.at.run, tasks = keys.len(), "overdue, publishing again");

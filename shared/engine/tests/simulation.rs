@@ -69,6 +69,20 @@ fn paused_and_cancelled_jobs_do_not_affect_others() {
     );
 }
 
+/// Ports away for minutes, refusals, suspended processes, wrong clocks, many small jobs.
+#[test]
+fn weather_that_lasts_changes_no_result() {
+    if let Some(seed) = number("STEMMA_SEED") {
+        simulation::check_weather(seed).unwrap_or_else(|violated| panic!("{violated}"));
+        return;
+    }
+    let first = number("STEMMA_FIRST").unwrap_or(1);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(60);
+    in_parallel(first..first + schedules, |seed| {
+        simulation::check_weather(seed).unwrap_or_else(|violated| panic!("{violated}"));
+    });
+}
+
 #[test]
 fn any_single_port_call_may_fail() {
     let quiet = SimulationScenario {

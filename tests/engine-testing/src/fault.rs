@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -108,7 +109,25 @@ impl FaultPlan {
 
 /// Wraps ports to inject faults. Clones, and all ports wrapped by one injector, share one call counter.
 #[derive(Clone)]
-pub struct FaultInjector(Arc<FaultInjectorInner>);
+pub struct FaultInjector(Arc<FaultInjectorInner>, Stall);
+
+/// A process that is suspended: none of its calls begins or ends before it goes on. Clones are of one process.
+#[derive(Clone, Default)]
+pub struct Stall(Arc<AtomicU64>);
+
+impl Stall {
+    /// Suspends the process until this time of the simulation's clock.
+    pub fn suspend_until(&self, at_ms: Millis) {
+        self.0.store(at_ms, Ordering::SeqCst);
+    }
+
+    async fn pass(&self, env: &Env) {
+        let wait_ms = self.0.load(Ordering::SeqCst).saturating_sub(env.now_ms());
+        if wait_ms > 0 {
+            env.sleep(Duration::from_millis(wait_ms)).await;
+        }
+    }
+}
 
 struct FaultInjectorInner {
     env: Env,
@@ -137,16 +156,28 @@ impl FaultInjector {
             log: blake3::Hasher::new(),
             listener: None,
         };
-        Self(Arc::new(FaultInjectorInner {
+        let inner = FaultInjectorInner {
             started_ms: env.now_ms(),
             env,
             state: Mutex::new(state),
-        }))
+        };
+        Self(Arc::new(inner), Stall::default())
+    }
+
+    /// The injector for the ports of a process that `stall` suspends.
+    #[must_use]
+    pub fn for_process(&self, stall: &Stall) -> Self {
+        Self(Arc::clone(&self.0), stall.clone())
     }
 
     pub fn wrap(&self, ports: &Ports) -> Ports {
+        self.wrap_for(&self.0.env, ports)
+    }
+
+    /// Wraps ports for a process with a clock of its own.
+    pub fn wrap_for(&self, env: &Env, ports: &Ports) -> Ports {
         let wrapped = Ports::new(
-            &self.0.env,
+            env,
             Arc::new(FaultyQueue(self.layer(ports.queue.raw()))),
             Arc::new(self.layer(ports.ledger.raw())),
             Arc::new(self.layer(ports.blobs.raw())),
@@ -225,20 +256,23 @@ impl FaultInjector {
         F: FnMut() -> Called,
         Called: Future<Output = PortResult<T>>,
     {
-        match fault {
+        self.1.pass(&self.0.env).await;
+        let result = match fault {
             None | Some(PortFault::Lose | PortFault::Overtaken(_)) => call().await,
             Some(PortFault::FailBefore) => Err(injected_error(operation)),
             Some(PortFault::Refuse) => Err(PortError::refused(operation, "refused on purpose")),
             Some(PortFault::FailAfter) => call().await.and(Err(injected_error(operation))),
-            Some(PortFault::Duplicate) => {
-                call().await?;
-                call().await
-            }
+            Some(PortFault::Duplicate) => match call().await {
+                Ok(_) => call().await,
+                Err(error) => Err(error),
+            },
             Some(PortFault::Delay(delay)) => {
                 self.0.env.sleep(delay).await;
                 call().await
             }
-        }
+        };
+        self.1.pass(&self.0.env).await;
+        result
     }
 
     fn survivors(&self, messages: Vec<Message>) -> Vec<Message> {
@@ -382,6 +416,7 @@ impl Subscription for FaultySubscription {
     // Counted when the delivery arrives; on a fault the delivery is requeued by dropping it.
     async fn next(&mut self) -> PortResult<Delivery> {
         let delivery = self.inner.next().await?;
+        self.faults.1.pass(&self.faults.0.env).await;
         match self
             .faults
             .next_fault("queue.next", &self.queue.to_string())
@@ -420,6 +455,7 @@ impl FaultyReceipt {
     where
         Answered: Future<Output = PortResult<()>>,
     {
+        self.faults.1.pass(&self.faults.0.env).await;
         match self.faults.next_fault(operation, &self.queue.to_string()) {
             Some(PortFault::FailBefore | PortFault::Refuse) => {
                 return Err(injected_error(operation));

@@ -40,6 +40,7 @@ pub async fn conformance<F: Future<Output = LedgerUnderTest>>(make: impl Fn() ->
     stores_watchers(make().await.ledger).await;
     forgets_runs(make().await.ledger).await;
     holds_results(make().await.ledger).await;
+    bounds_times_of_clocks_ahead(make().await.ledger).await;
     expires_status_records(make().await.ledger).await;
     survives_flush(make().await).await;
 }
@@ -231,7 +232,7 @@ async fn returns_overdue_tasks(ledger: Arc<dyn Ledger>) {
         .lease(&run, &key(3), "worker-1", 0, min + 1, false)
         .await
         .expect("leased");
-    let overdue = async |now_ms| ledger.overdue(&run, now_ms).await.expect("overdue");
+    let overdue = async |now_ms| ledger.overdue(&run, now_ms, now_ms).await.expect("overdue");
     let republish = async |keys: &[TaskKey], now_ms| {
         let marked = ledger.mark_republished(&run, keys, now_ms).await;
         marked.expect("marked");
@@ -259,8 +260,20 @@ async fn returns_overdue_tasks(ledger: Arc<dyn Ledger>) {
         assert_eq!(overdue(now_ms).await, both, "up to a bound");
         republish(&both, now_ms).await;
     }
+    // Published by a process whose clock is a day ahead; a clock that lags on purpose is no reason.
+    republish(&both, now_ms + 86_400_000).await;
+    assert_eq!(overdue(now_ms).await, both);
+    republish(&both, now_ms).await;
+    let lagging = ledger.overdue(&run, now_ms - 3_600_000, now_ms).await;
+    assert!(lagging.expect("overdue").is_empty());
     let other = RunId("run-2".into());
-    assert!(ledger.overdue(&other, 0).await.expect("overdue").is_empty());
+    assert!(
+        ledger
+            .overdue(&other, 0, 0)
+            .await
+            .expect("overdue")
+            .is_empty()
+    );
     ledger
         .mark_republished(&other, &both, 0)
         .await
@@ -581,6 +594,30 @@ async fn stores_watchers(ledger: Arc<dyn Ledger>) {
             .expect("watchers")
             .is_empty()
     );
+}
+
+// A process a day ahead must not keep others from its work for a day.
+async fn bounds_times_of_clocks_ahead(ledger: Arc<dyn Ledger>) {
+    let (run, day) = (run(), 86_400_000);
+    let take = async |holder, now_ms, until_ms| {
+        ledger
+            .lease(&run, &key(1), holder, now_ms, until_ms, false)
+            .await
+            .expect("an answer")
+    };
+    assert!(is_granted(&take("ahead", day, day + 30_000).await));
+    assert!(!is_granted(&take("b", 0, 30_000).await));
+    let mut now_ms = 0;
+    while !is_granted(&take("b", now_ms, now_ms + 30_000).await) {
+        now_ms += 5_000;
+        assert!(now_ms < 200_000, "it is leased to a crashed process");
+    }
+    let item = ScheduledItem::Job(JobId("ahead".into()));
+    ledger.schedule(&item, day).await.expect("scheduled");
+    let due = ledger.claim_due(1_000, 61_000, 10).await;
+    assert_eq!(due.expect("claimed"), [item]);
+    let due = ledger.claim_due(1_000, 61_000, 10).await;
+    assert!(due.expect("claimed").is_empty());
 }
 
 async fn holds_results(ledger: Arc<dyn Ledger>) {

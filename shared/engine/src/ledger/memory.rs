@@ -1,14 +1,15 @@
 //! An in-memory ledger: the single-process default.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{
-    Lease, Ledger, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch, RENEWAL_GRACE, Retry, ScheduledItem,
-    StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
+    FAR_FUTURE, Lease, Ledger, MAX_LEASE, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch,
+    RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
 use crate::key::{JobId, Lane, RunId, TaskKey};
@@ -96,6 +97,10 @@ impl LedgerState {
     }
 }
 
+fn millis(duration: Duration) -> Millis {
+    duration.as_millis() as Millis
+}
+
 impl RunState {
     // A run of which only expired leases are left may be forgotten; every `claim_due` cleans up.
     fn is_live(&self, now_ms: Millis) -> bool {
@@ -113,14 +118,15 @@ impl TaskState {
         self.lease.as_ref().filter(|(_, until)| *until > now_ms)
     }
 
-    fn is_overdue(&self, now_ms: Millis) -> bool {
-        self.request.is_some() && self.due_ms <= now_ms && self.live_lease(now_ms).is_none()
+    fn is_overdue(&self, due_by_ms: Millis, now_ms: Millis) -> bool {
+        let is_due = self.due_ms <= due_by_ms || self.due_ms > now_ms + millis(FAR_FUTURE);
+        self.request.is_some() && is_due && self.live_lease(due_by_ms).is_none()
     }
 
     fn mark_published(&mut self, now_ms: Millis) {
         let wait = self.due_ms.saturating_sub(self.published_ms).max(1);
         self.published_ms = now_ms;
-        self.due_ms = now_ms + (2 * wait).min(MAX_REPUBLISH_WAIT.as_millis() as Millis);
+        self.due_ms = now_ms + (2 * wait).min(millis(MAX_REPUBLISH_WAIT));
     }
 }
 
@@ -171,12 +177,20 @@ impl Ledger for MemoryLedger {
         Ok(new)
     }
 
-    async fn overdue(&self, run: &RunId, now_ms: Millis) -> PortResult<Vec<TaskKey>> {
+    async fn overdue(
+        &self,
+        run: &RunId,
+        due_by_ms: Millis,
+        now_ms: Millis,
+    ) -> PortResult<Vec<TaskKey>> {
         let state = self.0.lock();
         let Some(run) = state.runs.get(run) else {
             return Ok(Vec::new());
         };
-        let overdue = run.open.iter().filter(|(_, task)| task.is_overdue(now_ms));
+        let overdue = run
+            .open
+            .iter()
+            .filter(|(_, task)| task.is_overdue(due_by_ms, now_ms));
         Ok(overdue.map(|(key, _)| *key).collect())
     }
 
@@ -237,8 +251,9 @@ impl Ledger for MemoryLedger {
         let task = run.open.entry(*key).or_default();
         if let Some((by, until)) = task.lease.as_mut().filter(|(by, _)| by != holder) {
             task.crash_suspected |= redelivered;
+            *until = (*until).min(now_ms + millis(MAX_LEASE));
             if *until <= now_ms && !task.in_grace {
-                *until = now_ms + RENEWAL_GRACE.as_millis() as Millis;
+                *until = now_ms + millis(RENEWAL_GRACE);
                 task.in_grace = true;
             }
             if *until > now_ms {
@@ -302,6 +317,12 @@ impl Ledger for MemoryLedger {
             .due
             .iter()
             .take_while(|(at, _)| *at <= now_ms)
+            .chain(
+                state
+                    .due
+                    .iter()
+                    .filter(|(at, _)| *at > now_ms + millis(FAR_FUTURE)),
+            )
             .take(limit);
         let ready: Vec<ScheduledItem> = ready.map(|(_, item)| item.clone()).collect();
         for item in &ready {

@@ -27,6 +27,13 @@ pub const RENEWAL_GRACE: Duration = Duration::from_millis(6_500);
 /// The longest a lost task waits until it is published again. A task that takes longer has a lease.
 pub const MAX_REPUBLISH_WAIT: Duration = Duration::from_secs(900);
 
+/// A lease that ends later than this from now was taken by a holder whose clock is ahead, and is shortened to it: after a
+/// crash of such a holder nobody could execute its task until that time has come.
+pub const MAX_LEASE: Duration = Duration::from_secs(120);
+
+/// A time later than this from now was set by a process whose clock is ahead: whatever is due then is due now.
+pub const FAR_FUTURE: Duration = Duration::from_secs(1_500);
+
 /// Result of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
@@ -167,9 +174,15 @@ pub trait Ledger: Send + Sync {
         due_ms: Millis,
     ) -> PortResult<Vec<TaskKey>>;
 
-    /// The requested tasks of `run` without an outcome and without a live lease that were due by `now_ms`, in key
-    /// order. The caller publishes them, then calls [`Ledger::mark_republished`].
-    async fn overdue(&self, run: &RunId, now_ms: Millis) -> PortResult<Vec<TaskKey>>;
+    /// The requested tasks of `run` without an outcome and without a live lease that were due by `due_by_ms`, at most
+    /// `now_ms`, or are due in the [`FAR_FUTURE`], in key order. The caller publishes them, then calls
+    /// [`Ledger::mark_republished`].
+    async fn overdue(
+        &self,
+        run: &RunId,
+        due_by_ms: Millis,
+        now_ms: Millis,
+    ) -> PortResult<Vec<TaskKey>>;
 
     /// Records that these tasks were published again at `now_ms`. Each is due again after twice its previous wait, at most
     /// [`MAX_REPUBLISH_WAIT`].
@@ -183,7 +196,7 @@ pub trait Ledger: Send + Sync {
     /// The requested tasks of `run` without an outcome, in key order.
     async fn open_tasks(&self, run: &RunId) -> PortResult<Vec<OpenTask>>;
 
-    /// Takes or renews the lease of a task until `until_ms`. If the lease of another holder has expired, the holder may
+    /// Takes or renews the lease of a task until `until_ms`, at most [`MAX_LEASE`] from now. If the lease of another holder has expired, the holder may
     /// be alive: while the ledger was away nobody could renew. The first request therefore only extends that lease by
     /// [`RENEWAL_GRACE`]; unless its holder renews it meanwhile, a later request takes it over. That counts as a crash if
     /// the message was `redelivered` since the holder last renewed the lease: one that a live holder could not release
@@ -217,7 +230,7 @@ pub trait Ledger: Send + Sync {
     /// Adds an item to the due-time index, unless it is there with an earlier time.
     async fn schedule(&self, item: &ScheduledItem, at_ms: Millis) -> PortResult<()>;
 
-    /// Up to `limit` items due by `now_ms`, earliest first. Each is moved to `again_ms`, so that two callers do not get
+    /// Up to `limit` items due by `now_ms`, earliest first, then those due in the [`FAR_FUTURE`]. Each is moved to `again_ms`, so that two callers do not get
     /// the same items.
     async fn claim_due(
         &self,

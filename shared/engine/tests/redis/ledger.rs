@@ -67,10 +67,10 @@ async fn reads_long_runs_in_parts() {
             .len(),
         12_000
     );
-    let overdue = ledger.overdue(&run, 10).await.unwrap();
+    let overdue = ledger.overdue(&run, 10, 10).await.unwrap();
     assert_eq!(overdue.len(), 12_000);
     ledger.mark_republished(&run, &overdue, 10).await.unwrap();
-    assert!(ledger.overdue(&run, 10).await.unwrap().is_empty());
+    assert!(ledger.overdue(&run, 10, 10).await.unwrap().is_empty());
     assert_eq!(ledger.open_tasks(&run).await.unwrap().len(), 12_000);
     for part in 0..24 {
         futures::future::join_all((part * 500..(part + 1) * 500).map(|n: u64| {
@@ -193,7 +193,7 @@ async fn run_with_an_evicted_key_starts_a_new_epoch() {
         server
             .remove(&[format!("{}:{{torn}}:{what}", server.prefix)])
             .await;
-        assert!(ledger.overdue(&run, 1_000).await.unwrap().is_empty());
+        assert!(ledger.overdue(&run, 1_000, 1_000).await.unwrap().is_empty());
         assert_eq!(ledger.release(&run, &key(2), "a", None).await, Ok(0));
         let lease = ledger
             .lease(&run, &key(1), "a", 0, 60, false)

@@ -52,7 +52,7 @@ async fn exercise_ledger(ledger: &RedisLedger) -> PortResult<()> {
     ledger.request_tasks(&run(), &[task_spec(1)], 0, 60).await?;
     ledger.lease(&run(), &key(1), "a", 0, 60, false).await?;
     ledger.release(&run(), &key(1), "a", None).await?;
-    ledger.overdue(&run(), 60).await?;
+    ledger.overdue(&run(), 60, 60).await?;
     ledger.open_tasks(&run()).await?;
     ledger.record(&run(), &key(1), done(1)).await?;
     ledger.add_watcher(&run(), &job).await?;

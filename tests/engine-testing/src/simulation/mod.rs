@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::{FaultInjector, FaultPlan, FaultRates};
+use crate::fault::{FaultInjector, FaultPlan, FaultRates, Outage, Stall};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
@@ -35,6 +35,13 @@ pub use work::{SimulatedDocument, SimulatedSettings, SimulatedTools, SimulatedWo
 const TIME_LIMIT: Duration = Duration::from_secs(6 * 3600);
 // No fault occurs after this time.
 const FAULTS_UNTIL_MS: Millis = 900_000;
+// Separates the dice of the weather from those of other schedules.
+const WEATHER: u64 = 0x7765_6174_6865_7200;
+const LONGEST_OUTAGE_MS: Millis = 780_000;
+const LONGEST_STALL_MS: Millis = 180_000;
+const DAY_MS: i64 = 86_400_000;
+// More than a coordinator of the simulation keeps open, many times over.
+const MANY_JOBS: u32 = 60;
 // Virtual time after the end, in which late workers finish and leftover state expires.
 const COOLDOWN: Duration = Duration::from_secs(900);
 
@@ -49,6 +56,10 @@ pub struct SimulationScenario {
     pub fault_events: Vec<(Millis, FaultEvent)>,
     /// Submit one small job only.
     pub small: bool,
+    /// Submit this many jobs of one document more.
+    pub single_jobs: u32,
+    /// By how much the clock of each process is ahead, in milliseconds; that of the others is right.
+    pub clocks_ahead_ms: Vec<i64>,
 }
 
 /// An event during a schedule.
@@ -58,6 +69,8 @@ pub enum FaultEvent {
     Crash(usize, Millis),
     /// A process is asked to stop and drains; another replaces it at once.
     Drain(usize),
+    /// A process is suspended for this many milliseconds, and goes on.
+    Stall(usize, Millis),
     /// The ledger loses everything.
     Flush,
     /// A command for a job, by its position in the job list.
@@ -127,7 +140,60 @@ impl SimulationScenario {
             coordinators,
             workers,
             fault_events,
-            small: false,
+            ..Self::default()
+        }
+    }
+
+    /// A schedule with weather that lasts: ports that are away or refuse for minutes, suspended processes, clocks that are
+    /// wrong, and many small jobs.
+    pub fn weather_from_seed(seed: u64) -> Self {
+        let mut rng = SmallRng::seed_from_u64(seed ^ WEATHER);
+        let coordinators = rng.random_range(1..=2);
+        let workers = rng.random_range(1..=3);
+        let processes = coordinators + workers;
+        let outages = (0..rng.random_range(1..=3))
+            .map(|_| {
+                let from = rng.random_range(0..FAULTS_UNTIL_MS / 2);
+                let ports = ["blobs.", "blobs.put", "ledger.", "queue.publish", "queue."];
+                Outage {
+                    operations: ports[rng.random_range(0..ports.len())],
+                    during: from..from + rng.random_range(30_000..LONGEST_OUTAGE_MS),
+                    transient: rng.random_ratio(2, 3),
+                }
+            })
+            .collect();
+        let mut fault_events: Vec<_> = (0..rng.random_range(0..5))
+            .map(|_| random_fault_event(&mut rng, processes))
+            .collect();
+        for _ in 0..rng.random_range(0..4) {
+            let stall = FaultEvent::Stall(
+                rng.random_range(0..processes),
+                rng.random_range(20_000..LONGEST_STALL_MS),
+            );
+            fault_events.push((rng.random_range(0..FAULTS_UNTIL_MS / 3), stall));
+        }
+        fault_events.sort_by_key(|(at, _)| *at);
+        let mut clocks_ahead_ms: Vec<i64> = (0..processes)
+            .map(|_| rng.random_range(-90_000..=90_000))
+            .collect();
+        match seed % 3 {
+            0 => clocks_ahead_ms.clear(),
+            1 => clocks_ahead_ms[rng.random_range(0..processes)] = DAY_MS,
+            _ => {}
+        }
+        Self {
+            seed,
+            plan: FaultPlan {
+                outages,
+                seed,
+                ..FaultPlan::default()
+            },
+            coordinators,
+            workers,
+            fault_events,
+            single_jobs: if seed % 4 == 0 { MANY_JOBS } else { 0 },
+            clocks_ahead_ms,
+            ..Self::default()
         }
     }
 }
@@ -165,6 +231,28 @@ fn violation(what: &str, script: &SimulationScenario) -> String {
     format!(
         "{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation"
     )
+}
+
+/// Runs the weather of a seed.
+///
+/// # Errors
+/// The violated property.
+pub fn check_weather(seed: u64) -> Result<SimulationResult, String> {
+    static OF_MANY: OnceLock<Result<SimulationResult, String>> = OnceLock::new();
+    let script = SimulationScenario::weather_from_seed(seed);
+    let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
+    let quiet = SimulationScenario {
+        single_jobs: script.single_jobs,
+        ..SimulationScenario::quiet()
+    };
+    let expected = if script.single_jobs == 0 {
+        expected()?
+    } else {
+        let of_many = OF_MANY.get_or_init(|| simulate(&quiet));
+        of_many.as_ref().map_err(Clone::clone)?
+    };
+    compare(&ended, expected).map_err(|what| violation(&what, &script))?;
+    Ok(ended)
 }
 
 /// The result that every schedule must have.
@@ -280,7 +368,9 @@ struct Simulation {
     store: Arc<MemoryBlobs>,
     ledger: Arc<MemoryLedger>,
     faults: FaultInjector,
+    sound: Ports,
     ports: Ports,
+    clocks_ahead_ms: Vec<i64>,
     tools: Arc<SimulatedTools>,
     processes: Vec<SimulatedProcess>,
     // Processes that were asked to stop and are still busy.
@@ -291,6 +381,7 @@ struct Simulation {
 
 struct SimulatedProcess {
     is_coordinator: bool,
+    stall: Stall,
     task: JoinHandle<()>,
     stop: CancellationToken,
 }
@@ -321,7 +412,9 @@ impl Simulation {
             store,
             ledger,
             faults,
+            sound,
             ports,
+            clocks_ahead_ms: script.clocks_ahead_ms.clone(),
             tools,
             processes,
             draining,
@@ -332,10 +425,10 @@ impl Simulation {
 
     async fn run(mut self, script: &SimulationScenario) -> Result<SimulationResult, String> {
         for n in 0..script.coordinators + script.workers {
-            let member = self.spawn_process(n < script.coordinators, 0);
+            let member = self.spawn_process(n, n < script.coordinators, 0);
             self.processes.push(member);
         }
-        let manifests = self.submit(script.small).await;
+        let manifests = self.submit(script.small, script.single_jobs).await;
         for (at, event) in &script.fault_events {
             self.wait_until(*at).await;
             match event {
@@ -384,9 +477,9 @@ impl Simulation {
     }
 
     // Retries until every port call succeeds.
-    async fn submit(&self, small: bool) -> Vec<JobManifest> {
+    async fn submit(&self, small: bool, single_jobs: u32) -> Vec<JobManifest> {
         let mut manifests = Vec::new();
-        for (manifest, entries) in job_list(small) {
+        for (manifest, entries) in job_list(small, single_jobs) {
             loop {
                 let digest = settings::freeze::<SimulatedWork>(
                     &self.ports.blobs,
@@ -461,13 +554,17 @@ impl Simulation {
         match event {
             FaultEvent::Command(..) => {}
             FaultEvent::Flush => self.ledger.flush(),
+            FaultEvent::Stall(process, length_ms) => {
+                let until_ms = self.env.now_ms() + length_ms;
+                self.processes[process].stall.suspend_until(until_ms);
+            }
             FaultEvent::Crash(process, after) => {
                 self.processes[process].task.abort();
                 self.processes[process] =
-                    self.spawn_process(self.processes[process].is_coordinator, after);
+                    self.spawn_process(process, self.processes[process].is_coordinator, after);
             }
             FaultEvent::Drain(process) => {
-                let next = self.spawn_process(self.processes[process].is_coordinator, 0);
+                let next = self.spawn_process(process, self.processes[process].is_coordinator, 0);
                 let last = std::mem::replace(&mut self.processes[process], next);
                 last.stop.cancel();
                 self.draining.spawn(async move { drop(last.task.await) });
@@ -475,12 +572,16 @@ impl Simulation {
         }
     }
 
-    /// Starts a process after `after` milliseconds.
-    fn spawn_process(&mut self, coordinates: bool, after: Millis) -> SimulatedProcess {
+    /// Starts a process in place `n` after `after` milliseconds.
+    fn spawn_process(&mut self, n: usize, coordinates: bool, after: Millis) -> SimulatedProcess {
         self.spawn_count += 1;
         let stop = CancellationToken::new();
-        let env = self.env.clone();
-        let ports = self.ports.clone();
+        let stall = Stall::default();
+        let env = match self.clocks_ahead_ms.get(n) {
+            Some(ahead_ms) => self.env.with_clock_ahead(*ahead_ms),
+            None => self.env.clone(),
+        };
+        let ports = self.faults.for_process(&stall).wrap_for(&env, &self.sound);
         let ends = stop.clone();
         let presence =
             HeartbeatReporter::new(&env, format!("member-{}", self.spawn_count), "rehearsal");
@@ -506,6 +607,7 @@ impl Simulation {
         };
         SimulatedProcess {
             is_coordinator: coordinates,
+            stall,
             task,
             stop,
         }
@@ -537,7 +639,8 @@ impl Simulation {
         for (task, starts) in &history.starts {
             let failures = history.failures.get(task).copied().unwrap_or(0);
             let most = 1 + failures as usize + blows + cut_off;
-            if *starts as usize > most {
+            // A process whose clock is wrong sees leases end early.
+            if *starts as usize > most && script.clocks_ahead_ms.is_empty() {
                 return Err(format!(
                     "{task:?} was started {starts} times, expected at most {most}"
                 ));
@@ -591,7 +694,7 @@ async fn run_worker(
 
 // One job with identical documents, an unreadable one and one listed twice; an interactive job; and one that requests a
 // document of the first.
-fn job_list(small: bool) -> Vec<(JobManifest, Vec<JobEntry>)> {
+fn job_list(small: bool, single_jobs: u32) -> Vec<(JobManifest, Vec<JobEntry>)> {
     let job = |name: &str, collection: &str, class, documents: &[(u32, u64, u32)]| {
         let entries: Vec<_> = documents
             .iter()
@@ -619,7 +722,7 @@ fn job_list(small: bool) -> Vec<(JobManifest, Vec<JobEntry>)> {
             &[(0, 100, 4), (1, 7, 0)],
         )];
     }
-    vec![
+    let mut jobs = vec![
         job(
             "job-1",
             "x",
@@ -639,5 +742,15 @@ fn job_list(small: bool) -> Vec<(JobManifest, Vec<JobEntry>)> {
             &[(0, 300, 4), (4, 17, 3)],
         ),
         job("job-3", "x", Priority::Bulk, &[(3, 300, 4)]),
-    ]
+    ];
+    jobs.extend((0..single_jobs).map(|n| {
+        let document = (100 + n, 1_000 + u64::from(n), 1);
+        job(
+            &format!("job-single-{n:03}"),
+            "z",
+            Priority::Bulk,
+            &[document],
+        )
+    }));
+    jobs
 }

@@ -1,4 +1,4 @@
--- ARGV: task key, holder, now, until, 1 if redelivered, grace -> 'ended' | 'held', holder, until | 'granted', attempts, crashes, wanted
+-- ARGV: task key, holder, now, until, 1 if redelivered, grace, longest -> 'ended' | 'held', holder, until | 'granted', attempts, crashes, wanted
 local key, holder, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
 begin()
 if redis.call('SISMEMBER', ENDED, key) == 1 then
@@ -6,6 +6,11 @@ if redis.call('SISMEMBER', ENDED, key) == 1 then
 end
 local task = read(key) or { attempts = 0, crashes = 0 }
 local held_until = tonumber(task.until_ms)
+local shortened = held_until and held_until > now + tonumber(ARGV[7])
+if shortened then
+    held_until = now + tonumber(ARGV[7])
+    task.until_ms = millis(held_until)
+end
 if held_until and task.holder ~= holder then
     local suspected = task.suspected or ARGV[5] == '1'
     local expires = held_until <= now and not task.grace
@@ -14,7 +19,7 @@ if held_until and task.holder ~= holder then
         task.grace, task.until_ms = true, millis(held_until)
     end
     if held_until > now then
-        if expires or suspected and not task.suspected then
+        if expires or shortened or suspected and not task.suspected then
             task.suspected = suspected or nil
             write(key, task)
         end

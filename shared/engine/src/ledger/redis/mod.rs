@@ -25,8 +25,8 @@ use redis::{Script, ScriptInvocation};
 use self::encoding::LogCursor;
 use self::scripts::LedgerScripts;
 use super::{
-    Lease, Ledger, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch, RENEWAL_GRACE, Retry, ScheduledItem,
-    StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
+    FAR_FUTURE, Lease, Ledger, MAX_LEASE, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch,
+    RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
@@ -131,6 +131,10 @@ impl RedisLedger {
     }
 }
 
+fn far_future_ms(now_ms: Millis) -> Millis {
+    now_ms + FAR_FUTURE.as_millis() as Millis
+}
+
 // Stored data that we cannot decode: another program, or another version of this one, writes to our keys.
 fn unreadable_error(operation: &'static str) -> impl Fn(String) -> PortError {
     move |error| PortError::refused(operation, format!("Redis holds unexpected data: {error}"))
@@ -193,11 +197,20 @@ impl Ledger for RedisLedger {
         Ok(new)
     }
 
-    async fn overdue(&self, run: &RunId, now_ms: Millis) -> PortResult<Vec<TaskKey>> {
+    async fn overdue(
+        &self,
+        run: &RunId,
+        due_by_ms: Millis,
+        now_ms: Millis,
+    ) -> PortResult<Vec<TaskKey>> {
         let mut overdue = Vec::new();
         loop {
             let mut script = self.run_script(run, &self.scripts.overdue);
-            script.arg(now_ms).arg(overdue.len()).arg(OVERDUE_AT_ONCE);
+            script
+                .arg(due_by_ms)
+                .arg(overdue.len())
+                .arg(OVERDUE_AT_ONCE)
+                .arg(far_future_ms(now_ms));
             let part: Vec<String> = self.redis.invoke("ledger.overdue", &script).await?;
             overdue.extend(parse_task_keys("ledger.overdue", &part)?);
             if part.len() < OVERDUE_AT_ONCE {
@@ -263,7 +276,8 @@ impl Ledger for RedisLedger {
             .arg(now_ms)
             .arg(until_ms)
             .arg(u32::from(redelivered))
-            .arg(RENEWAL_GRACE.as_millis() as Millis);
+            .arg(RENEWAL_GRACE.as_millis() as Millis)
+            .arg(MAX_LEASE.as_millis() as Millis);
         let reply: Vec<String> = self.redis.invoke("ledger.lease", &script).await?;
         encoding::decode_lease(&reply).map_err(unreadable_error("ledger.lease"))
     }
@@ -300,7 +314,11 @@ impl Ledger for RedisLedger {
         limit: usize,
     ) -> PortResult<Vec<ScheduledItem>> {
         let mut script = self.scripts.claim_due.key(self.due_index_key());
-        script.arg(now_ms).arg(again_ms).arg(limit);
+        script
+            .arg(now_ms)
+            .arg(again_ms)
+            .arg(limit)
+            .arg(far_future_ms(now_ms));
         let things: Vec<String> = self.redis.invoke("ledger.due", &script).await?;
         things
             .iter()
