@@ -221,35 +221,51 @@ impl Consumer {
             return false;
         };
         let hand_over = matches!(disposition, Disposition::HandOver { .. });
-        let settled = match disposition {
-            Disposition::Ack | Disposition::HandOver { attempts: None } => Ok(()),
-            Disposition::Retry { delay, attempts } => {
-                self.publish_retry(message, delay, attempts).await
-            }
-            Disposition::HandOver {
-                attempts: Some(attempts),
-            } => {
-                self.publish_retry(message, RetryDelay::Medium, attempts)
-                    .await
-            }
-            Disposition::DeadLetter(reason) => {
-                self.publish_dead(message, reason, redeliveries).await
-            }
-            Disposition::Refuse(reason) => {
-                self.publish_dead(disarm(message), reason, redeliveries)
-                    .await
-            }
-        };
-        let ack_result = match settled {
-            Ok(()) => receipt.ack().await,
-            Err(error) => {
-                tracing::warn!(queue = %self.name, %error, "cannot forward message; requeueing it");
-                self.env.sleep(Duration::from_secs(1)).await; // do not hammer a broker that is unavailable
-                receipt.requeue().await
-            }
+        let ack_result = tokio::select! {
+            biased;
+            forwarded = self.forward(message, disposition, redeliveries) => match forwarded {
+                Ok(()) => receipt.ack().await,
+                Err(error) => {
+                    tracing::warn!(queue = %self.name, %error, "cannot forward message; requeueing it");
+                    self.env.sleep(Duration::from_secs(1)).await; // do not hammer a broker that refuses the message
+                    receipt.requeue().await
+                }
+            },
+            () = cut.cancelled() => receipt.requeue().await,
         };
         self.log_failed_ack(ack_result);
         hand_over
+    }
+
+    // Keeps the message while the broker takes none, for example for lack of memory: each requeueing counts as a delivery,
+    // and after twenty of them the message would be poison.
+    async fn forward(
+        &self,
+        message: Message,
+        disposition: Disposition,
+        redeliveries: u32,
+    ) -> PortResult<()> {
+        let queue = self.queue.with_long_retries();
+        let (delay, attempts) = match disposition {
+            Disposition::Ack | Disposition::HandOver { attempts: None } => return Ok(()),
+            Disposition::DeadLetter(reason) => {
+                return self.publish_dead(message, reason, redeliveries).await;
+            }
+            Disposition::Refuse(reason) => {
+                return self
+                    .publish_dead(disarm(message), reason, redeliveries)
+                    .await;
+            }
+            Disposition::Retry { delay, attempts } => (delay, attempts),
+            Disposition::HandOver {
+                attempts: Some(attempts),
+            } => (RetryDelay::Medium, attempts),
+        };
+        let message = Message {
+            attempts,
+            ..message
+        };
+        queue.publish_later(self.name, message, delay).await
     }
 
     fn log_failed_ack(&self, result: PortResult<()>) {
@@ -276,20 +292,10 @@ impl Consumer {
             dead: Some(dead),
             ..message
         };
-        self.queue.publish(QueueName::Dead, vec![message]).await
-    }
-
-    async fn publish_retry(
-        &self,
-        message: Message,
-        delay: RetryDelay,
-        attempts: u32,
-    ) -> PortResult<()> {
-        let message = Message {
-            attempts,
-            ..message
-        };
-        self.queue.publish_later(self.name, message, delay).await
+        self.queue
+            .with_long_retries()
+            .publish(QueueName::Dead, vec![message])
+            .await
     }
 }
 

@@ -77,7 +77,7 @@ fn weather_that_lasts_changes_no_result() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(60);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(24);
     in_parallel(first..first + schedules, |seed| {
         simulation::check_weather(seed).unwrap_or_else(|violated| panic!("{violated}"));
     });

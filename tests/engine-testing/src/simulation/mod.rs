@@ -191,7 +191,7 @@ impl SimulationScenario {
             coordinators,
             workers,
             fault_events,
-            single_jobs: if seed % 4 == 0 { MANY_JOBS } else { 0 },
+            single_jobs: if seed.is_multiple_of(4) { MANY_JOBS } else { 0 },
             clocks_ahead_ms,
             ..Self::default()
         }
