@@ -170,6 +170,7 @@ impl Collections {
         let mut readable = true;
         loop {
             let began = Instant::now();
+            let is_loaded = follower.is_some();
             polls += 1;
             let refreshed = self
                 .refresh(env, blobs, collection, &mut follower, &mut polls)
@@ -187,9 +188,11 @@ impl Collections {
                 _ => {}
             }
             readable = refreshed.is_ok();
+            // What was published while the catalog was loaded is read at once.
+            let factor = if is_loaded { REFRESH_PAUSE_FACTOR } else { 0 };
             let pause = POLL_INTERVAL
                 .saturating_sub(began.elapsed())
-                .max(began.elapsed() * REFRESH_PAUSE_FACTOR);
+                .max(began.elapsed() * factor);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
