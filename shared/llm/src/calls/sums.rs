@@ -288,7 +288,8 @@ type CallOrigin = (RunId, String, String, Vec<JobId>, bool);
 // The rows of records, how many are unreadable, and how many are not there any more.
 async fn read_rows(blobs: &dyn Blobs, keys: Vec<String>) -> PortResult<(Vec<CallSum>, u64, usize)> {
     let mut rows: BTreeMap<CallOrigin, CallSum> = BTreeMap::new();
-    let (mut unreadable, mut missing) = (0, 0);
+    let mut unreadable = 0;
+    let mut missing = 0;
     let mut records = stream::iter(keys)
         .map(async |key: String| blobs.get(&key).await)
         .buffered(CONCURRENT_READS);

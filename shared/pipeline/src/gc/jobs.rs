@@ -94,7 +94,8 @@ async fn job_garbage(
         }
     };
     let mut ordered: Vec<String> = keys.iter().filter(is_superfluous).cloned().collect();
-    let (mut first, mut last) = (0, 0);
+    let mut first = 0;
+    let mut last = 0;
     if is_whole {
         let name = manifest.and_then(|manifest| manifest.terms.name);
         let name = match &name {

@@ -358,8 +358,11 @@ impl BudgetRegistry {
         let reopening = {
             let mut all = self.reopening.lock();
             let begin = || {
-                let (env, ports, owner) = (env.clone(), ports.clone(), owner.clone());
-                let (log, registered) = (Arc::clone(log), Arc::clone(&self.reopening));
+                let env = env.clone();
+                let ports = ports.clone();
+                let owner = owner.clone();
+                let log = Arc::clone(log);
+                let registered = Arc::clone(&self.reopening);
                 let reading = env.clone().spawn(async move {
                     let result = open_accounts(&env, &ports, &owner, log.as_ref()).await;
                     registered.lock().remove(&owner.job.job);
@@ -425,16 +428,16 @@ async fn open_accounts(
     log: &dyn SpendLog,
 ) -> Result<(), Failure> {
     let began_ms = env.now_ms();
-    let spent = log.total_spend(&owner.job).await?;
+    let total = log.total_spend(&owner.job).await?;
     let nothing = SpendAmount {
         nanodollars: Some(0),
         tokens: 0,
     };
     for (account, ..) in owner.account_reservations(nothing)? {
         let used = if account.ends_with(".money") {
-            spent.nanodollars.ok_or_else(missing_price)?
+            total.nanodollars.ok_or_else(missing_price)?
         } else {
-            spent.tokens
+            total.tokens
         };
         ports
             .limiter
@@ -442,7 +445,7 @@ async fn open_accounts(
             .await?;
     }
     let took_ms = env.now_ms().saturating_sub(began_ms);
-    tracing::info!(job = %owner.job.job, tokens = spent.tokens, took_ms, "opened the accounts of a job from the call log");
+    tracing::info!(job = %owner.job.job, tokens = total.tokens, took_ms, "opened the accounts of a job from the call log");
     Ok(())
 }
 
