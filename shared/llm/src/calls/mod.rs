@@ -2,7 +2,7 @@
 //! contain text of prompts or replies.
 //!
 //! The name of a record says what budgets need to know, so that spending is summed from listings, a thousand replies a
-//! request, and no record is read ([`spend`]).
+//! request, and no record is read (`spend.rs`).
 
 mod pages;
 mod spend;
