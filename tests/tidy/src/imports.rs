@@ -9,6 +9,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-extract", &["stemma-document"]),
     ("stemma-llm", &["stemma-engine"]),
     ("stemma-outline", &["stemma-document"]),
+    ("stemma-xbrl", &["stemma-document"]),
     (
         "stemma-pipeline",
         &[

@@ -1,0 +1,80 @@
+//! Stored form of a [`FactTable`]: `version (1 byte) · length of the postcard (u32, little-endian) · postcard in zstd`.
+//! Equal tables give equal bytes.
+
+use std::io::Read;
+
+use crate::FactTable;
+
+// Increment when the layout or the content types change.
+const VERSION: u8 = 1;
+// A table of the largest file that is read (512 MiB) is smaller; larger ones are rejected.
+const MAX_RAW_BYTES: u32 = 1 << 30;
+// Initial allocation, since the declared size is untrusted.
+const MAX_RESERVE_BYTES: u32 = 16 << 20;
+
+/// Invalid stored facts. The input comes from stores and child processes and is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FactsCodecError {
+    #[error("the stored facts have version {0}, this program reads version {VERSION}")]
+    Version(u8),
+    /// Truncated, altered, or larger than declared.
+    #[error("the stored facts are damaged: {0}")]
+    Damaged(&'static str),
+}
+
+/// Encodes a table.
+///
+/// # Errors
+/// [`FactsCodecError::Damaged`] for a table over 1 GiB, which the bounds of the reader prevent.
+pub fn encode_facts(table: &FactTable) -> Result<Vec<u8>, FactsCodecError> {
+    let raw =
+        postcard::to_stdvec(table).map_err(|_| FactsCodecError::Damaged("it cannot be encoded"))?;
+    let raw_bytes = u32::try_from(raw.len())
+        .ok()
+        .filter(|size| *size <= MAX_RAW_BYTES);
+    let raw_bytes = raw_bytes.ok_or(FactsCodecError::Damaged("the table is too large"))?;
+    let packed = zstd::bulk::compress(&raw, 3)
+        .map_err(|_| FactsCodecError::Damaged("it cannot be compressed"))?;
+    Ok([&[VERSION][..], &raw_bytes.to_le_bytes(), &packed].concat())
+}
+
+/// Decodes a table and checks that its columns fit together.
+///
+/// # Errors
+/// [`FactsCodecError`].
+pub fn decode_facts(bytes: &[u8]) -> Result<FactTable, FactsCodecError> {
+    let (version, rest) = bytes
+        .split_first()
+        .ok_or(FactsCodecError::Damaged("it is empty"))?;
+    if *version != VERSION {
+        return Err(FactsCodecError::Version(*version));
+    }
+    let (size, packed) = rest
+        .split_first_chunk::<4>()
+        .ok_or(FactsCodecError::Damaged("its head is cut short"))?;
+    let size = u32::from_le_bytes(*size);
+    if size > MAX_RAW_BYTES {
+        return Err(FactsCodecError::Damaged("it is larger than allowed"));
+    }
+    let mut raw = Vec::with_capacity(size.min(MAX_RESERVE_BYTES) as usize);
+    zstd::stream::read::Decoder::with_buffer(packed)
+        .and_then(|decoder| {
+            decoder
+                .single_frame()
+                .take(u64::from(size) + 1)
+                .read_to_end(&mut raw)
+        })
+        .map_err(|_| FactsCodecError::Damaged("it cannot be unpacked"))?;
+    if raw.len() != size as usize {
+        return Err(FactsCodecError::Damaged("its size is not the declared one"));
+    }
+    let table: FactTable = match postcard::take_from_bytes(&raw) {
+        Ok((table, [])) => table,
+        _ => return Err(FactsCodecError::Damaged("it has the wrong content")),
+    };
+    if table.is_consistent() {
+        Ok(table)
+    } else {
+        Err(FactsCodecError::Damaged("its columns do not fit together"))
+    }
+}
