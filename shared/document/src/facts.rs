@@ -167,6 +167,12 @@ pub struct FilingFacts {
     /// Accession number, `0000320193-22-000108`; only from a path, header or sidecar.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub accession: Option<Fact>,
+    /// Code of the Standard Industrial Classification, four digits; only from a header.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sic: Option<Fact>,
+    /// Earlier names of the registrant, as the header lists them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub former_names: Vec<Fact>,
     /// ISO 639-1 code of the main language.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub language: Option<Fact>,
@@ -219,12 +225,14 @@ impl FilingFacts {
         let last = [
             ("cik", &self.cik),
             ("accession", &self.accession),
+            ("sic", &self.sic),
             ("language", &self.language),
         ];
         entries.extend(
             last.into_iter()
                 .filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact))),
         );
+        entries.extend(self.former_names.iter().map(|name| ("former_name", name)));
         entries
     }
 

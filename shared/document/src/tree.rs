@@ -180,9 +180,10 @@ pub struct Gap {
 
 impl Gap {
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
-    /// section that other evidence replaces, or a page of pictures.
+    /// section that other evidence replaces, a page of pictures, or the files for machines in a submission.
     pub fn is_warning(code: &str) -> bool {
-        const NOTES: [&str; 5] = [
+        const NOTES: [&str; 6] = [
+            "edgar.parts_skipped",
             "outline.entry_not_found",
             "pdf.little_text",
             "pdf.text_invisible",

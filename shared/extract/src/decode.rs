@@ -26,19 +26,7 @@ impl DecodedText {
             _ => utf8(bytes),
         };
         let text = normalize(text);
-        let lines = text.bytes().filter(|byte| *byte == b'\n').count();
-        if lines >= limits.max_lines as usize {
-            let message = format!(
-                "the file has {} lines, more than the limit of {}",
-                lines + 1,
-                limits.max_lines
-            );
-            return Err(ExtractError::new(
-                "limits.lines",
-                message,
-                "split the file, or raise limits.max_lines",
-            ));
-        }
+        check_lines(text.bytes().filter(|byte| *byte == b'\n').count(), limits)?;
         Ok(Self {
             text,
             defects: replaced.into_iter().collect(),
@@ -68,6 +56,23 @@ pub(crate) fn check_size(length: usize, limits: &Limits) -> Result<(), ExtractEr
         "limits.bytes",
         message,
         "split the file, or raise limits.max_bytes",
+    ))
+}
+
+/// Checks the number of line ends of a file.
+pub(crate) fn check_lines(line_ends: usize, limits: &Limits) -> Result<(), ExtractError> {
+    if line_ends < limits.max_lines as usize {
+        return Ok(());
+    }
+    let message = format!(
+        "the file has {} lines, more than the limit of {}",
+        line_ends + 1,
+        limits.max_lines
+    );
+    Err(ExtractError::new(
+        "limits.lines",
+        message,
+        "split the file, or raise limits.max_lines",
     ))
 }
 

@@ -2,7 +2,7 @@
 
 use stemma_document::{Source, SourceFormat};
 
-use crate::{ExtractError, ExtractJob, decode, markdown, pdf, text};
+use crate::{ExtractError, ExtractJob, decode, edgar, markdown, pdf, text};
 
 // The PDF signature is within the first 1,024 bytes (PDF 1.7, annex H, note 13).
 const PDF_WINDOW_BYTES: usize = 1_024;
@@ -24,6 +24,9 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
         alone: _,
     } = job;
     decode::check_size(bytes.len(), &limits)?;
+    if stemma_edgar::is_submission(&bytes) {
+        return edgar::read(&bytes, &limits);
+    }
     match detect_format(&bytes, &name)? {
         SourceFormat::Pdf => pdf::read(&bytes, password.as_deref(), &limits, threads),
         SourceFormat::Markdown => markdown::read(bytes, &limits),
@@ -31,8 +34,8 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
     }
 }
 
-/// Detects the format of a file. PDFs are detected by content under any name; Markdown and text by extension (`.md
-/// .markdown .txt .text`, any case).
+/// Detects the format of a file. PDFs and submissions of EDGAR are detected by content under any name; Markdown and text by
+/// extension (`.md .markdown .txt .text`, any case).
 ///
 /// # Errors
 ///
@@ -45,6 +48,9 @@ pub fn detect_format(bytes: &[u8], name: &str) -> Result<SourceFormat, ExtractEr
             "the file is empty",
             "check how the file was made or copied",
         ));
+    }
+    if stemma_edgar::is_submission(bytes) {
+        return Ok(SourceFormat::Text);
     }
     let extension = name
         .rsplit_once('.')

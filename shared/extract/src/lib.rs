@@ -15,6 +15,7 @@
 
 mod decode;
 mod detect;
+mod edgar;
 mod error;
 mod front_matter;
 mod ipc;

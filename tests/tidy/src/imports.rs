@@ -5,8 +5,9 @@ use serde_json::Value;
 /// Every workspace crate, and the workspace crates it may import. `docs/adr/0007` explains the exceptions.
 pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-document", &[]),
+    ("stemma-edgar", &["stemma-document"]),
     ("stemma-engine", &[]),
-    ("stemma-extract", &["stemma-document"]),
+    ("stemma-extract", &["stemma-document", "stemma-edgar"]),
     ("stemma-llm", &["stemma-engine"]),
     ("stemma-outline", &["stemma-document"]),
     ("stemma-xbrl", &["stemma-document"]),

@@ -1,14 +1,13 @@
-//! Plain text to [`Source`]: headings by numbering, capitals and underlines; EDGAR full-submission text files.
+//! Plain text to [`Source`]: headings by numbering, capitals and underlines.
 //!
 //! Plain text has no markup, so a heading needs several pieces of evidence: its form (`candidates.rs`), its context,
 //! and its place in a numbered series (`numbering.rs`). In doubt a line is text, since a missed heading costs less than
 //! an invented one.
 
 mod candidates;
-mod edgar;
 mod numbering;
 
-use stemma_document::{Source, SourceBody, SourceFormat, TextLines};
+use stemma_document::{Heading, Source, SourceBody, SourceFormat, TextLines};
 
 use crate::decode::DecodedText;
 use crate::{ExtractError, Limits};
@@ -16,27 +15,17 @@ use crate::{ExtractError, Limits};
 /// Extracts plain text.
 ///
 /// Headings are numbered lines (`PART I`, `Article IV`, `Section. 2.`, `Item 1A. Risk Factors`, `1.2 Title`, `第一章 总则`),
-/// short lines in capitals with blank lines around them, and underlined lines. In an EDGAR full-submission file each
-/// `<DOCUMENT>` is a level-1 heading, tags are removed without changing line numbers, and header fields become
-/// metadata: `company`, `cik`, `accession`, `form`, `period` and `filed` (the last two as ISO dates).
+/// short lines in capitals with blank lines around them, and underlined lines.
 ///
 /// # Errors
 ///
 /// `limits.bytes` and `limits.lines`.
 pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let decoded = DecodedText::read(bytes, limits)?;
-    let mut lines = decoded.lines();
+    let lines = decoded.lines();
     let mut defects = decoded.defects;
-    let submission = edgar::EdgarSubmission::read(&mut lines);
-    let is_blank: Vec<bool> = lines
-        .iter()
-        .map(|line: &String| line.trim().is_empty())
-        .collect();
-    let candidates =
-        candidates::find_candidates(&lines, &is_blank, |index| submission.is_prose(index));
-    let mut headings = numbering::select_headings(candidates, &is_blank, &submission.documents);
+    let mut headings = find_headings(&lines, |_| true, &[]);
     limits.cap_headings(&mut headings, &mut defects);
-    defects.extend(submission.defects);
     Ok(Source {
         format: SourceFormat::Text,
         body: SourceBody::Lines(TextLines {
@@ -46,10 +35,22 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
         }),
         outline: Vec::new(),
         links: Vec::new(),
-        metadata: submission.metadata,
+        metadata: Default::default(),
         defects,
         encrypted: false,
     })
+}
+
+/// The headings of lines of text. `is_prose` tells whether a 0-based line may be a heading; `documents` are level-1
+/// headings that contain the others.
+pub(crate) fn find_headings(
+    lines: &[String],
+    is_prose: impl Fn(usize) -> bool,
+    documents: &[Heading],
+) -> Vec<Heading> {
+    let is_blank: Vec<bool> = lines.iter().map(|line| line.trim().is_empty()).collect();
+    let candidates = candidates::find_candidates(lines, &is_blank, is_prose);
+    numbering::select_headings(candidates, &is_blank, documents)
 }
 
 #[cfg(test)]
@@ -292,105 +293,6 @@ Amount
         assert_eq!(headings(text), [""; 0]);
     }
 
-    const SUBMISSION: &str = "\
-<SEC-DOCUMENT>0000000001-01-000002.txt : 20010330
-<SEC-HEADER>0000000001-01-000002.hdr.sgml : 20010330
-ACCESSION NUMBER:\t\t0000000001-01-000002
-CONFORMED SUBMISSION TYPE:\t10-K
-CONFORMED PERIOD OF REPORT:\t20001231
-FILED AS OF DATE:\t\t20010330
-
-FILER:
-
-\tCOMPANY DATA:\t
-\t\tCOMPANY CONFORMED NAME:\t\t\tACME TOOLS INC
-\t\tCENTRAL INDEX KEY:\t\t\t0000000001
-</SEC-HEADER>
-<DOCUMENT>
-<TYPE>10-K
-<SEQUENCE>1
-<DESCRIPTION>FORM 10-K
-<TEXT>
-
-<PAGE>   1
-
-PART I
-
-ITEM 1. BUSINESS
-
-We make tools.
-<TABLE>
-<CAPTION>
-<S>                <C>
-
-ITEM 9. IN A TABLE
-
-Sales              12
-</TABLE>
-</TEXT>
-</DOCUMENT>
-<DOCUMENT>
-<TYPE>EX-13
-<SEQUENCE>2
-<DESCRIPTION>ANNUAL REPORT
-<TEXT>
-<HTML><body>
-<p style='a
-b'>OVERVIEW</p>
-
-<p>Tools &amp; more&nbsp;tools, 1 < 2.</p>
-</HTML>
-</TEXT>
-</DOCUMENT>
-<DOCUMENT>
-<TYPE>GRAPHIC
-<TEXT>
-begin 644 logo.gif
-M1TE&.#EA
-end
-</TEXT>
-</DOCUMENT>
-</SEC-DOCUMENT>
-";
-
-    #[test]
-    fn edgar_submission_is_split_into_documents() {
-        let (source, body) = source(SUBMISSION);
-        let expected = [
-            "14:1:10-K",
-            "22:2:PART I",
-            "24:3:ITEM 1. BUSINESS",
-            "37:1:EX-13 ANNUAL REPORT",
-            "44:2:OVERVIEW",
-            "50:1:GRAPHIC",
-        ];
-        assert_eq!(headings(SUBMISSION), expected);
-        let metadata: Vec<String> = source
-            .metadata
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        let fields = [
-            "accession=0000000001-01-000002",
-            "cik=0000000001",
-            "company=ACME TOOLS INC",
-            "filed=2001-03-30",
-            "form=10-K",
-            "period=2000-12-31",
-        ];
-        assert_eq!(metadata, fields);
-        assert_eq!(body.lines.len(), SUBMISSION.lines().count());
-        assert_eq!(
-            (
-                body.lines[45].as_str(),
-                body.lines[19].as_str(),
-                body.lines[53].as_str()
-            ),
-            ("Tools & more tools, 1 < 2.", "", "")
-        );
-        assert_eq!(source.defects[0].code, "text.binary_left_out");
-    }
-
     #[test]
     fn many_candidates_are_processed_in_linear_time() {
         let started = std::time::Instant::now();
@@ -415,13 +317,11 @@ end
     proptest! {
         #[test]
         fn heading_lines_rise_and_exist(text in prop::collection::vec("(PART I|Section 1\\.|1\\. A|2\\. B|TITLE|---|<PAGE>|<TEXT>|<a|text\\.|第一章|\\PC{0,9})(\n|\n\n| )", 0..40)) {
-            for prefix in ["", "<SEC-DOCUMENT>\n<DOCUMENT>\n<TYPE>X\n<TEXT>\n<HTML>\n"] {
-                let (_, body) = source(&format!("{prefix}{}", text.concat()));
-                let lines: Vec<u32> = body.headings.iter().map(|heading| heading.line).collect();
-                prop_assert!(lines.is_sorted_by(|a, b| a < b), "{lines:?}");
-                prop_assert!(lines.iter().all(|line| (1..=body.lines.len()).contains(&(*line as usize))));
-                prop_assert!(body.headings.iter().all(|h| h.level >= 1 && !h.title.is_empty() && title::clean(&h.title) == h.title));
-            }
+            let (_, body) = source(&text.concat());
+            let lines: Vec<u32> = body.headings.iter().map(|heading| heading.line).collect();
+            prop_assert!(lines.is_sorted_by(|a, b| a < b), "{lines:?}");
+            prop_assert!(lines.iter().all(|line| (1..=body.lines.len()).contains(&(*line as usize))));
+            prop_assert!(body.headings.iter().all(|h| h.level >= 1 && !h.title.is_empty() && title::clean(&h.title) == h.title));
         }
 
         #[test]

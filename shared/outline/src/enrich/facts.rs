@@ -21,21 +21,25 @@ pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     facts
 }
 
-// The text comes first, since a header describes the submission and not each document in it. Filing date, CIK and accession
-// number are only known to the header.
+// The header is what the filer declared, and the text was read by rules: where they differ, the header counts. Where they
+// agree, the text has the page and the spelling. As the text prints them: file number.
 fn apply_header(source: &Source, facts: &mut FilingFacts) {
     if !source.metadata.contains_key("accession") {
         return;
     }
-    facts.form = facts.form.take().or_else(|| header_fact(source, "form"));
-    facts.issuer = facts
-        .issuer
-        .take()
-        .or_else(|| header_fact(source, "company"));
-    facts.period_end = facts
-        .period_end
-        .take()
-        .or_else(|| header_date(source, "period"));
+    facts.form = declared(facts.form.take(), header_fact(source, "form"), |a, b| {
+        a == b
+    });
+    facts.issuer = declared(
+        facts.issuer.take(),
+        header_fact(source, "company"),
+        is_same_company,
+    );
+    facts.period_end = declared(
+        facts.period_end.take(),
+        header_date(source, "period"),
+        |a, b| a == b,
+    );
     facts.filed = header_date(source, "filed");
     facts.file_number = facts
         .file_number
@@ -53,6 +57,50 @@ fn apply_header(source: &Source, facts: &mut FilingFacts) {
             ..fact
         })
     });
+    facts.sic = header_fact(source, "sic");
+    let former = source.metadata.get("former_names");
+    facts.former_names = former
+        .iter()
+        .flat_map(|names| names.split("; "))
+        .map(|name| Fact::from_source(name, FactSource::Header))
+        .collect();
+}
+
+fn declared(
+    read: Option<Fact>,
+    header: Option<Fact>,
+    agree: fn(&str, &str) -> bool,
+) -> Option<Fact> {
+    match (read, header) {
+        (Some(read), Some(header)) if !agree(&read.value, &header.value) => Some(header),
+        (read, header) => read.or(header),
+    }
+}
+
+/// Whether a printed name and a conformed one are of the same company. Conformed names have no punctuation, shorten words
+/// (`CORP`, `CO`) and may end with a state (`/DE/`).
+pub fn is_same_company(printed: &str, conformed: &str) -> bool {
+    let words = |name: &str| -> Vec<String> {
+        let name = name.split(" /").next().unwrap_or(name).to_uppercase();
+        let name = name
+            .replace('&', " AND ")
+            .replace(['.', '\'', '’', ','], "");
+        let words = name.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| !word.is_empty() && *word != "THE");
+        words.map(str::to_owned).collect()
+    };
+    let printed = words(printed);
+    let conformed = words(
+        conformed
+            .split_once('/')
+            .map_or(conformed, |(name, _)| name),
+    );
+    !printed.is_empty()
+        && printed.len() == conformed.len()
+        && printed
+            .iter()
+            .zip(&conformed)
+            .all(|(a, b)| a.starts_with(b.as_str()) || b.starts_with(a.as_str()))
 }
 
 fn header_fact(source: &Source, key: &str) -> Option<Fact> {
@@ -187,5 +235,78 @@ mod tests {
         period_end=2021-12-31 p-
         language=en p-
         ");
+    }
+
+    #[test]
+    fn the_header_counts_where_text_and_header_differ() {
+        let cover = format!(
+            "{TOP}FORM 10-K\nFor the fiscal year ended June 30, 2022\nCommission File Number 1-98765\nAcme Anvils, Inc.\n\
+             (Exact name of registrant as specified in its charter)\nThe shares of the company are listed and the form is for that"
+        );
+        let facts = |company: &str, form: &str, period: &str| {
+            let mut source = paged(&[&cover]);
+            for (key, value) in [
+                ("accession", "0000000077-22-000012"),
+                ("form", form),
+                ("company", company),
+                ("period", period),
+                ("file_number", "001-98765"),
+                ("sic", "3420"),
+                ("former_names", "ACME IRON WORKS; ACME NAILS"),
+            ] {
+                source.metadata.insert(key.into(), value.into());
+            }
+            render(&extract_facts(&source))
+        };
+        insta::assert_snapshot!(facts("ACME ANVILS INC /OH/", "10-K", "2022-06-30"), @r"
+        company=Acme Anvils, Inc. p1
+        form=10-K p1
+        fiscal_year=2022 p1
+        fiscal_period=FY p1
+        period_end=2022-06-30 p1
+        file_number=1-98765 p1
+        accession=0000000077-22-000012 p-
+        sic=3420 p-
+        language=en p1
+        former_name=ACME IRON WORKS p-
+        former_name=ACME NAILS p-
+        ");
+        insta::assert_snapshot!(facts("HAMMER TRUST 2022-1", "10-K405", "2021-06-30"), @r"
+        company=HAMMER TRUST 2022-1 p-
+        form=10-K405 p-
+        fiscal_year=2021 p-
+        fiscal_period=FY p-
+        period_end=2021-06-30 p-
+        file_number=1-98765 p1
+        accession=0000000077-22-000012 p-
+        sic=3420 p-
+        language=en p1
+        former_name=ACME IRON WORKS p-
+        former_name=ACME NAILS p-
+        ");
+    }
+
+    #[test]
+    fn printed_and_conformed_names_are_compared() {
+        for (printed, conformed) in [
+            ("Apple Computer, Inc.", "APPLE COMPUTER INC"),
+            ("The Acme Company", "ACME CO"),
+            ("Acme & Sons Corporation", "ACME AND SONS CORP /DE/"),
+            ("Wells Acme & Company", "WELLS ACME & COMPANY/MN"),
+            ("O’Acme", "O'ACME"),
+        ] {
+            assert!(is_same_company(printed, conformed), "{printed} {conformed}");
+        }
+        for (printed, conformed) in [
+            ("Acme Anvils, Inc.", "ACME HAMMERS INC"),
+            ("Acme Trust 2022-1", "ACME TRUST 2022-2"),
+            ("Acme", "ACME HOLDINGS INC"),
+            ("", "ACME"),
+        ] {
+            assert!(
+                !is_same_company(printed, conformed),
+                "{printed} {conformed}"
+            );
+        }
     }
 }

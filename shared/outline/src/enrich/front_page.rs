@@ -38,14 +38,12 @@ fn shorten(text: &str) -> &str {
 pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
     match &source.body {
         SourceBody::Lines(text) => {
-            let lines = text
-                .lines
-                .iter()
-                .take(FRONT_LINES)
-                .map(|line| shorten(line));
+            // Blank lines do not count: the header of a submission is left as thousands of them.
+            let lines = text.lines.iter().map(|line| shorten(line));
+            let lines = lines.filter(|line| !line.is_empty());
             vec![FrontPage {
                 page: None,
-                lines: lines.filter(|line| !line.is_empty()).collect(),
+                lines: lines.take(FRONT_LINES).collect(),
                 layout: vec![],
             }]
         }
