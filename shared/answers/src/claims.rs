@@ -14,8 +14,8 @@ use super::final_answer::with_claims;
 use super::issuers::Issuers;
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{QuoteCheck, check_quote};
-use super::quote_target::TargetLines;
 use super::request::CitationPolicy;
+use super::table::SourceLines;
 use super::verdict::judge_claim;
 use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
@@ -264,11 +264,11 @@ fn checked_citation<'a>(
     });
     let page = passage.last_line.is_none().then_some(passage.number);
     let size = targets.first().and_then(|target| match target.lines {
-        TargetLines::Page(page) => {
+        SourceLines::Page(page) => {
             let (width, height) = page.displayed_size();
             Some([width, height].map(|length| f64::from(length.points())))
         }
-        TargetLines::Text(_) => None,
+        SourceLines::Text(_) => None,
     });
     let line = passage
         .last_line

@@ -13,7 +13,7 @@ use super::formula::{Formula, Operator};
 use super::meaning::{Meaning, Sense, Unit, meanings};
 use super::numbers::{NumberMention, NumberRole, numbers};
 use super::operand::{FoundOperand, Rivals, find_operand};
-use super::period::Period;
+use super::period::StatedPeriod;
 use super::polarity::direction_of;
 use super::prompt::{DraftComputation, DraftOperand};
 use super::row_names::RowNames;
@@ -243,13 +243,13 @@ fn check_lengths(statement: &Statement<'_>, operands: &[FoundOperand<'_>]) -> Re
     if lengths.len() > 1 || is_mixed {
         return Err("the operands are of periods of different lengths".into());
     }
-    let with_year: Vec<Period> = (statement.periods.iter())
+    let with_year: Vec<StatedPeriod> = (statement.periods.iter())
         .map(|mention| mention.period)
         .filter(|period| period.year.is_some() || period.length.is_some())
         .collect();
     let is_meant = |operand: &FoundOperand<'_>| {
         // Of a change, the statement may name one period only.
-        let of_any_year = Period {
+        let of_any_year = StatedPeriod {
             year: None,
             month: None,
             ..operand.period

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::normalize::CharPosition;
 use super::numbers::{Bound, Money, NumberMention, QuotedNumbers, numbers};
-use super::period::Period;
+use super::period::StatedPeriod;
 use super::prose::{QuotedSentences, check_sentence};
 use super::quote_target::QuoteTarget;
 use super::row_names::{RowNames, literal_length};
@@ -141,7 +141,7 @@ impl<'a> CitedText<'a> {
         page_text: &str,
     ) -> Self {
         let targets = cited.targets;
-        let page = |target: &QuoteTarget<'a>| TablePage::new(target, cited.year_shift);
+        let page = |target: &QuoteTarget<'a>| TablePage::new(target.lines, cited.year_shift);
         let mut pages: Vec<TablePage<'a>> = targets.iter().map(page).collect();
         let first = cited.before.as_ref().map(page);
         for at in 0..pages.len() {
@@ -317,7 +317,7 @@ fn check_cell(
 pub(super) fn check_column(
     words: &[String],
     text: &str,
-    stated: Option<Period>,
+    stated: Option<StatedPeriod>,
     page: &TablePage<'_>,
     cell: &Cell,
 ) -> Result<(), String> {
@@ -384,7 +384,7 @@ fn in_column(cell: &Cell) -> String {
     format!("{} is in the column of {}", cell.text, written(cell.period))
 }
 
-fn written(period: Period) -> String {
+fn written(period: StatedPeriod) -> String {
     match (period.year, period.length) {
         (Some(year), Some(length)) if length < 12 => format!("{length} months of {year}"),
         (Some(year), _) => year.to_string(),

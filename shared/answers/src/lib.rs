@@ -35,9 +35,7 @@ mod generate;
 mod issuers;
 mod meaning;
 mod normalize;
-pub mod numbers;
 mod operand;
-mod period;
 mod polarity;
 mod prompt;
 mod prose;
@@ -49,12 +47,10 @@ mod scope;
 mod scripted;
 mod statement;
 mod store;
-mod table;
 mod telling_words;
 mod terms;
 #[cfg(test)]
 mod tests;
-mod text_words;
 mod tools;
 pub mod tree_search;
 mod verdict;
@@ -62,6 +58,7 @@ mod verify_claim;
 
 use async_trait::async_trait;
 use stemma_engine::PortError;
+use stemma_tables::{numbers, page as table, period, text_words};
 
 pub use answer::{
     Answer, AnswerOutcome, Claim, Computation, Degradation, FinalAnswer, GenerationUsage, Operand,

@@ -4,7 +4,7 @@ use rust_decimal::Decimal;
 
 use super::figures::{CitedText, best_row, cell_scales, check_column};
 use super::numbers::{NumberMention, numbers};
-use super::period::{Period, head_period};
+use super::period::{StatedPeriod, head_period};
 use super::prompt::DraftOperand;
 use super::prose::FigureClauses;
 use super::row_names::RowNames;
@@ -21,7 +21,7 @@ pub(super) struct FoundOperand<'a> {
     // In units: scales and percentages are applied.
     pub(super) value: Decimal,
     pub(super) is_percent: bool,
-    pub(super) period: Period,
+    pub(super) period: StatedPeriod,
     // The last year of its row in a table.
     pub(super) newest_year: Option<i32>,
     // The words of its row, and the line of a statement they name.
@@ -226,7 +226,7 @@ fn found_in_cell<'d>(
     draft: &'d DraftOperand,
     number: &NumberMention,
     cell: &Cell,
-    (page, stated): (&TablePage<'_>, Period),
+    (page, stated): (&TablePage<'_>, StatedPeriod),
 ) -> Result<FoundOperand<'d>, String> {
     let scales = cell_scales(page, cell);
     let scale = match (number.own_scale(), &scales[..]) {
@@ -243,7 +243,7 @@ fn found_in_prose<'d>(
     draft: &'d DraftOperand,
     source: &Statement<'_>,
     at: usize,
-    stated: Period,
+    stated: StatedPeriod,
 ) -> Result<FoundOperand<'d>, String> {
     let clauses = FigureClauses::new(source)?;
     let not_paired = || format!("what {} is could not be read", draft.value);
@@ -277,7 +277,7 @@ fn found<'d>(
     number: &NumberMention,
     scale: f64,
     row: &str,
-    period: Period,
+    period: StatedPeriod,
 ) -> Result<FoundOperand<'d>, String> {
     let too_long = || format!("{} is too long to compute with", draft.value);
     let printed = number.signed_value().ok_or_else(too_long)?;

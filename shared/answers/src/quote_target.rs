@@ -3,6 +3,7 @@
 use stemma_document::{Line, Page, Rect};
 
 use super::citation::CitedRect;
+use super::table::SourceLines;
 
 // A gap between words wider than this many line heights separates columns.
 const COLUMN_GAP: f32 = 0.8;
@@ -11,22 +12,14 @@ const COLUMN_GAP: f32 = 0.8;
 pub struct QuoteTarget<'a> {
     /// Physical page, or the first line in a document without pages; both 1-based.
     pub number: u32,
-    pub lines: TargetLines<'a>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub enum TargetLines<'a> {
-    /// A page with coordinates.
-    Page(&'a Page),
-    /// Lines without.
-    Text(&'a [String]),
+    pub lines: SourceLines<'a>,
 }
 
 impl<'a> QuoteTarget<'a> {
     pub fn page(number: u32, page: &'a Page) -> Self {
         Self {
             number,
-            lines: TargetLines::Page(page),
+            lines: SourceLines::Page(page),
         }
     }
 
@@ -34,14 +27,14 @@ impl<'a> QuoteTarget<'a> {
     pub fn text(first: u32, lines: &'a [String]) -> Self {
         Self {
             number: first,
-            lines: TargetLines::Text(lines),
+            lines: SourceLines::Text(lines),
         }
     }
 
     // Lines with their index; `body` leaves out running heads and feet.
     pub(super) fn lines(&self, body: bool) -> Box<dyn Iterator<Item = (usize, &'a str)> + 'a> {
         match self.lines {
-            TargetLines::Page(page) => {
+            SourceLines::Page(page) => {
                 let lines = page
                     .lines
                     .iter()
@@ -49,7 +42,7 @@ impl<'a> QuoteTarget<'a> {
                     .filter(move |(_, line)| !(body && line.is_furniture()));
                 Box::new(lines.map(|(at, line)| (at, line.text.as_str())))
             }
-            TargetLines::Text(lines) => Box::new(
+            SourceLines::Text(lines) => Box::new(
                 lines
                     .iter()
                     .enumerate()
@@ -60,8 +53,8 @@ impl<'a> QuoteTarget<'a> {
 
     pub(super) fn line(&self, at: usize) -> &'a str {
         match self.lines {
-            TargetLines::Page(page) => page.lines.get(at).map_or("", |line| line.text.as_str()),
-            TargetLines::Text(lines) => lines.get(at).map_or("", String::as_str),
+            SourceLines::Page(page) => page.lines.get(at).map_or("", |line| line.text.as_str()),
+            SourceLines::Text(lines) => lines.get(at).map_or("", String::as_str),
         }
     }
 
@@ -74,7 +67,7 @@ impl<'a> QuoteTarget<'a> {
 
     // Bytes `start..end` of a line: one rectangle per column; none without coordinates.
     pub(super) fn rects(&self, at: usize, start: usize, end: usize) -> Vec<CitedRect> {
-        let TargetLines::Page(page) = self.lines else {
+        let SourceLines::Page(page) = self.lines else {
             return Vec::new();
         };
         let Some(line) = page.lines.get(at) else {

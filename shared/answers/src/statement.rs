@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::numbers::{NumberMention, numbers};
-use super::period::{Period, PeriodMention, period_mentions};
+use super::period::{PeriodMention, StatedPeriod, period_mentions};
 use super::row_names::RowNames;
 use super::terms::for_each_meaning;
 
@@ -40,7 +40,7 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// With dates by the names of their fiscal years; see [`Period::in_fiscal_year`].
+    /// With dates by the names of their fiscal years; see [`StatedPeriod::in_fiscal_year`].
     pub(super) fn in_fiscal_years(mut self, shift: i32) -> Self {
         for mention in &mut self.periods {
             mention.period = mention.period.in_fiscal_year(shift);
@@ -98,7 +98,7 @@ impl<'a> Statement<'a> {
 
     /// The period of a figure: the one after it and before the next figure, else the one before it. Where periods and figures
     /// alternate and a period comes first, each figure belongs to the period before it; `A and B in 2022 and 2021, respectively` in order.
-    pub(super) fn period_of(&self, figure: usize) -> Option<Period> {
+    pub(super) fn period_of(&self, figure: usize) -> Option<StatedPeriod> {
         let period = |at: usize| self.periods.get(at).map(|mention| mention.period);
         let start = |at: usize| self.figures[at].at.start;
         if self.text.to_lowercase().contains("respectively")

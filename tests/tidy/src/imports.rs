@@ -35,6 +35,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
         "stemma-diff",
         &["stemma-catalog", "stemma-document", "stemma-retrieval"],
     ),
+    ("stemma-tables", &["stemma-document", "stemma-retrieval"]),
     (
         "stemma-answers",
         &[
@@ -43,6 +44,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-engine",
             "stemma-llm",
             "stemma-retrieval",
+            "stemma-tables",
         ],
     ),
     (
@@ -55,6 +57,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-engine",
             "stemma-extract",
             "stemma-retrieval",
+            "stemma-tables",
         ],
     ),
     (

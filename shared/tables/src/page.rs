@@ -11,10 +11,11 @@ use std::ops::Range;
 use cell_spans::{cell_spans, without_breaks};
 use continuation::Continuation;
 
-use super::numbers::{NumberMention, NumberRole, numbers, scales};
-use super::period::{Period, PeriodMention, head_period, period_mentions};
-use super::quote_target::{QuoteTarget, TargetLines};
-use super::text_words::says;
+use stemma_document::{Line, Page};
+
+use crate::numbers::{NumberMention, NumberRole, numbers, scales};
+use crate::period::{PeriodMention, StatedPeriod, head_period, period_mentions};
+use crate::text_words::says;
 
 // Lines above a row in which the head of its table is looked for.
 const MAX_LINES_UP: usize = 90;
@@ -28,8 +29,17 @@ const CELL_GAP: f32 = 2.0;
 // Farthest distance of a cell from the head of a single column, in points.
 const SINGLE_COLUMN_POINTS: f32 = 40.0;
 
-/// The lines of one target with the cells at their ends.
-pub(super) struct TablePage<'a> {
+/// Lines to read tables from.
+#[derive(Debug, Clone, Copy)]
+pub enum SourceLines<'a> {
+    /// A page with coordinates.
+    Page(&'a Page),
+    /// Lines without.
+    Text(&'a [String]),
+}
+
+/// The lines of a page with the cells at their ends.
+pub struct TablePage<'a> {
     lines: Vec<TableLine<'a>>,
     scales: Vec<f64>,
     continuation: Option<Continuation>,
@@ -62,42 +72,46 @@ struct CellSpan {
 
 /// A cell with what its table says about it.
 #[derive(Debug, Clone)]
-pub(super) struct Cell {
+pub struct Cell {
     /// Index of its line.
-    pub(super) line: usize,
-    pub(super) column: usize,
+    pub line: usize,
+    pub column: usize,
     /// Byte range in the line.
-    pub(super) at: Range<usize>,
+    pub at: Range<usize>,
     /// As printed, with its sign and unit.
-    pub(super) text: String,
+    pub text: String,
     /// The number; `None` for a dash.
-    pub(super) number: Option<NumberMention>,
-    pub(super) label: String,
-    pub(super) period: Period,
+    pub number: Option<NumberMention>,
+    pub label: String,
+    pub period: StatedPeriod,
     /// Words above the cell, from the top.
-    pub(super) head: String,
+    pub head: String,
     /// Scales that may apply, from the nearest declaration.
-    pub(super) scales: Vec<f64>,
+    pub scales: Vec<f64>,
 }
 
 /// The label of a row and the lines around it that may belong to it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RowLabel {
-    pub(super) own: String,
+pub struct RowLabel {
+    pub own: String,
     /// Lines without cells directly above, the nearest last.
-    pub(super) above: Vec<String>,
+    pub above: Vec<String>,
     /// The line without cells directly below.
-    pub(super) below: String,
+    pub below: String,
     /// The nearest line above that ends with a colon.
-    pub(super) group: String,
+    pub group: String,
 }
 
 impl<'a> TablePage<'a> {
-    pub(super) fn new(target: &QuoteTarget<'a>, year_shift: i32) -> Self {
-        let lines: Vec<TableLine<'a>> = target
-            .lines(false)
-            .map(|(at, text)| TableLine::new(text, placed_words(target, at), height(target, at)))
-            .collect();
+    /// `year_shift` leads from the year of a date in January or February to the name of its fiscal year.
+    pub fn new(lines: SourceLines<'a>, year_shift: i32) -> Self {
+        let lines: Vec<TableLine<'a>> = match lines {
+            SourceLines::Page(page) => page.lines.iter().map(TableLine::from_line).collect(),
+            SourceLines::Text(lines) => lines
+                .iter()
+                .map(|line| TableLine::new(line, Vec::new(), 0.0))
+                .collect(),
+        };
         let mut page = Self {
             lines,
             scales: Vec::new(),
@@ -109,24 +123,24 @@ impl<'a> TablePage<'a> {
     }
 
     /// Reads rows without heads as those of the table with which the page before ends.
-    pub(super) fn continue_from(&mut self, before: &TablePage<'_>) {
+    pub fn continue_from(&mut self, before: &TablePage<'_>) {
         self.continuation = Continuation::new(self, before);
     }
 
-    pub(super) fn is_continued(&self) -> bool {
+    pub fn is_continued(&self) -> bool {
         self.continuation.is_some()
     }
 
-    pub(super) fn text(&self) -> Vec<&'a str> {
+    pub fn text(&self) -> Vec<&'a str> {
         self.lines.iter().map(|line| line.text).collect()
     }
 
     /// Lines that are rows of a table.
-    pub(super) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn rows(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.lines.len()).filter(|at| self.is_row(*at))
     }
 
-    pub(super) fn is_row(&self, at: usize) -> bool {
+    pub fn is_row(&self, at: usize) -> bool {
         let Some(line) = self.lines.get(at).filter(|line| !line.is_head) else {
             return false;
         };
@@ -147,7 +161,7 @@ impl<'a> TablePage<'a> {
     }
 
     /// The cells of a row, from left to right.
-    pub(super) fn cells(&self, at: usize) -> Vec<Cell> {
+    pub fn cells(&self, at: usize) -> Vec<Cell> {
         let Some(line) = self.lines.get(at).filter(|_| self.is_row(at)) else {
             return Vec::new();
         };
@@ -201,7 +215,7 @@ impl<'a> TablePage<'a> {
         cells
     }
 
-    pub(super) fn row_label(&self, at: usize) -> RowLabel {
+    pub fn row_label(&self, at: usize) -> RowLabel {
         let labels_up = (0..at)
             .rev()
             .take_while(|at| self.lines[*at].is_label_only())
@@ -271,7 +285,7 @@ impl<'a> TablePage<'a> {
     }
 
     // The period of each column of a row; empty where it cannot be read.
-    fn column_periods(&self, at: usize) -> Vec<Period> {
+    fn column_periods(&self, at: usize) -> Vec<StatedPeriod> {
         let row = &self.lines[at];
         let heads = self.head_lines(at);
         let years = |at: usize| -> Vec<PeriodMention> {
@@ -279,7 +293,7 @@ impl<'a> TablePage<'a> {
             mentions.retain(|mention| mention.period.year.is_some());
             mentions
         };
-        let nothing = vec![Period::default(); row.cells.len()];
+        let nothing = vec![StatedPeriod::default(); row.cells.len()];
         let with_years = heads.iter().position(|at| {
             let mentions = years(*at);
             !mentions.is_empty() && !self.lines[*at].is_title(&mentions)
@@ -294,20 +308,20 @@ impl<'a> TablePage<'a> {
             .iter()
             .map(|at| &self.lines[*at])
             .collect();
-        let complete: Vec<Period> = mentions
+        let complete: Vec<StatedPeriod> = mentions
             .iter()
             .enumerate()
             .map(|(index, mention)| {
                 let parts = above
                     .iter()
                     .map(|above| above.part_over(line, mention, (index, mentions.len())));
-                parts.fold(mention.period, Period::or)
+                parts.fold(mention.period, StatedPeriod::or)
             })
             .collect();
         let columns = row.columns(line, &mentions);
         columns
             .into_iter()
-            .map(|column| column.map_or_else(Period::default, |at| complete[at]))
+            .map(|column| column.map_or_else(StatedPeriod::default, |at| complete[at]))
             .map(|period| period.in_fiscal_year(self.year_shift))
             .collect()
     }
@@ -344,6 +358,14 @@ impl<'a> TablePage<'a> {
 }
 
 impl<'a> TableLine<'a> {
+    fn from_line(line: &'a Line) -> Self {
+        let words = line.words.iter().map(|word| PlacedWord {
+            at: word.start as usize..word.end as usize,
+            x: (word.x0.points(), word.x1.points()),
+        });
+        Self::new(&line.text, words.collect(), line.rect.height())
+    }
+
     fn new(text: &'a str, words: Vec<PlacedWord>, height: f32) -> Self {
         let (label_end, spans) = cell_spans(text);
         let mut line = Self {
@@ -442,10 +464,10 @@ impl<'a> TableLine<'a> {
         below: &Self,
         mention: &PeriodMention,
         (index, count): (usize, usize),
-    ) -> Period {
+    ) -> StatedPeriod {
         let parts = &self.periods;
         if parts.iter().any(|part| part.period.year.is_some()) {
-            return Period::default();
+            return StatedPeriod::default();
         }
         let chunks = self.chunks();
         let middle = below
@@ -465,7 +487,7 @@ impl<'a> TableLine<'a> {
             parts_count if count.is_multiple_of(parts_count) => {
                 parts[index / (count / parts_count)].period
             }
-            _ => Period::default(),
+            _ => StatedPeriod::default(),
         }
     }
 
@@ -531,25 +553,3 @@ const COLUMN_WORDS: [&str; 9] = [
     "total",
     "totals",
 ];
-
-fn placed_words(target: &QuoteTarget<'_>, at: usize) -> Vec<PlacedWord> {
-    let TargetLines::Page(page) = target.lines else {
-        return Vec::new();
-    };
-    let words = page.lines.get(at).map(|line| line.words.as_slice());
-    words
-        .unwrap_or_default()
-        .iter()
-        .map(|word| PlacedWord {
-            at: word.start as usize..word.end as usize,
-            x: (word.x0.points(), word.x1.points()),
-        })
-        .collect()
-}
-
-fn height(target: &QuoteTarget<'_>, at: usize) -> f32 {
-    match target.lines {
-        TargetLines::Page(page) => page.lines.get(at).map_or(0.0, |line| line.rect.height()),
-        TargetLines::Text(_) => 0.0,
-    }
-}

@@ -77,7 +77,7 @@ pub fn mentions_gain(claim: &str) -> bool {
 
 impl NumberMention {
     /// Whether the number of a cell supports this number of a claim, by the rules of [`NumberMention::is_supported_by`].
-    pub(crate) fn is_supported_by_cell(
+    pub fn is_supported_by_cell(
         &self,
         cell: &NumberMention,
         scales: &[f64],
@@ -95,7 +95,7 @@ impl NumberMention {
 
     /// Whether the number of a cell keeps to this number as a bound: `more than $5 billion`. Nothing is rounded, and outflows count by their
     /// amount.
-    pub(crate) fn is_bound_of_cell(
+    pub fn is_bound_of_cell(
         &self,
         bound: Bound,
         cell: &NumberMention,
@@ -142,12 +142,7 @@ impl NumberMention {
     }
 
     /// Whether one number of a quote supports this number of a claim.
-    pub(crate) fn is_same(
-        &self,
-        other: &NumberMention,
-        quoted: &QuotedNumbers,
-        gain: bool,
-    ) -> bool {
+    pub fn is_same(&self, other: &NumberMention, quoted: &QuotedNumbers, gain: bool) -> bool {
         self.has_same_kind(other, quoted) && self.equals(other, quoted, gain)
     }
 

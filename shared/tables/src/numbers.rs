@@ -13,10 +13,10 @@ use rust_decimal::Decimal;
 use stemma_document::english_words::NUMBER_WORDS;
 
 use crate::text_words::says;
-pub(crate) use bounds::{Bound, without_bounds};
+pub use bounds::{Bound, without_bounds};
 pub use comparing::{QuotedNumbers, mentions_gain};
 pub use currency::scales;
-pub(crate) use currency::{Currency, Money};
+pub use currency::{Currency, Money};
 use lexing::SPELLED;
 pub use lexing::numbers;
 
@@ -63,36 +63,36 @@ pub enum NumberRole {
 impl NumberMention {
     /// The value without scale, with its sign; `None` when it has more digits than a decimal can hold, or more places than
     /// [`MAX_DECIMALS`].
-    pub(crate) fn signed_value(&self) -> Option<Decimal> {
+    pub fn signed_value(&self) -> Option<Decimal> {
         (self.decimals() <= MAX_DECIMALS).then_some(())?;
         let value: Decimal = self.digits.replace(',', "").parse().ok()?;
         Some(if self.is_negative { -value } else { value })
     }
 
     /// Digits after the decimal point.
-    pub(crate) fn decimals(&self) -> u32 {
+    pub fn decimals(&self) -> u32 {
         self.decimals.unsigned_abs()
     }
 
     /// The scale word beside the number, as a factor.
-    pub(crate) fn own_scale(&self) -> Option<f64> {
+    pub fn own_scale(&self) -> Option<f64> {
         self.scale
     }
 
-    pub(crate) fn is_negative(&self) -> bool {
+    pub fn is_negative(&self) -> bool {
         self.is_negative
     }
 
-    pub(crate) fn is_percent(&self) -> bool {
+    pub fn is_percent(&self) -> bool {
         self.is_percent
     }
 
-    pub(crate) fn currency(&self) -> Option<Currency> {
+    pub fn currency(&self) -> Option<Currency> {
         self.currency
     }
 
     /// Reads the number as a cell whose label and column head are `words` (lower case): a percentage column prints no sign.
-    pub(crate) fn read_as_cell(&mut self, words: &str) {
+    pub fn read_as_cell(&mut self, words: &str) {
         self.is_percent |= self.currency.is_none() && says(words, &PERCENT_WORDS);
         // A number alone in its cell is an amount, also where it looks like a year.
         self.role = NumberRole::Amount;

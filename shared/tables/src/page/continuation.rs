@@ -1,7 +1,7 @@
 //! A table that goes on from the page before, where the heads of its columns are.
 
 use super::{CellSpan, PROSE_WORDS, TableLine, TablePage};
-use crate::period::Period;
+use crate::period::StatedPeriod;
 
 // Running heads and feet, and lines such as `(continued)`, between the rows of both pages.
 const MAX_FEET: usize = 4;
@@ -22,7 +22,7 @@ pub(super) struct Continuation {
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     right: f32,
-    pub(super) period: Period,
+    pub(super) period: StatedPeriod,
     pub(super) head: String,
 }
 
@@ -75,7 +75,7 @@ impl Continuation {
 }
 
 impl TableLine<'_> {
-    fn is_prose(&self) -> bool {
+    pub(super) fn is_prose(&self) -> bool {
         self.cells.is_empty() && self.text.split_whitespace().count() > PROSE_WORDS
     }
 

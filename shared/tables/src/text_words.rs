@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Words in lower case with their places, without the marks of footnotes.
-pub(super) fn words(text: &str) -> Vec<(String, Range<usize>)> {
+pub fn words(text: &str) -> Vec<(String, Range<usize>)> {
     let text = without_marks(text);
     let mut words = Vec::new();
     let mut start = None;
@@ -21,7 +21,7 @@ pub(super) fn words(text: &str) -> Vec<(String, Range<usize>)> {
 }
 
 /// Whether a text has one of some words or phrases, as whole words.
-pub(super) fn says(text: &str, phrases: &[&str]) -> bool {
+pub fn says(text: &str, phrases: &[&str]) -> bool {
     let plain = |text: &str| {
         let lower = text.to_lowercase();
         let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '%'));
@@ -35,7 +35,7 @@ pub(super) fn says(text: &str, phrases: &[&str]) -> bool {
 }
 
 /// A text without what stands in parentheses: `Net income (loss)`.
-pub(super) fn without_parentheses(text: &str) -> String {
+pub fn without_parentheses(text: &str) -> String {
     let mut depth = 0_u32;
     let mut bare = String::new();
     for c in text.chars() {
@@ -67,7 +67,7 @@ fn without_marks(text: &str) -> String {
 }
 
 /// A text with blanks for these ranges. Places of other words stay as they are.
-pub(super) fn blank<'r>(text: &str, ranges: impl Iterator<Item = &'r Range<usize>>) -> String {
+pub fn blank<'r>(text: &str, ranges: impl Iterator<Item = &'r Range<usize>>) -> String {
     let mut text = text.to_owned();
     for range in ranges {
         text.replace_range(range.clone(), &" ".repeat(range.len()));

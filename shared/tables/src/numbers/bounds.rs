@@ -6,7 +6,7 @@ use super::{NumberMention, numbers};
 
 /// A number that another is above or below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bound {
+pub enum Bound {
     Over,
     AtLeast,
     Under,
@@ -35,7 +35,7 @@ const BOUNDS: [(&str, Bound); 16] = [
 
 impl Bound {
     /// What the words before a number make of it.
-    pub(crate) fn before(text: &str, number: &NumberMention) -> Option<Self> {
+    pub fn before(text: &str, number: &NumberMention) -> Option<Self> {
         bound_words(text, number).map(|(bound, _)| bound)
     }
 
@@ -62,7 +62,7 @@ fn bound_words(text: &str, number: &NumberMention) -> Option<(Bound, Range<usize
 }
 
 /// A text without the words that make bounds of its numbers: `no more than` denies nothing.
-pub(crate) fn without_bounds(text: &str) -> String {
+pub fn without_bounds(text: &str) -> String {
     let mut plain = text.to_owned();
     for (_, at) in numbers(text)
         .iter()

@@ -1,5 +1,6 @@
 //! Periods that texts and heads of columns name: fiscal years, quarters, dates.
 
+use std::fmt;
 use std::ops::Range;
 
 use stemma_document::english_words::{MONTHS, parse_number_word};
@@ -9,26 +10,26 @@ const WORDS_BEFORE_YEAR: usize = 7;
 
 /// A year, and what more is said about the period. What is not said is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Period {
-    pub(super) year: Option<i32>,
+pub struct StatedPeriod {
+    pub year: Option<i32>,
     /// 1–12: the month in which it ends.
-    pub(super) month: Option<u32>,
+    pub month: Option<u32>,
     /// Length in months.
-    pub(super) length: Option<u32>,
+    pub length: Option<u32>,
     /// 1–4.
-    pub(super) quarter: Option<u32>,
+    pub quarter: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PeriodMention {
-    pub(super) period: Period,
+pub struct PeriodMention {
+    pub period: StatedPeriod,
     /// Byte range of the words that name the year, or the length if there is no year.
-    pub(super) at: Range<usize>,
+    pub at: Range<usize>,
 }
 
-impl Period {
+impl StatedPeriod {
     /// Whether both may be the same period: nothing that both say differs.
-    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+    pub fn agrees_with(&self, other: &Self) -> bool {
         let same =
             |one: Option<u32>, two: Option<u32>| one.is_none() || two.is_none() || one == two;
         (self.year.is_none() || other.year.is_none() || self.year == other.year)
@@ -38,7 +39,7 @@ impl Period {
     }
 
     /// Fills what this period does not say from words above it, such as `Three Months Ended`.
-    pub(super) fn or(self, above: Self) -> Self {
+    pub fn or(self, above: Self) -> Self {
         Self {
             year: self.year.or(above.year),
             month: self.month.or(above.month),
@@ -48,21 +49,21 @@ impl Period {
     }
 
     /// Whether a statement that says `stated` may mean this period: a part of a year is meant only where the statement says so.
-    pub(super) fn is_meant_by(&self, stated: &Self) -> bool {
+    pub fn is_meant_by(&self, stated: &Self) -> bool {
         self.agrees_with(stated) && (!self.is_part() || stated.is_part() || stated.year.is_none())
     }
 
     /// Whether it is shorter than a year.
-    pub(super) fn is_part(&self) -> bool {
+    pub fn is_part(&self) -> bool {
         self.quarter.is_some() || self.length.is_some_and(|months| months < 12)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// The period by the name of its fiscal year. One that ends in January or February may be named after the year before (`shift` is -1).
-    pub(super) fn in_fiscal_year(self, shift: i32) -> Self {
+    pub fn in_fiscal_year(self, shift: i32) -> Self {
         match self.month {
             Some(1 | 2) => Self {
                 year: self.year.map(|year| year + shift),
@@ -73,7 +74,7 @@ impl Period {
     }
 
     /// For ordering: the later of two periods is greater.
-    pub(super) fn order(&self) -> (i32, u32) {
+    pub fn order(&self) -> (i32, u32) {
         (
             self.year.unwrap_or(0),
             self.month
@@ -83,17 +84,34 @@ impl Period {
     }
 }
 
+impl fmt::Display for StatedPeriod {
+    /// `2023`, `Q2 2023`, `3 months to 2023-06`, `2023-12`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(quarter) = self.quarter {
+            write!(formatter, "Q{quarter} ")?;
+        } else if let Some(length) = self.length.filter(|length| *length != 12) {
+            write!(formatter, "{length} months to ")?;
+        }
+        match (self.year, self.month) {
+            (Some(year), Some(month)) => write!(formatter, "{year}-{month:02}"),
+            (Some(year), None) => write!(formatter, "{year}"),
+            (None, Some(month)) => write!(formatter, "month {month}"),
+            (None, None) => write!(formatter, "?"),
+        }
+    }
+}
+
 /// The periods that a text names, in order. Words without a year that name a length (`nine months ended`) are a mention of their own
 /// if no year follows.
-pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
+pub fn period_mentions(text: &str) -> Vec<PeriodMention> {
     let mut mentions: Vec<PeriodMention> = Vec::new();
     // What was said since the last year, where it begins, and how many words ago.
-    let mut open = Period::default();
+    let mut open = StatedPeriod::default();
     let mut open_at: Option<Range<usize>> = None;
     let mut age = 0;
     let words = words(text);
     // `Year Ended` is a length; the word alone is not.
-    let is_length = |index: usize, part: Period| {
+    let is_length = |index: usize, part: StatedPeriod| {
         let next = words.get(index + 1).map(|(_, next)| next.as_str());
         part.length != Some(12) || matches!(next, Some("ended" | "months"))
     };
@@ -104,10 +122,10 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
         age += 1;
         if age > WORDS_BEFORE_YEAR {
             mentions.extend(length_mention(open, open_at.take().filter(|_| has_length)));
-            (open, has_length) = (Period::default(), false);
+            (open, has_length) = (StatedPeriod::default(), false);
         }
         if let Some((year, quarter)) = year_of(word, before) {
-            let period = Period {
+            let period = StatedPeriod {
                 year: Some(year),
                 quarter,
                 length: quarter.map(|_| 3),
@@ -125,7 +143,7 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
         let part = part_of(word, next);
         if !part.is_empty() {
             if open_at.is_none() {
-                open = Period::default();
+                open = StatedPeriod::default();
             }
             // `Three Months Ended June 30, Year Ended June 30,`
             let is_new = part.length.is_some() && is_length(index, part);
@@ -133,7 +151,7 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
                 || next.is_some_and(|next| next.starts_with("month"));
             if is_new && has_words && has_length && part.length != open.length {
                 mentions.extend(length_mention(open, open_at.take()));
-                open = Period::default();
+                open = StatedPeriod::default();
             }
             has_length |= is_new;
             // `second quarter of fiscal 2022` is a quarter.
@@ -147,17 +165,17 @@ pub(super) fn period_mentions(text: &str) -> Vec<PeriodMention> {
     mentions
 }
 
-fn length_mention(open: Period, at: Option<Range<usize>>) -> Option<PeriodMention> {
+fn length_mention(open: StatedPeriod, at: Option<Range<usize>>) -> Option<PeriodMention> {
     let at = at.filter(|_| open.length.is_some())?;
     Some(PeriodMention { period: open, at })
 }
 
 /// The last period that the head of a column names.
-pub(super) fn head_period(text: &str) -> Period {
+pub fn head_period(text: &str) -> StatedPeriod {
     let mentions = period_mentions(text);
     mentions
         .into_iter()
-        .fold(Period::default(), |earlier, mention| {
+        .fold(StatedPeriod::default(), |earlier, mention| {
             mention.period.or(earlier)
         })
 }
@@ -225,7 +243,7 @@ fn year_of(word: &str, before: Option<&str>) -> Option<(i32, Option<u32>)> {
 }
 
 // What a word says about the period of a year that follows.
-fn part_of(word: &str, next: Option<&str>) -> Period {
+fn part_of(word: &str, next: Option<&str>) -> StatedPeriod {
     let month = MONTHS
         .iter()
         .position(|month| *month == word || (word.len() == 3 && month.starts_with(word)))
@@ -234,14 +252,14 @@ fn part_of(word: &str, next: Option<&str>) -> Period {
         .filter(|_| {
             word != "may" || next.is_some_and(|next| next.chars().all(|c| c.is_ascii_digit()))
         });
-    let quarter = |number: u32| Period {
+    let quarter = |number: u32| StatedPeriod {
         quarter: Some(number),
         length: Some(3),
-        ..Period::default()
+        ..StatedPeriod::default()
     };
-    let length = |months: u32| Period {
+    let length = |months: u32| StatedPeriod {
         length: Some(months),
-        ..Period::default()
+        ..StatedPeriod::default()
     };
     match (word, next) {
         ("q1", _) | ("first", Some("quarter")) => quarter(1),
@@ -257,9 +275,9 @@ fn part_of(word: &str, next: Option<&str>) -> Period {
             .filter(|months| (1..=24).contains(months))
             .map(length)
             .unwrap_or_default(),
-        _ => Period {
+        _ => StatedPeriod {
             month,
-            ..Period::default()
+            ..StatedPeriod::default()
         },
     }
 }

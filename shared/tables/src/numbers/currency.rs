@@ -4,7 +4,7 @@ use super::NumberMention;
 
 /// A currency, as far as signs tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Currency {
+pub enum Currency {
     Dollar,
     Euro,
     Pound,
@@ -64,13 +64,13 @@ impl Currency {
 
 /// What a page says about money.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Money {
+pub struct Money {
     pub(super) is_mentioned: bool,
     currencies: Vec<Currency>,
 }
 
 impl Money {
-    pub(crate) fn new(page: &str) -> Self {
+    pub fn new(page: &str) -> Self {
         Self {
             is_mentioned: !scales(page).is_empty() || Currency::is_named_in(page),
             currencies: Currency::all_in(page),
@@ -78,7 +78,7 @@ impl Money {
     }
 
     /// Whether a number of the page may be of a currency.
-    pub(crate) fn allows(&self, currency: Option<Currency>, number: &NumberMention) -> bool {
+    pub fn allows(&self, currency: Option<Currency>, number: &NumberMention) -> bool {
         match (currency, number.currency) {
             (Some(one), Some(other)) => one == other,
             (Some(one), None) => self.currencies.is_empty() || self.currencies.contains(&one),
