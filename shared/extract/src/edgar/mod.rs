@@ -100,7 +100,11 @@ impl<'a> LinesOfParts<'a> {
     // Parts come in file order.
     fn add(&mut self, part: &SubmissionPart, limits: &Limits) -> Result<(), ExtractError> {
         let heading = title::clean(&part.entry.title());
-        let line = self.line_at(part.bytes.start) + 1;
+        // The first document begins with the file: a tree covers all lines, and those of the header are blank.
+        let line = match self.documents.is_empty() {
+            true => 1,
+            false => self.line_at(part.bytes.start) + 1,
+        };
         self.documents.push(Heading {
             line: u32::try_from(line).unwrap_or(u32::MAX),
             level: 1,

@@ -87,7 +87,7 @@ end
 fn a_submission_is_its_documents() {
     let (source, body) = lines_of(SUBMISSION);
     let expected = [
-        "14:1:10-K",
+        "1:1:10-K",
         "22:2:PART I",
         "24:3:ITEM 1. BUSINESS",
         "37:1:EX-13 ANNUAL REPORT",
