@@ -19,6 +19,7 @@ use stemma_engine::env::Env;
 use stemma_engine::{PortError, PortResult};
 use stemma_extract::EncodedSource;
 use stemma_retrieval::DocumentScope;
+use stemma_xbrl::FactTable;
 
 use crate::document_store::BlobDocumentStore;
 use crate::error::shell_quoted;
@@ -238,6 +239,14 @@ impl Archive {
         published: &PublishedTree,
     ) -> PortResult<Option<EncodedSource>> {
         self.store.load_source(published).await
+    }
+
+    /// The tagged facts of a tree's document; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
+    pub async fn load_facts(&self, published: &PublishedTree) -> PortResult<Option<FactTable>> {
+        self.store.load_facts(published).await
     }
 
     /// The whole text of a tree; `None` when the store does not have it.

@@ -9,6 +9,7 @@ use stemma_document::{Collection, DocId, PublishedTree, SourceBody, TreeObject, 
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{PortError, PortResult, TaskKey, artifact};
 use stemma_extract::EncodedSource;
+use stemma_xbrl::FactTable;
 
 /// The documents of one collection in a blob store.
 #[derive(Clone)]
@@ -53,6 +54,24 @@ impl BlobDocumentStore {
             .map_err(|error: stemma_extract::CodecError| {
                 PortError::permanent("blobs.get", format!("{scope}: {error}"))
             })
+    }
+
+    /// `None` for documents without tagged facts.
+    pub(crate) async fn load_facts(
+        &self,
+        published: &PublishedTree,
+    ) -> PortResult<Option<FactTable>> {
+        let Ok(key) = published.text_artifact.parse::<TaskKey>() else {
+            return Ok(None);
+        };
+        let scope = blob_keys::document_scope(&self.collection, published.version.doc);
+        let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "facts").await? else {
+            return Ok(None);
+        };
+        let table = spawn_cpu(move || stemma_xbrl::decode_facts(&bytes)).await?;
+        table
+            .map(Some)
+            .map_err(|error| PortError::permanent("blobs.get", format!("{scope}: {error}")))
     }
 
     pub(crate) async fn load_body(

@@ -22,6 +22,7 @@ pub mod documents;
 mod error;
 mod export;
 mod facet_counts;
+mod facts;
 mod files;
 pub mod grep;
 pub mod items;
@@ -51,6 +52,10 @@ pub use documents::{DocumentInfo, FailureInfo, PageContent, SectionInfo};
 pub use error::{ApiError, is_store_error};
 pub use export::{ExportFormat, ExportedFile};
 pub use facet_counts::{Facet, FacetList, FacetValue, SearchFacets};
+pub use facts::{
+    EntitySeries, FactDimension, FactInfo, FactList, FactsRequest, ReportedValue, SeriesPoint,
+    SeriesRequest, SeriesResponse,
+};
 pub use files::{FileEntry, FileEntryKind, FileListing, FilesOptions};
 pub use grep::{GrepHit, GrepOptions, GrepResponse, GrepSection, GrepSectionsResponse, MAX_HITS};
 pub use items::{FilingItems, ItemContent, ItemInfo};

@@ -6,6 +6,7 @@ mod answers;
 mod compare;
 mod documents;
 mod etag;
+mod facts;
 mod files;
 mod list;
 mod openapi;
@@ -29,6 +30,8 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(documents::document))
         .routes(routes!(documents::tree))
         .routes(routes!(documents::items))
+        .routes(routes!(facts::facts))
+        .routes(routes!(facts::series))
         .routes(routes!(text::item))
         .routes(routes!(text::section))
         .routes(routes!(text::pages))

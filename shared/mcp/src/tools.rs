@@ -18,6 +18,8 @@ const ALL: &[&str] = &[
     "fetch",
     "grep_document",
     "compare_sections",
+    "get_facts",
+    "get_series",
     "ask",
 ];
 const PAGEINDEX: &[&str] = &[
@@ -50,6 +52,8 @@ pub(crate) fn router() -> ToolRouter<ToolContext> {
         + ToolContext::fetch_router()
         + ToolContext::grep_document_router()
         + ToolContext::compare_sections_router()
+        + ToolContext::get_facts_router()
+        + ToolContext::get_series_router()
         + ToolContext::get_folder_structure_router()
         + ToolContext::ask_router();
     for route in router.map.values_mut() {

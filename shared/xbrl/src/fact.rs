@@ -59,6 +59,24 @@ pub enum Decimals {
     Exact,
 }
 
+impl Decimals {
+    /// Half a unit of the last stated place: what a rounded number may differ from the exact one; 0 if it is exact.
+    pub fn half_unit(self) -> Decimal {
+        // Beyond 28 places a number is exact for every purpose.
+        let half = |places: i16| match u32::try_from(places) {
+            Ok(places) => Decimal::try_from_i128_with_scale(5, places.checked_add(1)?).ok(),
+            Err(_) => {
+                let power = u32::from(places.unsigned_abs()).checked_sub(1)?;
+                Decimal::try_from_i128_with_scale(5 * 10_i128.checked_pow(power)?, 0).ok()
+            }
+        };
+        match self {
+            Self::Places(places) => half(places).unwrap_or_default(),
+            Self::Exact => Decimal::ZERO,
+        }
+    }
+}
+
 impl fmt::Display for Decimals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -125,10 +143,57 @@ impl TaggedFact<'_> {
         }
     }
 
+    /// The unit without the prefixes of the general registries: `USD`, `USD/shares`, `pure`.
+    pub fn short_unit(&self) -> Option<String> {
+        let bare = |measure: &str| {
+            let known = ["iso4217:", "xbrli:"]
+                .iter()
+                .find_map(|prefix| measure.strip_prefix(prefix));
+            known.unwrap_or(measure).to_owned()
+        };
+        let quotient = |unit: &str| unit.split('*').map(bare).collect::<Vec<_>>().join("*");
+        Some(
+            self.unit?
+                .split('/')
+                .map(quotient)
+                .collect::<Vec<_>>()
+                .join("/"),
+        )
+    }
+
+    /// Whether another number says the same as far as both are exact.
+    pub fn has_same_number(&self, other: &TaggedFact<'_>) -> bool {
+        let exactness =
+            |fact: &TaggedFact<'_>| fact.decimals.map_or(Decimal::ZERO, Decimals::half_unit);
+        match (self.number(), other.number()) {
+            (Some(one), Some(two)) => (one - two).abs() <= exactness(self).max(exactness(other)),
+            (one, two) => one.is_none() && two.is_none() && self.value == other.value,
+        }
+    }
+
     /// The name without its prefix.
     pub fn local_name(&self) -> &str {
         self.concept
             .split_once(':')
             .map_or(self.concept, |(_, name)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounded_numbers_differ_by_half_a_unit() {
+        for (decimals, half) in [
+            (Decimals::Places(-6), "500000"),
+            (Decimals::Places(-1), "5"),
+            (Decimals::Places(0), "0.5"),
+            (Decimals::Places(2), "0.005"),
+            (Decimals::Exact, "0"),
+            (Decimals::Places(30), "0"),
+        ] {
+            assert_eq!(decimals.half_unit(), half.parse().unwrap(), "{decimals}");
+        }
     }
 }

@@ -140,14 +140,18 @@ impl FactTable {
         &self.parts
     }
 
-    /// Sets page and line of each fact by the offset of its tag. `place` returns the page (`None` in texts without
-    /// pages) and the 0-based line.
-    pub fn place(&mut self, place: impl Fn(u32) -> Option<(Option<PageNo>, u32)>) {
-        for row in 0..self.len() {
-            let found = place(self.byte[row]);
-            self.page[row] = found.and_then(|(page, _)| page).map_or(0, PageNo::get);
-            self.line[row] = found.map_or(0, |(_, line)| line.saturating_add(1));
-        }
+    /// Sets page and line of each fact. `place` returns the page (`None` in texts without pages) and the 0-based line.
+    pub fn place(&mut self, place: impl Fn(&TaggedFact<'_>) -> Option<(Option<PageNo>, u32)>) {
+        let places: Vec<Option<(Option<PageNo>, u32)>> =
+            self.facts().map(|fact| place(&fact)).collect();
+        self.page = places
+            .iter()
+            .map(|found| found.and_then(|(page, _)| page).map_or(0, PageNo::get))
+            .collect();
+        self.line = places
+            .iter()
+            .map(|found| found.map_or(0, |(_, line)| line.saturating_add(1)))
+            .collect();
     }
 
     pub(crate) fn push(&mut self, row: &Row) {

@@ -1,7 +1,10 @@
 //! A hand-made store for tests: two filings, a text, a failed document and a queued one.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test support")]
 
+mod inline_xbrl;
 pub mod model;
+
+pub use inline_xbrl::InlineFiling;
 
 use std::sync::Arc;
 
@@ -14,6 +17,7 @@ use stemma_document::{
 use stemma_engine::artifact::Artifact;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::{Failure, FailureRecord, TaskKey};
+use stemma_xbrl::FactTable;
 
 pub const ANNUAL: [&str; 5] = [
     "ACME INC\nAnnual report",
@@ -121,6 +125,17 @@ fn tree(body: &SourceBody) -> SectionTree {
 }
 
 pub async fn publish(blobs: &dyn Blobs, path: &str, body: SourceBody, facts: FilingFacts) {
+    publish_with_facts(blobs, path, body, facts, None).await;
+}
+
+/// Publishes a document, with tagged facts beside its text.
+pub async fn publish_with_facts(
+    blobs: &dyn Blobs,
+    path: &str,
+    body: SourceBody,
+    facts: FilingFacts,
+    tagged: Option<&FactTable>,
+) {
     let collection = Collection::default();
     let version = version(path, 1);
     let scope = blob_keys::document_scope(&collection, version.doc);
@@ -142,7 +157,9 @@ pub async fn publish(blobs: &dyn Blobs, path: &str, body: SourceBody, facts: Fil
         encrypted: false,
     };
     let packed = stemma_extract::encode_source(&source).unwrap();
-    Artifact::new(b"{}", &[("source", packed.into())])
+    let mut parts = vec![("source", packed.into())];
+    parts.extend(tagged.map(|table| ("facts", stemma_xbrl::encode_facts(table).unwrap().into())));
+    Artifact::new(b"{}", &parts)
         .unwrap()
         .store(blobs, &scope, &key)
         .await
@@ -181,6 +198,11 @@ pub async fn publish_pages(blobs: &dyn Blobs, path: &str, texts: &[&str]) {
 /// Publishes a filing, with a change record at `at_ms`.
 pub async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) -> DocId {
     publish(blobs, path, pages(&ANNUAL[..2]), FilingFacts::default()).await;
+    announce(blobs, path, at_ms).await
+}
+
+/// Writes a change record of a published document at `at_ms`, which readers that are open follow.
+pub async fn announce(blobs: &dyn Blobs, path: &str, at_ms: u64) -> DocId {
     let tree = blob_keys::tree_key(&Collection::default(), version(path, 1).doc, 1);
     let published: TreeObject =
         serde_json::from_slice(&blobs.get(&tree).await.unwrap().unwrap()).unwrap();

@@ -58,6 +58,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-extract",
             "stemma-retrieval",
             "stemma-tables",
+            "stemma-xbrl",
         ],
     ),
     (

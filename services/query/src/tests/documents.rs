@@ -261,3 +261,52 @@ async fn publications_are_visible_within_two_seconds() {
     server.stop.cancel();
     server.serving.join().await.unwrap();
 }
+
+#[tokio::test]
+async fn tagged_facts_and_series_are_served() {
+    let server = start().await;
+    let filing = store::InlineFiling {
+        cik: "0000000009",
+        company: "Nine Inc.",
+        period_end: "2024-12-31",
+        figures: &[
+            ("us-gaap:Assets", "", "2024-12-31", "1,234"),
+            ("us-gaap:Assets", "", "2023-12-31", "1,111"),
+        ],
+    };
+    let path = "10-K/NINE_2024.htm";
+    filing
+        .publish(server.blobs.as_ref(), path, &["Assets 1,234 1,111"])
+        .await;
+    store::announce(server.blobs.as_ref(), path, Env::system().now_ms()).await;
+    let began = Instant::now();
+    while server.get("/v1/documents/NINE_2024").await.status != 200 {
+        assert!(began.elapsed() < Duration::from_secs(10), "not yet visible");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let facts = "/v1/documents/NINE_2024/facts?concept=assets&limit=1";
+    let first = server.get(facts).await.json();
+    assert_eq!(
+        (&first["total"], &first["facts"][0]["value"]),
+        (&2.into(), &"1234000000".into())
+    );
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = server.get(&format!("{facts}&cursor={cursor}")).await.json();
+    assert_eq!(second["facts"][0]["to"], "2023-12-31");
+    let series = server
+        .get("/v1/series?scope=/10-K&concept=Assets")
+        .await
+        .json();
+    assert_eq!(series["series"][0]["name"], "Nine Inc.");
+    assert_eq!(series["series"][0]["points"][1]["value"], "1234000000");
+    for (wrong, status) in [
+        ("/v1/series", 422),
+        ("/v1/series?concept=Assets&frequency=weekly", 422),
+        ("/v1/series?concept=Assets&x=1", 400),
+        ("/v1/series?concept=Assets&scope=/none", 404),
+        ("/v1/documents/NINE_2024/facts?period=soon", 422),
+        ("/v1/documents/NINE_2024/facts?limit=0", 400),
+    ] {
+        assert_eq!(server.get(wrong).await.status, status, "{wrong}");
+    }
+}

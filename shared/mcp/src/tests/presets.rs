@@ -11,7 +11,7 @@ async fn tool_list_is_short_and_read_only() {
     for (preset, names) in [
         (
             Preset::All,
-            "browse_documents compare_sections fetch get_document get_document_structure get_page_content grep_document search",
+            "browse_documents compare_sections fetch get_document get_document_structure get_facts get_page_content get_series grep_document search",
         ),
         (
             Preset::PageIndex,

@@ -452,3 +452,54 @@ async fn resources_and_prompts_are_listed_and_read() {
             .contains("ACME_2022")
     );
 }
+
+#[tokio::test]
+async fn tagged_facts_are_listed_and_compared() {
+    let mut client = TestClient::start(Preset::All).await;
+    let filing = store::InlineFiling {
+        cik: "0000000009",
+        company: "Nine Inc.",
+        period_end: "2024-12-31",
+        figures: &[
+            ("us-gaap:Assets", "", "2024-12-31", "1,234"),
+            ("us-gaap:Assets", "", "2023-12-31", "1,111"),
+        ],
+    };
+    let path = "10-K/NINE_2024.htm";
+    let blobs = client.blobs.clone();
+    filing
+        .publish(blobs.as_ref(), path, &["Assets 1,234 1,111"])
+        .await;
+    store::announce(blobs.as_ref(), path, Env::system().now_ms()).await;
+    let began = std::time::Instant::now();
+    let facts = loop {
+        let arguments = json!({ "doc_name": "NINE_2024", "concept": "assets", "limit": 1 });
+        let result = client.call("get_facts", arguments).await;
+        if result["isError"] != true {
+            break result["structuredContent"].clone();
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{result}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(
+        (&facts["total"], &facts["next_offset"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(facts["facts"][0]["value"], "1234000000");
+    assert_eq!(
+        (&facts["facts"][0]["unit"], &facts["facts"][0]["page"]),
+        (&"USD".into(), &1.into())
+    );
+    let series = client
+        .data("get_series", json!({ "scope": "/", "concept": "Assets" }))
+        .await;
+    assert_eq!(series["points"][1]["period"], "2024-12-31");
+    assert_eq!(series["points"][1]["company"], "Nine Inc.");
+    let none = client
+        .data("get_series", json!({ "scope": "/", "concept": "asset" }))
+        .await;
+    assert_eq!(
+        (&none["total"], &none["similar"][0]),
+        (&0.into(), &"us-gaap:Assets".into())
+    );
+}

@@ -300,7 +300,8 @@ fn tables_are_stored_and_damaged_ones_are_refused() {
         figure(r#"scale="6""#, "12"),
         figure(r#"format="ixt:x""#, "-")
     ));
-    table.place(|byte| Some((stemma_document::PageNo::new(byte / 2_000 + 1), byte % 7)));
+    let place = |byte: u32| (stemma_document::PageNo::new(byte / 2_000 + 1), byte % 7);
+    table.place(|fact| Some(place(fact.byte)));
     let bytes = encode_facts(&table).unwrap();
     assert_eq!(bytes, encode_facts(&table).unwrap());
     assert_eq!(decode_facts(&bytes).unwrap(), table);

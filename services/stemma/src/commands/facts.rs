@@ -1,0 +1,188 @@
+//! `stemma facts`: lists the tagged facts of a filing.
+
+use stemma_archive::{FactInfo, FactList, FactsRequest};
+
+use crate::commands::format::title_line;
+use crate::commands::open::open;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::Output;
+use crate::table::{Column, Table, counted};
+
+/// List the figures that a filing tags itself (inline XBRL), with concept, period and unit.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma facts acme-10k --concept Revenues
+  stemma facts acme-10k --concept 'income taxes' --period 2024
+  stemma facts acme-10k --dimensions --csv > facts.csv
+  stemma facts acme-10k --jsonl --fields concept,to,value,unit
+
+--concept is the name of a concept, with or without its prefix; where the filing has none of that
+name, all concepts with these words. Values are exact, with scale and sign applied. Facts of
+segments and other dimensions are listed with --dimensions. Only HTML filings have tagged facts.")]
+pub struct FactsArgs {
+    /// A document.
+    #[arg(value_name = "LOCATOR")]
+    locator: String,
+    /// Only this concept, or concepts with these words.
+    #[arg(long)]
+    concept: Option<String>,
+    /// Only periods that end in this year (2024) or on this day (2024-12-31), or one period (2024-01-01/2024-12-31).
+    #[arg(long)]
+    period: Option<String>,
+    /// Also facts of segments, products and other parts of the company.
+    #[arg(long)]
+    dimensions: bool,
+    /// Print CSV.
+    #[arg(long, conflicts_with_all = ["json", "jsonl"])]
+    csv: bool,
+}
+
+pub async fn run(args: FactsArgs, context: &Context) -> Result<Exit, CommandError> {
+    let request = FactsRequest {
+        document: args.locator,
+        concept: args.concept,
+        period: args.period,
+        dimensions: args.dimensions,
+        limit: usize::MAX,
+        cursor: None,
+    };
+    let list = open(context).await?.facts(&request).await?;
+    let output = &context.output;
+    if args.csv {
+        write_csv(&list.facts).map_err(|error| {
+            CommandError::new("facts.csv", format!("the facts cannot be written: {error}"))
+        })?;
+    } else {
+        output.print(&list, &list.facts, || show(&list, output));
+    }
+    Ok(Exit::nothing_if(list.facts.is_empty()))
+}
+
+fn show(list: &FactList, output: &Output) {
+    use Column::{Left, Right, Text};
+    output.line(&title_line(&list.document, output));
+    let mut table = Table::with_one_line_rows([Text, Left, Right, Left, Text, Left])
+        .with_heads(["FACT", "PERIOD", "VALUE", "UNIT", "OF", "PLACE"])
+        .with_optional([5, 4]);
+    for fact in &list.facts {
+        let members: Vec<&str> = fact
+            .dimensions
+            .iter()
+            .map(|dimension| dimension.member.as_str())
+            .collect();
+        table.row([
+            fact.label.clone(),
+            period(fact.from.as_deref(), fact.to.as_deref()),
+            shown_value(fact),
+            fact.unit.clone().unwrap_or_default(),
+            members.join(", "),
+            fact.page
+                .map(|page| format!("p {page}"))
+                .unwrap_or_default(),
+        ]);
+    }
+    table.print(output);
+    if list.facts.is_empty() {
+        output.note("no tagged facts that match; only HTML filings with inline XBRL have them");
+    } else {
+        output.note(&output.dim(&counted(list.total, "fact")));
+    }
+}
+
+fn shown_value(fact: &FactInfo) -> String {
+    match &fact.value {
+        Some(value) if fact.numeric => grouped(value),
+        Some(value) => value.clone(),
+        None => String::new(),
+    }
+}
+
+/// `2024-12-31` or `2024-01-01/2024-12-31`.
+pub fn period(from: Option<&str>, to: Option<&str>) -> String {
+    [from, to]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+/// A decimal number with commas between groups of three digits.
+pub fn grouped(number: &str) -> String {
+    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let digits = whole.trim_start_matches('-');
+    let mut text = whole[..whole.len() - digits.len()].to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + fraction
+}
+
+fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
+    let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
+    writer.write_record([
+        "concept",
+        "label",
+        "entity",
+        "from",
+        "to",
+        "unit",
+        "value",
+        "displayed",
+        "decimals",
+        "scale",
+        "dimensions",
+        "hidden",
+        "page",
+        "section_id",
+        "byte",
+    ])?;
+    for fact in facts {
+        let dimensions: Vec<String> = fact
+            .dimensions
+            .iter()
+            .map(|dimension| format!("{}={}", dimension.axis, dimension.member))
+            .collect();
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        writer.write_record([
+            fact.concept.clone(),
+            fact.label.clone(),
+            fact.entity.clone(),
+            text(&fact.from),
+            text(&fact.to),
+            text(&fact.unit),
+            text(&fact.value),
+            fact.displayed.clone(),
+            text(&fact.decimals),
+            fact.scale.to_string(),
+            dimensions.join(" "),
+            fact.hidden.to_string(),
+            fact.page.map(|page| page.to_string()).unwrap_or_default(),
+            text(&fact.section_id),
+            fact.byte.to_string(),
+        ])?;
+    }
+    writer.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, shown) in [
+            ("1394000000", "1,394,000,000"),
+            ("-12.345", "-12.345"),
+            ("999", "999"),
+            ("-1000", "-1,000"),
+        ] {
+            assert_eq!(grouped(number), shown);
+        }
+    }
+}
