@@ -24,7 +24,7 @@ const MIN_RUN: usize = 5;
 struct EdgeLine {
     page: usize,
     line: usize,
-    // Points from the top.
+    // Points from the top of the page, or below 0 from its bottom: feet stand there, however long the pages are.
     y: f32,
     // The number of a line that may be a heading.
     number: Option<usize>,
@@ -74,7 +74,7 @@ pub fn mark(pages: &mut [Page]) {
     }
 }
 
-// Head or foot by position alone, and the points from the top; `None` for the body.
+// Head or foot by position alone, and the points from that edge; `None` for the body.
 fn edge(line: &Line, page: &Page) -> Option<(LineRole, f32)> {
     // Heads and feet stay upright on the displayed page when its table is turned.
     let (rect, height) = if line.role == LineRole::Across {
@@ -87,7 +87,7 @@ fn edge(line: &Line, page: &Page) -> Option<(LineRole, f32)> {
     if rect.y1.points() < EDGE_SHARE * height {
         Some((LineRole::Head, y))
     } else if y > (1.0 - EDGE_SHARE) * height {
-        Some((LineRole::Foot, y))
+        Some((LineRole::Foot, y - height))
     } else {
         None
     }
@@ -257,6 +257,25 @@ mod tests {
                 .all(|page| roles(page) == [Head, Body, Body, Body, Foot])
         );
         assert_eq!(roles(&pages[8]), [Body]);
+    }
+
+    #[test]
+    fn feet_recur_at_the_bottom_of_pages_of_any_height() {
+        let mut pages: Vec<Page> = (0..6)
+            .map(|n| {
+                let height = 792.0 + 100.0 * n as f32;
+                Page {
+                    height: Pt::new(height),
+                    ..page(&[("text", 300.0), ("Acme Form 10-K", height - 40.0)])
+                }
+            })
+            .collect();
+        mark(&mut pages);
+        assert!(
+            pages
+                .iter()
+                .all(|page| page.lines[1].role == LineRole::Foot)
+        );
     }
 
     #[test]

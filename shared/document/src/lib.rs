@@ -52,8 +52,8 @@ pub use outline::{
 };
 pub use page::{PageLabel, PageNo, PageSpan, Position};
 pub use source::{
-    Defect, Destination, Extent, Heading, Line, LineRole, Link, OutlineItem, Page, Source,
-    SourceBody, SourceFormat, StyleRun, TextLines, Word,
+    ByteSpan, Defect, Destination, Extent, Heading, Line, LineRole, Link, OutlineItem, Page,
+    Source, SourceBody, SourceFormat, StyleRun, TextLines, Word,
 };
 pub use tree::{
     Gap, Method, ModelAnswers, Provenance, Reference, ReferenceTarget, Section, SectionKind,

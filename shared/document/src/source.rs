@@ -14,6 +14,7 @@ pub enum SourceFormat {
     Markdown,
     /// Plain text, including EDGAR full-submission text.
     Text,
+    Html,
 }
 
 /// An extracted document: positioned text and the structure that the file itself declares.
@@ -130,6 +131,29 @@ pub struct Line {
     pub tokens: u32,
     #[serde(default)]
     pub role: LineRole,
+    /// Where its visible text stands in the file, from the first character to the last; only in HTML, where markup may lie
+    /// between. The lines of a table row overlap.
+    // Stored beside the lines, so that the form of stored PDF sources stays as it is.
+    #[serde(skip)]
+    pub bytes: Option<ByteSpan>,
+}
+
+/// Bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ByteSpan {
+    pub start: u32,
+    /// Exclusive.
+    pub end: u32,
+}
+
+impl ByteSpan {
+    /// The smallest span that holds both.
+    pub fn union(self, other: Self) -> Self {
+        Self {
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+        }
+    }
 }
 
 /// The role of a line on its page; see [`crate::furniture`].

@@ -99,10 +99,19 @@ impl<'a> DocumentMatcher<'a> {
 /// A file name without its extension and without the `.blind` of copies whose outline was removed.
 fn stem(name: &str) -> &str {
     let lower = name.to_ascii_lowercase();
-    let extension = [".pdf", ".md", ".markdown", ".txt", ".text"]
-        .into_iter()
-        .find(|extension| lower.ends_with(extension))
-        .unwrap_or_default();
+    let extension = [
+        ".pdf",
+        ".htm",
+        ".html",
+        ".xhtml",
+        ".md",
+        ".markdown",
+        ".txt",
+        ".text",
+    ]
+    .into_iter()
+    .find(|extension| lower.ends_with(extension))
+    .unwrap_or_default();
     let name = &name[..name.len() - extension.len()];
     name.strip_suffix(".blind").unwrap_or(name)
 }

@@ -2,10 +2,11 @@
 
 use stemma_document::{Source, SourceFormat};
 
-use crate::{ExtractError, ExtractJob, decode, edgar, markdown, pdf, text};
+use crate::{ExtractError, ExtractJob, decode, edgar, html, markdown, pdf, text};
 
 // The PDF signature is within the first 1,024 bytes (PDF 1.7, annex H, note 13).
 const PDF_WINDOW_BYTES: usize = 1_024;
+const OTHER_ENCODING: &str = "text in an encoding other than UTF-8, or binary data";
 // Prefix that is checked for binary data.
 const SAMPLE_BYTES: usize = 16 * 1024;
 
@@ -31,11 +32,13 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
         SourceFormat::Pdf => pdf::read(&bytes, password.as_deref(), &limits, threads),
         SourceFormat::Markdown => markdown::read(bytes, &limits),
         SourceFormat::Text => text::read(bytes, &limits),
+        SourceFormat::Html => html::read(&bytes, &limits),
     }
 }
 
-/// Detects the format of a file. PDFs and submissions of EDGAR are detected by content under any name; Markdown and text by
-/// extension (`.md .markdown .txt .text`, any case).
+/// Detects the format of a file. PDFs and submissions of EDGAR are detected by content under any name, and so is text that
+/// begins with the tag or document type of HTML; other HTML, Markdown and text by extension (`.htm .html .xhtml .md .markdown
+/// .txt .text`, any case).
 ///
 /// # Errors
 ///
@@ -72,13 +75,18 @@ pub fn detect_format(bytes: &[u8], name: &str) -> Result<SourceFormat, ExtractEr
             "fetch the document again, or give it its right extension",
         ));
     }
-    if let Some(what) = binary_kind(bytes) {
+    let is_html = matches!(extension.as_str(), "htm" | "html" | "xhtml") || starts_html(bytes);
+    // The HTML reader knows more encodings.
+    if let Some(what) = binary_kind(bytes).filter(|what| !(is_html && *what == OTHER_ENCODING)) {
         let message = format!("the file is {what}, not text");
         return Err(ExtractError::new(
             "input.unsupported",
             message,
-            "convert it to PDF, Markdown or UTF-8 text",
+            "convert it to PDF, HTML, Markdown or UTF-8 text",
         ));
+    }
+    if is_html {
+        return Ok(SourceFormat::Html);
     }
     match extension.as_str() {
         "md" | "markdown" => Ok(SourceFormat::Markdown),
@@ -100,7 +108,7 @@ fn unknown_extension(extension: &str) -> ExtractError {
     ExtractError::new(
         "input.unsupported",
         message,
-        "supported are .pdf, .md, .markdown, .txt and .text",
+        "supported are .pdf, .htm, .html, .xhtml, .md, .markdown, .txt and .text",
     )
 }
 
@@ -110,6 +118,27 @@ fn pdf_signature(bytes: &[u8]) -> Option<usize> {
         .windows(5)
         .position(|five| five == b"%PDF-")
         .or_else(|| window.starts_with(b"%PDF").then_some(0))
+}
+
+// An XML declaration may come first, as in filings in iXBRL.
+fn starts_html(bytes: &[u8]) -> bool {
+    let head = bytes[..bytes.len().min(SAMPLE_BYTES)].to_ascii_lowercase();
+    let mut head = head
+        .strip_prefix(b"\xEF\xBB\xBF")
+        .unwrap_or(&head)
+        .trim_ascii_start();
+    while head.starts_with(b"<?") || head.starts_with(b"<!--") {
+        let Some(end) = head.iter().position(|byte| *byte == b'>') else {
+            return false;
+        };
+        head = head[end + 1..].trim_ascii_start();
+    }
+    let tag: &[u8] = b"<html";
+    head.starts_with(b"<!doctype html")
+        || head.starts_with(tag)
+            && head
+                .get(tag.len())
+                .is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'>')
 }
 
 fn looks_like(bytes: &[u8]) -> &'static str {
@@ -185,9 +214,7 @@ fn non_text_kind(bytes: &[u8]) -> Option<&'static str> {
             Some("UTF-16 text without a byte order mark")
         }
         () if is_above(control, 10, sample) => Some("binary data"),
-        () if is_above(invalid, 30, sample) => {
-            Some("text in an encoding other than UTF-8, or binary data")
-        }
+        () if is_above(invalid, 30, sample) => Some(OTHER_ENCODING),
         () => None,
     }
 }
@@ -224,6 +251,25 @@ mod tests {
         );
         check(b"# A", "A.MarkDown", Ok(SourceFormat::Markdown));
         check("年报".as_bytes(), "年报.TXT", Ok(SourceFormat::Text));
+    }
+
+    #[test]
+    fn html_is_detected_by_name_or_by_its_first_tag() {
+        let html = Ok(SourceFormat::Html);
+        check(b"<P>text", "a.htm", html);
+        check(b"text", "A.HTML", html);
+        check(b"<HTML>\n<BODY>", "0000320193-24-000123.txt", html);
+        check(
+            b"\xEF\xBB\xBF<?xml version='1.0'?><!-- made by x -->\n<!DOCTYPE HTML>",
+            "a",
+            html,
+        );
+        check(b"<?xml version='1.0'?><html xmlns='x'>", "filing.xml", html);
+        check(b"<p>\xC4\xEA\xB1\xA8\xB8\xE6", "a.html", html);
+        check(b"<htmlx>", "a.txt", Ok(SourceFormat::Text));
+        check(b"# On <html>", "a.md", Ok(SourceFormat::Markdown));
+        check(b"<SEC-DOCUMENT>", "a.txt", Ok(SourceFormat::Text));
+        check(b"\x89PNG\r\n", "a.htm", Err(("input.unsupported", "PNG")));
     }
 
     #[test]

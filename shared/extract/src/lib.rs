@@ -1,4 +1,4 @@
-//! Text extraction: PDF, Markdown and plain text to [`Source`](stemma_document::Source).
+//! Text extraction: PDF, HTML, Markdown and plain text to [`Source`](stemma_document::Source).
 //!
 //! All formats become pages with positioned lines, or numbered lines. Problems in a document become recorded defects; a
 //! document that cannot be read at all is an [`ExtractError`] with a reason and a next step.
@@ -18,6 +18,7 @@ mod detect;
 mod edgar;
 mod error;
 mod front_matter;
+pub mod html;
 mod ipc;
 mod limits;
 pub mod markdown;

@@ -1,7 +1,8 @@
 //! Stored form of a [`Source`]: a header, and the text in chunks that can be decoded separately.
 //!
 //! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The header and each chunk are
-//! postcard in a zstd frame of their own. Equal sources give equal bytes.
+//! postcard in a zstd frame of their own. Equal sources give equal bytes. Sources whose lines know their bytes in the file have
+//! a version of their own, in which these stand beside the pages of a chunk.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,12 +11,14 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    Defect, Extent, Heading, Link, OutlineItem, Page, PageSpan, Source, SourceBody, SourceFormat,
-    TextLines,
+    ByteSpan, Defect, Extent, Heading, Link, OutlineItem, Page, PageSpan, Source, SourceBody,
+    SourceFormat, TextLines,
 };
 
 // Increment when the layout or the content types change.
 const VERSION: u8 = 3;
+// The same with the bytes of lines.
+const VERSION_WITH_BYTES: u8 = 4;
 /// Pages per chunk.
 pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
@@ -27,7 +30,7 @@ const MAX_RESERVE_BYTES: u32 = 16 << 20;
 /// Invalid encoded source. The input comes from stores and child processes and is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    #[error("the packed source has version {0}, this program reads version {VERSION}")]
+    #[error("the packed source has version {0}, this program reads version {VERSION_WITH_BYTES}")]
     Version(u8),
     /// Truncated, altered, or larger than declared.
     #[error("the packed source is damaged: {0}")]
@@ -68,10 +71,18 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
     let mut chunks = Vec::new();
     let mut text = Vec::new();
     let mut headings = Vec::new();
+    let mut version = VERSION;
     match &source.body {
         SourceBody::Pages(pages) => {
+            let mut lines = pages.iter().flat_map(|page| &page.lines);
+            if lines.any(|line| line.bytes.is_some()) {
+                version = VERSION_WITH_BYTES;
+            }
             for pages in pages.chunks(PAGES_PER_CHUNK) {
-                let (entry, frame) = encode_frame(&pages)?;
+                let (entry, frame) = match version {
+                    VERSION => encode_frame(&pages)?,
+                    _ => encode_frame(&(pages, line_steps(pages)))?,
+                };
                 chunks.push(entry);
                 text.extend(frame);
             }
@@ -99,12 +110,53 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
     };
     let (size, header) = encode_frame(&header)?;
     Ok([
-        &[VERSION][..],
+        &[version][..],
         &size.packed_bytes.to_le_bytes(),
         &header,
         &text,
     ]
     .concat())
+}
+
+/// For each line the bytes from the end of the line before to its start, and its length plus one; 0 if it has none.
+fn line_steps(pages: &[Page]) -> Vec<(i64, u32)> {
+    let mut last = 0;
+    let lines = pages.iter().flat_map(|page| &page.lines);
+    let steps = lines.map(|line| match line.bytes {
+        Some(bytes) => {
+            let step = i64::from(bytes.start) - last;
+            last = i64::from(bytes.end);
+            (
+                step,
+                bytes.end.saturating_sub(bytes.start).saturating_add(1),
+            )
+        }
+        None => (0, 0),
+    });
+    steps.collect()
+}
+
+fn set_line_bytes(pages: &mut [Page], steps: &[(i64, u32)]) -> Result<(), CodecError> {
+    let lines = || CodecError::Damaged("the bytes of lines do not fit its lines");
+    let mut steps = steps.iter();
+    let mut last = 0_i64;
+    for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
+        let (step, length) = steps.next().ok_or_else(lines)?;
+        let Some(length) = length.checked_sub(1) else {
+            continue;
+        };
+        let start = last.saturating_add(*step);
+        last = start.saturating_add(i64::from(length));
+        let offset = |at: i64| u32::try_from(at).map_err(|_| lines());
+        line.bytes = Some(ByteSpan {
+            start: offset(start)?,
+            end: offset(last)?,
+        });
+    }
+    match steps.next() {
+        None => Ok(()),
+        Some(_) => Err(lines()),
+    }
 }
 
 fn frame_bytes(bytes: &[u8]) -> Option<u32> {
@@ -133,6 +185,7 @@ fn encode_frame<T: Serialize>(value: &T) -> Result<(ChunkEntry, Vec<u8>), CodecE
 #[derive(Debug, Clone)]
 pub struct EncodedSource {
     header: SourceHeader,
+    has_bytes: bool,
     // All chunks, concatenated.
     text: Bytes,
     chunk_offsets: Vec<usize>,
@@ -146,11 +199,12 @@ impl EncodedSource {
     /// [`CodecError::Version`] and [`CodecError::Damaged`].
     pub fn open(bytes: impl Into<Bytes>) -> Result<Self, CodecError> {
         let bytes: Bytes = bytes.into();
-        match bytes.first() {
+        let has_bytes = match bytes.first() {
             None => return Err(CodecError::Damaged("it is empty")),
-            Some(&VERSION) => {}
+            Some(&VERSION) => false,
+            Some(&VERSION_WITH_BYTES) => true,
             Some(other) => return Err(CodecError::Version(*other)),
-        }
+        };
         let cut_short = CodecError::Damaged("its head is cut short");
         let (size, _) = bytes[1..]
             .split_first_chunk::<4>()
@@ -166,6 +220,7 @@ impl EncodedSource {
         let chunk_offsets = chunk_offsets(&header, text.len())?;
         Ok(Self {
             header,
+            has_bytes,
             text,
             chunk_offsets,
         })
@@ -280,7 +335,13 @@ impl EncodedSource {
     }
 
     fn page_chunk(&self, index: usize) -> Result<Vec<Page>, CodecError> {
-        let pages: Vec<Page> = self.chunk(index)?;
+        let pages: Vec<Page> = if self.has_bytes {
+            let (mut pages, steps): (Vec<Page>, Vec<(i64, u32)>) = self.chunk(index)?;
+            set_line_bytes(&mut pages, &steps)?;
+            pages
+        } else {
+            self.chunk(index)?
+        };
         self.check_length(index, pages.len(), PAGES_PER_CHUNK)?;
         Ok(pages)
     }
@@ -389,6 +450,7 @@ mod tests {
             }],
             tokens: 3,
             role: LineRole::Foot,
+            bytes: None,
         };
         let body = SourceBody::Pages(
             (1..=pages)
@@ -433,6 +495,38 @@ mod tests {
             assert_eq!(packed.extent(), source.extent());
             assert_eq!(packed.decode().unwrap(), source);
         }
+    }
+
+    #[test]
+    fn bytes_of_lines_round_trip() {
+        let mut source = paged(130);
+        let SourceBody::Pages(pages) = &mut source.body else {
+            panic!("no pages")
+        };
+        for (n, page) in (0..).zip(pages.iter_mut()) {
+            page.lines.push(page.lines[0].clone());
+            // The second line begins before the first ends, as in a row of a table.
+            for (line, start) in page.lines.iter_mut().zip([n * 40, n * 40 + 7]) {
+                line.bytes = (n % 5 > 0).then_some(ByteSpan {
+                    start,
+                    end: start + n % 7,
+                });
+            }
+        }
+        let packed = EncodedSource::open(encode_source(&source).unwrap()).unwrap();
+        assert_eq!(packed.clone().decode().unwrap(), source);
+        let pages = packed.pages(PageSpan::new(64, 65).unwrap()).unwrap();
+        assert_eq!(
+            pages[1].lines[0].bytes.map(|bytes| bytes.start),
+            Some(64 * 40)
+        );
+    }
+
+    // Stored sources of the versions before stay readable, byte for byte.
+    #[test]
+    fn sources_without_bytes_keep_their_form() {
+        assert_eq!(encode_source(&paged(3)).unwrap()[0], VERSION);
+        assert_eq!(encode_source(&lined(3)).unwrap()[0], VERSION);
     }
 
     #[test]

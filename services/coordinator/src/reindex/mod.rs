@@ -163,7 +163,7 @@ impl Reindex {
             .max_by_key(|source| source.prefix.len());
         let refusal = match source {
             Some(source) if is_document(&request.key) => return Ok(Some(source)),
-            Some(_) => "is no .pdf, .md, .markdown, .txt or .text file",
+            Some(_) => "is no .pdf, .htm, .html, .xhtml, .md, .markdown, .txt or .text file",
             None => "is in no configured source of this collection",
         };
         let name = format!("s3://{}/{}", request.bucket, request.key);

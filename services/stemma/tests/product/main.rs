@@ -15,6 +15,7 @@ mod crash;
 mod determinism;
 mod diff;
 mod hostile;
+mod html;
 mod incremental;
 mod items;
 mod jobs;

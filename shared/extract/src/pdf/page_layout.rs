@@ -137,6 +137,7 @@ fn build_line(segments: &[TextSegment], writing: Writing, role: LineRole) -> Opt
         words: text.words,
         tokens: 0,
         role,
+        bytes: None,
     })
 }
 

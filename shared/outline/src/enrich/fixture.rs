@@ -44,6 +44,7 @@ fn line(text: &str, index: usize) -> Line {
         words: vec![],
         tokens: words(text),
         role: LineRole::Body,
+        bytes: None,
     }
 }
 

@@ -29,7 +29,9 @@ pub trait SourceStore: Send + Sync {
 }
 
 // Extensions that are collected from folders and buckets.
-const EXTENSIONS: [&str; 5] = ["pdf", "md", "markdown", "txt", "text"];
+const EXTENSIONS: [&str; 8] = [
+    "pdf", "htm", "html", "xhtml", "md", "markdown", "txt", "text",
+];
 
 /// Whether a path or key has the extension of a document. Files that are named one by one may have any name.
 pub fn is_document(path: &str) -> bool {

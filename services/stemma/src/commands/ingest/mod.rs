@@ -41,8 +41,8 @@ use crate::submission::{SubmitOptions, find_files, label, sidecars};
 /// Ingest files as section trees.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Folders are searched for .pdf, .md and .txt files; a file given by name is read whatever its
-extension. Unchanged files are skipped, changed files become a new version. If a run is
+Folders are searched for .pdf, .htm, .md and .txt files; a file given by name is read whatever
+its extension. Unchanged files are skipped, changed files become a new version. If a run is
 interrupted, run the same command to resume.
 
 A `metadata.csv` in a folder adds facts about its files: a column `file`, and any of company,
@@ -88,7 +88,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let discovery = find_files(&args.paths, context)?;
     if discovery.files.is_empty() {
         return Err(
-            CommandError::new("input.nothing", "no .pdf, .md or .txt file found")
+            CommandError::new("input.nothing", "no .pdf, .htm, .md or .txt file found")
                 .with_next("give files, or a folder that contains some"),
         );
     }

@@ -171,7 +171,7 @@ async fn submit_all(
     }
     if push.submitting.entries() == 0 {
         return Err(
-            CommandError::new("input.nothing", "no .pdf, .md or .txt file found")
+            CommandError::new("input.nothing", "no .pdf, .htm, .md or .txt file found")
                 .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX"),
         );
     }

@@ -100,7 +100,7 @@ impl UploadPort for UploadIntake {
             return Err(ApiError::new(
                 "input.kind",
                 message,
-                "send a .pdf, .md or .txt file",
+                "send a .pdf, .htm, .md or .txt file",
             ));
         }
         let stated = facts(metadata)?;

@@ -1,0 +1,99 @@
+//! HTML filings, from the file to answers of the commands.
+
+use serde_json::Value;
+
+use crate::support::TestEnv;
+
+/// A small annual report as filers' software writes it: styles inside, page breaks, running feet, linked contents.
+fn annual_report() -> String {
+    let items = [
+        ("Item 1.", "Business", 12),
+        ("Item 1A.", "Risk Factors", 14),
+        ("Item 2.", "Properties", 3),
+        ("Item 3.", "Legal Proceedings", 2),
+        ("Item 7.", "Management&#8217;s Discussion and Analysis", 12),
+        ("Item 8.", "Financial Statements and Supplementary Data", 12),
+    ];
+    let foot = |page: usize| {
+        format!(
+            "<div style=\"position:absolute;bottom:0\"><div style=\"text-align:center\"><span>Acme Corp. | 2024 Form 10-K | {page}</span></div></div>\
+             <hr style=\"page-break-after:always\"/>"
+        )
+    };
+    let contents: String = (0..)
+        .zip(items)
+        .map(|(at, (number, title, _))| {
+            format!(
+                "<tr><td>{number}</td><td><a href=\"#i{at}\">{title}</a></td><td>{}</td></tr>",
+                at + 3
+            )
+        })
+        .collect();
+    let bodies: String = (0..)
+        .zip(items)
+        .map(|(at, (number, title, paragraphs))| {
+            let text: String = (0..paragraphs)
+                .map(|n| {
+                    format!(
+                        "<div style=\"font-size:10pt\"><span>The company sold more goods in year {n} than in the year before it, as {title} \
+                         explains at some length for the readers of this report.</span></div>"
+                    )
+                })
+                .collect();
+            format!(
+                "<div id=\"i{at}\"></div><div><span style=\"font-size:11pt;font-weight:700\">{number}&#160;&#160;&#160;{title}</span></div>{text}{}",
+                foot(at + 3)
+            )
+        })
+        .collect();
+    format!(
+        "<?xml version='1.0' encoding='UTF-8'?><html><head><title>acme</title></head><body><div style=\"display:none\"><ix:header>hidden</ix:header></div>\
+         <div style=\"text-align:center\">UNITED STATES SECURITIES AND EXCHANGE COMMISSION</div><div style=\"text-align:center\"><b>FORM 10-K</b></div>\
+         <div>For the fiscal year ended December 31, 2024</div><div style=\"text-align:center\"><b>ACME CORP.</b></div>\
+         <div>(Exact name of registrant as specified in its charter)</div>{}<div>TABLE OF CONTENTS</div><table>{contents}</table>{}{bodies}\
+         <div>SIGNATURES</div><div>Pursuant to the requirements of the Act the registrant has signed this report.</div></body></html>",
+        foot(1),
+        foot(2)
+    )
+}
+
+#[test]
+fn an_html_filing_is_ingested_like_a_pdf() {
+    let lab = TestEnv::new();
+    lab.put("acme.htm", annual_report());
+    lab.ingest("store", &[]);
+    let items = lab
+        .stemma("store", ["--json", "items", "acme"])
+        .run()
+        .json();
+    let found: Vec<(String, String)> = items["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| !item["pages"].is_null())
+        .map(|item: &Value| {
+            let number = item["number"].as_str().unwrap().to_owned();
+            (number, item["pages"].to_string())
+        })
+        .collect();
+    let pages = |number: &str, page: u32| (number.to_owned(), format!("[{page},{page}]"));
+    assert_eq!(
+        found,
+        [
+            pages("1", 3),
+            pages("1A", 4),
+            pages("2", 5),
+            pages("3", 6),
+            pages("7", 7),
+            pages("8", 8)
+        ]
+    );
+    let text = lab.stemma("store", ["cat", "acme#item-3"]).run();
+    assert!(text.out.contains("Legal Proceedings"), "{}", text.out);
+    assert!(!text.out.contains("hidden"));
+    let hits = lab
+        .stemma("store", ["--json", "search", "risk factors"])
+        .run()
+        .json();
+    assert_eq!(hits["hits"][0]["locator"], "acme#item-1A");
+}

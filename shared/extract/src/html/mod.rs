@@ -1,0 +1,179 @@
+//! HTML to [`Source`], for the filings that EDGAR has as HTML.
+//!
+//! `tokens` splits the file, `reader` keeps a stack of open elements, `style` computes their look, `line` and `table` build
+//! lines, and `pages` gives them places on pages of a nominal size. Nothing is rendered: widths of characters are averages,
+//! enough to tell columns, indentation and centring. So the rules that find sections in a PDF find them here.
+//!
+//! Each line knows its bytes in the file. The reader never fails on markup: it reads what browsers would display. The work
+//! is linear in the file, and memory is bounded by the text, not by the depth or the number of elements.
+
+mod elements;
+mod encoding;
+mod line;
+mod pages;
+mod reader;
+mod references;
+mod style;
+mod table;
+mod tokens;
+
+#[cfg(test)]
+mod tests;
+
+use memchr::memmem;
+use stemma_document::{Defect, Source, SourceBody, SourceFormat, furniture};
+
+use self::encoding::{Input, defect};
+use self::pages::{PageBreaks, PageLimits, PageMaker};
+use self::reader::Reader;
+use self::tokens::Tokenizer;
+use crate::{ExtractError, Limits, decode};
+
+/// Larger files are refused: the largest filings have some 80 MB, and their lines must fit into memory.
+const MAX_BYTES: usize = 192 << 20;
+
+/// Extracts an HTML file.
+///
+/// # Errors
+///
+/// `limits.bytes`, and `html.no_text` for a file that displays no text.
+pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
+    decode::check_size(bytes.len(), limits)?;
+    if bytes.len() > MAX_BYTES {
+        return Err(ExtractError::new(
+            "limits.bytes",
+            format!(
+                "the HTML file has {} bytes, more than the limit of {MAX_BYTES}",
+                bytes.len()
+            ),
+            "split the file",
+        ));
+    }
+    let mut defects = Vec::new();
+    let input = Input::new(bytes, &mut defects);
+    let breaks = find_page_breaks(&input.bytes);
+    let maker = PageMaker::new(
+        breaks,
+        PageLimits {
+            pages: limits.max_pages as usize,
+            links: limits.max_links as usize,
+            anchors: limits.max_destinations as usize,
+        },
+    );
+    let mut tokens = Tokenizer::new(&input.bytes);
+    let mut reader = Reader::new(
+        &input,
+        maker,
+        breaks == PageBreaks::Rules,
+        limits.max_lines as usize,
+    );
+    reader.read(&mut tokens);
+    note_reading(&reader, &tokens, limits, &mut defects);
+    let mut maker = reader.into_pages();
+    if breaks == PageBreaks::Made && maker.pages.len() > 1 {
+        let detail = "the file marks no page breaks; pages of the usual length stand in for them";
+        defects.push(defect("html.no_page_breaks", detail.into()));
+    }
+    note_pages(&maker, &mut defects);
+    let links = maker.take_links();
+    let mut pages = maker.pages;
+    if pages.is_empty() {
+        return Err(ExtractError::new(
+            "html.no_text",
+            "the file displays no text",
+            "check how the file was made or copied",
+        ));
+    }
+    if !input.is_file {
+        let lines = pages.iter_mut().flat_map(|page| &mut page.lines);
+        lines.for_each(|line| line.bytes = None);
+    }
+    furniture::mark(&mut pages);
+    Ok(Source {
+        format: SourceFormat::Html,
+        body: SourceBody::Pages(pages),
+        outline: Vec::new(),
+        links,
+        metadata: Default::default(),
+        defects,
+        encrypted: false,
+    })
+}
+
+fn note_reading(
+    reader: &Reader<'_>,
+    tokens: &Tokenizer<'_>,
+    limits: &Limits,
+    defects: &mut Vec<Defect>,
+) {
+    if let Some(at) = tokens.unclosed {
+        let detail =
+            format!("a tag or comment at byte {at} never ends, so nothing behind it was read");
+        defects.push(defect("html.unclosed", detail));
+    }
+    if reader.had_deep_elements {
+        let detail = "elements are nested deeper than 512; the style of the deepest was not read";
+        defects.push(defect("limits.html_depth", detail.into()));
+    }
+    if reader.had_deep_tables {
+        let detail = "tables are nested deeper than 12; the deepest were read as text";
+        defects.push(defect("limits.html_tables", detail.into()));
+    }
+    if reader.is_cut {
+        let detail = format!("only the first {} lines were read", limits.max_lines);
+        defects.push(defect("limits.lines", detail));
+    }
+}
+
+fn note_pages(maker: &PageMaker<'_>, defects: &mut Vec<Defect>) {
+    if maker.has_divided {
+        let detail = "a page without breaks was much longer than a printed page and was divided";
+        defects.push(defect("html.long_page", detail.into()));
+    }
+    if maker.dropped_lines > 0 {
+        let detail = format!(
+            "{} lines behind page {} were not read",
+            maker.dropped_lines,
+            maker.pages.len()
+        );
+        defects.push(defect("limits.pages", detail));
+    }
+    if maker.dropped_links > 0 {
+        let detail = format!(
+            "{} links and link targets were not read",
+            maker.dropped_links
+        );
+        defects.push(defect("limits.links", detail));
+    }
+}
+
+/// What marks the ends of pages in a file.
+fn find_page_breaks(bytes: &[u8]) -> PageBreaks {
+    let any = |needles: &[&[u8]]| {
+        needles
+            .iter()
+            .any(|needle| memmem::find(bytes, needle).is_some())
+    };
+    let styles: [&[u8]; 6] = [
+        b"page-break-after",
+        b"page-break-before",
+        b"PAGE-BREAK-AFTER",
+        b"PAGE-BREAK-BEFORE",
+        b"<PAGE>",
+        b"<page>",
+    ];
+    // Usual before 2001.
+    let rules: [&[u8]; 6] = [
+        b"<hr",
+        b"<HR",
+        b"<Hr",
+        b"PAGEBREAK",
+        b"pagebreak",
+        b"PageBreak",
+    ];
+    match () {
+        () if any(&styles) => PageBreaks::Marked,
+        () if any(&rules) => PageBreaks::Rules,
+        () => PageBreaks::Made,
+    }
+}

@@ -1,0 +1,469 @@
+//! The look of elements: inline styles, old attributes and the defaults of HTML.
+
+use super::elements::Name;
+use super::tokens::StartTag;
+
+// Points. The initial font of HTML is 16 px.
+const INITIAL_SIZE: f32 = 12.0;
+// `<font size=1>` to `7`: the sizes of browsers in points.
+const FONT_SIZES: [f32; 7] = [7.5, 10.0, 12.0, 13.5, 18.0, 24.0, 36.0];
+const HEADING_SIZES: [f32; 6] = [2.0, 1.5, 1.17, 1.0, 0.83, 0.67];
+// Indentation of lists and of the descriptions in them, in points.
+const LIST_INDENT: f32 = 30.0;
+// Bounds of sizes and lengths in points: a hostile file may ask for anything.
+const SIZES: std::ops::RangeInclusive<f32> = 1.0..=100.0;
+const MAX_LENGTH: f32 = 2_000.0;
+/// Width between the margins, to which percentages refer.
+pub(super) const CONTENT_WIDTH: f32 = 540.0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Align {
+    Left,
+    Center,
+    Right,
+}
+
+/// The computed style of an element: what its text inherits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Style {
+    pub(super) size: f32,
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+    pub(super) raised: bool,
+    pub(super) upper: bool,
+    pub(super) hidden: bool,
+    /// Line ends and spaces count.
+    pub(super) pre: bool,
+    /// Stands at the bottom of its page.
+    pub(super) at_bottom: bool,
+    pub(super) align: Align,
+    /// Indentation of the block, in points.
+    pub(super) left: f32,
+    pub(super) right: f32,
+    /// Indentation of the first line.
+    pub(super) first: f32,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self {
+            size: INITIAL_SIZE,
+            bold: false,
+            italic: false,
+            raised: false,
+            upper: false,
+            hidden: false,
+            pre: false,
+            at_bottom: false,
+            align: Align::Left,
+            left: 0.0,
+            right: 0.0,
+            first: 0.0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Length {
+    Points(f32),
+    Em(f32),
+    Percent(f32),
+}
+
+impl Length {
+    fn points(self, size: f32, whole: f32) -> f32 {
+        let points = match self {
+            Self::Points(points) => points,
+            Self::Em(em) => em * size,
+            Self::Percent(percent) => percent / 100.0 * whole,
+        };
+        points.clamp(-MAX_LENGTH, MAX_LENGTH)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Display {
+    Block,
+    Inline,
+    None,
+}
+
+/// What one element declares.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Declared {
+    size: Option<Length>,
+    bold: Option<bool>,
+    italic: Option<bool>,
+    raised: bool,
+    upper: Option<bool>,
+    invisible: bool,
+    pre: Option<bool>,
+    at_bottom: bool,
+    is_absolute: bool,
+    align: Option<Align>,
+    left: [Option<Length>; 2],
+    right: [Option<Length>; 2],
+    first: Option<Length>,
+    above: Option<Length>,
+    below: Option<Length>,
+    height: Option<Length>,
+    width: Option<Length>,
+    pub(super) display: Option<Display>,
+    pub(super) break_before: bool,
+    pub(super) break_after: bool,
+    /// Text of a cell stands at its bottom.
+    pub(super) is_low: bool,
+}
+
+// Indices of `left` and `right`.
+const MARGIN: usize = 0;
+const PADDING: usize = 1;
+
+impl Declared {
+    /// What a tag declares: the defaults of its element, then old attributes, then its style.
+    pub(super) fn from_tag(tag: &StartTag<'_>) -> Self {
+        let mut declared = Self::of_element(tag.name);
+        let mut style: &[u8] = b"";
+        for (key, value) in tag.attributes() {
+            // Nearly all attributes are styles; the names of the others are compared in order of frequency.
+            if key.eq_ignore_ascii_case(b"style") {
+                style = value;
+            } else if key.eq_ignore_ascii_case(b"align") {
+                declared.align = align(value).or(declared.align);
+            } else if key.eq_ignore_ascii_case(b"valign") {
+                declared.is_low = value.eq_ignore_ascii_case(b"bottom");
+            } else if key.eq_ignore_ascii_case(b"hidden") {
+                declared.display = Some(Display::None);
+            } else if key.eq_ignore_ascii_case(b"width") {
+                declared.width = attribute_length(value);
+            } else if tag.name == Name::Font && key.eq_ignore_ascii_case(b"size") {
+                declared.size = font_size(value).or(declared.size);
+            }
+        }
+        declared.read_style(style);
+        declared
+    }
+
+    fn of_element(name: Name) -> Self {
+        let mut declared = Self::default();
+        match name {
+            Name::B | Name::Strong => declared.bold = Some(true),
+            Name::I | Name::Em => declared.italic = Some(true),
+            Name::Big => declared.size = Some(Length::Em(1.2)),
+            Name::Small => declared.size = Some(Length::Em(0.83)),
+            Name::Sup | Name::Sub => declared.raised = true,
+            Name::Center => declared.align = Some(Align::Center),
+            Name::Th => {
+                declared.bold = Some(true);
+                declared.align = Some(Align::Center);
+            }
+            // A cell begins at its own left edge.
+            Name::Td => declared.align = Some(Align::Left),
+            Name::Heading(level) => {
+                declared.bold = Some(true);
+                let size = HEADING_SIZES.get(usize::from(level).wrapping_sub(1));
+                declared.size = size.map(|size| Length::Em(*size));
+                declared.above = Some(Length::Em(0.8));
+                declared.below = Some(Length::Em(0.8));
+            }
+            Name::P => {
+                declared.above = Some(Length::Em(1.0));
+                declared.below = Some(Length::Em(1.0));
+            }
+            Name::Pre => declared.pre = Some(true),
+            Name::List | Name::Dd => declared.left[MARGIN] = Some(Length::Points(LIST_INDENT)),
+            _ => {}
+        }
+        declared
+    }
+
+    fn read_style(&mut self, style: &[u8]) {
+        for declaration in style.split(|byte| *byte == b';') {
+            let Some(colon) = memchr::memchr(b':', declaration) else {
+                continue;
+            };
+            let key = declaration[..colon].trim_ascii();
+            let value = declaration[colon + 1..].trim_ascii();
+            if key.iter().any(u8::is_ascii_uppercase) {
+                self.read_property(&key.to_ascii_lowercase(), value);
+            } else {
+                self.read_property(key, value);
+            }
+        }
+    }
+
+    fn read_property(&mut self, key: &[u8], value: &[u8]) {
+        let is = |word: &[u8]| value.eq_ignore_ascii_case(word);
+        match key {
+            b"font-size" => self.size = length(value).or(self.size),
+            b"font-weight" => self.bold = weight(value).or(self.bold),
+            b"font-style" => self.italic = Some(is(b"italic") || is(b"oblique")),
+            b"font" => self.read_font(value),
+            b"text-align" => self.align = align(value).or(self.align),
+            b"text-indent" => self.first = length(value),
+            b"margin-left" | b"margin-inline-start" => self.left[MARGIN] = length(value),
+            b"padding-left" => self.left[PADDING] = length(value),
+            b"margin-right" => self.right[MARGIN] = length(value),
+            b"padding-right" => self.right[PADDING] = length(value),
+            b"margin-top" => self.above = length(value),
+            b"margin-bottom" => self.below = length(value),
+            b"margin" => self.read_sides(value, MARGIN),
+            b"padding" => self.read_sides(value, PADDING),
+            b"height" | b"min-height" => self.height = length(value),
+            b"width" => self.width = length(value),
+            b"display" => {
+                self.display = match () {
+                    () if is(b"none") => Some(Display::None),
+                    () if is(b"block") || is(b"flex") || is(b"list-item") => Some(Display::Block),
+                    () if value.len() >= 6 && value[..6].eq_ignore_ascii_case(b"inline") => {
+                        Some(Display::Inline)
+                    }
+                    () => self.display,
+                }
+            }
+            b"visibility" => self.invisible = is(b"hidden"),
+            b"white-space" => self.pre = Some(is(b"pre")),
+            b"vertical-align" => {
+                self.raised = is(b"super") || is(b"sub");
+                self.is_low = is(b"bottom");
+            }
+            b"text-transform" => self.upper = Some(is(b"uppercase")),
+            b"position" => self.is_absolute = is(b"absolute") || is(b"fixed"),
+            b"bottom" => self.at_bottom = true,
+            b"page-break-before" | b"break-before" => self.break_before = is_break(value),
+            b"page-break-after" | b"break-after" => self.break_after = is_break(value),
+            _ => {}
+        }
+    }
+
+    // `italic bold 10pt/1.2 Times`.
+    fn read_font(&mut self, value: &[u8]) {
+        for word in value.split(u8::is_ascii_whitespace) {
+            if word.eq_ignore_ascii_case(b"italic") {
+                self.italic = Some(true);
+            } else if let Some(bold) = weight(word) {
+                self.bold = Some(bold);
+            } else if let Some(size) =
+                length(word.split(|byte| *byte == b'/').next().unwrap_or(word))
+            {
+                self.size = Some(size);
+                return;
+            }
+        }
+    }
+
+    // One to four lengths: top, right, bottom, left.
+    fn read_sides(&mut self, value: &[u8], kind: usize) {
+        let mut words = value
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty())
+            .map(length);
+        let Some(top) = words.next() else { return };
+        let right = words.next().unwrap_or(top);
+        let bottom = words.next().unwrap_or(top);
+        let left = words.next().unwrap_or(right);
+        self.left[kind] = left;
+        self.right[kind] = right;
+        if kind == MARGIN {
+            self.above = top;
+            self.below = bottom;
+        }
+    }
+
+    /// The style of an element inside of one with the style `outer`.
+    pub(super) fn apply(&self, name: Name, outer: &Style) -> Style {
+        let mut style = *outer;
+        if let Some(size) = self.size {
+            let size = size.points(outer.size, outer.size);
+            style.size = size.clamp(*SIZES.start(), *SIZES.end());
+        }
+        if self.raised && self.size.is_none() {
+            style.size = (outer.size * 0.7).max(*SIZES.start());
+        }
+        style.raised |= self.raised;
+        style.bold = self.bold.unwrap_or(outer.bold);
+        style.italic = self.italic.unwrap_or(outer.italic);
+        style.upper = self.upper.unwrap_or(outer.upper);
+        style.pre = self.pre.unwrap_or(outer.pre);
+        style.align = self.align.unwrap_or(outer.align);
+        style.hidden |= self.display == Some(Display::None) || self.invisible || name.is_hidden();
+        style.at_bottom |= self.at_bottom && self.is_absolute;
+        let sum = |lengths: [Option<Length>; 2]| -> f32 {
+            let lengths = lengths.into_iter().flatten();
+            lengths
+                .map(|length| length.points(style.size, CONTENT_WIDTH))
+                .sum()
+        };
+        if name.is_cell() {
+            style.left = 0.0;
+            style.right = 0.0;
+            style.first = 0.0;
+        }
+        if self.is_block(name) || name.is_cell() {
+            style.left = (style.left + sum(self.left)).clamp(-MAX_LENGTH, MAX_LENGTH);
+            style.right = (style.right + sum(self.right)).clamp(-MAX_LENGTH, MAX_LENGTH);
+        }
+        if let Some(first) = self.first {
+            style.first = first.points(style.size, CONTENT_WIDTH);
+        }
+        style
+    }
+
+    /// Whether an element with this name starts and ends a line.
+    pub(super) fn is_block(&self, name: Name) -> bool {
+        match self.display {
+            Some(Display::Block) => true,
+            Some(Display::Inline) => false,
+            _ => name.is_block(),
+        }
+    }
+
+    /// Space above and below a block, in points. A block without text may have a height instead.
+    pub(super) fn space(&self, style: &Style) -> (f32, f32) {
+        let points = |length: Option<Length>| {
+            length.map_or(0.0, |length| length.points(style.size, 0.0).max(0.0))
+        };
+        (points(self.above), points(self.below))
+    }
+
+    /// The least height of a block, in points.
+    pub(super) fn height(&self, style: &Style) -> f32 {
+        self.height
+            .map_or(0.0, |height| height.points(style.size, 0.0).max(0.0))
+    }
+
+    /// Width as a share of the surrounding box, or `None` if it is not stated.
+    pub(super) fn width_share(&self) -> Option<f32> {
+        match self.width? {
+            Length::Percent(percent) => Some((percent / 100.0).clamp(0.0, 1.0)),
+            length => Some((length.points(INITIAL_SIZE, 0.0) / CONTENT_WIDTH).clamp(0.0, 1.0)),
+        }
+    }
+}
+
+fn align(value: &[u8]) -> Option<Align> {
+    match value.to_ascii_lowercase().as_slice() {
+        b"left" | b"justify" | b"start" => Some(Align::Left),
+        b"center" | b"middle" => Some(Align::Center),
+        b"right" | b"end" => Some(Align::Right),
+        _ => None,
+    }
+}
+
+// Weights of at least 600 are bold, as in `StyleRun`.
+fn weight(value: &[u8]) -> Option<bool> {
+    match value {
+        b"400" | b"normal" => Some(false),
+        b"700" | b"bold" => Some(true),
+        _ => match value.to_ascii_lowercase().as_slice() {
+            b"bold" | b"bolder" | b"600" | b"700" | b"800" | b"900" => Some(true),
+            b"normal" | b"lighter" | b"100" | b"200" | b"300" | b"400" | b"500" => Some(false),
+            _ => None,
+        },
+    }
+}
+
+fn is_break(value: &[u8]) -> bool {
+    let value = value.to_ascii_lowercase();
+    matches!(
+        value.as_slice(),
+        b"always" | b"page" | b"left" | b"right" | b"recto" | b"verso"
+    )
+}
+
+fn font_size(value: &[u8]) -> Option<Length> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    let number: i32 = text.trim_start_matches('+').parse().ok()?;
+    // `+1` and `-1` count from 3, the size of the text around.
+    let size = if text.starts_with(['+', '-']) {
+        number.saturating_add(3)
+    } else {
+        number
+    };
+    let index = usize::try_from(size.clamp(1, 7) - 1).ok()?;
+    FONT_SIZES.get(index).map(|size| Length::Points(*size))
+}
+
+// `WIDTH=40%` or a number of pixels.
+fn attribute_length(value: &[u8]) -> Option<Length> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    match text.strip_suffix('%') {
+        Some(percent) => percent.parse().ok().map(Length::Percent),
+        None => text
+            .parse()
+            .ok()
+            .map(|pixels: f32| Length::Points(pixels * 0.75)),
+    }
+}
+
+fn length(value: &[u8]) -> Option<Length> {
+    let digits = value
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+'))
+        .count();
+    let (number, unit) = value.split_at(digits);
+    if number.is_empty() {
+        return None;
+    }
+    let number: f32 = std::str::from_utf8(number).ok()?.parse().ok()?;
+    // `10pt!important`
+    let unit = unit.split(|byte| *byte == b'!').next().unwrap_or(unit);
+    let points = match unit.trim_ascii() {
+        b"pt" => 1.0,
+        b"px" => 0.75,
+        b"in" => 72.0,
+        b"cm" => 28.35,
+        b"mm" => 2.835,
+        b"pc" => 12.0,
+        b"" if number == 0.0 => 1.0,
+        b"em" => return Some(Length::Em(number)),
+        b"rem" => return Some(Length::Points(number * INITIAL_SIZE)),
+        b"ex" => return Some(Length::Em(number * 0.5)),
+        b"%" => return Some(Length::Percent(number)),
+        unit if unit.iter().any(u8::is_ascii_uppercase) => {
+            return length(&value.to_ascii_lowercase());
+        }
+        _ => return None,
+    };
+    Some(Length::Points(number * points))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tokens::{Token, Tokenizer};
+    use super::*;
+
+    fn style(html: &str) -> Style {
+        let Some(Token::Start(tag)) = Tokenizer::new(html.as_bytes()).next() else {
+            panic!("no tag")
+        };
+        Declared::from_tag(&tag).apply(tag.name, &Style::default())
+    }
+
+    #[test]
+    fn styles_attributes_and_elements_set_the_look() {
+        let modern = style(
+            "<div style=\"font: italic bold 10pt/1.2 'Times'; TEXT-ALIGN:Center; margin:0 0 0 1in;padding-left:2em\">",
+        );
+        assert!(modern.bold && modern.italic);
+        assert_eq!((modern.size, modern.align), (10.0, Align::Center));
+        assert_eq!(modern.left, 72.0 + 20.0);
+        assert_eq!(style("<font size=2>").size, 10.0);
+        assert_eq!(style("<font size=+1>").size, 13.5);
+        assert_eq!(style("<h2>").size, 18.0);
+        assert_eq!(style("<p align=center>").align, Align::Center);
+        assert!(style("<center>").align == Align::Center && style("<b>").bold);
+        assert!(!style("<b style='font-weight:normal'>").bold);
+        assert!(style("<span style='display:none'>").hidden);
+        assert!(style("<div hidden>").hidden && style("<ix:header>").hidden);
+        assert!(style("<div style='position:absolute;bottom:0'>").at_bottom);
+    }
+
+    #[test]
+    fn hostile_lengths_are_bounded() {
+        let wild = style(
+            "<div style='font-size:1e9pt;margin-left:-99999999999999999999999999999999999999999999pt;text-indent:NaN'>",
+        );
+        assert!(wild.size <= 100.0 && wild.left >= -2_000.0 && wild.first == 0.0);
+    }
+}

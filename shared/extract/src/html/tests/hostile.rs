@@ -1,0 +1,139 @@
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Reads within a time that allows for a debug build on a busy machine; quadratic time would take minutes.
+fn read_quickly(name: &str, html: &[u8]) -> Source {
+    let started = Instant::now();
+    let source = read(html, &Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let elapsed = started.elapsed();
+    assert!(elapsed < Duration::from_secs(20), "{name} took {elapsed:?}");
+    source
+}
+
+#[test]
+fn deep_nesting_is_read_to_its_end() {
+    for tag in [
+        "div",
+        "b",
+        "table><tr><td",
+        "ul><li",
+        "font size=+1",
+        "ix:nonNumeric",
+    ] {
+        let html = format!(
+            "{}deep{}<p>end</p>",
+            format!("<{tag}>").repeat(100_000),
+            "</div>".repeat(100_000)
+        );
+        let source = read_quickly(tag, html.as_bytes());
+        let all = lines(&source);
+        assert_eq!(
+            all.last().unwrap().text,
+            if tag == "div" {
+                "end"
+            } else {
+                all.last().unwrap().text.as_str()
+            }
+        );
+        assert!(all.iter().any(|line| line.text.contains("deep")), "{tag}");
+        assert!(codes(&source).contains(&"limits.html_depth"), "{tag}");
+    }
+}
+
+#[test]
+fn floods_of_markup_are_read_in_linear_time() {
+    let n = 200_000;
+    for (name, part) in [
+        ("cells", "<td>"),
+        ("spans", "<td colspan=1000 rowspan=65534>x"),
+        ("rows", "<tr><td rowspan=65534 colspan=400>"),
+        ("tables", "<table>"),
+        ("references", "&nbsp;&amp;&#x110000;"),
+        ("ends", "</b></p></td></table>"),
+        ("overlap", "<b><p></b>"),
+        ("anchors", "<a name=x href=#x>y"),
+        ("quotes", "<a href=\"x"),
+        ("comments", "<!-- x"),
+        ("attributes", "<p a=1 b='2' c d = "),
+        ("breaks", "<br>"),
+        ("pages", "<hr style='page-break-after:always'>"),
+    ] {
+        let html = format!("<p>start</p><table><tr>{}", part.repeat(n));
+        let source = read_quickly(name, html.as_bytes());
+        assert_eq!(lines(&source)[0].text, "start", "{name}");
+    }
+}
+
+#[test]
+fn one_line_of_many_megabytes_is_divided() {
+    let html = format!("<p>{}</p>", "word ".repeat(4 << 20));
+    let source = read_quickly("one line", html.as_bytes());
+    assert!(lines(&source).iter().all(|line| line.text.len() < 50_000));
+    let unbroken = format!("<p>{}</p>", "x".repeat(8 << 20));
+    let source = read_quickly("one word", unbroken.as_bytes());
+    assert!(lines(&source).iter().all(|line| line.text.len() < 50_000));
+}
+
+#[test]
+fn limits_of_lines_pages_and_links_are_recorded() {
+    let limits = Limits {
+        max_lines: 10,
+        max_pages: 3,
+        max_links: 2,
+        max_destinations: 1,
+        ..Limits::default()
+    };
+    let page = "<p id=a>text <a href=#a>x</a></p><hr style='page-break-after:always'>";
+    let source = read(page.repeat(20).as_bytes(), &limits).unwrap();
+    let codes = codes(&source);
+    assert_eq!(pages(&source).len(), 3);
+    assert_eq!(codes, ["limits.lines", "limits.pages", "limits.links"]);
+}
+
+#[test]
+fn a_file_without_text_is_an_error() {
+    for html in ["<p></p>", "<script>x</script>", "&nbsp;", "<!-- x"] {
+        let error = read(html.as_bytes(), &Limits::default()).unwrap_err();
+        assert_eq!(error.code, "html.no_text", "{html}");
+    }
+    let limits = Limits {
+        max_bytes: 3,
+        ..Limits::default()
+    };
+    assert_eq!(read(b"<p>x", &limits).unwrap_err().code, "limits.bytes");
+}
+
+#[test]
+fn text_behind_an_unclosed_tag_is_a_defect() {
+    let source = source("<p>text</p><a href=\"x> more");
+    assert_eq!(codes(&source), ["html.unclosed"]);
+}
+
+proptest! {
+    #[test]
+    fn bytes_never_panic_and_lines_are_sound(
+        bytes in "(<(/?(p|div|b|i|a|table|tr|td|br|hr|pre|ul|li|span|font|ix:x)( (id|name|href|style|colspan|align)=('#?a'|center|\"font-size:9e9pt;margin:-1in\"))?)>|&[a-z#0-9]{0,4};|[ a-zé\u{a0}<>&\"']){0,120}"
+    ) {
+        let Ok(source) = read(bytes.as_bytes(), &Limits::default()) else { return Ok(()) };
+        for page in pages(&source) {
+            for line in &page.lines {
+                prop_assert!(!line.text.is_empty());
+                prop_assert_eq!(line.runs.last().map(|run| run.end as usize), Some(line.text.len()));
+                prop_assert!(line.words.iter().all(|word| word.start < word.end && line.text.get(word.start as usize..word.end as usize).is_some()));
+                let span = line.bytes.unwrap();
+                prop_assert!(span.start < span.end && span.end as usize <= bytes.len());
+            }
+        }
+        prop_assert!(source.links.iter().all(|link| link.target.page.index() < pages(&source).len()));
+    }
+
+    #[test]
+    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        if let Err(error) = read(&bytes, &Limits::default()) {
+            prop_assert_eq!(error.code, "html.no_text");
+        }
+    }
+}
