@@ -3,13 +3,17 @@
 //! Folders are walked for supported formats; a file given by name is taken whatever its extension. Symbolic links
 //! inside a folder are not followed, and one that leads out of the folder is skipped and listed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use stemma_document::Digest;
+use stemma_edgar::{FilingFolder, FilingSelection};
 use stemma_pipeline::sources::{file_uri, is_document, open_regular};
+
+use crate::filings::{FilingCounts, slashed, take_folders};
+use crate::submission::StatedFacts;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveredFile {
@@ -31,6 +35,10 @@ pub struct Discovery {
     pub skipped: Vec<(PathBuf, String)>,
     /// Number of files with unsupported extensions, by extension.
     pub other: BTreeMap<String, usize>,
+    /// What was decided about filings of EDGAR.
+    pub filings: FilingCounts,
+    /// What index files say of documents in mirrored folders.
+    pub filing_facts: HashMap<PathBuf, StatedFacts>,
     /// Arguments that name nothing, or nothing that can be read. They do not stop the others.
     pub missing: Vec<DiscoverError>,
 }
@@ -60,11 +68,16 @@ impl DiscoverError {
 }
 
 /// Finds the files for `arguments`; `-` reads a list of paths from standard input, one per line. `skip` (the
-/// store) is never walked.
+/// store) is never walked. Of a mirrored folder of EDGAR the documents are taken, if `selection` chooses the filing.
 ///
 /// # Errors
 /// [`DiscoverError`] if no argument can be read.
-pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery, DiscoverError> {
+pub fn discover(
+    arguments: &[PathBuf],
+    skip: Option<&Path>,
+    selection: &FilingSelection,
+) -> Result<Discovery, DiscoverError> {
+    let mut in_folders: Vec<DiscoveredFile> = Vec::new();
     let mut by_path: BTreeMap<PathBuf, DiscoveredFile> = BTreeMap::new();
     let mut discovery = Discovery::default();
     let skip = skip.and_then(|skip| fs::canonicalize(skip).ok());
@@ -90,7 +103,14 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
             discovery
                 .roots
                 .push(format!("{}/", file_uri(&root).trim_end_matches('/')));
-            walk(&root, skip.as_deref(), &mut by_path, &mut discovery);
+            let mut walk = Walk {
+                root: &root,
+                skip: skip.as_deref(),
+                by_path: &mut by_path,
+                in_folders: &mut in_folders,
+                discovery: &mut discovery,
+            };
+            walk.run();
         } else if root.is_file() {
             let name = display(Path::new(root.file_name().unwrap_or_default()));
             by_path.entry(root.clone()).or_insert(DiscoveredFile {
@@ -102,6 +122,7 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
             discovery.skipped.push((path, "not a regular file".into()));
         }
     }
+    take_folders(in_folders, &mut by_path, selection, &mut discovery);
     discovery.files = by_path.into_values().collect();
     keep_distinct_folders(&mut discovery.files);
     if discovery.files.is_empty() && !discovery.missing.is_empty() {
@@ -202,38 +223,75 @@ fn matches(pattern: &str) -> Result<Vec<PathBuf>, DiscoverError> {
     })
 }
 
-fn walk(
-    root: &Path,
-    skip: Option<&Path>,
-    by_path: &mut BTreeMap<PathBuf, DiscoveredFile>,
-    discovery: &mut Discovery,
-) {
-    let entries = walkdir::WalkDir::new(root)
-        .follow_links(false)
-        .sort_by_file_name();
-    let entries = entries.into_iter().filter_entry(|entry| {
-        let hidden = entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
-        !hidden && Some(entry.path()) != skip
-    });
-    for entry in entries {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                let path = error.path().unwrap_or(root).to_path_buf();
-                discovery.skipped.push((path, error.to_string()));
-                continue;
+// A walk through one folder.
+struct Walk<'a> {
+    root: &'a Path,
+    skip: Option<&'a Path>,
+    by_path: &'a mut BTreeMap<PathBuf, DiscoveredFile>,
+    // Files of mirrored folders of EDGAR, of which only some are documents.
+    in_folders: &'a mut Vec<DiscoveredFile>,
+    discovery: &'a mut Discovery,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        let skip = self.skip;
+        let entries = walkdir::WalkDir::new(self.root)
+            .follow_links(false)
+            .sort_by_file_name();
+        let entries = entries.into_iter().filter_entry(|entry| {
+            let hidden =
+                entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
+            !hidden && Some(entry.path()) != skip
+        });
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error.path().unwrap_or(self.root).to_path_buf();
+                    self.discovery.skipped.push((path, error.to_string()));
+                    continue;
+                }
+            };
+            let path = entry.path();
+            let kind = entry.file_type();
+            if kind.is_symlink() {
+                skip_link(self.root, path, self.discovery);
+            } else if kind.is_file() {
+                self.add_file(path);
+            } else if !kind.is_dir() {
+                self.discovery
+                    .skipped
+                    .push((path.into(), "not a regular file".into()));
             }
+        }
+    }
+
+    fn add_file(&mut self, file: &Path) {
+        if file
+            .file_name()
+            .is_some_and(|name| name == crate::sidecar::NAME)
+        {
+            return;
+        }
+        let path = display(file.strip_prefix(self.root).unwrap_or(file));
+        let found = DiscoveredFile {
+            absolute_path: file.into(),
+            relative_path: path,
+            root: self.root.into(),
         };
-        let path = entry.path();
-        let kind = entry.file_type();
-        if kind.is_symlink() {
-            skip_link(root, path, discovery);
-        } else if kind.is_file() {
-            add_file(root, path, by_path, discovery);
-        } else if !kind.is_dir() {
-            discovery
-                .skipped
-                .push((path.into(), "not a regular file".into()));
+        let parent = file.parent().map(slashed).unwrap_or_default();
+        if FilingFolder::from_path(&parent).is_some() {
+            self.in_folders.push(found);
+        } else if is_document(&file.to_string_lossy()) {
+            self.by_path.entry(file.into()).or_insert(found);
+        } else {
+            let ending = file.extension().unwrap_or_default().to_string_lossy();
+            *self
+                .discovery
+                .other
+                .entry(ending.to_lowercase())
+                .or_default() += 1;
         }
     }
 }
@@ -247,36 +305,6 @@ fn skip_link(root: &Path, link: &Path, discovery: &mut Discovery) {
             .push((link.into(), "link leads out of the folder".into())),
         Err(_) => discovery.skipped.push((link.into(), "broken link".into())),
     }
-}
-
-fn add_file(
-    root: &Path,
-    file: &Path,
-    by_path: &mut BTreeMap<PathBuf, DiscoveredFile>,
-    discovery: &mut Discovery,
-) {
-    let ending = file
-        .extension()
-        .map(|ending| ending.to_string_lossy().to_lowercase())
-        .unwrap_or_default();
-    if file
-        .file_name()
-        .is_some_and(|name| name == crate::sidecar::NAME)
-    {
-        return;
-    }
-    if !is_document(&file.to_string_lossy()) {
-        *discovery.other.entry(ending).or_default() += 1;
-        return;
-    }
-    let path = display(file.strip_prefix(root).unwrap_or(file));
-    by_path
-        .entry(file.into())
-        .or_insert_with(|| DiscoveredFile {
-            absolute_path: file.into(),
-            relative_path: path,
-            root: root.into(),
-        });
 }
 
 // Lossy for names that are not UTF-8, so the result is only for display and never opened.
@@ -311,8 +339,12 @@ mod tests {
         fs::write(folder.path().join("secret.md"), "x").unwrap();
         std::os::unix::fs::symlink(folder.path().join("secret.md"), root.join("out.md")).unwrap();
         std::os::unix::fs::symlink(root.join("b.pdf"), root.join("in.pdf")).unwrap();
-        let discovered =
-            discover(std::slice::from_ref(&root), Some(&root.join(".stemma"))).unwrap();
+        let discovered = discover(
+            std::slice::from_ref(&root),
+            Some(&root.join(".stemma")),
+            &FilingSelection::default(),
+        )
+        .unwrap();
         let paths: Vec<_> = discovered
             .files
             .iter()
@@ -356,7 +388,7 @@ mod tests {
                 .iter()
                 .map(|argument| folder.path().join(argument))
                 .collect();
-            let discovered = discover(&arguments, None).unwrap();
+            let discovered = discover(&arguments, None, &FilingSelection::default()).unwrap();
             let paths = discovered.files.into_iter().map(|file| file.relative_path);
             paths.collect::<Vec<_>>()
         };
@@ -373,16 +405,27 @@ mod tests {
         let file = folder.path().join("a.md");
         fs::write(&file, "x").unwrap();
         let arguments = ["/nowhere/a.pdf".into(), "/nowhere/*.md".into(), file];
-        let discovered = discover(&arguments, None).unwrap();
+        let discovered = discover(&arguments, None, &FilingSelection::default()).unwrap();
         assert_eq!(discovered.files.len(), 1);
         assert_eq!(discovered.missing.len(), 2);
     }
 
     #[test]
     fn only_missing_paths_are_an_error() {
-        assert!(discover(&["/nowhere/at/all.pdf".into()], None).is_err());
+        assert!(
+            discover(
+                &["/nowhere/at/all.pdf".into()],
+                None,
+                &FilingSelection::default()
+            )
+            .is_err()
+        );
         assert!(matches!(
-            discover(&["/nowhere/*.pdf".into()], None),
+            discover(
+                &["/nowhere/*.pdf".into()],
+                None,
+                &FilingSelection::default()
+            ),
             Err(DiscoverError::Pattern { .. })
         ));
     }

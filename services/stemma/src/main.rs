@@ -13,6 +13,7 @@ mod embedded;
 mod embeddings;
 mod endpoint;
 mod error;
+mod filings;
 mod model_clients;
 mod models;
 mod output;

@@ -12,7 +12,8 @@ use crate::context::Context;
 use crate::cost::BudgetArgs;
 use crate::discover::{Discovery, discover};
 use crate::error::CommandError;
-use crate::sidecar;
+use crate::filings::{FilingCounts, SelectArgs, filter_files};
+use crate::sidecar::{self, SidecarError};
 
 /// Options of `ingest`, `submit` and `retry`.
 #[derive(Debug, Clone, clap::Args)]
@@ -81,18 +82,44 @@ pub fn content_submission(
         origin: Origin::Content,
         size_bytes,
         stated: BTreeMap::new(),
+        filing: BTreeMap::new(),
         retry_failed: false,
         correction: CorrectionChange::Keep,
         object: None,
     }
 }
 
-/// The files for `paths`. The store itself is never searched.
-pub fn find_files(paths: &[PathBuf], context: &Context) -> Result<Discovery, CommandError> {
-    discover(paths, context.store.folder()).map_err(|error| {
+/// The files for `paths` that `select` chooses. The store itself is never searched.
+pub fn find_files(
+    paths: &[PathBuf],
+    select: &SelectArgs,
+    context: &Context,
+) -> Result<Discovery, CommandError> {
+    let selection = select.selection();
+    let mut discovery = discover(paths, context.store.folder(), &selection).map_err(|error| {
         CommandError::new("input.not_found", error.to_string())
             .with_next("check the path; see the examples in `stemma ingest --help`")
-    })
+    })?;
+    filter_files(&mut discovery, &selection).map_err(|error| sidecar_error(&error))?;
+    Ok(discovery)
+}
+
+/// The error of a command that found nothing to read.
+pub fn nothing_found(filings: &FilingCounts) -> CommandError {
+    match filings.line() {
+        Some(line) => CommandError::new("input.nothing", format!("no document is chosen ({line})"))
+            .with_next("change --forms, --since or --cik"),
+        None => CommandError::new(
+            "input.nothing",
+            "no .pdf, .htm, .md, .txt or .nc file found",
+        )
+        .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX"),
+    }
+}
+
+fn sidecar_error(error: &SidecarError) -> CommandError {
+    CommandError::new("input.sidecar", error.to_string())
+        .with_next("correct the file; `stemma ingest --help` lists its columns")
 }
 
 /// Facts of a sidecar about one file, by their stable names.
@@ -109,10 +136,7 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, 
             continue;
         };
         if !folders.contains_key(folder) {
-            let read = sidecar::read(folder).map_err(|error| {
-                CommandError::new("input.sidecar", error.to_string())
-                    .with_next("correct the file; `stemma ingest --help` lists its columns")
-            })?;
+            let read = sidecar::read(folder).map_err(|error| sidecar_error(&error))?;
             folders.insert(folder, read);
         }
         let facts = folders

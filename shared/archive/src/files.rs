@@ -501,6 +501,7 @@ mod tests {
             size_bytes: 0,
             settings: String::new(),
             sidecar_facts: Default::default(),
+            filing_facts: Default::default(),
             correction: None,
         };
         let fact = |value: &str| Some(Fact::from_text(value, None)).filter(|_| !value.is_empty());

@@ -28,6 +28,8 @@ pub enum FacetField {
     /// Trading symbol; a document may have several.
     Ticker,
     Cik,
+    /// Accession number: joins the documents of a filing.
+    Accession,
     /// ISO 639-1 code of the main language.
     Language,
     /// [`DocumentState`](crate::catalog::DocumentState).
@@ -38,7 +40,7 @@ pub enum FacetField {
 
 impl FacetField {
     /// All facets, in listing order.
-    pub const ALL: [FacetField; 11] = [
+    pub const ALL: [FacetField; 12] = [
         FacetField::Company,
         FacetField::Form,
         FacetField::FiscalYear,
@@ -47,6 +49,7 @@ impl FacetField {
         FacetField::Filed,
         FacetField::Ticker,
         FacetField::Cik,
+        FacetField::Accession,
         FacetField::Language,
         FacetField::Status,
         FacetField::Quality,
@@ -63,6 +66,7 @@ impl FacetField {
             FacetField::Filed => "filed",
             FacetField::Ticker => "ticker",
             FacetField::Cik => "cik",
+            FacetField::Accession => "accession",
             FacetField::Language => "language",
             FacetField::Status => "status",
             FacetField::Quality => "quality",
@@ -96,6 +100,7 @@ impl FacetField {
             FacetField::Period => fact_value(facts, |facts| &facts.period_end),
             FacetField::Filed => fact_value(facts, |facts| &facts.filed),
             FacetField::Cik => fact_value(facts, |facts| &facts.cik),
+            FacetField::Accession => fact_value(facts, |facts| &facts.accession),
             FacetField::Language => fact_value(facts, |facts| &facts.language),
             FacetField::Ticker => facts
                 .iter()

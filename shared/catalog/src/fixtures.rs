@@ -30,6 +30,7 @@ pub fn entry(path: &str) -> CatalogEntry {
         size_bytes: 0,
         settings: String::new(),
         sidecar_facts: Default::default(),
+        filing_facts: Default::default(),
         correction: None,
     };
     CatalogEntry {

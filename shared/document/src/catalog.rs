@@ -28,6 +28,10 @@ pub struct DocumentVersion {
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     #[serde(rename = "stated")]
     pub sidecar_facts: BTreeMap<String, String>,
+    /// What the index files of its filing say of the document, by the names of a submission's metadata.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    #[serde(rename = "filing")]
+    pub filing_facts: BTreeMap<String, String>,
     /// The structure that a person gave the document. It is kept by later versions, also where it no longer applies.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub correction: Option<CorrectionRef>,

@@ -170,6 +170,15 @@ pub struct FilingFacts {
     /// Code of the Standard Industrial Classification, four digits; only from a header.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sic: Option<Fact>,
+    /// Type of the document in its filing (`10-K`, `EX-21.1`); only from an index file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub document_type: Option<Fact>,
+    /// Number of the document in its filing; only from an index file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sequence: Option<Fact>,
+    /// What the filer calls the document; only from an index file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub document_description: Option<Fact>,
     /// Earlier names of the registrant, as the header lists them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub former_names: Vec<Fact>,
@@ -226,6 +235,9 @@ impl FilingFacts {
             ("cik", &self.cik),
             ("accession", &self.accession),
             ("sic", &self.sic),
+            ("document_type", &self.document_type),
+            ("sequence", &self.sequence),
+            ("document_description", &self.document_description),
             ("language", &self.language),
         ];
         entries.extend(

@@ -18,6 +18,8 @@ const MAX_PARTIES: usize = 1_000;
 pub struct FilingIndex {
     pub header: SubmissionHeader,
     pub entries: Vec<PartEntry>,
+    /// Whether companies have the names of today, as on pages for people, and not those of the filing.
+    pub has_current_names: bool,
 }
 
 /// The kinds of index files, best first.
@@ -69,6 +71,7 @@ impl FilingIndex {
                 .into_iter()
                 .map(|part| part.entry)
                 .collect(),
+            has_current_names: false,
         }
     }
 
@@ -116,6 +119,7 @@ impl FilingIndex {
         header.filed = header.filed.take().or(other.header.filed);
         if header.parties.is_empty() {
             header.parties = other.header.parties;
+            self.has_current_names = other.has_current_names;
         }
         if self.entries.is_empty() {
             self.entries = other.entries;
@@ -235,6 +239,7 @@ impl PageReader {
 
     fn finish(mut self) -> FilingIndex {
         // Some parties of a filing are named twice.
+        self.index.has_current_names = true;
         let parties = std::mem::take(&mut self.index.header.parties);
         for party in parties {
             if !self.index.header.parties.contains(&party) {

@@ -30,5 +30,5 @@ pub use folder::{FilingFolder, FolderDocument, FolderPlan};
 pub use header::{Party, SubmissionHeader};
 pub use index_file::{FilingIndex, IndexKind};
 pub use part::{PartEntry, PartKind, SkipReason, SubmissionPart};
-pub use selection::{FilingSummary, FilterMismatch, Selection};
+pub use selection::{FilingSelection, FilingSummary, FilterMismatch};
 pub use submission::{FullSubmission, is_submission};

@@ -7,7 +7,7 @@ use crate::header::{SubmissionHeader, iso_date};
 
 /// Which filings to read. An empty list chooses all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Selection {
+pub struct FilingSelection {
     /// `10-K`, `10-Q/A`; amendments are forms of their own.
     pub forms: Vec<String>,
     /// First filing date, ISO 8601.
@@ -65,13 +65,13 @@ impl FilingSummary {
     }
 }
 
-impl Selection {
+impl FilingSelection {
     pub fn is_empty(&self) -> bool {
         self.forms.is_empty() && self.since.is_none() && self.ciks.is_empty()
     }
 
     /// Checks a filing; `None` if it is chosen.
-    pub fn refuse(&self, filing: &FilingSummary) -> Option<FilterMismatch> {
+    pub fn mismatch(&self, filing: &FilingSummary) -> Option<FilterMismatch> {
         if !self.ciks.is_empty() {
             if filing.ciks.is_empty() {
                 return Some(FilterMismatch::Unknown);
@@ -118,14 +118,14 @@ mod tests {
         };
         let refuse = |forms: &str, since: &str, ciks: &str| {
             let list = |text: &str| text.split_whitespace().map(str::to_owned).collect();
-            let selection = Selection {
+            let selection = FilingSelection {
                 forms: list(forms),
                 since: Some(since.to_owned()).filter(|since| !since.is_empty()),
                 ciks: list(ciks),
             };
             (
-                selection.refuse(&filing),
-                selection.refuse(&FilingSummary::default()),
+                selection.mismatch(&filing),
+                selection.mismatch(&FilingSummary::default()),
             )
         };
         let unknown = Some(FilterMismatch::Unknown);

@@ -37,8 +37,8 @@ pub(crate) struct DocumentsQuery {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FacetsQuery {
-    /// properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, language, status, quality
-    #[param(required, value_type = String, pattern = "^(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality)(,(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality))*$")]
+    /// properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, accession, language, status, quality
+    #[param(required, value_type = String, pattern = "^(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|accession|language|status|quality)(,(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|accession|language|status|quality))*$")]
     #[serde(default)]
     fields: String,
     collection: Option<String>,

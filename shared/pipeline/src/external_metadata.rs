@@ -6,6 +6,7 @@
 
 use stemma_document::{DocumentVersion, Fact, FactSource, FilingFacts, Ticker};
 
+use crate::filing_facts;
 use crate::sources::{file_path, parse_object_uri};
 
 /// Names of the facts that a sidecar may hold.
@@ -55,7 +56,7 @@ fn is_date(text: &str) -> bool {
         && (1..=31).contains(&number(2))
 }
 
-/// Adds the facts of path and sidecar to those of the text. A sidecar overrides everything, because the owner
+/// Adds the facts of path, index files and sidecar to those of the text. A sidecar overrides everything, because the owner
 /// of the archive wrote it. A path counts less than the header of a submission.
 pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
     let (cik, accession) = path_facts(&version.uri);
@@ -65,6 +66,7 @@ pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
     if facts.cik.is_none() {
         facts.cik = cik.map(|value| Fact::from_source(value, FactSource::Path));
     }
+    filing_facts::apply(facts, &version.filing_facts);
     for (name, value) in &version.sidecar_facts {
         let Some(value) = canonicalize(name, value) else {
             continue;

@@ -12,6 +12,7 @@
 mod changes;
 pub mod corrections;
 pub mod external_metadata;
+pub mod filing_facts;
 mod filing_flow;
 pub mod gc;
 mod llm;

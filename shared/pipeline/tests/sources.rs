@@ -73,6 +73,7 @@ fn version(submission: Submission) -> DocumentVersion {
         size_bytes,
         settings,
         sidecar_facts: stated,
+        filing_facts: Default::default(),
         correction: None,
     }
 }

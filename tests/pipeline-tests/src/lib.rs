@@ -132,6 +132,7 @@ pub fn submission(name: &str, content: &[u8]) -> Submission {
         origin: Origin::Content,
         size_bytes: content.len() as u64,
         stated: BTreeMap::new(),
+        filing: BTreeMap::new(),
         retry_failed: false,
         correction: CorrectionChange::Keep,
         object: None,

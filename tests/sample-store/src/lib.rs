@@ -40,6 +40,7 @@ pub fn version(path: &str, seq: u64) -> DocumentVersion {
         size_bytes: 1_000,
         settings: Digest::from_content(b"settings").to_string(),
         sidecar_facts: Default::default(),
+        filing_facts: Default::default(),
         correction: None,
     }
 }

@@ -15,6 +15,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
         "stemma-pipeline",
         &[
             "stemma-document",
+            "stemma-edgar",
             "stemma-engine",
             "stemma-extract",
             "stemma-llm",
@@ -153,6 +154,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-coordinator",
             "stemma-diff",
             "stemma-document",
+            "stemma-edgar",
             "stemma-engine",
             "stemma-evaluation",
             "stemma-extract",

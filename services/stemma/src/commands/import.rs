@@ -115,6 +115,7 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         size_bytes: size,
         settings: "imported".into(),
         sidecar_facts: Default::default(),
+        filing_facts: Default::default(),
         correction: None,
     };
     Ok(PublishedTree {

@@ -14,6 +14,7 @@ mod commands;
 mod crash;
 mod determinism;
 mod diff;
+mod edgar;
 mod hostile;
 mod html;
 mod incremental;

@@ -364,6 +364,7 @@ mod tests {
             size_bytes: 1,
             settings: digest.to_string(),
             sidecar_facts: Default::default(),
+            filing_facts: Default::default(),
             correction: None,
         };
         PublishedTree {

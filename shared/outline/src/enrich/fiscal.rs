@@ -40,10 +40,7 @@ pub(super) fn fill_fiscal_period(facts: &mut FilingFacts, source: &Source) {
         return;
     };
     let form = form.value.split('/').next().unwrap_or_default();
-    let annual = matches!(
-        form,
-        "10-K" | "10-K405" | "10-KSB" | "20-F" | "40-F" | "11-K"
-    );
+    let annual = is_annual(form);
     let derived = |value: String, binding: Option<&Binding>| {
         let fact = Fact {
             value,
@@ -82,6 +79,54 @@ pub(super) fn fill_fiscal_period(facts: &mut FilingFacts, source: &Source) {
     if form == "10-Q" {
         facts.fiscal_period = quarter.map(|quarter| derived(format!("Q{quarter}"), None));
     }
+}
+
+/// Fiscal year and period of a filing from its form, the end of its period (ISO 8601) and the end of its fiscal year (month and
+/// day: `0930`), without its text. A year that ends in the first months of a calendar year may have either number, so
+/// it stays unknown.
+pub fn stated_fiscal_period(
+    form: &str,
+    period_end: &str,
+    fiscal_year_end: Option<&str>,
+) -> (Option<String>, Option<String>) {
+    let Some(end) = Date::from_iso(period_end) else {
+        return (None, None);
+    };
+    let form = form.split('/').next().unwrap_or_default();
+    let year_end = match is_annual(form) {
+        true => Some(end),
+        false => fiscal_year_end.and_then(|stated| year_end_after(end, stated)),
+    };
+    let year = year_end.filter(|year_end| year_end.month > LATE_NAMED_MONTHS);
+    let period = match (form, year_end) {
+        _ if is_annual(form) => Some("FY".to_owned()),
+        ("10-Q", Some(year_end)) => {
+            let quarter = 4 - (year_end.months_since(end) + 1) / 3;
+            (1..=3).contains(&quarter).then(|| format!("Q{quarter}"))
+        }
+        _ => None,
+    };
+    (year.map(|year_end| year_end.year.to_string()), period)
+}
+
+// The first end of a fiscal year on or after a date. Week-based years end up to a week away from the stated day.
+fn year_end_after(end: Date, stated: &str) -> Option<Date> {
+    let month: u32 = stated.get(..2)?.parse().ok()?;
+    let day: u32 = stated.get(2..4)?.parse().ok()?;
+    let within = |year: u32| Date::from_iso(&format!("{year:04}-{month:02}-{day:02}"));
+    let this_year = within(end.year)?;
+    if this_year >= end || this_year.months_since(end) == 0 {
+        Some(this_year)
+    } else {
+        within(end.year + 1)
+    }
+}
+
+fn is_annual(form: &str) -> bool {
+    matches!(
+        form,
+        "10-K" | "10-K405" | "10-KSB" | "20-F" | "40-F" | "11-K"
+    )
 }
 
 /// Words that bind a fiscal year to the end of the period.
@@ -489,6 +534,29 @@ mod tests {
     fn mentions_in(text: &str, end: &str) -> (FiscalMentions, Date) {
         let end = Date::from_iso(end).unwrap();
         (FiscalMentions::from_source(&lines(text), end), end)
+    }
+
+    #[test]
+    fn a_fiscal_period_follows_from_stated_dates() {
+        for (form, end, year_end, expected) in [
+            ("10-Q", "2022-12-31", Some("0930"), "2023 Q1"),
+            ("10-Q", "2000-04-01", Some("0930"), "2000 Q2"),
+            ("10-Q", "2000-07-01", Some("0924"), "2000 Q3"),
+            ("10-Q/A", "2023-06-30", Some("1231"), "2023 Q2"),
+            ("10-Q", "2023-07-30", Some("0128"), "- Q2"),
+            ("10-Q", "2023-06-30", None, "- -"),
+            ("10-K", "2023-09-30", None, "2023 FY"),
+            ("10-K405", "2000-12-31", Some("1231"), "2000 FY"),
+            ("10-K", "2023-01-28", Some("0128"), "- FY"),
+            ("8-K", "2023-11-02", Some("0930"), "2024 -"),
+            ("8-K", "2023-10-02", Some("0930"), "2023 -"),
+            ("10-Q", "x", Some("0930"), "- -"),
+            ("10-Q", "2023-06-30", Some("9999"), "- -"),
+        ] {
+            let (year, period) = stated_fiscal_period(form, end, year_end);
+            let found = [year, period].map(|value| value.unwrap_or("-".into()));
+            assert_eq!(found.join(" "), expected, "{form} {end}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{PageLabel, SectionTree, Source};
 
 pub use facts::is_same_company;
+pub use fiscal::stated_fiscal_period;
 pub use llm_facts::{FactValues, LlmFacts, fill_missing};
 pub use section_text::{full_text, own_text};
 

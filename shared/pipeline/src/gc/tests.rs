@@ -88,6 +88,7 @@ impl GcFixture {
             size_bytes: 1,
             settings: "s".into(),
             sidecar_facts: BTreeMap::new(),
+            filing_facts: Default::default(),
             correction,
         };
         let tree = tree();

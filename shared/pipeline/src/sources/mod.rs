@@ -29,8 +29,8 @@ pub trait SourceStore: Send + Sync {
 }
 
 // Extensions that are collected from folders and buckets.
-const EXTENSIONS: [&str; 8] = [
-    "pdf", "htm", "html", "xhtml", "md", "markdown", "txt", "text",
+const EXTENSIONS: [&str; 9] = [
+    "pdf", "htm", "html", "xhtml", "md", "markdown", "txt", "text", "nc",
 ];
 
 /// Whether a path or key has the extension of a document. Files that are named one by one may have any name.
@@ -178,6 +178,7 @@ mod tests {
             size_bytes: bytes.len() as u64,
             settings: "s".into(),
             sidecar_facts: Default::default(),
+            filing_facts: Default::default(),
             correction: None,
         }
     }

@@ -277,6 +277,7 @@ mod tests {
                 size_bytes: 1,
                 settings: "s".into(),
                 sidecar_facts: BTreeMap::new(),
+                filing_facts: Default::default(),
                 correction: None,
             },
             text_artifact: String::new(),

@@ -231,7 +231,7 @@ fn outdated_correction() -> RunOutcome {
     RunOutcome::Failed(FailureRecord::new(failure, "submit", 1, 0))
 }
 
-// Same bytes, same sidecar facts, same correction, same settings and the same flow revision.
+// Same bytes, same facts of sidecar and index, same correction, same settings and the same flow revision.
 fn is_same_version(
     newest: &RunHeader,
     submission: &Submission,
@@ -244,6 +244,7 @@ fn is_same_version(
     version.source == submission.source
         && (version.origin == Origin::Removed) == (submission.origin == Origin::Removed)
         && version.sidecar_facts == submission.stated
+        && version.filing_facts == submission.filing
         && version.correction == correction
         && newest.settings == job.settings
         && newest.flow_revision == FilingFlow::REVISION
@@ -269,6 +270,7 @@ fn run_header(
         size_bytes: submission.size_bytes,
         settings: job.settings.clone(),
         sidecar_facts: submission.stated,
+        filing_facts: submission.filing,
         correction,
     };
     Ok(RunHeader {

@@ -28,6 +28,9 @@ pub struct Submission {
     /// Facts of a sidecar, by the names in [`FACT_NAMES`](crate::external_metadata::FACT_NAMES).
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub stated: BTreeMap<String, String>,
+    /// What index files say of the document: [`index_facts`](crate::filing_facts::index_facts).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub filing: BTreeMap<String, String>,
     /// Tries a version again, as a new version, if it failed before or if a model left questions unanswered.
     pub retry_failed: bool,
     #[serde(skip_serializing_if = "CorrectionChange::is_keep", default)]
@@ -93,6 +96,7 @@ impl Submission {
             origin: Origin::Removed,
             size_bytes: 0,
             stated: BTreeMap::new(),
+            filing: BTreeMap::new(),
             retry_failed: false,
             correction: CorrectionChange::Keep,
             object: None,
@@ -122,6 +126,7 @@ impl Submission {
             },
             size_bytes: entry.size_bytes,
             stated: BTreeMap::new(),
+            filing: BTreeMap::new(),
             retry_failed: false,
             correction: CorrectionChange::Keep,
             object: Some(SeenObject {
@@ -167,6 +172,7 @@ impl Submission {
             origin: version.origin,
             size_bytes: version.size_bytes,
             stated: version.sidecar_facts,
+            filing: version.filing_facts,
             retry_failed: true,
             correction: CorrectionChange::Keep,
             object: None,

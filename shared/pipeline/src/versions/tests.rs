@@ -23,6 +23,7 @@ fn entry_with(text: &str, correction: CorrectionChange) -> JobEntry {
         origin: Origin::Content,
         size_bytes: text.len() as u64,
         stated: BTreeMap::new(),
+        filing: BTreeMap::new(),
         retry_failed: false,
         correction,
         object: None,

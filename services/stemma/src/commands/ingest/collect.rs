@@ -106,6 +106,7 @@ pub async fn read_files(
     max_bytes: u64,
 ) -> Result<IngestBatch, CommandError> {
     let files = discovery.files.clone();
+    let mut filing_facts = discovery.filing_facts.clone();
     let read = tokio::task::spawn_blocking(move || {
         let readers = std::thread::available_parallelism().map_or(1, usize::from);
         let part = files.len().div_ceil(readers).max(1);
@@ -148,12 +149,11 @@ pub async fn read_files(
                 first
                     .entry(submission.source)
                     .or_insert_with(|| submission.path.clone());
-                let stated = file_path(&submission.uri)
-                    .and_then(|path| stated.remove(&path))
-                    .unwrap_or_default();
+                let path = file_path(&submission.uri).unwrap_or_default();
                 batch.submissions.push(Submission {
                     retry_failed,
-                    stated,
+                    stated: stated.remove(&path).unwrap_or_default(),
+                    filing: filing_facts.remove(&path).unwrap_or_default(),
                     ..submission
                 });
             }

@@ -34,14 +34,15 @@ use crate::context::Context;
 use crate::cost::{PriceList, job_usage};
 use crate::embedded::{EmbeddedServices, documents_in_flight};
 use crate::error::{CommandError, Exit};
+use crate::filings::SelectArgs;
 use crate::model_clients::preflight;
 use crate::output::clean;
-use crate::submission::{SubmitOptions, find_files, label, sidecars};
+use crate::submission::{SubmitOptions, find_files, label, nothing_found, sidecars};
 
 /// Ingest files as section trees.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Folders are searched for .pdf, .htm, .md and .txt files; a file given by name is read whatever
+Folders are searched for .pdf, .htm, .md, .txt and .nc files; a file given by name is read whatever
 its extension. Unchanged files are skipped, changed files become a new version. If a run is
 interrupted, run the same command to resume.
 
@@ -49,10 +50,17 @@ A `metadata.csv` in a folder adds facts about its files: a column `file`, and an
 form, fiscal_year, fiscal_period, period_end, filed, file_number, irs_number, state, ticker, cik,
 accession. CIK and accession number also come from a path …/CIK/ACCESSION/…, never from the text.
 
+A folder mirrored from EDGAR is read as it lies. Of …/CIK/ACCESSION/ the documents and exhibits
+are read; index files say what they are; XBRL, graphics and pages of the viewer are left out and
+counted. A full submission (.txt, .nc) is one document, and is not read again beside its parts.
+--forms, --since and --cik choose filings before anything is read; files of which nothing is known
+are then left out.
+
 Examples:
   stemma ingest filings/
   stemma ingest 10k.pdf 'archive/*/8-K*.pdf'
   find /archive -name '*.pdf' | stemma ingest -
+  stemma ingest edgar/ --forms 10-K,10-Q --since 2020-01-01 --cik 320193,789019
   stemma ingest filings/ --rerun-failed --password secret
   stemma ingest filings/ --batch          half the price, within hours or days; resumable")]
 pub struct IngestArgs {
@@ -68,6 +76,8 @@ pub struct IngestArgs {
     /// Password for encrypted documents. Never stored.
     #[arg(long, value_name = "PASSWORD")]
     pub password: Option<String>,
+    #[command(flatten)]
+    pub select: SelectArgs,
     #[command(flatten)]
     pub options: SubmitOptions,
     /// Documents processed at once [default: one per core].
@@ -85,12 +95,9 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let stop = shutdown::listen();
     let (mut config, settings) = args.options.settings(context)?;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
-    let discovery = find_files(&args.paths, context)?;
+    let discovery = find_files(&args.paths, &args.select, context)?;
     if discovery.files.is_empty() {
-        return Err(
-            CommandError::new("input.nothing", "no .pdf, .htm, .md or .txt file found")
-                .with_next("give files, or a folder that contains some"),
-        );
+        return Err(nothing_found(&discovery.filings));
     }
     let stated = sidecars(&discovery)?;
     let retry_failed = args.rerun_failed || args.password.is_some();
@@ -264,6 +271,7 @@ async fn run_on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Com
     let submit = SubmitArgs {
         interactive: !args.options.batch && matches!(args.paths.as_slice(), [one] if one.is_file()),
         sources: args.paths,
+        select: args.select,
         wait: true,
         job: None,
         options: args.options,

@@ -456,6 +456,7 @@ impl IngestSummary<'_> {
             "duplicates": duplicates,
             "removed": self.batch.removed,
             "refused": refused,
+            "edgar": self.batch.discovery.filings,
         })
     }
 }
@@ -477,6 +478,9 @@ pub fn list_skipped(batch: &IngestBatch, context: &Context) {
             "  skipped  {}: {reason}",
             clean(&path.to_string_lossy())
         ));
+    }
+    if let Some(line) = batch.discovery.filings.line() {
+        output.note(&format!("  {line}"));
     }
     let others: Vec<String> = batch
         .discovery

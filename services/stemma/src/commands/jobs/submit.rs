@@ -1,6 +1,5 @@
 //! `stemma submit`: submits documents as a job.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -19,8 +18,11 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::discover::{DiscoveredFile, read};
 use crate::error::{CommandError, Exit};
+use crate::filings::{FilingCounts, SelectArgs};
 use crate::output::clean;
-use crate::submission::{SubmitOptions, content_submission, find_files, label, sidecars};
+use crate::submission::{
+    StatedFacts, SubmitOptions, content_submission, find_files, label, nothing_found, sidecars,
+};
 
 // Files read and stored at once.
 const FILES_AT_ONCE: usize = 4;
@@ -46,6 +48,8 @@ pub struct SubmitArgs {
     /// Files, folders, patterns, or `s3://BUCKET/PREFIX`; `-` reads a list of paths from standard input.
     #[arg(required = true, value_name = "PATH|s3://…|-")]
     pub sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub select: SelectArgs,
     /// Wait until the job ends.
     #[arg(long)]
     pub wait: bool,
@@ -159,6 +163,8 @@ async fn submit_all(
         retry_failed: args.rerun_failed,
         submitting,
         unread: 0,
+        select: &args.select,
+        filings: FilingCounts::default(),
         context,
         runner,
     };
@@ -169,11 +175,11 @@ async fn submit_all(
         let paths: Vec<PathBuf> = paths.into_iter().cloned().collect();
         push.files(&paths).await?;
     }
+    if let Some(line) = push.filings.line() {
+        context.output.note(&line);
+    }
     if push.submitting.entries() == 0 {
-        return Err(
-            CommandError::new("input.nothing", "no .pdf, .htm, .md or .txt file found")
-                .with_next("give files, a folder that contains some, or s3://BUCKET/PREFIX"),
-        );
+        return Err(nothing_found(&push.filings));
     }
     let manifest = push.submitting.finish(push.env, push.ports).await?;
     Ok((manifest, push.unread))
@@ -190,6 +196,8 @@ struct Submitter<'a> {
     retry_failed: bool,
     submitting: JobWriter,
     unread: u64,
+    select: &'a SelectArgs,
+    filings: FilingCounts,
     context: &'a Context,
     runner: &'a JobRunner,
 }
@@ -237,7 +245,8 @@ impl Submitter<'_> {
     }
 
     async fn files(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
-        let discovery = find_files(paths, self.context)?;
+        let mut discovery = find_files(paths, self.select, self.context)?;
+        self.filings.add(&discovery.filings);
         for (path, why) in &discovery.skipped {
             self.context.output.note(&format!(
                 "skipped {}: {why}",
@@ -249,12 +258,18 @@ impl Submitter<'_> {
             self.context.output.error(&clean(&missing.to_string()));
         }
         let mut stated = sidecars(&discovery)?;
+        let mut filing_facts = std::mem::take(&mut discovery.filing_facts);
         let ports = self.ports.clone();
         let collection = self.collection.clone();
         let max_bytes = self.max_bytes;
         let upload = self.upload;
         let files = stream::iter(discovery.files).map(|input| {
-            let facts = stated.remove(&input.absolute_path).unwrap_or_default();
+            let facts = DocumentFacts {
+                stated: stated.remove(&input.absolute_path).unwrap_or_default(),
+                filing: filing_facts
+                    .remove(&input.absolute_path)
+                    .unwrap_or_default(),
+            };
             let ports = ports.clone();
             let collection = collection.clone();
             async move {
@@ -280,13 +295,19 @@ impl Submitter<'_> {
     }
 }
 
+// What sidecar and index files say of a file.
+struct DocumentFacts {
+    stated: StatedFacts,
+    filing: StatedFacts,
+}
+
 // Reads a file once, for its digest and, with `upload`, to copy it to the store. The inner error is a file that
 // cannot be read.
 async fn submission(
     ports: &Ports,
     collection: &Collection,
     input: DiscoveredFile,
-    stated: BTreeMap<String, String>,
+    facts: DocumentFacts,
     max_bytes: u64,
     upload: bool,
 ) -> Result<std::io::Result<Submission>, CommandError> {
@@ -304,7 +325,8 @@ async fn submission(
     }
     let uri = file_uri(&input.absolute_path);
     Ok(Ok(Submission {
-        stated,
+        stated: facts.stated,
+        filing: facts.filing,
         ..content_submission(uri, input.relative_path, source, size_bytes)
     }))
 }

@@ -245,6 +245,7 @@ impl SyntheticArchive {
             size_bytes: 100_000,
             settings: Digest::from_content(b"generated").to_string(),
             sidecar_facts: Default::default(),
+            filing_facts: Default::default(),
             correction: None,
         }
     }

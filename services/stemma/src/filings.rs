@@ -1,0 +1,259 @@
+//! Filings of EDGAR among the files of an ingest: which files of a mirrored folder are documents, and which filings are
+//! chosen. What is left out is counted.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use stemma_document::FilingFacts;
+use stemma_edgar::{
+    FilingFolder, FilingIndex, FilingSelection, FilingSummary, FilterMismatch, FolderPlan,
+    FullSubmission, IndexKind, SkipReason, is_submission,
+};
+use stemma_pipeline::external_metadata::canonicalize;
+use stemma_pipeline::filing_facts::index_facts;
+use stemma_pipeline::sources::open_regular;
+
+use crate::discover::{DiscoveredFile, Discovery, read};
+use crate::sidecar::{self, SidecarError, SidecarFacts};
+use crate::submission::StatedFacts;
+
+// A page of an index has some kilobytes, the header of the largest filings a megabyte.
+const MAX_INDEX_BYTES: u64 = 16 << 20;
+// Its parts are listed only if no index file is there.
+const MAX_SUBMISSION_BYTES: u64 = 512 << 20;
+// The header of a submission, which stands first.
+const HEADER_BYTES: u64 = 4 << 20;
+
+/// Which filings to ingest.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct SelectArgs {
+    /// Only filings of these forms: `10-K,10-Q`. Amendments are forms of their own (`10-K/A`).
+    #[arg(long, value_name = "FORM,…", value_delimiter = ',')]
+    pub forms: Vec<String>,
+    /// Only filings filed on this day or later.
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
+    pub since: Option<String>,
+    /// Only filings of these companies, by Central Index Key.
+    #[arg(long, value_name = "CIK,…", value_delimiter = ',', value_parser = central_index_key)]
+    pub cik: Vec<String>,
+}
+
+impl SelectArgs {
+    pub fn selection(&self) -> FilingSelection {
+        FilingSelection {
+            forms: self.forms.clone(),
+            since: self.since.clone(),
+            ciks: self.cik.clone(),
+        }
+    }
+}
+
+fn date(text: &str) -> Result<String, String> {
+    canonicalize("filed", text).ok_or_else(|| "use a date such as 2020-01-01".into())
+}
+
+fn central_index_key(text: &str) -> Result<String, String> {
+    FilingFacts::parse_cik(text).ok_or_else(|| "use digits such as 320193".into())
+}
+
+/// What was decided about filings.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct FilingCounts {
+    /// Mirrored folders whose documents are read.
+    pub folders: usize,
+    /// Files that are no documents, by reason.
+    pub skipped: BTreeMap<SkipReason, usize>,
+    /// Filings and other files that the filters do not choose, by reason.
+    pub filtered: BTreeMap<FilterMismatch, usize>,
+}
+
+impl FilingCounts {
+    /// For people, on one line; `None` if there is nothing to say.
+    pub fn line(&self) -> Option<String> {
+        let mut clauses = Vec::new();
+        if !self.skipped.is_empty() {
+            let files = self.skipped.iter();
+            let files: Vec<String> = files
+                .map(|(reason, count)| format!("{count} {}", reason.label()))
+                .collect();
+            clauses.push(format!("files left out: {}", files.join(", ")));
+        }
+        if !self.filtered.is_empty() {
+            let filings = self.filtered.iter();
+            let filings: Vec<String> = filings
+                .map(|(reason, count)| format!("{count} {}", reason.label()))
+                .collect();
+            clauses.push(format!("not chosen: {}", filings.join(", ")));
+        }
+        let folders = self.folders;
+        (!clauses.is_empty()).then(|| format!("EDGAR: {folders} folders; {}", clauses.join("; ")))
+    }
+
+    /// Adds the counts of another search.
+    pub fn add(&mut self, other: &Self) {
+        self.folders += other.folders;
+        for (reason, count) in &other.skipped {
+            *self.skipped.entry(*reason).or_default() += count;
+        }
+        for (reason, count) in &other.filtered {
+            *self.filtered.entry(*reason).or_default() += count;
+        }
+    }
+
+    fn filter(&mut self, reason: FilterMismatch) {
+        *self.filtered.entry(reason).or_default() += 1;
+    }
+}
+
+/// Takes the documents of mirrored folders among `files`. `by_path` has all other files that were found; a full submission
+/// beside a folder is removed there if the documents of the folder are read.
+pub fn take_folders(
+    files: Vec<DiscoveredFile>,
+    by_path: &mut BTreeMap<PathBuf, DiscoveredFile>,
+    selection: &FilingSelection,
+    discovery: &mut Discovery,
+) {
+    let mut folders: BTreeMap<PathBuf, BTreeMap<String, DiscoveredFile>> = BTreeMap::new();
+    for file in files {
+        if let Some(parent) = file.absolute_path.parent() {
+            let files = folders.entry(parent.to_path_buf()).or_default();
+            files.insert(file_name(&file.absolute_path), file);
+        }
+    }
+    for (path, mut files) in folders {
+        let Some(folder) = FilingFolder::from_path(&slashed(&path)) else {
+            continue;
+        };
+        // The full submission may lie one level higher.
+        let above = path.parent().unwrap_or(&path);
+        let beside =
+            ["txt", "nc"].map(|extension| above.join(format!("{}.{extension}", folder.accession)));
+        for file in beside.iter().filter_map(|path| by_path.remove(path)) {
+            files.entry(file_name(&file.absolute_path)).or_insert(file);
+        }
+        let index = read_index(&folder, &files);
+        if let Some(reason) = selection.mismatch(&FilingSummary::new(&index.header, Some(&folder)))
+        {
+            discovery.filings.filter(reason);
+            continue;
+        }
+        let names: Vec<String> = files.keys().cloned().collect();
+        let plan = FolderPlan::new(&folder, &names, &index);
+        discovery.filings.folders += usize::from(!plan.documents.is_empty());
+        for (reason, count) in plan.skipped {
+            *discovery.filings.skipped.entry(reason).or_default() += count;
+        }
+        for name in plan.other {
+            let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+            *discovery.other.entry(extension.to_lowercase()).or_default() += 1;
+        }
+        for document in plan.documents {
+            let Some(file) = files.remove(&document.name) else {
+                continue;
+            };
+            if !folder.is_submission(&document.name) {
+                let facts = index_facts(&folder, &index, document.entry.as_ref());
+                discovery
+                    .filing_facts
+                    .insert(file.absolute_path.clone(), facts);
+            }
+            by_path.insert(file.absolute_path.clone(), file);
+        }
+    }
+}
+
+// The best index file that is there, completed by the others; else the full submission.
+fn read_index(folder: &FilingFolder, files: &BTreeMap<String, DiscoveredFile>) -> FilingIndex {
+    let mut indexes: Vec<(IndexKind, &DiscoveredFile)> = files
+        .iter()
+        .filter_map(|(name, file)| Some((IndexKind::from_file_name(name)?, file)))
+        .collect();
+    indexes.sort_by_key(|(kind, _)| *kind);
+    let mut known = FilingIndex::default();
+    for (kind, file) in indexes {
+        // A file that cannot be read says nothing; the documents are found without it.
+        if let Ok(bytes) = read(&file.absolute_path, MAX_INDEX_BYTES) {
+            known = known.or(FilingIndex::parse(kind, &bytes));
+        }
+    }
+    if known.header.form.is_some() && !known.entries.is_empty() {
+        return known;
+    }
+    let submission = files.iter().find(|(name, _)| folder.is_submission(name));
+    match submission.map(|(_, file)| read(&file.absolute_path, MAX_SUBMISSION_BYTES)) {
+        Some(Ok(bytes)) => known.or(FilingIndex::from_submission(&bytes)),
+        _ => known,
+    }
+}
+
+/// Removes the files outside of mirrored folders that a filter does not choose: by the header of a submission, the sidecar,
+/// or the path.
+///
+/// # Errors
+/// A sidecar that cannot be used.
+pub fn filter_files(
+    discovery: &mut Discovery,
+    selection: &FilingSelection,
+) -> Result<(), SidecarError> {
+    if selection.is_empty() {
+        return Ok(());
+    }
+    let mut sidecars: HashMap<PathBuf, SidecarFacts> = HashMap::new();
+    let mut chosen = Vec::new();
+    for file in std::mem::take(&mut discovery.files) {
+        // Folders were filtered as they were taken.
+        if discovery.filing_facts.contains_key(&file.absolute_path) {
+            chosen.push(file);
+            continue;
+        }
+        let parent = file
+            .absolute_path
+            .parent()
+            .unwrap_or(Path::new(""))
+            .to_path_buf();
+        if !sidecars.contains_key(&parent) {
+            sidecars.insert(parent.clone(), sidecar::read(&parent)?);
+        }
+        let facts = sidecars[&parent].get(&file_name(&file.absolute_path));
+        match selection.mismatch(&summary(&file.absolute_path, facts)) {
+            None => chosen.push(file),
+            Some(reason) => discovery.filings.filter(reason),
+        }
+    }
+    discovery.files = chosen;
+    Ok(())
+}
+
+fn summary(path: &Path, sidecar: Option<&StatedFacts>) -> FilingSummary {
+    let folder = FilingFolder::from_path(&slashed(path));
+    let mut head = Vec::new();
+    let read =
+        open_regular(path).and_then(|file: File| file.take(HEADER_BYTES).read_to_end(&mut head));
+    // What cannot be read fails later, with its reason.
+    let header = match read {
+        Ok(_) if is_submission(&head) => FullSubmission::parse(&head).header,
+        _ => Default::default(),
+    };
+    let mut summary = FilingSummary::new(&header, folder.as_ref());
+    let stated = |name: &str| sidecar.and_then(|facts| facts.get(name).cloned());
+    summary.form = stated("form").or(summary.form);
+    summary.filed = stated("filed").or(summary.filed);
+    summary.ciks.extend(stated("cik"));
+    summary
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// A path with `/`, as paths of EDGAR are written.
+pub fn slashed(path: &Path) -> String {
+    let names = path
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy());
+    names.collect::<Vec<_>>().join("/")
+}

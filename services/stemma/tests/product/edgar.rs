@@ -1,0 +1,331 @@
+//! Folders mirrored from EDGAR, and full submissions, through `stemma ingest`.
+
+use serde_json::Value;
+
+use crate::support::TestEnv;
+
+const TEN_K: &str = "edgar/data/77/000000007723000012";
+const EIGHT_K: &str = "edgar/data/88/000000008820000003";
+
+fn page(title: &str, text: &str) -> String {
+    format!("{title}\n\n{text}\n")
+}
+
+fn header(
+    accession: &str,
+    form: &str,
+    period: &str,
+    filed: &str,
+    company: &str,
+    cik: &str,
+) -> String {
+    format!(
+        "<SEC-DOCUMENT>{accession}.txt : {filed}\n<SEC-HEADER>{accession}.hdr.sgml : {filed}\nACCESSION NUMBER:\t\t{accession}\n\
+         CONFORMED SUBMISSION TYPE:\t{form}\nPUBLIC DOCUMENT COUNT:\t\t2\nCONFORMED PERIOD OF REPORT:\t{period}\nFILED AS OF DATE:\t\t{filed}\n\n\
+         FILER:\n\n\tCOMPANY DATA:\t\n\t\tCOMPANY CONFORMED NAME:\t\t\t{company}\n\t\tCENTRAL INDEX KEY:\t\t\t{cik}\n\
+         \t\tSTANDARD INDUSTRIAL CLASSIFICATION:\tCUTLERY [3420]\n\t\tFISCAL YEAR END:\t\t\t0930\n\n\tFORMER COMPANY:\t\n\
+         \t\tFORMER CONFORMED NAME:\tACME IRON WORKS\n</SEC-HEADER>\n"
+    )
+}
+
+fn part(kind: &str, filename: &str, text: &str) -> String {
+    format!(
+        "<DOCUMENT>\n<TYPE>{kind}\n<SEQUENCE>1\n<FILENAME>{filename}\n<DESCRIPTION>{kind}\n<TEXT>\n{text}\n</TEXT>\n</DOCUMENT>\n"
+    )
+}
+
+const REPORT: &str = "PART I\n\nItem 1. Business\n\nWe make anvils and hammers for the shops of the land, and we sell them there.\n\n\
+    Item 1A. Risk Factors\n\nIron may become dear, and fewer people may want to buy the anvils that we make.\n\n\
+    Item 2. Properties\n\nWe own one forge and the land on which it stands, and we lease the other one.\n";
+
+// A mirrored folder of a 10-K and of an 8-K, and two full submissions.
+fn mirror(lab: &TestEnv) {
+    let submission = [
+        header(
+            "0000000077-23-000012",
+            "10-K",
+            "20230930",
+            "20231110",
+            "ACME ANVILS INC",
+            "0000000077",
+        ),
+        part(
+            "10-K",
+            "acme-20230930.txt",
+            &page("Item 1. Business", "We make anvils."),
+        ),
+        part("EX-21.1", "ex211.txt", &page("Subsidiaries", "Hammer Ltd")),
+    ]
+    .concat();
+    let in_page = submission.replace('<', "&lt;").replace('>', "&gt;");
+    for (name, text) in [
+        (
+            "0000000077-23-000012-index-headers.html",
+            format!("<html><pre>{in_page}</pre></html>"),
+        ),
+        ("0000000077-23-000012.txt", submission),
+        ("index.json", "{}".into()),
+        (
+            "acme-20230930.txt",
+            page(
+                "Item 1. Business",
+                "We make anvils for the shops of the land.",
+            ),
+        ),
+        (
+            "ex211.txt",
+            page(
+                "Subsidiaries",
+                "The subsidiary of the company is Hammer Ltd.",
+            ),
+        ),
+        ("R1.htm", page("Cover", "noise")),
+        ("FilingSummary.xml", "<x/>".into()),
+        ("acme-20230930.xsd", "<x/>".into()),
+        ("acme-20230930_lab.xml", "<x/>".into()),
+        ("logo.jpg", "x".into()),
+    ] {
+        lab.put(&format!("{TEN_K}/{name}"), text);
+    }
+    lab.put(
+        &format!("{EIGHT_K}/d8k.txt"),
+        page(
+            "Item 8.01. Other Events",
+            "The forge burned down in the night.",
+        ),
+    );
+    let index = "<div id=\"formName\">Form 8-K - Current report</div><div>Filing Date</div><div>2020-01-09</div><div>Period of Report</div>\
+        <div>2020-01-08</div><table><tr><td>1</td><td>8-K</td><td>d8k.txt</td><td>8-K</td><td>9</td></tr></table>\
+        <span>HAMMER TRUST (Filer) CIK: 0000000088 (see all)</span>";
+    lab.put(&format!("{EIGHT_K}/0000000088-20-000003-index.htm"), index);
+    let old = [
+        header(
+            "0000000077-01-000002",
+            "10-K405",
+            "20000930",
+            "20001220",
+            "ACME IRON WORKS",
+            "0000000077",
+        ),
+        part("10-K405", "a.txt", REPORT),
+        part("EX-27", "b.txt", "<TABLE>\n<S> <C>\n<CASH> 12\n</TABLE>"),
+        part("GRAPHIC", "c.jpg", "begin 644 c.jpg\nM1TE&.#EA\nend"),
+    ]
+    .concat();
+    lab.put("edgar/data/77/0000000077-01-000002.txt", &old);
+    lab.put(
+        "feed.nc",
+        old.replace("0000000077-01-000002", "0000000077-02-000009")
+            .replace('\n', "\r"),
+    );
+}
+
+fn paths(answer: &Value) -> Vec<String> {
+    let documents = answer["documents"].as_array().cloned().unwrap_or_default();
+    let mut paths: Vec<String> = documents
+        .iter()
+        .map(|document| {
+            let path = document["path"].as_str().unwrap_or_default();
+            path.rsplit('/').next().unwrap_or_default().to_owned()
+        })
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn fact(lab: &TestEnv, document: &str, name: &str) -> String {
+    let answer = lab
+        .stemma("store", ["--json", "stat", document])
+        .run()
+        .json();
+    let value = &answer["document"]["facts"][name]["value"];
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_mirrored_folder_is_read_as_it_lies() {
+    let lab = TestEnv::new();
+    mirror(&lab);
+    let answer = lab.ingest("store", &[]);
+    let expected = [
+        "0000000077-01-000002.txt",
+        "acme-20230930.txt",
+        "d8k.txt",
+        "ex211.txt",
+        "feed.nc",
+    ];
+    assert_eq!(paths(&answer), expected, "{answer:#}");
+    assert_eq!(answer["counts"]["failed"], 0, "{answer:#}");
+    let edgar = &answer["edgar"];
+    assert_eq!(edgar["folders"], 2);
+    let skipped =
+        serde_json::json!({ "graphic": 1, "index": 3, "submission": 1, "viewer": 2, "xbrl": 2 });
+    assert_eq!(edgar["skipped"], skipped);
+    for (document, facts) in [
+        (
+            "acme-20230930",
+            [
+                "ACME ANVILS INC",
+                "10-K",
+                "2023",
+                "2023-09-30",
+                "2023-11-10",
+                "77",
+                "0000000077-23-000012",
+                "3420",
+                "10-K",
+            ],
+        ),
+        (
+            "ex211",
+            [
+                "ACME ANVILS INC",
+                "EX-21.1",
+                "2023",
+                "2023-09-30",
+                "2023-11-10",
+                "77",
+                "0000000077-23-000012",
+                "3420",
+                "EX-21.1",
+            ],
+        ),
+        (
+            "d8k",
+            [
+                "HAMMER TRUST",
+                "8-K",
+                "",
+                "2020-01-08",
+                "2020-01-09",
+                "88",
+                "0000000088-20-000003",
+                "",
+                "8-K",
+            ],
+        ),
+        (
+            "0000000077-01-000002",
+            [
+                "ACME IRON WORKS",
+                "10-K405",
+                "2000",
+                "2000-09-30",
+                "2000-12-20",
+                "77",
+                "0000000077-01-000002",
+                "3420",
+                "",
+            ],
+        ),
+        (
+            "feed",
+            [
+                "ACME IRON WORKS",
+                "10-K405",
+                "2000",
+                "2000-09-30",
+                "2000-12-20",
+                "77",
+                "0000000077-02-000009",
+                "3420",
+                "",
+            ],
+        ),
+    ] {
+        let names = [
+            "company",
+            "form",
+            "fiscal_year",
+            "period_end",
+            "filed",
+            "cik",
+            "accession",
+            "sic",
+            "document_type",
+        ];
+        let found = names.map(|name| match name {
+            "company" => fact(&lab, document, "issuer"),
+            name => fact(&lab, document, name),
+        });
+        assert_eq!(found, facts, "{document}");
+    }
+    let again = lab.ingest("store", &[]);
+    assert_eq!(again["counts"]["unchanged"], 5, "{again:#}");
+    let text = lab.stemma("store", ["ingest", "filings"]).run();
+    let line =
+        "EDGAR: 2 folders; files left out: 2 XBRL, 1 graphic, 2 viewer, 3 index, 1 full submission";
+    assert!(text.err.contains(line), "{}", text.err);
+}
+
+#[test]
+fn documents_of_a_filing_are_listed_by_its_accession_number() {
+    let lab = TestEnv::new();
+    mirror(&lab);
+    lab.ingest("store", &[]);
+    let listed = |scope: &str| {
+        let answer = lab.stemma("store", ["--json", "ls", scope]).run().json();
+        answer.to_string()
+    };
+    let filing = listed("/@accession/0000000077-23-000012");
+    assert!(
+        filing.contains("acme-20230930.txt") && filing.contains("ex211.txt"),
+        "{filing}"
+    );
+    assert!(!filing.contains("d8k.txt"), "{filing}");
+    let annual = listed("/@form/10-K");
+    assert!(
+        annual.contains("acme-20230930.txt") && !annual.contains("ex211.txt"),
+        "{annual}"
+    );
+    let year = listed("/@fiscal_year/2000");
+    assert!(
+        year.contains("feed.nc") && !year.contains("acme-20230930.txt"),
+        "{year}"
+    );
+}
+
+#[test]
+fn filters_choose_filings_before_they_are_read() {
+    let lab = TestEnv::new();
+    mirror(&lab);
+    lab.put("note.md", "# A note\n\nNothing says whose it is.\n");
+    let chosen = |store: &str, options: &[&str]| {
+        let answer = lab.ingest(store, options);
+        (paths(&answer), answer["edgar"]["filtered"].clone())
+    };
+    let (paths, filtered) = chosen("forms", &["--forms", "10-K,8-K"]);
+    assert_eq!(paths, ["acme-20230930.txt", "d8k.txt", "ex211.txt"]);
+    assert_eq!(filtered, serde_json::json!({ "form": 2, "unknown": 1 }));
+    let (paths, filtered) = chosen("since", &["--since", "2023-01-01"]);
+    assert_eq!(paths, ["acme-20230930.txt", "ex211.txt"]);
+    assert_eq!(filtered, serde_json::json!({ "filed": 3, "unknown": 1 }));
+    let (paths, _) = chosen("cik", &["--cik", "0000000088,99"]);
+    assert_eq!(paths, ["d8k.txt"]);
+    let nothing = lab
+        .stemma("none", ["ingest", "filings", "--forms", "20-F"])
+        .run();
+    assert!(
+        nothing.err.contains("no document is chosen"),
+        "{}",
+        nothing.err
+    );
+}
+
+#[test]
+fn a_submission_is_a_tree_of_its_documents() {
+    let lab = TestEnv::new();
+    mirror(&lab);
+    lab.ingest("store", &["--cik", "77"]);
+    let tree = lab.stemma("store", ["tree", "0000000077-01-000002"]).run();
+    let tree = &tree.out;
+    for title in ["10-K405", "Item 1A. Risk Factors", "EX-27"] {
+        assert!(tree.contains(title), "{tree}");
+    }
+    assert!(!tree.contains("GRAPHIC"), "{tree}");
+    let items = lab
+        .stemma("store", ["--json", "items", "0000000077-01-000002"])
+        .run()
+        .json();
+    assert!(items.to_string().contains("Risk Factors"), "{items:#}");
+}
