@@ -180,7 +180,7 @@ pub struct Gap {
 
 impl Gap {
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
-    /// section that other evidence replaces, a page of pictures, or the files for machines in a submission.
+    /// section that other evidence replaces, a page of pictures, the files for machines in a submission, or a tagged fact without a value.
     pub fn is_warning(code: &str) -> bool {
         const NOTES: [&str; 6] = [
             "edgar.parts_skipped",
@@ -190,7 +190,7 @@ impl Gap {
             "structure.contents_rejected",
             "structure.outline_rejected",
         ];
-        !NOTES.contains(&code)
+        !NOTES.contains(&code) && !code.starts_with("xbrl.")
     }
 }
 

@@ -20,6 +20,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-extract",
             "stemma-llm",
             "stemma-outline",
+            "stemma-xbrl",
         ],
     ),
     ("stemma-catalog", &["stemma-document", "stemma-engine"]),

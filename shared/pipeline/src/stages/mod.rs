@@ -5,6 +5,8 @@ mod codec;
 mod correct;
 mod describe;
 mod draft_outline;
+mod extracted;
+mod fact_places;
 mod outline;
 mod paginate;
 mod plan_page;

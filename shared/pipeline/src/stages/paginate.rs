@@ -6,13 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, DocumentVersion, Extent, Origin, Source, SourceBody};
+use stemma_document::{Digest, DocumentVersion, Extent, Origin, Source, SourceBody, SourceFormat};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob};
 use stemma_llm::tokens::TokenCounter;
+use stemma_xbrl::FactTable;
 
+use super::extracted;
+use super::fact_places::place_facts;
 use crate::settings::RunSettings;
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask, sources};
@@ -59,7 +62,7 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 6;
+    const REVISION: u32 = 7;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);
@@ -84,15 +87,17 @@ impl Stage for Paginate {
             alone: task.attempt > 1,
             ..ExtractJob::new(version.name, bytes.into(), password, limits.clone())
         };
-        let packed = Bytes::from(
-            task.tools
-                .extractor
-                .extract(job)
-                .await
-                .map_err(extract_failure)?,
-        );
-        let source = EncodedSource::open(packed.clone())
-            .map_err(|error: CodecError| Failure::transient("extract.reply", error.to_string()))?;
+        let reply = task
+            .tools
+            .extractor
+            .extract(job)
+            .await
+            .map_err(extract_failure)?;
+        let unreadable = |error: String| Failure::transient("extract.reply", error);
+        let blobs = extracted::split(Bytes::from(reply))
+            .ok_or_else(|| unreadable("the reply is cut short".into()))?;
+        let source = EncodedSource::open(blobs.source.clone())
+            .map_err(|error: CodecError| unreadable(error.to_string()))?;
         let defects = u32::try_from(source.header().defects.len()).unwrap_or(u32::MAX);
         let progress = &task.tools.read_progress;
         if let Extent::Pages(pages) = source.extent() {
@@ -102,12 +107,14 @@ impl Stage for Paginate {
             .bytes
             .fetch_add(version.size_bytes, Ordering::Relaxed);
         let outcome = PaginateOutcome {
-            digest: Digest::from_content(&packed),
+            digest: Digest::from_content(&blobs.source),
             extent: source.extent(),
             defects,
             content,
         };
-        Ok(StageOutput::new(outcome, vec![("source", packed)]))
+        let mut parts = vec![("source", blobs.source)];
+        parts.extend(blobs.facts.map(|facts| ("facts", facts)));
+        Ok(StageOutput::new(outcome, parts))
     }
 }
 
@@ -121,16 +128,38 @@ fn extract_failure(error: ExtractError) -> Failure {
     failure.with_next(error.next)
 }
 
-/// Runs in the extraction process: reads the document, counts its tokens once, and encodes it.
+/// Runs in the extraction process: reads the document, counts its tokens once, and encodes it, with the facts that an HTML
+/// filing tags.
 ///
 /// # Errors
 /// [`ExtractError`] if the document cannot be read at all.
 pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
+    let too_large = |error: String| ExtractError::new("limits.output", error, "split the document");
+    // The document takes its bytes, so facts are read first.
+    let mut facts = tagged_facts(&job);
     let mut source = stemma_extract::extract(job)?;
     count_tokens(&mut source);
-    stemma_extract::encode_source(&source).map_err(|error| {
-        ExtractError::new("limits.output", error.to_string(), "split the document")
-    })
+    if let Some(table) = &mut facts {
+        place_facts(table, &source);
+        source.defects.extend(table.defects.iter().cloned());
+    }
+    let encoded =
+        stemma_extract::encode_source(&source).map_err(|error| too_large(error.to_string()))?;
+    let Some(table) = facts else {
+        return Ok(encoded);
+    };
+    let facts = stemma_xbrl::encode_facts(&table).map_err(|error| too_large(error.to_string()))?;
+    extracted::join(&encoded, &facts)
+        .ok_or_else(|| too_large("the source is larger than 4 GiB".into()))
+}
+
+// `None` for documents without inline XBRL, and for those that are refused anyway.
+fn tagged_facts(job: &ExtractJob) -> Option<FactTable> {
+    let is_small = job.bytes.len() as u64 <= job.limits.max_bytes;
+    let format = stemma_extract::detect_format(&job.bytes, &job.name);
+    let is_html = is_small && format == Ok(SourceFormat::Html);
+    let table = is_html.then(|| stemma_xbrl::read_facts(&job.bytes))?;
+    (!table.is_empty() || !table.defects.is_empty()).then_some(table)
 }
 
 fn count_tokens(source: &mut Source) {
