@@ -28,7 +28,7 @@ pub fn entry(path: &str) -> CatalogEntry {
         source: Digest::from_content(b""),
         origin: Default::default(),
         size_bytes: 0,
-        settings: String::new(),
+        settings: "".into(),
         sidecar_facts: Default::default(),
         filing_facts: Default::default(),
         correction: None,

@@ -7,14 +7,17 @@ use stemma_document::{CatalogEntry, Change, ChangeKind, DocId, DocumentVersion};
 use stemma_engine::FailureRecord;
 use stemma_engine::env::Millis;
 
+use crate::shared_values::SharedValues;
+
 /// The latest changes of each document.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LatestChanges {
     pub(crate) latest: HashMap<DocId, DocumentChanges>,
     // Documents without a tree whose newest run is open.
     pub(crate) queued: HashSet<DocId>,
-    // How many change records were applied; orders snapshots of the same minute.
+    // How many changes were applied; orders snapshots of the same minute.
     pub(crate) changes: u64,
+    shared: SharedValues,
 }
 
 /// What is known about a document.
@@ -182,11 +185,14 @@ impl LatestChanges {
         let (doc, seq) = change.kind.version();
         let document = self.latest.entry(doc).or_default();
         let changed = match change.kind {
-            ChangeKind::Published(entry) => document.finish(FinishedVersion {
-                seq,
-                entry: Some(Arc::from(entry)),
-                at_ms,
-            }),
+            ChangeKind::Published(mut entry) => {
+                self.shared.share(&mut entry);
+                document.finish(FinishedVersion {
+                    seq,
+                    entry: Some(Arc::from(entry)),
+                    at_ms,
+                })
+            }
             ChangeKind::Removed { .. } => document.finish(FinishedVersion {
                 seq,
                 entry: None,

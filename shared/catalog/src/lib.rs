@@ -33,6 +33,7 @@ mod latest_changes;
 pub mod locator;
 mod ordered_documents;
 pub mod path;
+mod shared_values;
 pub mod short_path;
 mod snapshot;
 mod started_runs;

@@ -1,6 +1,7 @@
 //! Records of document versions, published trees and changes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,7 +24,9 @@ pub struct DocumentVersion {
     #[serde(skip_serializing_if = "Origin::is_content", default)]
     pub origin: Origin,
     pub size_bytes: u64,
-    pub settings: String,
+    /// Shared, because all documents of a job have the same.
+    #[serde(with = "shared_text")]
+    pub settings: Arc<str>,
     /// Facts from a sidecar file, by their stable names; see [`FilingFacts`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     #[serde(rename = "stated")]
@@ -34,14 +37,30 @@ pub struct DocumentVersion {
     pub filing_facts: BTreeMap<String, String>,
     /// The structure that a person gave the document. It is kept by later versions, also where it no longer applies.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub correction: Option<CorrectionRef>,
+    pub correction: Option<Box<CorrectionRef>>,
+}
+
+mod shared_text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<str>, D::Error> {
+        String::deserialize(deserializer).map(Arc::from)
+    }
 }
 
 impl DocumentVersion {
     /// The digest of the correction that makes the tree of this version: one for the same bytes. `content` is the digest of the
     /// bytes where [`source`](Self::source) is another.
     pub fn applied_correction(&self, content: Option<Digest>) -> Option<Digest> {
-        let correction = self.correction.as_ref()?;
+        let correction = self.correction.as_deref()?;
         let is_same =
             correction.source == self.source || content.is_some() && correction.content == content;
         is_same.then_some(correction.headings)
@@ -139,7 +158,7 @@ impl CatalogEntry {
     }
 }
 
-/// A write-once change record, tailed by readers.
+/// A change of a document. A write-once change record holds one or more, each in a line, and is tailed by readers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Milliseconds since 1970-01-01 UTC.
@@ -164,6 +183,28 @@ pub enum ChangeKind {
         /// The record of its failure or cancellation, a type of the engine.
         failure: Value,
     },
+}
+
+impl Change {
+    /// The content of a record.
+    ///
+    /// # Errors
+    /// If a change cannot be encoded.
+    pub fn encode_record(changes: &[Self]) -> serde_json::Result<Vec<u8>> {
+        let mut record = Vec::new();
+        for change in changes {
+            serde_json::to_writer(&mut record, change)?;
+            record.push(b'\n');
+        }
+        Ok(record)
+    }
+
+    /// The changes of a record. One that cannot be read does not hide the others.
+    pub fn decode_record(record: &[u8]) -> impl Iterator<Item = serde_json::Result<Self>> {
+        let lines = record.split(|byte| *byte == b'\n');
+        let lines = lines.filter(|line| !line.is_empty());
+        lines.map(serde_json::from_slice)
+    }
 }
 
 impl ChangeKind {

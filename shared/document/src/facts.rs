@@ -1,11 +1,19 @@
 //! Facts about a filing, with their sources.
 
-use serde::{Deserialize, Serialize};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::PageNo;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fact {
+/// A value, and where it was found. Clones share their memory, because a catalog has the same facts in many documents.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fact(Arc<FactFields>);
+
+/// What a [`Fact`] says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FactFields {
     pub value: String,
     /// The page of the value; `None` in texts without pages and for sources other than the text.
     pub page: Option<PageNo>,
@@ -21,12 +29,21 @@ const MAX_EVIDENCE_CHARS: usize = 200;
 
 impl Fact {
     pub fn from_text(value: impl Into<String>, page: Option<PageNo>) -> Self {
-        Self {
+        Self::from(FactFields {
             value: value.into(),
             page,
             source: FactSource::Text,
             evidence: None,
-        }
+        })
+    }
+
+    pub fn from_source(value: impl Into<String>, source: FactSource) -> Self {
+        Self::from(FactFields {
+            value: value.into(),
+            page: None,
+            source,
+            evidence: None,
+        })
     }
 
     /// The same fact with the words it rests on.
@@ -39,19 +56,70 @@ impl Fact {
             .filter(|c| !c.is_control())
             .take(MAX_EVIDENCE_CHARS)
             .collect();
-        Self {
+        Self::from(FactFields {
             evidence: (!quote.is_empty()).then_some(quote),
-            ..self
-        }
+            ..self.into_fields()
+        })
     }
 
-    pub fn from_source(value: impl Into<String>, source: FactSource) -> Self {
-        Self {
+    /// Another value from the same place.
+    #[must_use]
+    pub fn with_value(self, value: impl Into<String>) -> Self {
+        Self::from(FactFields {
             value: value.into(),
-            page: None,
+            ..self.into_fields()
+        })
+    }
+
+    #[must_use]
+    pub fn with_source(self, source: FactSource) -> Self {
+        Self::from(FactFields {
             source,
-            evidence: None,
-        }
+            ..self.into_fields()
+        })
+    }
+
+    #[must_use]
+    pub fn with_page(self, page: Option<PageNo>) -> Self {
+        Self::from(FactFields {
+            page,
+            ..self.into_fields()
+        })
+    }
+
+    fn into_fields(self) -> FactFields {
+        Arc::unwrap_or_clone(self.0)
+    }
+
+    /// Whether other facts share its memory.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+}
+
+impl From<FactFields> for Fact {
+    fn from(fields: FactFields) -> Self {
+        Self(Arc::new(fields))
+    }
+}
+
+impl Deref for Fact {
+    type Target = FactFields;
+
+    fn deref(&self) -> &FactFields {
+        &self.0
+    }
+}
+
+impl Serialize for Fact {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fact {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        FactFields::deserialize(deserializer).map(Self::from)
     }
 }
 
@@ -197,6 +265,26 @@ impl FilingFacts {
                 .any(|other| other.symbol.value == ticker.symbol.value)
         });
         distinct.map(|(_, ticker)| &ticker.symbol)
+    }
+
+    /// The facts that many documents have in common.
+    pub fn common_facts_mut(&mut self) -> impl Iterator<Item = &mut Fact> {
+        let single = [
+            &mut self.issuer,
+            &mut self.form,
+            &mut self.fiscal_year,
+            &mut self.fiscal_period,
+            &mut self.period_end,
+            &mut self.filed,
+            &mut self.file_number,
+            &mut self.irs_number,
+            &mut self.state,
+            &mut self.cik,
+            &mut self.language,
+        ];
+        let tickers = self.tickers.iter_mut().map(|ticker| &mut ticker.symbol);
+        let single = single.into_iter().flatten();
+        single.chain(tickers).chain(&mut self.reported_items)
     }
 
     /// All facts by their stable names. A name with several values occurs once per value.
@@ -369,7 +457,10 @@ mod tests {
         let fact = Fact::from_text("2022", None).with_evidence("fiscal\n 2022");
         assert_eq!(fact.evidence.as_deref(), Some("fiscal 2022"));
         let long = Fact::from_text("x", None).with_evidence(&"word ".repeat(100));
-        assert_eq!(long.evidence.unwrap().chars().count(), MAX_EVIDENCE_CHARS);
+        assert_eq!(
+            long.evidence.as_ref().unwrap().chars().count(),
+            MAX_EVIDENCE_CHARS
+        );
         assert_eq!(Fact::from_text("x", None).with_evidence(" ").evidence, None);
     }
 

@@ -42,7 +42,7 @@ pub use catalog::{
     TreeObject,
 };
 pub use doubt::{Doubt, DoubtCode, DoubtReason};
-pub use facts::{CoRegistrant, Fact, FactSource, FilingFacts, ShareCount, Ticker};
+pub use facts::{CoRegistrant, Fact, FactFields, FactSource, FilingFacts, ShareCount, Ticker};
 pub use geometry::{Pt, Rect, Turn};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
 pub use items::{Boundary, BoundaryEvidence, FilingItem, ItemLink, ItemStatus, ItemTarget};

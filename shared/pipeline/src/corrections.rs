@@ -45,7 +45,7 @@ pub async fn store_correction(
         source: version.source,
         content: text.and_then(|text| text.content),
     };
-    let replaces = version.correction;
+    let replaces = version.correction.as_deref().copied();
     Ok(Submission {
         correction: CorrectionChange::Set {
             correction,

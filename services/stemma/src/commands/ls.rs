@@ -101,8 +101,9 @@ fn table(documents: &[DocumentInfo]) -> Table {
         .with_optional([5, 6, 4, 1]);
     for document in documents {
         let facts = document.facts.clone().unwrap_or_default();
-        let value =
-            |fact: Option<stemma_document::Fact>| fact.map(|fact| fact.value).unwrap_or_default();
+        let value = |fact: Option<stemma_document::Fact>| {
+            fact.map(|fact| fact.value.clone()).unwrap_or_default()
+        };
         let length = match (document.pages, document.lines) {
             (Some(pages), _) => format!("{pages} p"),
             (None, Some(lines)) => format!("{lines} lines"),

@@ -362,7 +362,7 @@ mod tests {
             source: digest,
             origin: Default::default(),
             size_bytes: 1,
-            settings: digest.to_string(),
+            settings: digest.to_string().into(),
             sidecar_facts: Default::default(),
             filing_facts: Default::default(),
             correction: None,

@@ -46,16 +46,12 @@ fn apply_header(source: &Source, facts: &mut FilingFacts) {
         .take()
         .or_else(|| header_fact(source, "file_number"));
     facts.cik = header_fact(source, "cik").and_then(|fact| {
-        Some(Fact {
-            value: FilingFacts::parse_cik(&fact.value)?,
-            ..fact
-        })
+        let cik = FilingFacts::parse_cik(&fact.value)?;
+        Some(fact.with_value(cik))
     });
     facts.accession = header_fact(source, "accession").and_then(|fact| {
-        Some(Fact {
-            value: FilingFacts::parse_accession(&fact.value)?,
-            ..fact
-        })
+        let accession = FilingFacts::parse_accession(&fact.value)?;
+        Some(fact.with_value(accession))
     });
     facts.sic = header_fact(source, "sic");
     let former = source.metadata.get("former_names");

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use stemma_document::{Fact, FactSource, FilingFacts, PageNo, Source};
+use stemma_document::{FactSource, FilingFacts, PageNo, Source};
 
 use super::dates::{self, Date};
 use super::front_page::find_caption;
@@ -42,16 +42,10 @@ pub(super) fn fill_fiscal_period(facts: &mut FilingFacts, source: &Source) {
     let form = form.value.split('/').next().unwrap_or_default();
     let annual = is_annual(form);
     let derived = |value: String, binding: Option<&Binding>| {
-        let fact = Fact {
-            value,
-            source: FactSource::Derived,
-            ..stated.clone()
-        };
+        let fact = stated.clone().with_value(value);
+        let fact = fact.with_source(FactSource::Derived);
         match binding {
-            Some(binding) => Fact {
-                page: binding.page,
-                ..fact.with_evidence(&binding.words)
-            },
+            Some(binding) => fact.with_evidence(&binding.words).with_page(binding.page),
             None => fact,
         }
     };

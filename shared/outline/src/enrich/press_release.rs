@@ -1,7 +1,7 @@
 //! Facts of earnings releases and annual reports without the cover of a form, from their headline or title.
 
 use stemma_document::text::normalize_key;
-use stemma_document::{Fact, FactSource, FilingFacts, Source};
+use stemma_document::{FactSource, FilingFacts, Source};
 
 use super::dates::{self, Date};
 use super::front_page::FrontPage;
@@ -328,9 +328,9 @@ fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
         })),
         fiscal_year: year.map(|year| page.fact(year.to_string())),
         fiscal_period: (!half).then(|| page.fact("FY")),
-        period_end: year.map(|year| Fact {
-            source: FactSource::Derived,
-            ..page.fact(format!("{year}-{end}"))
+        period_end: year.map(|year| {
+            let fact = page.fact(format!("{year}-{end}"));
+            fact.with_source(FactSource::Derived)
         }),
         ..FilingFacts::default()
     })

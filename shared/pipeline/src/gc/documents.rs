@@ -144,7 +144,7 @@ fn referred_objects(scope: &str, published: &PublishedTree) -> Vec<GarbageObject
         key: format!("{scope}/a/{text}"),
         reason: "superseded text",
     });
-    let correction = published.version.correction;
+    let correction = published.version.correction.as_deref();
     let correction = correction.map(|correction| GarbageObject {
         key: blob_keys::correction_key(scope, correction.headings),
         reason: "superseded correction",

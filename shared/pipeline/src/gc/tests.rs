@@ -89,7 +89,7 @@ impl GcFixture {
             settings: "s".into(),
             sidecar_facts: BTreeMap::new(),
             filing_facts: Default::default(),
-            correction,
+            correction: correction.map(Box::new),
         };
         let tree = tree();
         let published = PublishedTree {

@@ -245,7 +245,7 @@ fn is_same_version(
         && (version.origin == Origin::Removed) == (submission.origin == Origin::Removed)
         && version.sidecar_facts == submission.stated
         && version.filing_facts == submission.filing
-        && version.correction == correction
+        && version.correction.as_deref() == correction.as_ref()
         && newest.settings == job.settings
         && newest.flow_revision == FilingFlow::REVISION
 }
@@ -268,10 +268,10 @@ fn run_header(
         source: submission.source,
         origin: submission.origin,
         size_bytes: submission.size_bytes,
-        settings: job.settings.clone(),
+        settings: job.settings.as_str().into(),
         sidecar_facts: submission.stated,
         filing_facts: submission.filing,
-        correction,
+        correction: correction.map(Box::new),
     };
     Ok(RunHeader {
         at: RunRef {

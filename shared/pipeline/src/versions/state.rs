@@ -53,7 +53,8 @@ pub(crate) async fn load_versions(
     }
     let correction = readable
         .filter(|_| !removed)
-        .and_then(|claim| document_version(&claim).ok()?.correction);
+        .and_then(|claim| document_version(&claim).ok()?.correction)
+        .map(|correction| *correction);
     Ok(VersionState {
         newest,
         correction,

@@ -155,7 +155,7 @@ async fn a_correction_is_kept_until_it_is_reset() {
     );
 
     let reset = claim_change(&ports, "text", CorrectionChange::Reset).await;
-    assert_eq!((reset.seq, reset.correction), (5, None));
+    assert_eq!((reset.seq, &reset.correction), (5, &None));
     assert_eq!(claim_change(&ports, "text", keep).await, reset);
 }
 
@@ -193,7 +193,7 @@ async fn the_second_of_two_corrections_of_one_version_is_refused() {
     let first = claim_change(&ports, "text", set("text", "a", None)).await;
     for late in [
         set("text", "b", None),
-        set("other text", "b", first.correction),
+        set("other text", "b", first.correction.as_deref().copied()),
     ] {
         let text = match late {
             CorrectionChange::Set { replaces: None, .. } => "text",
@@ -205,7 +205,12 @@ async fn the_second_of_two_corrections_of_one_version_is_refused() {
         };
         assert_eq!(record.code, "outline.outdated");
     }
-    let second = claim_change(&ports, "text", set("text", "b", first.correction)).await;
+    let second = claim_change(
+        &ports,
+        "text",
+        set("text", "b", first.correction.as_deref().copied()),
+    )
+    .await;
     assert_eq!(second.seq, 3);
 }
 

@@ -243,7 +243,7 @@ impl SyntheticArchive {
             name,
             origin: Default::default(),
             size_bytes: 100_000,
-            settings: Digest::from_content(b"generated").to_string(),
+            settings: Digest::from_content(b"generated").to_string().into(),
             sidecar_facts: Default::default(),
             filing_facts: Default::default(),
             correction: None,
