@@ -109,34 +109,36 @@ pub(crate) async fn apply_new(
     }
     let records = new
         .into_iter()
-        .map(|name| read_change(blobs, format!("{prefix}{name}"), name));
+        .map(|name| read_record(blobs, format!("{prefix}{name}"), name));
     let mut records = stream::iter(records).buffered(READS_AT_ONCE);
     let mut count = 0;
     while let Some(record) = records.try_next().await? {
-        if let Some((name, change)) = record {
+        if let Some((name, changes)) = record {
             cursor.names.insert(name);
-            change.into_iter().for_each(&mut apply);
+            changes.into_iter().for_each(&mut apply);
             count += 1;
         }
     }
     Ok(count)
 }
 
-async fn read_change(
+async fn read_record(
     blobs: &dyn Blobs,
     key: String,
     name: String,
-) -> PortResult<Option<(String, Option<Change>)>> {
+) -> PortResult<Option<(String, Vec<Change>)>> {
     let Some(bytes) = blobs.get(&key).await? else {
         return Ok(None);
     };
-    match serde_json::from_slice::<Change>(&bytes) {
-        Ok(change) => Ok(Some((name, Some(change)))),
+    let readable = |change: serde_json::Result<Change>| match change {
+        Ok(change) => Some(change),
         Err(error) => {
             tracing::warn!(key, %error, "change record cannot be read; its document may be missing from the catalog");
-            Ok(Some((name, None)))
+            None
         }
-    }
+    };
+    let changes = Change::decode_record(&bytes).filter_map(readable);
+    Ok(Some((name, changes.collect())))
 }
 
 pub(crate) async fn list_children(

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use futures::future::{BoxFuture, join_all};
 use stemma_engine::blobs::{Blobs, S3Blobs, list_all};
 use stemma_engine::coordinator::Coordinator;
-use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, RunRecord};
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef};
 use stemma_engine::ledger::redis::RedisLedger;
@@ -83,6 +83,16 @@ impl Flow for EmptyWork {
 
     async fn run_outcome(_: &Ports, _: &RunHeader) -> PortResult<Option<RunOutcome>> {
         Ok(None)
+    }
+
+    // A put and a listing, as for change records of filings.
+    async fn record_states(env: &Env, ports: &Ports, records: &[RunRecord]) -> PortResult<()> {
+        let runs: Vec<_> = records.iter().map(|record| &record.run.at.run.0).collect();
+        let json = serde_json::to_vec(&runs).expect("it has text keys");
+        let key = format!("changes/{:016x}", env.random());
+        ports.blobs.put(&key, json.into()).await?;
+        ports.blobs.children("changes/", Some("~"), 1).await?;
+        Ok(())
     }
 }
 

@@ -32,12 +32,19 @@ pub enum ClaimOutcome {
 }
 
 /// A state of a run without a result.
-#[derive(Debug, Clone, Copy)]
-pub enum RunState<'a> {
+#[derive(Debug, Clone)]
+pub enum RunState {
     /// It was claimed and is open.
     Claimed,
     /// It failed or was cancelled.
-    Failed(&'a FailureRecord),
+    Failed(Box<FailureRecord>),
+}
+
+/// A run and a state to record of it.
+#[derive(Debug, Clone)]
+pub struct RunRecord {
+    pub run: RunHeader,
+    pub state: RunState,
 }
 
 /// Work that a coordinator can drive.
@@ -61,17 +68,12 @@ pub trait Flow: Work {
     /// How a run ended, from the blobs alone; `None` while it is open.
     async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>>;
 
-    /// Records a state for those who list the work; by default, no one does. A claim is recorded after it is stored and a
-    /// failure before, again whenever that is repeated, so that a crash loses no record.
+    /// Records states for those who list the work; by default, no one does. A claim is recorded after it is stored and a
+    /// failure before, again whenever that is repeated, so that a crash loses no record. Coordinators record many at once.
     ///
     /// # Errors
-    /// [`crate::PortError`] when a port is unavailable; the state is recorded again later.
-    async fn record_state(
-        _env: &Env,
-        _ports: &Ports,
-        _run: &RunHeader,
-        _state: RunState<'_>,
-    ) -> PortResult<()> {
+    /// [`crate::PortError`] when a port is unavailable; the states are recorded again later.
+    async fn record_states(_env: &Env, _ports: &Ports, _records: &[RunRecord]) -> PortResult<()> {
         Ok(())
     }
 }

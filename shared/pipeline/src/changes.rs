@@ -5,10 +5,15 @@
 //! place, and repeats the record there. A minute that appears after that look hides nothing: readers list all older ones
 //! once more when they first see it. That holds for any clocks.
 
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use bytes::Bytes;
+use futures::future;
 use stemma_document::{Change, ChangeKind, Collection, DocumentVersion, blob_keys};
-use stemma_engine::blobs::{Blobs, put_json};
-use stemma_engine::flow::RunState;
-use stemma_engine::{Env, PortError, PortResult, Ports, RunHeader};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::flow::{RunRecord, RunState};
+use stemma_engine::{Env, PortError, PortResult, Ports};
 
 use crate::notify;
 
@@ -28,17 +33,33 @@ pub(crate) async fn write_change(
         at_ms: env.now_ms(),
         kind,
     };
-    let mut minute = change.at_ms / 60_000;
-    loop {
-        let key = blob_keys::change_key_in(collection, minute, change.at_ms, env.random());
-        put_json(&ports.blobs, &key, &change).await?;
-        match newer_minute(ports, collection, minute).await? {
-            Some(newer) => minute = newer,
-            None => break,
-        }
-    }
+    write_record(env, ports, collection, std::slice::from_ref(&change)).await?;
     notify::notify_change(ports, collection, &change).await;
     Ok(())
+}
+
+// Changes that happened at the same time.
+async fn write_record(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    changes: &[Change],
+) -> PortResult<()> {
+    let Some(first) = changes.first() else {
+        return Ok(());
+    };
+    let record = Change::encode_record(changes)
+        .map_err(|error| PortError::permanent("blobs.put", format!("change record: {error}")))?;
+    let record = Bytes::from(record);
+    let mut minute = first.at_ms / 60_000;
+    loop {
+        let key = blob_keys::change_key_in(collection, minute, first.at_ms, env.random());
+        ports.blobs.put(&key, record.clone()).await?;
+        match newer_minute(ports, collection, minute).await? {
+            Some(newer) => minute = newer,
+            None => return Ok(()),
+        }
+    }
 }
 
 // The newest minute with records, if it is too new for readers to look into `minute`.
@@ -66,26 +87,45 @@ async fn newer_minute(
     }
 }
 
-/// Records the state of a run that has no tree yet.
-pub(crate) async fn record_state(
+/// Records states of runs that have no tree yet, in one record for each collection.
+pub(crate) async fn record_states(
     env: &Env,
     ports: &Ports,
-    run: &RunHeader,
-    state: RunState<'_>,
+    records: &[RunRecord],
 ) -> PortResult<()> {
-    let invalid = |error: &dyn std::fmt::Display| {
-        PortError::permanent("blobs.put", format!("{}: {error}", run.at.header))
-    };
-    let collection = blob_keys::parse_collection(&run.at.scope).map_err(|error| invalid(&error))?;
-    let version: DocumentVersion =
-        serde_json::from_value(run.input.clone()).map_err(|error| invalid(&error))?;
+    let at_ms = env.now_ms();
+    let mut changes: BTreeMap<Collection, Vec<Change>> = BTreeMap::new();
+    for record in records {
+        match state_change(record) {
+            Ok((collection, kind)) => changes
+                .entry(collection)
+                .or_default()
+                .push(Change { at_ms, kind }),
+            // A header that cannot be described must not keep its run from ending.
+            Err(error) => {
+                tracing::warn!(run = %record.run.at.run, %error, "the state of a run is not recorded; lists lack it until its document is published");
+            }
+        }
+    }
+    let writes = changes
+        .iter()
+        .map(|(collection, changes)| write_record(env, ports, collection, changes));
+    future::try_join_all(writes).await?;
+    Ok(())
+}
+
+fn state_change(
+    record: &RunRecord,
+) -> Result<(Collection, ChangeKind), Box<dyn Error + Send + Sync>> {
+    let collection = blob_keys::parse_collection(&record.run.at.scope)?;
+    let version: DocumentVersion = serde_json::from_value(record.run.input.clone())?;
     let version = Box::new(version);
-    let kind = match state {
+    let kind = match &record.state {
         RunState::Claimed => ChangeKind::Claimed(version),
-        RunState::Failed(record) => ChangeKind::Failed {
+        RunState::Failed(failure) => ChangeKind::Failed {
             version,
-            failure: serde_json::to_value(record).map_err(|error| invalid(&error))?,
+            failure: serde_json::to_value(failure)?,
         },
     };
-    write_change(env, ports, &collection, kind).await
+    Ok((collection, kind))
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use stemma_document::{Digest, Origin};
-use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, RunState};
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, RunRecord};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::Stage;
@@ -73,13 +73,8 @@ impl Flow for FilingFlow {
         versions::run_outcome(ports, run).await
     }
 
-    async fn record_state(
-        env: &Env,
-        ports: &Ports,
-        run: &RunHeader,
-        state: RunState<'_>,
-    ) -> PortResult<()> {
-        changes::record_state(env, ports, run, state).await
+    async fn record_states(env: &Env, ports: &Ports, records: &[RunRecord]) -> PortResult<()> {
+        changes::record_states(env, ports, records).await
     }
 }
 

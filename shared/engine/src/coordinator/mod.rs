@@ -11,6 +11,7 @@ mod heads;
 mod job_control;
 mod job_events;
 mod pick;
+mod run_states;
 mod runs;
 mod shares;
 mod sweep;
@@ -88,6 +89,7 @@ pub struct Coordinator<W: Flow> {
     runs: StdMutex<HashMap<RunId, Arc<runs::RunSlot<W>>>>,
     ended_runs: StdMutex<runs::EndedRuns>,
     job_controls: StdMutex<job_control::JobControlCache>,
+    run_states: run_states::RunStates,
     jobs: Mutex<JobTable>,
     // Wake the tasks that admit entries and close jobs.
     admission: Notify,
@@ -130,6 +132,7 @@ impl<W: Flow> Coordinator<W> {
             runs: StdMutex::default(),
             ended_runs: StdMutex::default(),
             job_controls: StdMutex::default(),
+            run_states: run_states::RunStates::default(),
             jobs: Mutex::default(),
             admission: Notify::new(),
             closing: Notify::new(),

@@ -12,7 +12,7 @@ use super::job_control::RunDemand;
 use super::{Coordinator, CoordinatorEvent};
 use crate::blobs::Blobs;
 use crate::env::Millis;
-use crate::flow::{Flow, RunState};
+use crate::flow::{Flow, RunRecord, RunState};
 use crate::heartbeat::{OldestTask, RunProgress};
 use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
 use crate::ledger::{Ledger, ScheduledItem};
@@ -180,20 +180,23 @@ impl<W: Flow> Coordinator<W> {
     // A crash before the failure is stored leaves the run open, so that it ends, and is recorded, once more.
     async fn end_run(&self, open: &OpenRun<W>, ending: RunOutcome) -> PortResult<()> {
         if let Some(record) = ending.failure_record(self.env.now_ms()) {
-            self.record_state(&open.header, RunState::Failed(&record))
-                .await?;
+            let state = RunState::Failed(Box::new(record));
+            self.record_state(&open.header, state).await?;
         }
         let tasks = open.progress.present as u64;
         self.close_run(&open.header.at, ending, tasks).await
     }
 
     // A header that cannot be described must not keep its run from ending. A store that refuses is waited for.
-    pub(super) async fn record_state(
-        &self,
-        run: &RunHeader,
-        state: RunState<'_>,
-    ) -> PortResult<()> {
-        match W::record_state(&self.env, &self.ports, run, state).await {
+    pub(super) async fn record_state(&self, run: &RunHeader, state: RunState) -> PortResult<()> {
+        let record = RunRecord {
+            run: run.clone(),
+            state,
+        };
+        let write = |records: Vec<RunRecord>| async move {
+            W::record_states(&self.env, &self.ports, &records).await
+        };
+        match self.run_states.record(record, write).await {
             Err(error) if error.is_permanent() => {
                 tracing::warn!(run = %run.at.run, %error, "the state of a run is not recorded; lists lack it until its document is published");
                 Ok(())

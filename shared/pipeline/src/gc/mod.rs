@@ -125,8 +125,8 @@ async fn load_histories(
             .map(async |key: String| blobs.get(&key).await)
             .buffered(MAX_CONCURRENT_READS);
         while let Some(json) = changes.try_next().await? {
-            let change = json.and_then(|json| serde_json::from_slice::<Change>(&json).ok());
-            if let Some(change) = change {
+            let changes = json.iter().flat_map(|json| Change::decode_record(json));
+            for change in changes.flatten() {
                 record_change(&mut histories, &change);
             }
         }
