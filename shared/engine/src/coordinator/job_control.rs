@@ -192,13 +192,27 @@ impl<W: Flow> Coordinator<W> {
         if changed {
             self.admit();
         }
-        let mut table = self.jobs.lock().await;
-        self.post_progress(&mut table).await
+        self.post_progress().await
     }
 
-    /// Posts the progress of jobs where it has changed, or where the posted record would expire.
-    pub(super) async fn post_progress(&self, table: &mut JobTable) -> PortResult<()> {
+    // Posts the progress of jobs where it has changed, or where the posted record would expire. The table is not locked
+    // while records are posted: with hundreds of jobs, a slow ledger would stop admission.
+    async fn post_progress(&self) -> PortResult<()> {
         let now = self.env.now_ms();
+        let reports = self.changed_progress(&mut *self.jobs.lock().await, now);
+        let posts = stream::iter(reports).map(|report| async move {
+            self.post_job_progress(&report, now).await?;
+            Ok::<_, PortError>(report)
+        });
+        let mut posts = posts.buffer_unordered(CALLS_AT_ONCE);
+        while let Some(posted) = posts.try_next().await? {
+            let mut table = self.jobs.lock().await;
+            table.posted.insert(posted.job.clone(), posted);
+        }
+        Ok(())
+    }
+
+    fn changed_progress(&self, table: &mut JobTable, now: Millis) -> Vec<JobProgress> {
         let mut tasks = self.tasks_by_job();
         let mut reports: BTreeMap<JobId, JobProgress> = BTreeMap::new();
         for (id, head) in &table.heads {
@@ -252,15 +266,7 @@ impl<W: Flow> Coordinator<W> {
                     } != *last
             })
         });
-        let posts = stream::iter(reports).map(|report| async move {
-            self.post_job_progress(&report, now).await?;
-            Ok::<_, PortError>(report)
-        });
-        let mut posts = posts.buffer_unordered(CALLS_AT_ONCE);
-        while let Some(posted) = posts.try_next().await? {
-            table.posted.insert(posted.job.clone(), posted);
-        }
-        Ok(())
+        reports
     }
 
     async fn post_job_progress(&self, progress: &JobProgress, now: Millis) -> PortResult<()> {
