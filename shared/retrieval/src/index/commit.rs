@@ -11,12 +11,13 @@ use tantivy::Searcher;
 
 use super::IndexError;
 use super::folder::DocumentVersions;
+use super::indexed_versions::IndexedVersions;
 
 /// One commit of the index. It stays readable and unchanged while it is held.
 pub struct IndexCommit {
     /// Reads the commit.
     pub searcher: Searcher,
-    pub(super) versions: Arc<DocumentVersions>,
+    pub(super) versions: IndexedVersions,
     pub(super) unreadable: Arc<DocumentVersions>,
     /// Folder of its generation, and its number there, by tantivy.
     pub(super) generation: PathBuf,
@@ -27,7 +28,7 @@ pub struct IndexCommit {
 impl IndexCommit {
     /// The indexed version of a document. A hit in another version than the catalog lists is stale.
     pub fn version(&self, doc: DocId) -> Option<u64> {
-        self.versions.get(&doc).copied()
+        self.versions.get(doc)
     }
 
     /// Number of the commit in this process; any change of the index increases it.
@@ -70,10 +71,10 @@ impl IndexCommit {
         let mut missing = MissingDocuments::default();
         for entry in entries {
             let doc = entry.version.doc;
-            let seq = Some(&entry.version.seq);
-            if self.unreadable.get(&doc) == seq {
+            let seq = Some(entry.version.seq);
+            if self.unreadable.get(&doc).copied() == seq {
                 missing.unreadable.push(doc);
-            } else if self.versions.get(&doc) != seq {
+            } else if self.versions.get(doc) != seq {
                 missing.not_indexed.push(doc);
             }
         }

@@ -23,6 +23,7 @@ use tantivy::{
 use super::IndexError;
 use super::commit::CommitPayload;
 use super::doc_mapper::DocMapper;
+use super::indexed_versions::IndexedVersions;
 
 // Names the snapshot that a generation was made from.
 const ORIGIN_FILE: &str = "origin";
@@ -46,7 +47,7 @@ pub struct IndexGeneration {
     mapper: Arc<DocMapper>,
 }
 
-/// The indexed version of each document.
+/// Documents with a version.
 pub type DocumentVersions = HashMap<DocId, u64>;
 
 impl IndexFolder {
@@ -206,8 +207,8 @@ impl IndexGeneration {
     ///
     /// # Errors
     /// [`IndexError::Damaged`].
-    pub fn versions(&self, searcher: &Searcher) -> Result<DocumentVersions, IndexError> {
-        let mut versions = DocumentVersions::new();
+    pub fn versions(&self, searcher: &Searcher) -> Result<IndexedVersions, IndexError> {
+        let mut versions = IndexedVersions::default();
         for segment in searcher.segment_readers() {
             self.add_segment_versions(segment, &mut versions)?;
         }
@@ -217,7 +218,7 @@ impl IndexGeneration {
     fn add_segment_versions(
         &self,
         segment: &SegmentReader,
-        versions: &mut DocumentVersions,
+        versions: &mut IndexedVersions,
     ) -> Result<(), IndexError> {
         let seqs = segment.fast_fields().u64(self.mapper.seq_name())?;
         let postings_of = segment.inverted_index(self.mapper.doc)?;
@@ -236,9 +237,9 @@ impl IndexGeneration {
             }
             if postings.doc() != TERMINATED {
                 let seq = seqs.first(postings.doc()).unwrap_or(0);
-                let version = versions.entry(doc).or_insert(seq);
                 // A document with entries of two versions counts as the older one, so that it is indexed again.
-                *version = seq.min(*version);
+                let older = versions.get(doc).unwrap_or(seq);
+                versions.insert(doc, seq.min(older));
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 use super::commit::{IndexCommit, MissingDocuments};
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexFolder, IndexGeneration, IndexLock};
+use super::indexed_versions::IndexedVersions;
 use super::snapshot::{SnapshotManifest, SnapshotUpload, Snapshots};
 use super::sync::{self, BATCH, CatalogDiff, CommitPlan, CommitReport};
 use super::{IndexError, run_blocking};
@@ -392,7 +393,9 @@ impl LocalIndex {
             Some(commit) => Some(commit),
             None => self.open().await?,
         }) else {
-            return Ok(self.without_tried(CatalogDiff::between(&DocumentVersions::new(), catalog)));
+            return Ok(
+                self.without_tried(CatalogDiff::between(&IndexedVersions::default(), catalog))
+            );
         };
         let complete = lock(&self.complete).clone();
         let difference = match complete.filter(|(number, _)| *number == commit.number) {
@@ -546,7 +549,7 @@ impl LocalIndex {
             let unreadable = opened.unreadable()?;
             let searcher = opened.searcher()?;
             let versions = match before {
-                Some(before) => DocumentVersions::clone(&before.versions),
+                Some(before) => before.versions.clone(),
                 None => opened.versions(&searcher)?,
             };
             Ok((opstamp, searcher, versions, unreadable))
@@ -567,7 +570,7 @@ impl LocalIndex {
         let number = *self.commit_sender.borrow() + 1;
         let index_commit = Arc::new(IndexCommit {
             searcher,
-            versions: Arc::new(versions),
+            versions,
             unreadable: Arc::new(unreadable),
             generation: generation.path.clone(),
             opstamp,
@@ -584,16 +587,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn versions_after(
-    mut versions: DocumentVersions,
+    mut versions: IndexedVersions,
     commit: &CommitReport,
     removed: &[DocId],
-) -> DocumentVersions {
+) -> IndexedVersions {
     for doc in removed
         .iter()
         .chain(commit.unreadable.iter().map(|(doc, _)| doc))
     {
-        versions.remove(doc);
+        versions.remove(*doc);
     }
-    versions.extend(commit.indexed.iter().copied());
+    for (doc, seq) in &commit.indexed {
+        versions.insert(*doc, *seq);
+    }
     versions
 }

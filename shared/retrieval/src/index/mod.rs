@@ -23,6 +23,7 @@ pub mod entry;
 mod evidence;
 pub mod folder;
 mod hits;
+mod indexed_versions;
 pub mod local_index;
 mod missing;
 mod near_terms;

@@ -3,7 +3,6 @@
 //! The difference is taken between the catalog and the versions in the index itself. So it does not matter how the index
 //! got into its state: by a late record, an interrupted update or an old snapshot.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
@@ -16,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::commit::CommitPayload;
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexGeneration};
+use super::indexed_versions::IndexedVersions;
 use super::local_index::OnProgress;
 use super::{IndexError, run_blocking};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
@@ -51,43 +51,37 @@ pub struct CatalogDiff {
 
 impl CatalogDiff {
     /// Compares the indexed versions with a catalog.
-    pub fn between(versions: &DocumentVersions, catalog: &Catalog) -> Self {
+    pub fn between(versions: &IndexedVersions, catalog: &Catalog) -> Self {
         let add = catalog
             .documents()
             .iter()
             .filter_map(CatalogDocument::shared_entry)
             .filter(|entry: &&Arc<CatalogEntry>| {
                 versions
-                    .get(&entry.version.doc)
-                    .is_none_or(|seq| *seq < entry.version.seq)
+                    .get(entry.version.doc)
+                    .is_none_or(|seq| seq < entry.version.seq)
             })
             .cloned()
             .collect();
-        let published: HashSet<DocId> = catalog
-            .documents()
-            .iter()
-            .filter_map(CatalogDocument::shared_entry)
-            .map(|entry| entry.version.doc)
-            .collect();
-        let remove = versions
-            .keys()
-            .filter(|doc| !published.contains(doc))
-            .copied()
-            .collect();
+        let is_published = |doc: &DocId| {
+            let listed = catalog.get(*doc);
+            listed.is_some_and(|listed| listed.entry().is_some())
+        };
+        let remove = versions.docs().filter(|doc| !is_published(doc)).collect();
         Self { add, remove }
     }
 
     /// Compares the indexed versions of some documents with a catalog.
     pub fn of_documents(
-        versions: &DocumentVersions,
+        versions: &IndexedVersions,
         catalog: &Catalog,
         docs: impl IntoIterator<Item = DocId>,
     ) -> Self {
         let mut difference = Self::default();
         for doc in docs {
             let listed = catalog.get(doc).and_then(CatalogDocument::shared_entry);
-            match (versions.get(&doc), listed) {
-                (Some(seq), Some(entry)) if *seq >= entry.version.seq => {}
+            match (versions.get(doc), listed) {
+                (Some(seq), Some(entry)) if seq >= entry.version.seq => {}
                 (_, Some(entry)) => difference.add.push(Arc::clone(entry)),
                 (Some(_), None) => difference.remove.push(doc),
                 (None, None) => {}

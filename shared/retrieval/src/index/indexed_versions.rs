@@ -1,0 +1,107 @@
+//! The indexed version of each document, in shards that successive commits share.
+//!
+//! A commit of one document copies one shard, and not the versions of a million documents.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use stemma_document::DocId;
+
+// Ids are digests, so their first bytes spread them evenly.
+const SHARDS: usize = 256;
+
+type Shard = Arc<HashMap<DocId, u64>>;
+
+/// The indexed version of each document. Clones share their memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexedVersions {
+    shards: Vec<Shard>,
+    len: usize,
+}
+
+impl Default for IndexedVersions {
+    fn default() -> Self {
+        Self {
+            shards: vec![Shard::default(); SHARDS],
+            len: 0,
+        }
+    }
+}
+
+impl IndexedVersions {
+    pub fn get(&self, doc: DocId) -> Option<u64> {
+        self.shards[shard_of(doc)].get(&doc).copied()
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn docs(&self) -> impl Iterator<Item = DocId> {
+        self.shards.iter().flat_map(|shard| shard.keys().copied())
+    }
+
+    pub(super) fn insert(&mut self, doc: DocId, seq: u64) {
+        let shard = Arc::make_mut(&mut self.shards[shard_of(doc)]);
+        if shard.insert(doc, seq).is_none() {
+            self.len += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, doc: DocId) {
+        let shard = &mut self.shards[shard_of(doc)];
+        if shard.contains_key(&doc) {
+            Arc::make_mut(shard).remove(&doc);
+            self.len -= 1;
+        }
+    }
+}
+
+fn shard_of(doc: DocId) -> usize {
+    usize::from(doc.as_bytes()[0]) % SHARDS
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::Collection;
+
+    use super::*;
+
+    fn doc(number: u64) -> DocId {
+        DocId::new(&Collection::default(), &format!("file:///{number}"))
+    }
+
+    #[test]
+    fn a_commit_of_one_document_copies_one_shard() {
+        let mut before = IndexedVersions::default();
+        for number in 0..10_000 {
+            before.insert(doc(number), 1);
+        }
+        let mut after = before.clone();
+        after.insert(doc(7), 2);
+        after.remove(doc(10_001));
+        let shards = before.shards.iter().zip(&after.shards);
+        let copied = shards.filter(|(before, after)| !Arc::ptr_eq(before, after));
+        assert_eq!(copied.count(), 1);
+        assert_eq!((before.get(doc(7)), after.get(doc(7))), (Some(1), Some(2)));
+    }
+
+    #[test]
+    fn the_length_is_the_number_of_documents() {
+        let mut versions = IndexedVersions::default();
+        assert!(versions.is_empty());
+        for number in 0..300 {
+            versions.insert(doc(number), 1);
+            versions.insert(doc(number), 2);
+        }
+        versions.remove(doc(5));
+        versions.remove(doc(5));
+        assert_eq!(versions.len(), 299);
+        assert_eq!(versions.docs().count(), 299);
+        assert_eq!(versions.get(doc(5)), None);
+    }
+}
