@@ -1,6 +1,7 @@
 //! Where the bytes of documents come from: local files, objects in buckets, and originals in the blob store.
 
 mod blob_sources;
+mod denials;
 mod local;
 mod s3;
 

@@ -1,5 +1,7 @@
 //! Documents in buckets, named by `s3://BUCKET/KEY` with a percent-encoded key.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_document::{DocumentVersion, Origin};
@@ -7,12 +9,17 @@ use stemma_engine::s3::{BucketReader, FetchOutcome, ObjectRequest, S3, S3Setting
 use stemma_engine::{Failure, PortError, PortErrorKind, PortResult};
 use tokio::sync::OnceCell;
 
+use super::denials::Denials;
 use super::{SourceStore, percent_decode, percent_encode};
+
+// Delay before a refused bucket is read again: a person has to act first.
+const REFUSAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Objects in buckets. Connects at the first read: most laptops have no S3, and should not look for it.
 pub struct BucketObjects {
     settings: S3Settings,
     buckets: OnceCell<BucketReader>,
+    denials: Denials,
 }
 
 impl BucketObjects {
@@ -20,6 +27,7 @@ impl BucketObjects {
         Self {
             settings,
             buckets: OnceCell::new(),
+            denials: Denials::default(),
         }
     }
 
@@ -27,6 +35,23 @@ impl BucketObjects {
         self.buckets
             .get_or_try_init(async || S3::connect(&self.settings).await.map(BucketReader::new))
             .await
+    }
+
+    // Neither an unavailable server nor a bucket that refuses everything counts as an attempt.
+    fn read_error(&self, error: PortError, bucket: &str, key: &str) -> Failure {
+        let denied = match error.kind {
+            PortErrorKind::Transient => return error.into(),
+            PortErrorKind::Refused if self.denials.concerns_object(bucket, key) => {
+                Failure::transient("input.denied", error.message)
+            }
+            PortErrorKind::Refused => {
+                Failure::throttled("input.denied", error.message, REFUSAL_RETRY_DELAY)
+            }
+            PortErrorKind::Permanent => Failure::permanent("input.denied", error.message),
+        };
+        denied.with_next(
+            "see what the worker's S3 settings and rights allow, then run the failed documents again",
+        )
     }
 }
 
@@ -51,14 +76,14 @@ impl SourceStore for BucketObjects {
             etag,
             max_bytes,
         };
-        match self
-            .buckets()
-            .await
-            .map_err(read_error)?
-            .get(&request)
-            .await
-            .map_err(read_error)?
-        {
+        let fetched = match self.buckets().await {
+            Ok(buckets) => buckets.get(&request).await,
+            Err(error) => Err(error),
+        };
+        if fetched.is_ok() {
+            self.denials.note_read(&bucket, &key);
+        }
+        match fetched.map_err(|error| self.read_error(error, &bucket, &key))? {
             FetchOutcome::Read { bytes, .. } => Ok(bytes),
             FetchOutcome::Missing => Err(Failure::permanent(
                 "input.unreadable",
@@ -71,18 +96,6 @@ impl SourceStore for BucketObjects {
             }
         }
     }
-}
-
-// An unavailable server does not count as an attempt. A refusal counts, because a bucket may deny single objects.
-fn read_error(error: PortError) -> Failure {
-    let denied = match error.kind {
-        PortErrorKind::Transient => return error.into(),
-        PortErrorKind::Refused => Failure::transient("input.denied", error.message),
-        PortErrorKind::Permanent => Failure::permanent("input.denied", error.message),
-    };
-    denied.with_next(
-        "see what the worker's S3 settings and rights allow, then run the failed documents again",
-    )
 }
 
 /// The URI of an object. `key` is not encoded yet.
@@ -99,6 +112,8 @@ pub fn parse_object_uri(uri: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use stemma_engine::FailureKind;
+
     use super::*;
 
     #[test]
@@ -127,18 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn transient_error_is_not_counted_as_attempt() {
-        let away = read_error(PortError::transient(
-            "bucket.get",
-            "x in bucket y: no answer",
-        ));
-        assert!(
-            matches!(away.kind, stemma_engine::FailureKind::Throttled { .. }),
-            "{away}"
-        );
-        assert_eq!(
-            read_error(PortError::permanent("bucket.get", "denied")).code,
-            "input.denied"
-        );
+    fn an_unavailable_or_refusing_bucket_is_not_counted_as_attempt() {
+        let objects = BucketObjects::new(S3Settings::default());
+        for error in [
+            PortError::transient("bucket.get", "x in bucket y: no answer"),
+            PortError::refused("bucket.get", "x in bucket y: access is denied"),
+        ] {
+            let failure = objects.read_error(error, "y", "x");
+            let is_counted = !matches!(failure.kind, FailureKind::Throttled { .. });
+            assert!(!is_counted, "{failure}");
+        }
+        let error = PortError::permanent("bucket.get", "denied");
+        assert_eq!(objects.read_error(error, "y", "x").code, "input.denied");
     }
 }
