@@ -318,8 +318,8 @@ impl TestServers {
     /// # Errors
     /// See [`TestServers::set_memory_alarm`].
     pub async fn set_disk_alarm(&self, raised: bool) -> Result<()> {
-        // More than any disk has, and the default of the broker.
-        let limit = if raised { "1000TB" } else { "50MB" };
+        // More than any disk has (3.10 knows no larger unit), and the default of the broker.
+        let limit = if raised { "1000000GB" } else { "50MB" };
         self.rabbitmqctl(&["set_disk_free_limit", limit]).await
     }
 
