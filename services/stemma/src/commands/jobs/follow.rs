@@ -18,8 +18,11 @@ use crate::output::OutputFormat;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 // Without a terminal, one line per interval keeps logs of long jobs short.
 const LINE_INTERVAL_SECONDS: f64 = 15.0;
-// 60 failed polls are 30 seconds, in which a broker or Redis restarts.
-const MAX_FAILED_POLLS: u32 = 60;
+// The job goes on without its watcher, who therefore waits as long as an outage may last that harms no document: a quarter
+// of an hour.
+const MAX_FAILED_POLLS: u32 = 1_800;
+// Failed polls of half a minute, of which one is logged.
+const POLLS_PER_WARNING: u32 = 60;
 
 /// Shows the progress of a job: a bar, lines or JSON objects.
 pub struct FollowDisplay<'a> {
@@ -157,8 +160,10 @@ pub async fn follow(
                 }
             }
             Err(error) if failed < MAX_FAILED_POLLS && !stop.is_cancelled() => {
+                if failed.is_multiple_of(POLLS_PER_WARNING) {
+                    tracing::warn!(%error, "cannot read the progress of the job; retrying");
+                }
                 failed += 1;
-                tracing::warn!(%error, "cannot read the progress of the job; retrying");
             }
             Err(error) => return Err(error.into()),
         }
