@@ -57,6 +57,9 @@ pub struct FaultCounts {
     pub reset: usize,
 }
 
+/// Pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
 /// HTTP requests by kind: the method, or `LIST` for a GET that lists a bucket.
 pub type RequestCounts = BTreeMap<&'static str, usize>;
 
@@ -219,8 +222,12 @@ impl ProxyState {
 
 async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
     let mut connections = JoinSet::new();
-    while let Ok((client, _)) = listener.accept().await {
-        connections.spawn(serve(client, Arc::clone(&shared)));
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => drop(connections.spawn(serve(client, Arc::clone(&shared)))),
+            // A client that gave up, or no free descriptor: no reason to refuse all others.
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
         while connections.try_join_next().is_some() {}
     }
 }

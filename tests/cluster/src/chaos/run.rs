@@ -95,11 +95,14 @@ impl Pace<'_> {
 
 /// The exit status of a command and the end of its output.
 pub(super) fn end_message(output: &Output) -> String {
+    // With --json the error is the last line of the output.
+    let printed = String::from_utf8_lossy(&output.stdout);
     let words = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<_> = words.lines().collect();
     format!(
-        "{}\n{}",
+        "{}\n{}\n{}",
         output.status,
-        lines[lines.len().saturating_sub(10)..].join("\n")
+        lines[lines.len().saturating_sub(10)..].join("\n"),
+        printed.lines().last().unwrap_or_default()
     )
 }
