@@ -39,6 +39,9 @@ pub struct ItemInfo {
     pub status: Option<ItemStatus>,
     /// First and last physical page.
     pub pages: Option<(u32, u32)>,
+    /// First byte of its text in the file, and the byte behind the last; only in HTML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<(u32, u32)>,
     /// Tokens with all sub-sections.
     pub tokens: u32,
     /// Whether its heading, or the heading that ends it, was not found in the text.
@@ -79,6 +82,7 @@ impl ItemInfo {
             pages: item
                 .pages
                 .map(|span| (span.start().get(), span.end().get())),
+            bytes: item.bytes.map(|bytes| (bytes.start, bytes.end)),
             tokens: item.tokens,
             boundary_unverifiable: item.boundary_unverifiable,
             boundary: item.boundary.clone(),
@@ -109,6 +113,7 @@ impl ItemInfo {
                 .span
                 .pages()
                 .map(|span| (span.start().get(), span.end().get())),
+            bytes: section.bytes.map(|bytes| (bytes.start, bytes.end)),
             tokens: section.tokens,
             boundary_unverifiable: false,
             boundary: None,

@@ -178,6 +178,7 @@ fn build_section(
         number: node.number,
         kind: node.kind,
         span: node.span,
+        bytes: None,
         starts_page: node.starts_page,
         verified: node.verified,
         evidence: node.evidence,

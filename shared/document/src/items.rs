@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PageNo, PageSpan, SectionId};
+use crate::{ByteSpan, PageNo, PageSpan, SectionId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilingItem {
@@ -20,6 +20,9 @@ pub struct FilingItem {
     pub section: Option<SectionId>,
     /// The pages of that section; `None` in texts without pages.
     pub pages: Option<PageSpan>,
+    /// Where its text stands in the file; only in HTML.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes: Option<ByteSpan>,
     /// o200k tokens of that section, including descendants.
     pub tokens: u32,
     /// Set if its heading, or the heading that ends it, was not found on the page. The section is then a best guess.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Doubt, EvidenceSource, Extent, FilingFacts, FilingItem, PageSpan, Position, SectionId,
+    ByteSpan, Doubt, EvidenceSource, Extent, FilingFacts, FilingItem, PageSpan, Position, SectionId,
 };
 
 /// The sections of one version of a document. Depends only on input and settings.
@@ -42,6 +42,9 @@ pub struct Section {
     pub kind: SectionKind,
     /// Includes descendants.
     pub span: SectionSpan,
+    /// Where its text stands in the file, with descendants; only in HTML.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes: Option<ByteSpan>,
     /// Whether its heading is the first line of its page, apart from running heads.
     pub starts_page: bool,
     /// Whether its title was found at its location.

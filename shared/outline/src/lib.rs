@@ -8,6 +8,7 @@
 //!
 //! Nothing here is asynchronous, reads a file or calls a model: the same source gives the same tree.
 
+mod byte_spans;
 pub mod correction;
 pub mod doubt;
 pub mod enrich;
@@ -28,6 +29,7 @@ pub fn finish_tree(
     let gaps = draft.gaps.iter().cloned().chain(gaps).collect();
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
     let mut tree = enrich::finish(tree, source, settings, &draft.labels);
+    byte_spans::set_section_bytes(&mut tree, source);
     items::attach(&mut tree, source, &draft.cross_index);
     tree.provenance.doubt = Some(doubt::assess(&tree, source, draft.outline.accuracy()));
     tree

@@ -166,7 +166,7 @@ fn sentences(words: &[&str]) -> Vec<String> {
 /// Whether a sentence refers the reader to another place.
 fn is_reference(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    const PHRASES: [&str; 37] = [
+    const PHRASES: [&str; 41] = [
         "by reference",
         "is set forth",
         "are set forth",
@@ -191,6 +191,10 @@ fn is_reference(sentence: &str) -> bool {
         "may be found",
         "is provided in",
         "is provided under",
+        "will be supplied by",
+        "will be included in",
+        "will be contained in",
+        "will be set forth in",
         "see ",
         "refer to",
         "reference is made",

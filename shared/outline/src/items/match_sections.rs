@@ -56,6 +56,10 @@ pub(super) fn match_sections(
         };
         let rank = (naming, !section.verified, depth);
         for key in first..=last {
+            let is_end = key == first || key == last;
+            if !is_end && !form.names_key(&section.title, key) {
+                continue;
+            }
             let occupied = best.get(&key).is_some_and(|(current, _)| *current <= rank);
             if !occupied {
                 best.insert(key, (rank, place));

@@ -17,7 +17,7 @@ mod targets;
 use std::collections::BTreeSet;
 
 use stemma_document::{
-    FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionTree, Source,
+    ByteSpan, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionTree, Source,
 };
 
 use self::item_text::{ItemText, truncate_text};
@@ -112,6 +112,7 @@ impl ItemMap<'_> {
             status: ItemStatus::Absent,
             section: None,
             pages: None,
+            bytes: None,
             tokens: 0,
             boundary_unverifiable: false,
             boundary: None,
@@ -187,7 +188,9 @@ impl ItemMap<'_> {
             content.extend(finder.unprinted_start(section));
         }
         let (pages, tokens) = extent(&sections, section, after);
+        let bytes = byte_extent(&sections, section, after);
         FilingItem {
+            bytes,
             title: title.unwrap_or_else(|| entry.title.to_owned()),
             status: if combined {
                 ItemStatus::Combined
@@ -319,6 +322,31 @@ fn extent(
         }
     }
     (pages.or(own), tokens)
+}
+
+/// Where an Item stands in the file, as [`extent`] has its pages.
+fn byte_extent(
+    sections: &[&Section],
+    section: &Section,
+    after: Option<&Section>,
+) -> Option<ByteSpan> {
+    let own = section.bytes?;
+    let Some(after) = after else {
+        let all = sections.iter().filter_map(|section| section.bytes);
+        return Some(all.fold(own, ByteSpan::union));
+    };
+    // Sections before the one that ends the Item, which is one of the children.
+    let first = section.children.first()?.bytes?;
+    let before = section
+        .children
+        .iter()
+        .take_while(|child| child.id != after.id);
+    let end = before
+        .filter_map(|child| child.bytes)
+        .map(|bytes| bytes.end)
+        .max()
+        .unwrap_or(first.start);
+    Some(ByteSpan { end, ..own })
 }
 
 /// The title after the Item's number.

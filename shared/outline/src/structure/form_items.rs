@@ -121,6 +121,11 @@ impl KnownForm {
         tags(a).is_some() && tags(a) == tags(b)
     }
 
+    /// Whether the heading of several Items names the Item with this key.
+    pub(crate) fn names_key(self, heading: &str, key: usize) -> bool {
+        item_headings::names_key(self.0, heading, key)
+    }
+
     /// The text after the numbers of a title that says `Item`.
     pub(crate) fn item_title(title: &str) -> Option<String> {
         let head = item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())?;

@@ -109,6 +109,11 @@ fn parse_item(text: &str) -> Option<ItemHeading<'_>> {
     let body = plural
         .unwrap_or(after)
         .trim_start_matches([' ', '\u{a0}', '#']);
+    // `Item No. 1`
+    let body = ["No. ", "NO. "]
+        .iter()
+        .find_map(|no| body.strip_prefix(no))
+        .unwrap_or(body);
     let mut tags = Vec::new();
     let mut end = 0;
     while let Some((tag, length)) = parse_item_number(&body[end..]) {
@@ -170,7 +175,15 @@ fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
     match mark.filter(|_| alone && (skipped == 0 || marked)) {
         Some(mark) => {
             let closing = usize::from(letter[1..].starts_with(')') && after.starts_with('('));
-            let length = digits + skipped + 1 + closing;
+            // `Item 9A(T)` of 2007 to 2010, for filers without an attestation.
+            let end = letter[1 + closing..].trim_start();
+            let temporary = ["(T)", "(t)"].iter().any(|mark| end.starts_with(mark));
+            let temporary = if temporary {
+                letter.len() - 1 - closing - end.len() + 3
+            } else {
+                0
+            };
+            let length = digits + skipped + 1 + closing + temporary;
             Some((
                 (number, u16::from(mark.to_ascii_uppercase() - b'A') + 1),
                 length,
@@ -268,6 +281,20 @@ mod tests {
                 "Business and Properties",
             ),
             (
+                "ITEM 9A(T). CONTROLS AND PROCEDURES",
+                None,
+                vec![(9, 1)],
+                "CONTROLS AND PROCEDURES",
+            ),
+            (
+                "Item 9A (T) Controls and Procedures",
+                None,
+                vec![(9, 1)],
+                "Controls and Procedures",
+            ),
+            ("Item No. 1. Business", None, vec![(1, 0)], "Business"),
+            ("Item 1: Business", None, vec![(1, 0)], "Business"),
+            (
                 "PART I—FINANCIAL INFORMATION",
                 Some(1),
                 vec![],
@@ -300,6 +327,7 @@ mod tests {
             "item 1. Business",
             "Part of the",
             "PART I of this Annual Report",
+            "Item 14(a)(1) Financial Statements",
             "Item 303 of Regulation S-K",
             "Items",
         ] {

@@ -153,6 +153,16 @@ pub(super) fn keys_of(form: SecForm, text: &str, part: Option<u8>) -> Option<(us
     Some((key, key))
 }
 
+/// Whether a heading of several Items names the Item with this key: by its number, or as one of a range.
+pub(super) fn names_key(form: SecForm, heading: &str, key: usize) -> bool {
+    let Some(head) = parse_heading(heading) else {
+        return true;
+    };
+    let tag = form.items().get(key).and_then(|item| item.tag);
+    let is_range = head.number.to_ascii_lowercase().contains("through");
+    is_range || tag.is_some_and(|tag| head.tags.contains(&tag))
+}
+
 /// Finds the PARTs and Items of `form` in `rows`, except in `excluded` rows (contents). The key in the chain is the index
 /// in the form's list, so the result keeps the order of the form.
 pub(super) fn find_items(
@@ -311,9 +321,15 @@ impl ItemSearch<'_, '_> {
             }
         }
         for (item, score) in matches {
+            // `Items 1 and 2` leaves room for Items 1A to 1C, which follow under headings of their own.
+            let between = item.key + 1..item.last_key;
+            let holds_all = between
+                .into_iter()
+                .all(|key| names_key(self.form, row.text, key));
+            let last_key = if holds_all { item.last_key } else { item.key };
             placements.push(Placement {
                 at: at as u32,
-                keys: (item.key as u32, item.last_key as u32),
+                keys: (item.key as u32, last_key as u32),
                 score,
             });
             items.push(item);

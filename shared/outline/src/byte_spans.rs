@@ -1,0 +1,99 @@
+//! Where sections stand in the file, for sources whose lines know their bytes.
+
+use stemma_document::{
+    ByteSpan, Page, Position, Section, SectionSpan, SectionTree, Source, SourceBody,
+};
+
+/// Sets the bytes of all sections: from the first character of their heading to the last of their text. Running heads and
+/// feet at either end do not count.
+pub(crate) fn set_section_bytes(tree: &mut SectionTree, source: &Source) {
+    let SourceBody::Pages(pages) = &source.body else {
+        return;
+    };
+    let has_bytes = pages
+        .iter()
+        .flat_map(|page| &page.lines)
+        .any(|line| line.bytes.is_some());
+    if !has_bytes {
+        return;
+    }
+    let mut open: Vec<&mut Section> = tree.sections.iter_mut().collect();
+    while let Some(section) = open.pop() {
+        if let SectionSpan::Pages { from, to, .. } = section.span {
+            section.bytes = bytes_between(pages, from, to);
+        }
+        open.extend(&mut section.children);
+    }
+}
+
+/// The bytes of the lines from a position up to another, or to the end.
+fn bytes_between(pages: &[Page], from: Position, to: Option<Position>) -> Option<ByteSpan> {
+    let last = to.map_or(pages.len(), |to| to.page.index() + 1);
+    let mut whole: Option<ByteSpan> = None;
+    for (index, page) in pages.iter().enumerate().take(last).skip(from.page.index()) {
+        let skipped = if index == from.page.index() {
+            from.line as usize
+        } else {
+            0
+        };
+        let end = to
+            .filter(|to| to.page.index() == index)
+            .map_or(page.lines.len(), |to| to.line as usize);
+        let lines = page.lines.iter().take(end).skip(skipped);
+        for bytes in lines
+            .filter(|line| !line.is_furniture())
+            .filter_map(|line| line.bytes)
+        {
+            whole = Some(whole.map_or(bytes, |whole| whole.union(bytes)));
+        }
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::structure::fixture::{Doc, line};
+    use crate::{enrich, finish_tree, structure};
+
+    #[test]
+    fn sections_and_items_know_their_bytes() {
+        let mut doc = Doc::new(4);
+        doc.add(0, line("UNITED STATES SECURITIES AND EXCHANGE COMMISSION"));
+        doc.add(0, line("FORM 10-K").bold());
+        doc.section(1, "Item 1. Business");
+        doc.section(2, "Item 1A. Risk Factors");
+        doc.section(3, "Item 2. Properties");
+        let mut source = doc.source();
+        let tree = |source: &Source| {
+            let draft = structure::outline(source, &Default::default()).unwrap();
+            finish_tree(&draft, source, [], &enrich::SectionSettings::default())
+        };
+        assert!(tree(&source).items.iter().all(|item| item.bytes.is_none()));
+        let SourceBody::Pages(pages) = &mut source.body else {
+            panic!("no pages")
+        };
+        // Each line takes ten bytes of a hundred.
+        let mut start = 0;
+        for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
+            line.bytes = Some(ByteSpan {
+                start,
+                end: start + 10,
+            });
+            start += 100;
+        }
+        let places: Vec<(String, ByteSpan)> = {
+            let tree = tree(&source);
+            let found = tree.items.iter();
+            found
+                .filter_map(|item| Some((item.number.clone(), item.bytes?)))
+                .collect()
+        };
+        let numbers: Vec<&str> = places.iter().map(|(number, _)| number.as_str()).collect();
+        assert_eq!(numbers, ["1", "1A", "2"]);
+        for pair in places.windows(2) {
+            assert_eq!(pair[0].1.end + 90, pair[1].1.start);
+        }
+        assert_eq!(places[2].1.end + 90, start);
+    }
+}
