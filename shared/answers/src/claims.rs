@@ -9,6 +9,7 @@ use stemma_document::{Collection, DocId, PageNo};
 use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
+use super::declared::{DeclaredFacts, foreign_company};
 use super::figures::{CitedPages, CitedText};
 use super::final_answer::with_claims;
 use super::issuers::Issuers;
@@ -36,6 +37,8 @@ pub(super) struct CheckedCitation<'a> {
     pub(super) citation: Citation,
     /// The cells and sentences of the quote; `None` when its words were not found.
     pub(super) text: Option<CitedText<'a>>,
+    /// The facts that the filing tags, if it does.
+    pub(super) declared: Option<DeclaredFacts<'a>>,
     /// The whole lines that the quote is on.
     pub(super) lines: String,
     pub(super) page_text: String,
@@ -66,6 +69,15 @@ pub(super) fn compose_answer(
         {
             verdict.verified = false;
             verdict.reason = Some(format!("it names {name}, and cites documents of others"));
+        }
+        let around = text.join("\n");
+        let names_other = cited.iter().find_map(|one| {
+            let around = format!("{around}\n{}", one.page_text);
+            foreign_company(&statement, one.declared.as_ref()?.table, &around)
+        });
+        if let Some(name) = names_other.filter(|_| verdict.verified) {
+            verdict.verified = false;
+            verdict.reason = Some(format!("it names {name}, which the cited filing does not"));
         }
         let ids: Vec<String> = cited
             .into_iter()
@@ -289,6 +301,19 @@ fn checked_citation<'a>(
         };
         CitedText::new(&pages, &checked.spans, &checked.quote, &page_text)
     });
+    let declared = open_doc.and_then(|open_doc| {
+        let lines = checked.spans.iter().map(|span| match passage.last_line {
+            None => (targets[span.target].number, span.line as u32),
+            Some(_) => (0, targets[span.target].number - 1 + span.line as u32),
+        });
+        let cells = text.iter().flat_map(|text: &CitedText<'_>| &text.cells);
+        Some(DeclaredFacts {
+            table: open_doc.facts.as_deref()?,
+            lines: lines.collect(),
+            labels: cells.map(|(_, cell)| cell.label.clone()).collect(),
+            year_shift: open_doc.year_shift,
+        })
+    });
     let citation = Citation {
         id: String::new(),
         doc_id: passage.doc.to_string(),
@@ -316,6 +341,7 @@ fn checked_citation<'a>(
         ),
         citation,
         text,
+        declared,
         lines: checked.lines,
         page_text,
     }

@@ -207,7 +207,14 @@ impl AnswerContext {
                 Extent::Lines(_) => store.lines(document).await?,
                 Extent::Pages(_) => None,
             };
-            place.insert(OpenDoc::new(document, tree, lines, self.item.as_ref()));
+            let facts = store.facts(document).await?;
+            place.insert(OpenDoc::new(
+                document,
+                tree,
+                lines,
+                facts,
+                self.item.as_ref(),
+            ));
         }
         Ok(())
     }

@@ -25,6 +25,7 @@ mod citation;
 mod claims;
 mod computation;
 mod context;
+pub mod declared;
 mod decompose;
 mod document_scope;
 mod event;

@@ -8,6 +8,7 @@ use rust_decimal::Decimal;
 
 use super::claims::CheckedCitation;
 use super::computation::{Computed, check_computation};
+use super::declared::{DeclaredCheck, check_declared};
 use super::figures::{CitedText, FigureCheck, check_figure};
 use super::numbers::{NumberMention, NumberRole, numbers};
 use super::period::period_mentions;
@@ -110,6 +111,9 @@ impl Verdict {
             if is_result {
                 continue;
             }
+            if let Some(reason) = contradicts_declaration(statement, at, cited) {
+                self.reason.get_or_insert(reason);
+            }
             match check_figure(statement, at, &texts) {
                 FigureCheck::Cell(cell) => cells.push(*cell),
                 FigureCheck::Prose => {}
@@ -122,6 +126,26 @@ impl Verdict {
         }
         cells
     }
+}
+
+// What a figure is declared as, if the facts of the quoted lines have it and say something else than the statement.
+fn contradicts_declaration(
+    statement: &Statement<'_>,
+    figure: usize,
+    cited: &[CheckedCitation<'_>],
+) -> Option<String> {
+    let declared = cited.iter().filter_map(|one| one.declared.as_ref());
+    let mut differs = None;
+    for check in declared.map(|facts| check_declared(statement, figure, facts)) {
+        match check {
+            DeclaredCheck::Confirmed => return None,
+            DeclaredCheck::Differs(reason) => {
+                differs.get_or_insert(reason);
+            }
+            DeclaredCheck::Unknown => {}
+        }
+    }
+    differs
 }
 
 // Where a statement says that a figure rose or fell, the cells of its row must, too.

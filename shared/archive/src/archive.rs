@@ -369,6 +369,13 @@ impl DocumentStore for Archive {
         .await?
     }
 
+    async fn facts(&self, listed: &CatalogDocument) -> PortResult<Option<Arc<FactTable>>> {
+        match self.load_tree(listed).await? {
+            Some(published) => Ok(self.load_facts(&published).await?.map(Arc::new)),
+            None => Ok(None),
+        }
+    }
+
     async fn lines(&self, listed: &CatalogDocument) -> PortResult<Option<Arc<TextLines>>> {
         let Some(published) = self.load_tree(listed).await? else {
             return Ok(None);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use stemma_document::{Page, PageNo, SectionId, SectionTree, SourceBody, TextLines, text};
 use stemma_engine::PortResult;
+use stemma_xbrl::FactTable;
 
 use crate::document::CatalogDocument;
 
@@ -32,6 +33,14 @@ pub trait DocumentStore: Send + Sync {
             .open(document)
             .await?
             .map(|opened| Arc::new(opened.tree)))
+    }
+
+    /// The tagged facts of a filing with inline XBRL; `None` for other documents.
+    ///
+    /// # Errors
+    /// As [`DocumentStore::open`].
+    async fn facts(&self, _document: &CatalogDocument) -> PortResult<Option<Arc<FactTable>>> {
+        Ok(None)
     }
 
     /// Own texts of sections, without their descendants, each cut at `most_bytes` rounded down to a character boundary.

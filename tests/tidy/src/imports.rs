@@ -23,7 +23,10 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-xbrl",
         ],
     ),
-    ("stemma-catalog", &["stemma-document", "stemma-engine"]),
+    (
+        "stemma-catalog",
+        &["stemma-document", "stemma-engine", "stemma-xbrl"],
+    ),
     (
         "stemma-retrieval",
         &[
@@ -47,6 +50,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-llm",
             "stemma-retrieval",
             "stemma-tables",
+            "stemma-xbrl",
         ],
     ),
     (

@@ -8,6 +8,7 @@ use stemma_document::{
     Fact, FilingFacts, Line, Page, PageNo, Section, SectionId, SectionSpan, SectionTree, TextLines,
 };
 use stemma_llm::tokens;
+use stemma_xbrl::FactTable;
 
 use super::SectionRequest;
 use super::passage_source::TextLine;
@@ -31,6 +32,8 @@ pub(crate) struct OpenDoc {
     pub(super) tree: Arc<SectionTree>,
     pub(super) pages: BTreeMap<u32, Page>,
     pub(super) lines: Option<Arc<TextLines>>,
+    /// The facts that the filing tags itself.
+    pub(crate) facts: Option<Arc<FactTable>>,
     // Sections of the only Item that may be read; `None`: all of the document.
     item_sections: Option<Vec<SectionId>>,
 }
@@ -40,6 +43,7 @@ impl OpenDoc {
         document: &CatalogDocument,
         tree: Arc<SectionTree>,
         lines: Option<Arc<TextLines>>,
+        facts: Option<Arc<FactTable>>,
         item: Option<&ItemRef>,
     ) -> Self {
         let version = document.version();
@@ -62,6 +66,7 @@ impl OpenDoc {
             tree,
             pages: BTreeMap::new(),
             lines,
+            facts,
             item_sections,
         }
     }

@@ -319,6 +319,7 @@ fn judge_pages(pages: &CitedPages<'_, '_>, claim: &DraftClaim) -> Verdict {
                 .is_verbatim()
                 .then(|| CitedText::new(pages, &checked.spans, &checked.quote, &page_text));
             CheckedCitation {
+                declared: None,
                 doc: DocId::new(&Collection::default(), "acme"),
                 citation: test_citation(&checked.quote, checked.matched),
                 text,

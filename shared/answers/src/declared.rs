@@ -1,0 +1,448 @@
+//! Compares the figures of a statement with the facts that a filing tags on the quoted lines: concept, period, unit, scale,
+//! sign, and the part of the company. The same digits under another concept or year do not verify a claim.
+
+use std::collections::BTreeSet;
+
+use rust_decimal::Decimal;
+use stemma_xbrl::{FactTable, FactValue, Period, TaggedFact, concept_words};
+
+use super::numbers::NumberMention;
+use super::period::StatedPeriod;
+use super::statement::Statement;
+use super::terms::phrase;
+
+// What a word of a label counts that the statement lacks.
+const MISSING_COST: f64 = 0.5;
+// Fiscal calendars of 52 weeks may end in the first days of January; they name the year before.
+const LONGEST_OVERHANG_DAYS: u32 = 7;
+const DAYS_PER_MONTH: f64 = 30.44;
+
+// Stems that say that a figure is negative, and those of the other side in the same labels: `Net income (loss)`.
+const NEGATIVE: [&str; 14] = [
+    "loss", "negat", "deficit", "outflow", "use", "expens", "decreas", "declin", "fell", "lower",
+    "drop", "reduc", "reduct", "benefit",
+];
+const POSITIVE: [&str; 8] = [
+    "incom", "gain", "increas", "provid", "earn", "profit", "inflow", "provis",
+];
+// Stems of member names that tell no member from another.
+const MEMBER_WORDS: [&str; 3] = ["member", "segment", "domain"];
+
+/// The tagged facts of a cited document, and the lines of the quote.
+pub struct DeclaredFacts<'a> {
+    pub table: &'a FactTable,
+    /// Page (0 in texts without pages) and 0-based line.
+    pub lines: BTreeSet<(u32, u32)>,
+    /// The labels of the quoted table rows.
+    pub labels: Vec<String>,
+    /// From the year of a date in January or February to the name of its fiscal year.
+    pub year_shift: i32,
+}
+
+/// What tagged facts say about a figure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeclaredCheck {
+    /// No fact on the quoted lines has its digits or its value.
+    Unknown,
+    /// Period, unit, scale and sign are those of a fact, and no other concept fits the statement better.
+    Confirmed,
+    /// It stands for something else; says for what.
+    Differs(String),
+}
+
+/// Checks each figure of a statement.
+pub fn check_declared_figures(text: &str, facts: &DeclaredFacts<'_>) -> Vec<DeclaredCheck> {
+    let statement = Statement::new(text).in_fiscal_years(facts.year_shift);
+    let figures = 0..statement.figures.len();
+    figures
+        .map(|figure| check_declared(&statement, figure, facts))
+        .collect()
+}
+
+/// A company that a statement names as its subject, with a legal form or a possessive, although neither the cover of the
+/// filing nor `around`, the cited text, names it.
+pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Option<&'t str> {
+    const LEGAL_FORMS: [&str; 12] = [
+        "inc",
+        "corp",
+        "corporation",
+        "company",
+        "co",
+        "ltd",
+        "plc",
+        "llc",
+        "group",
+        "holdings",
+        "incorporated",
+        "limited",
+    ];
+    let registrants: Vec<String> = table
+        .facts()
+        .filter(|fact| {
+            matches!(
+                fact.concept,
+                "dei:EntityRegistrantName" | "dei:TradingSymbol"
+            )
+        })
+        .map(|fact| fact.displayed.to_lowercase())
+        .collect();
+    if registrants.is_empty() {
+        return None;
+    }
+    let known = format!("{}\n{}", registrants.join("\n"), around.to_lowercase());
+    let is_known = |word: &str| {
+        let word = word.to_lowercase();
+        LEGAL_FORMS.contains(&word.as_str())
+            || known
+                .split(|c: char| !c.is_alphanumeric())
+                .any(|other| other == word)
+    };
+    let bare = |word: &'t str| word.trim_matches(|c: char| !c.is_alphanumeric());
+    let mut before: Option<&str> = None;
+    for word in text.split_whitespace() {
+        let possessive = word
+            .strip_suffix("'s")
+            .or_else(|| word.strip_suffix("\u{2019}s"));
+        let is_form = LEGAL_FORMS.contains(&bare(word).to_lowercase().as_str());
+        let name = possessive.map(bare).or(before.filter(|_| is_form));
+        let is_name = |name: &&str| name.len() > 1 && name.starts_with(|c: char| c.is_uppercase());
+        if let Some(name) = name.filter(is_name).filter(|name| !is_known(name)) {
+            return Some(name);
+        }
+        before = Some(bare(word));
+    }
+    None
+}
+
+pub(super) fn check_declared(
+    statement: &Statement<'_>,
+    figure: usize,
+    facts: &DeclaredFacts<'_>,
+) -> DeclaredCheck {
+    let Some(claimed) = ClaimedValue::new(&statement.figures[figure]) else {
+        return DeclaredCheck::Unknown;
+    };
+    let context = ClaimContext {
+        words: statement.words(),
+        stated: statement.period_of(figure).unwrap_or_default(),
+        cover: Cover::new(facts.table),
+        claimed,
+        facts,
+    };
+    let is_quoted = |fact: &TaggedFact<'_>| {
+        let page = fact.page.map_or(0, |page| page.get());
+        fact.line
+            .is_some_and(|line| facts.lines.contains(&(page, line)))
+    };
+    let near = facts
+        .table
+        .facts()
+        .filter(|fact| is_quoted(fact) && context.claimed.may_be(fact));
+    let mut differs = None;
+    for fact in near {
+        match context.check(&fact) {
+            Ok(()) => return DeclaredCheck::Confirmed,
+            Err(reason) => {
+                differs.get_or_insert(reason);
+            }
+        }
+    }
+    differs.map_or(DeclaredCheck::Unknown, DeclaredCheck::Differs)
+}
+
+/// A figure of a statement as an exact number, and what its rounding allows.
+struct ClaimedValue<'a> {
+    number: &'a NumberMention,
+    digits: Decimal,
+    value: Decimal,
+    half_unit: Decimal,
+}
+
+impl<'a> ClaimedValue<'a> {
+    fn new(number: &'a NumberMention) -> Option<Self> {
+        let digits = number.signed_value()?.abs();
+        let mut factor = match number.own_scale() {
+            Some(scale) => Decimal::try_from(scale).ok()?,
+            None => Decimal::ONE,
+        };
+        if number.is_percent() {
+            factor = factor.checked_mul(Decimal::new(1, 2))?;
+        }
+        let half = Decimal::try_new(5, number.decimals() + 1).ok()?;
+        Some(Self {
+            number,
+            digits,
+            value: digits.checked_mul(factor)?,
+            half_unit: half.checked_mul(factor)?,
+        })
+    }
+
+    fn has_value(&self, number: Decimal) -> bool {
+        (number.abs() - self.value).abs() <= self.half_unit
+    }
+
+    // Whether the fact shows the digits or has the value.
+    fn may_be(&self, fact: &TaggedFact<'_>) -> bool {
+        let Some(number) = fact.number() else {
+            return false;
+        };
+        let displayed: String = fact
+            .displayed
+            .chars()
+            .filter(|c| c.is_ascii_digit() || *c == '.')
+            .collect();
+        displayed.parse() == Ok(self.digits) || self.has_value(number)
+    }
+}
+
+// What the cover says about the fiscal calendar.
+struct Cover {
+    period_end: Option<stemma_xbrl::Date>,
+    // 1–4.
+    quarter: Option<u32>,
+}
+
+impl Cover {
+    fn new(table: &FactTable) -> Self {
+        let mut cover = Self {
+            period_end: None,
+            quarter: None,
+        };
+        for fact in table.facts() {
+            let FactValue::Text(text) = fact.value else {
+                continue;
+            };
+            match fact.concept {
+                "dei:DocumentPeriodEndDate" => {
+                    cover.period_end = cover.period_end.or(text.parse().ok());
+                }
+                "dei:DocumentFiscalPeriodFocus" => {
+                    let quarter = match text {
+                        "Q1" => Some(1),
+                        "Q2" => Some(2),
+                        "Q3" => Some(3),
+                        "Q4" | "FY" => Some(4),
+                        _ => None,
+                    };
+                    cover.quarter = cover.quarter.or(quarter);
+                }
+                _ => {}
+            }
+        }
+        cover
+    }
+
+    // The fiscal quarter that ends on a day.
+    fn quarter_of(&self, year: i32, month: u32) -> Option<u32> {
+        let (end_year, end_month, _) = self.period_end?.year_month_day();
+        let months = (end_year - year) * 12 + end_month as i32 - month as i32;
+        let quarters = (f64::from(months) / 3.0).round() as i32;
+        u32::try_from((self.quarter? as i32 - 1 - quarters).rem_euclid(4) + 1).ok()
+    }
+}
+
+struct ClaimContext<'a> {
+    words: Vec<String>,
+    stated: StatedPeriod,
+    cover: Cover,
+    claimed: ClaimedValue<'a>,
+    facts: &'a DeclaredFacts<'a>,
+}
+
+impl ClaimContext<'_> {
+    fn check(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
+        let number = fact.number().unwrap_or_default();
+        if !self.is_stated(fact.period) {
+            return Err(format!(
+                "{} is declared for {}, as {}",
+                fact.displayed, fact.period, fact.label
+            ));
+        }
+        if !self.claimed.has_value(number) {
+            return Err(format!(
+                "{} is declared as {number} {}",
+                fact.displayed,
+                fact.short_unit().unwrap_or_default()
+            ));
+        }
+        self.check_unit(fact)?;
+        self.check_sign(fact, number)?;
+        self.check_part(fact)?;
+        self.check_concept(fact)
+    }
+
+    // Whether the statement may mean a period.
+    fn is_stated(&self, period: Period) -> bool {
+        let Some(end) = period.end() else {
+            return true;
+        };
+        let (year, month, day) = end.year_month_day();
+        let length = period
+            .days()
+            .map(|days| (f64::from(days) / DAYS_PER_MONTH).round() as u32);
+        let quarter = length
+            .filter(|months| *months == 3)
+            .and_then(|_| self.cover.quarter_of(year, month));
+        let read = StatedPeriod {
+            year: Some(year),
+            month: Some(month),
+            length,
+            quarter,
+        };
+        let named = read.in_fiscal_year(self.facts.year_shift);
+        let before = (month == 1 && day <= LONGEST_OVERHANG_DAYS).then_some(StatedPeriod {
+            year: Some(year - 1),
+            month: Some(12),
+            ..read
+        });
+        [
+            Some(read).filter(|_| self.facts.year_shift == 0),
+            Some(named),
+            before,
+        ]
+        .into_iter()
+        .flatten()
+        .any(|period| period.is_meant_by(&self.stated))
+    }
+
+    fn check_unit(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
+        let unit = fact.unit.unwrap_or_default();
+        let is_money = unit.contains("iso4217:");
+        let number = self.claimed.number;
+        if (number.is_percent() && is_money) || (number.currency().is_some() && !is_money) {
+            return Err(format!(
+                "{} is declared in {}",
+                fact.displayed,
+                fact.short_unit().unwrap_or_default()
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_sign(&self, fact: &TaggedFact<'_>, number: Decimal) -> Result<(), String> {
+        let label = phrase(fact.label);
+        let has = |words: &[String], stems: &[&str]| {
+            words.iter().any(|word| stems.contains(&word.as_str()))
+        };
+        // `Net income loss` names both sides; a statement that takes only one of them says which.
+        let names_positive = has(&self.words, &POSITIVE);
+        let is_two_sided = has(&label, &POSITIVE) && has(&label, &NEGATIVE);
+        let says_negative = self.words.iter().any(|word| {
+            NEGATIVE.contains(&word.as_str())
+                && (!label.contains(word) || (is_two_sided && !names_positive))
+        });
+        let takes_negative_side = is_two_sided && !names_positive && has(&self.words, &NEGATIVE);
+        let fits = match (
+            number.is_sign_negative() && !number.is_zero(),
+            self.claimed.number.is_negative(),
+        ) {
+            (true, false) => says_negative,
+            (false, true) => number.is_zero(),
+            (false, false) => number.is_zero() || !takes_negative_side,
+            (true, true) => true,
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(format!("{} is declared as {number}", fact.displayed))
+        }
+    }
+
+    // A figure of a segment is not that of the company.
+    fn check_part(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
+        let is_named = |member: &str| {
+            let words = phrase(&concept_words(member));
+            words
+                .iter()
+                .any(|word| !MEMBER_WORDS.contains(&word.as_str()) && self.words.contains(word))
+        };
+        let unnamed = fact.dimensions.iter().find(|(_, member)| !is_named(member));
+        let Some((_, member)) = unnamed else {
+            return Ok(());
+        };
+        let mut whole = self.facts.table.facts().filter(|other| {
+            other.dimensions.is_empty()
+                && other.concept == fact.concept
+                && other.period == fact.period
+        });
+        let first = whole.next();
+        let is_same = first.is_some_and(|other| other.has_same_number(fact))
+            || whole.any(|other| other.has_same_number(fact));
+        if first.is_none() || is_same {
+            return Ok(());
+        }
+        Err(format!(
+            "{} is declared for {}",
+            fact.displayed,
+            concept_words(member)
+        ))
+    }
+
+    // No other concept has a name that the statement has in full and more of.
+    fn check_concept(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
+        let labels = self
+            .facts
+            .labels
+            .iter()
+            .map(String::as_str)
+            .chain([fact.label]);
+        let own = labels
+            .map(|label| LabelFit::new(&self.words, label).score())
+            .fold(f64::NEG_INFINITY, f64::max);
+        let mut seen = BTreeSet::new();
+        for other in self.facts.table.facts() {
+            if other.number().is_none()
+                || other.concept == fact.concept
+                || !seen.insert(other.concept)
+            {
+                continue;
+            }
+            let rival = LabelFit::new(&self.words, other.label);
+            if rival.missing == 0
+                && rival.score() > own + 1e-9
+                && !self.has_claimed_value(other.concept)
+            {
+                return Err(format!(
+                    "{} is declared as {}, not as {}",
+                    fact.displayed, fact.label, other.label
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_claimed_value(&self, concept: &str) -> bool {
+        let mut facts = self
+            .facts
+            .table
+            .facts()
+            .filter(|fact| fact.concept == concept && self.is_stated(fact.period));
+        facts.any(|fact| {
+            fact.number()
+                .is_some_and(|number| self.claimed.has_value(number))
+        })
+    }
+}
+
+struct LabelFit {
+    hit: usize,
+    missing: usize,
+}
+
+impl LabelFit {
+    fn new(words: &[String], label: &str) -> Self {
+        let label: BTreeSet<String> = phrase(label).into_iter().collect();
+        let hit = label.iter().filter(|word| words.contains(word)).count();
+        Self {
+            hit,
+            missing: label.len() - hit,
+        }
+    }
+
+    fn score(&self) -> f64 {
+        self.hit as f64 - MISSING_COST * self.missing as f64
+    }
+}
+
+#[cfg(test)]
+mod tests;

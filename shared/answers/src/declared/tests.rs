@@ -1,0 +1,149 @@
+use stemma_xbrl::{FactTable, read_facts};
+
+use super::*;
+
+// A statement of income of two years, each figure on a line of its own: revenues 0 and 1, cost 2, a loss 3, Europe 4.
+const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"
+ xmlns:xbrldi="http://xbrl.org/2006/xbrldi" xmlns:ixt="http://www.xbrl.org/inlineXBRL/transformation/2020-02-12"><ix:header><ix:resources>
+<xbrli:context id="y24"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="y23"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier></xbrli:entity><xbrli:period>
+<xbrli:startDate>2023-01-01</xbrli:startDate><xbrli:endDate>2023-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="eu"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="x:RegionAxis">x:EuropeMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:unit id="usd"><xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unit></ix:resources></ix:header>
+<ix:nonNumeric name="dei:EntityRegistrantName" contextRef="y24">Acme Inc.</ix:nonNumeric>
+<ix:nonFraction name="us-gaap:Revenues" contextRef="y24" unitRef="usd" scale="6" format="ixt:num-dot-decimal">1,500</ix:nonFraction>
+<ix:nonFraction name="us-gaap:Revenues" contextRef="y23" unitRef="usd" scale="6" format="ixt:num-dot-decimal">1,150</ix:nonFraction>
+<ix:nonFraction name="us-gaap:CostOfGoodsSold" contextRef="y24" unitRef="usd" scale="6">900</ix:nonFraction>
+<ix:nonFraction name="us-gaap:NetIncomeLoss" contextRef="y24" unitRef="usd" scale="6" sign="-">343</ix:nonFraction>
+<ix:nonFraction name="us-gaap:Revenues" contextRef="eu" unitRef="usd" scale="6">77</ix:nonFraction></html>"#;
+
+fn table() -> FactTable {
+    let mut table = read_facts(FILING.as_bytes());
+    let numbers: Vec<u32> = table
+        .facts()
+        .filter(|fact| fact.number().is_some())
+        .map(|fact| fact.byte)
+        .collect();
+    table.place(|fact| {
+        let line = numbers.iter().position(|byte| *byte == fact.byte)?;
+        Some((None, u32::try_from(line).ok()?))
+    });
+    table
+}
+
+fn check(text: &str, line: u32) -> DeclaredCheck {
+    let table = table();
+    let facts = DeclaredFacts {
+        table: &table,
+        lines: [(0, line)].into(),
+        labels: Vec::new(),
+        year_shift: 0,
+    };
+    check_declared_figures(text, &facts).swap_remove(0)
+}
+
+#[test]
+fn figures_with_the_declared_period_scale_sign_and_concept_are_confirmed() {
+    for (text, line) in [
+        ("Revenues were $1,500 million in 2024.", 0),
+        ("Revenues were $1.5 billion in 2024.", 0),
+        (
+            "Revenues for the year ended December 31, 2023 were $1,150 million.",
+            1,
+        ),
+        ("Cost of goods sold was $900 million in 2024.", 2),
+        ("The net loss was $343 million in 2024.", 3),
+        ("Net income was -$343 million in 2024.", 3),
+        ("Revenues in Europe were $77 million in 2024.", 4),
+    ] {
+        assert_eq!(check(text, line), DeclaredCheck::Confirmed, "{text}");
+    }
+}
+
+#[test]
+fn the_same_digits_for_something_else_are_refused_with_what_they_are() {
+    for (text, line, reason) in [
+        (
+            "Revenues were $1,500 million in 2023.",
+            0,
+            "1,500 is declared for 2024-01-01/2024-12-31, as Revenues",
+        ),
+        (
+            "Revenues were $1,500 billion in 2024.",
+            0,
+            "1,500 is declared as 1500000000 USD",
+        ),
+        (
+            "Revenues were $1,500 in 2024.",
+            0,
+            "1,500 is declared as 1500000000 USD",
+        ),
+        (
+            "Cost of goods sold was $1,500 million in 2024.",
+            0,
+            "1,500 is declared as Revenues, not as Cost of goods sold",
+        ),
+        (
+            "Net income was $343 million in 2024.",
+            3,
+            "343 is declared as -343000000",
+        ),
+        (
+            "Revenues were -$1,500 million in 2024.",
+            0,
+            "1,500 is declared as 1500000000",
+        ),
+        (
+            "Revenues were $77 million in 2024.",
+            4,
+            "77 is declared for Europe member",
+        ),
+        (
+            "Revenues in the three months ended December 31, 2024 were $1,500 million.",
+            0,
+            "1,500 is declared for 2024-01-01/2024-12-31, as Revenues",
+        ),
+    ] {
+        assert_eq!(
+            check(text, line),
+            DeclaredCheck::Differs(reason.into()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn figures_that_are_not_tagged_are_left_to_the_other_checks() {
+    assert_eq!(
+        check("Revenues were $1,234 million in 2024.", 0),
+        DeclaredCheck::Unknown
+    );
+    assert_eq!(
+        check("Revenues were $1,500 million in 2024.", 1),
+        DeclaredCheck::Unknown
+    );
+}
+
+#[test]
+fn statements_about_other_companies_are_noticed() {
+    let table = table();
+    for (text, name) in [
+        ("Bolt's revenues were $1,500 million in 2024.", Some("Bolt")),
+        (
+            "Revenues of Bolt Corporation were $1,500 million.",
+            Some("Bolt"),
+        ),
+        ("Acme's revenues were $1,500 million in 2024.", None),
+        ("The Company's revenues were $1,500 million.", None),
+        ("Revenues were $1,500 million.", None),
+    ] {
+        assert_eq!(
+            foreign_company(text, &table, "the Company sells anvils"),
+            name,
+            "{text}"
+        );
+    }
+}
