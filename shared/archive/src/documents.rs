@@ -146,6 +146,9 @@ pub struct SectionInfo {
     pub pages: Option<(u32, u32)>,
     /// First and last line of a text.
     pub lines: Option<(u32, u32)>,
+    /// First byte of its text in the file, and the byte behind the last; only in HTML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<(u32, u32)>,
     /// Tokens with all sub-sections.
     pub tokens: u32,
     /// Whether its title was found where it was located.
@@ -169,6 +172,7 @@ impl SectionInfo {
             kind: section.kind,
             pages,
             lines,
+            bytes: section.bytes.map(|bytes| (bytes.start, bytes.end)),
             tokens: section.tokens,
             verified: section.verified,
         }
