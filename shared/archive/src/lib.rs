@@ -33,6 +33,7 @@ mod rectangles;
 mod request;
 mod search;
 mod status;
+mod tables;
 #[cfg(test)]
 mod tests;
 pub mod tree;
@@ -65,6 +66,7 @@ pub use request::MAX_LIMIT;
 pub use search::{SearchRequest, SearchResponse};
 pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
 pub use stemma_retrieval::{SearchHit, SearchHitPage, SearchNote};
+pub use tables::{DocumentTables, TableContent, TableInfo};
 pub use tree::{TreeResponse, TreeRow};
 pub use tree_search::{TreeSearchReport, TreeSearchStep, VisitedSection};
 

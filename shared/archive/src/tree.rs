@@ -153,6 +153,13 @@ pub fn resolve_section(
                     .with_document(label),
             )
         }
+        Fragment::Table(_) => {
+            let next = format!("stemma table '{label}#{fragment}'");
+            Err(
+                ApiError::new("locator.not_a_section", "a table is no section", next)
+                    .with_document(label),
+            )
+        }
     }
 }
 

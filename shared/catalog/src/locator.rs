@@ -5,7 +5,7 @@
 //! 10-K/2022/3M.pdf       by ingested path
 //! /@company/3M/@form/10-K/3M_2022_10K
 //! 3f2a9c01               by id or id prefix
-//! …#0007   …#item-1A   …#item-II.1A   …#p=47   …#p=5-7,9
+//! …#0007   …#item-1A   …#item-II.1A   …#p=47   …#p=5-7,9   …#t12
 //! ```
 //! Items may also be written `1A`, `II.1A` or `Item 1A`; the forms above are those that are printed.
 //! Case and extension may differ. A misspelled name fails with suggestions, and an ambiguous one with its candidates.
@@ -50,6 +50,8 @@ pub enum Fragment {
     },
     /// Physical pages, 1-based, in the order given.
     Pages(Vec<PageSpan>),
+    /// A table by its number in reading order, from 1.
+    Table(u32),
 }
 
 impl Locator {
@@ -90,6 +92,11 @@ impl std::str::FromStr for Fragment {
         if let Some(pages) = text.strip_prefix("p=") {
             return parse_pages(pages).map(Fragment::Pages).ok_or(());
         }
+        if let Some(number) = text.strip_prefix('t')
+            && let Ok(number) = number.parse()
+        {
+            return Ok(Fragment::Table(number));
+        }
         let (part, number) = items::parse_item_name(text).ok_or(())?;
         Ok(Fragment::Item { part, number })
     }
@@ -105,6 +112,7 @@ impl fmt::Display for Fragment {
             } => write!(f, "item-{part}.{number}"),
             Fragment::Item { part: None, number } => write!(f, "item-{number}"),
             Fragment::Pages(spans) => write!(f, "p={}", format_pages(spans)),
+            Fragment::Table(number) => write!(f, "t{number}"),
         }
     }
 }

@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use stemma_archive::{ExportFormat, FilingItems, StatResponse, TreeResponse, TreeRow};
+use stemma_archive::{
+    DocumentTables, ExportFormat, FilingItems, StatResponse, TableContent, TreeResponse, TreeRow,
+};
 use stemma_catalog::locator::section_locator;
 use stemma_document::SectionId;
 use stemma_gateway::AppState;
@@ -131,6 +133,41 @@ pub(crate) async fn items(
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let label = &published_document(&archive, &doc)?.label;
     json(MaybeReady::Yes(archive.items(label).await?)).await
+}
+
+/// The tables of a document
+///
+/// Without their rows, in reading order.
+#[utoipa::path(get, path = "/v1/documents/{doc}/tables", tag = "documents",
+    params(("doc" = String, Path), CollectionQuery),
+    responses((status = 200, body = MaybeReady<DocumentTables>)))]
+pub(crate) async fn tables(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Path(doc): Path<String>,
+    QueryParams(query): QueryParams<CollectionQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let label = &published_document(&archive, &doc)?.label;
+    json(MaybeReady::Yes(archive.tables(label).await?)).await
+}
+
+/// A table of a document
+///
+/// Its rows and cells, with the place of each cell on its page.
+#[utoipa::path(get, path = "/v1/documents/{doc}/tables/{table}", tag = "documents",
+    params(("doc" = String, Path), ("table" = String, Path, description = "`t12`"), CollectionQuery),
+    responses((status = 200, body = MaybeReady<TableContent>)))]
+pub(crate) async fn table(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    Path((doc, table)): Path<(String, String)>,
+    QueryParams(query): QueryParams<CollectionQuery>,
+) -> HandlerResult {
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let label = &published_document(&archive, &doc)?.label;
+    let locator = format!("{label}#{table}");
+    json(MaybeReady::Yes(archive.table(&locator).await?)).await
 }
 
 // One line per section: id, title and pages.

@@ -32,6 +32,8 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(documents::items))
         .routes(routes!(facts::facts))
         .routes(routes!(facts::series))
+        .routes(routes!(documents::tables))
+        .routes(routes!(documents::table))
         .routes(routes!(text::item))
         .routes(routes!(text::section))
         .routes(routes!(text::pages))

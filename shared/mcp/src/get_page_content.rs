@@ -162,7 +162,7 @@ fn elsewhere(
                 let pages = format_pages(&pages);
                 format!("Item {number} {refers} pages {pages}: pages: \"{pages}\"")
             }
-            Fragment::Item { .. } => return None,
+            Fragment::Item { .. } | Fragment::Table(_) => return None,
         })
     })
 }

@@ -131,6 +131,38 @@ impl<'a> TablePage<'a> {
         self.continuation.is_some()
     }
 
+    pub(crate) fn text_of(&self, at: usize) -> &'a str {
+        self.lines.get(at).map_or("", |line| line.text)
+    }
+
+    pub(crate) fn is_label(&self, at: usize) -> bool {
+        let line = self.lines.get(at);
+        line.is_some_and(|line| line.is_label_only())
+    }
+
+    /// Words of a line without gaps between them, with their left and right edges.
+    pub(crate) fn chunks_of(&self, at: usize) -> Vec<(&'a str, (f32, f32))> {
+        let Some(line) = self.lines.get(at) else {
+            return Vec::new();
+        };
+        let chunks = line.chunks().into_iter();
+        chunks
+            .map(|chunk| (&line.text[chunk.at], chunk.x))
+            .collect()
+    }
+
+    /// Whether a line may be one of the heads of a table: it has no figures, and names periods or stands in several columns.
+    pub(crate) fn may_be_head(&self, at: usize) -> bool {
+        let line = self.lines.get(at);
+        line.is_some_and(|line| line.is_head || (!line.is_prose() && line.may_be_heads()))
+    }
+
+    /// Whether no table goes on past this line: heads of columns, or prose.
+    pub(crate) fn ends_table(&self, at: usize) -> bool {
+        let line = self.lines.get(at);
+        line.is_some_and(|line| line.is_head || line.is_prose())
+    }
+
     pub fn text(&self) -> Vec<&'a str> {
         self.lines.iter().map(|line| line.text).collect()
     }

@@ -34,4 +34,5 @@ pub mod search;
 pub mod series;
 pub mod services;
 pub mod stat;
+pub mod tables;
 pub mod tree;

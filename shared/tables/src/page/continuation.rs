@@ -80,7 +80,7 @@ impl TableLine<'_> {
     }
 
     // Periods, text that ends a table, or words in several columns.
-    fn may_be_heads(&self) -> bool {
+    pub(super) fn may_be_heads(&self) -> bool {
         self.is_head || self.is_prose() || (self.cells.is_empty() && self.chunks().len() > 1)
     }
 }

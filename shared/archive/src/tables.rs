@@ -1,0 +1,139 @@
+//! The tables of a document, read from its pages when they are asked for.
+
+use serde::Serialize;
+use stemma_catalog::catalog::CatalogDocument;
+use stemma_catalog::locator::{Fragment, section_locator};
+use stemma_document::{PublishedTree, SectionTree, SourceBody};
+use stemma_tables::{Table, TableColumn, tables_of_pages};
+use utoipa::ToSchema;
+
+use crate::archive::{no_text, spawn_cpu};
+use crate::error::shell_quoted;
+use crate::{ApiError, Archive, DocumentInfo};
+
+/// The tables of a document.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct DocumentTables {
+    /// The document.
+    pub document: DocumentInfo,
+    /// In reading order; empty for documents without pages.
+    pub tables: Vec<TableInfo>,
+}
+
+/// A table without its rows.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TableInfo {
+    /// `3M_2022_10K#t12`
+    pub locator: String,
+    /// The line above it that names it, as printed.
+    pub title: Option<String>,
+    /// What its figures are in, as printed: `(in millions, except per share data)`.
+    pub unit: Option<String>,
+    /// By how much printed figures are multiplied, where one scale is declared.
+    pub scale: Option<u64>,
+    /// First and last physical page.
+    pub pages: (u32, u32),
+    /// The section it is in.
+    pub section: Option<String>,
+    /// Heads and periods of its columns, from left to right, without that of the row labels.
+    #[schema(value_type = Vec<Object>)]
+    pub columns: Vec<TableColumn>,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// A table with its rows.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TableContent {
+    /// The document.
+    pub document: DocumentInfo,
+    /// The section it is in.
+    pub section: Option<String>,
+    /// Columns, and rows with their cells; a cell is as printed (`text`), with its exact number without scale (`value`) and its place on the
+    /// displayed page, in shares of its width and height (`rect`).
+    #[schema(value_type = Object)]
+    pub table: Table,
+}
+
+impl Archive {
+    /// Lists the tables of a document.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the locator names no document with a text, or the store cannot be read.
+    pub async fn tables(&self, locator: &str) -> Result<DocumentTables, ApiError> {
+        let (listed, published, _) = self.load_published(locator).await?;
+        let tables = self.read_tables(listed, &published).await?;
+        let info = |table: Table| TableInfo {
+            locator: format!("{}#{}", listed.label, table.id),
+            section: section_at(&published.tree, &listed.label, table.pages.0),
+            rows: table.rows.len(),
+            title: table.title,
+            unit: table.unit,
+            scale: table.scale,
+            pages: table.pages,
+            columns: table.columns,
+        };
+        Ok(DocumentTables {
+            document: DocumentInfo::from_catalog(listed),
+            tables: tables.into_iter().map(info).collect(),
+        })
+    }
+
+    /// Reads one table: `3M_2022_10K#t12`.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the locator names no table, or the store cannot be read.
+    pub async fn table(&self, locator: &str) -> Result<TableContent, ApiError> {
+        let (listed, published, part) = self.load_published(locator).await?;
+        let Some(Fragment::Table(number)) = part else {
+            return Err(no_table(listed, locator, None));
+        };
+        let mut tables = self.read_tables(listed, &published).await?;
+        let index = (number as usize)
+            .checked_sub(1)
+            .filter(|index| *index < tables.len());
+        let Some(index) = index else {
+            return Err(no_table(listed, locator, Some(tables.len())));
+        };
+        let table = tables.swap_remove(index);
+        Ok(TableContent {
+            document: DocumentInfo::from_catalog(listed),
+            section: section_at(&published.tree, &listed.label, table.pages.0),
+            table,
+        })
+    }
+
+    async fn read_tables(
+        &self,
+        listed: &CatalogDocument,
+        published: &PublishedTree,
+    ) -> Result<Vec<Table>, ApiError> {
+        let body = self.load_body(published).await?;
+        match body.ok_or_else(|| no_text(listed))? {
+            SourceBody::Pages(pages) => Ok(spawn_cpu(move || tables_of_pages(1, &pages)).await?),
+            SourceBody::Lines(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+// The innermost section that begins last on or before a page.
+fn section_at(tree: &SectionTree, label: &str, page: u32) -> Option<String> {
+    let sections = tree.walk().map(|(_, section)| section);
+    let covering = sections.filter(|section| {
+        let pages = section.span.pages();
+        pages.is_some_and(|pages| (pages.start().get()..=pages.end().get()).contains(&page))
+    });
+    covering
+        .last()
+        .map(|section| section_locator(label, section.id))
+}
+
+fn no_table(listed: &CatalogDocument, locator: &str, count: Option<usize>) -> ApiError {
+    let label = &listed.label;
+    let message = match count {
+        Some(count) => format!("`{label}` has {count} tables, and no `{locator}`"),
+        None => format!("`{locator}` names no table"),
+    };
+    let next = format!("stemma tables {}", shell_quoted(label));
+    ApiError::new("locator.no_table", message, next).with_document(label)
+}
