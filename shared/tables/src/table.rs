@@ -13,6 +13,8 @@ const MIN_ROWS: usize = 2;
 const MIN_NUMBERS: usize = 3;
 // Lines without cells inside of a table: a wrapped label, a group and its subgroup.
 const MAX_LINES_BETWEEN_ROWS: usize = 4;
+// Space above a row in line heights. Rows of one table are one or two apart; a foot is where the margin begins.
+const MAX_GAP: f32 = 4.0;
 // Lines above the first row in which unit and title are looked for.
 const MAX_LINES_ABOVE: usize = 12;
 // Lines of one head: what is measured, the length of the period, its end, and notes.
@@ -100,6 +102,7 @@ fn row_groups(lines: &TablePage<'_>, page: &Page) -> Vec<Vec<usize>> {
                 let between = last + 1..row;
                 between.len() <= MAX_LINES_BETWEEN_ROWS
                     && between.into_iter().all(|at| !lines.ends_table(at))
+                    && !is_apart(page, row)
             });
         match groups.last_mut() {
             Some(group) if follows => group.push(row),
@@ -114,6 +117,17 @@ fn row_groups(lines: &TablePage<'_>, page: &Page) -> Vec<Vec<usize>> {
         rows.len() >= MIN_ROWS && numbers.count() >= MIN_NUMBERS
     });
     groups
+}
+
+// Whether a line stands far below the one before, as the foot of a page does.
+fn is_apart(page: &Page, at: usize) -> bool {
+    let Some([above, line]) = at
+        .checked_sub(1)
+        .and_then(|above| page.lines.get(above..=at))
+    else {
+        return false;
+    };
+    line.rect.y0.points() - above.rect.y1.points() > MAX_GAP * line.rect.height()
 }
 
 // The part of a table that stands on one page.
@@ -186,7 +200,11 @@ impl PageTable {
             .take_while(|at| lines.may_be_head(*at) || unit_of(lines.text_of(*at)).is_some())
             .take(MAX_HEAD_LINES)
             .collect();
-        for at in heads.iter().rev() {
+        for at in heads
+            .iter()
+            .rev()
+            .filter(|at| unit_of(lines.text_of(**at)).is_none())
+        {
             add_heads(&mut columns, &lines.chunks_of(*at));
         }
         let top = heads.last().copied().unwrap_or(first);
