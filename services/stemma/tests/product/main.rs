@@ -26,5 +26,6 @@ mod pipeline;
 mod prompts;
 mod serve;
 mod support;
+mod tables;
 mod text_output;
 mod vectors;
