@@ -317,7 +317,7 @@ fn placed_columns(page: &Page, rows: &[Vec<Cell>]) -> Vec<PlacedColumn> {
 // The right edge of the last word of a cell that has digits or is a dash: `%` and `)` hang over the edge of a column.
 fn digits_end(page: &Page, cell: &Cell) -> Option<f32> {
     let line = page.lines.get(cell.line)?;
-    let words = line.words.iter().filter(|word| {
+    let mut words = line.words.iter().filter(|word| {
         let at = word.start as usize..word.end as usize;
         let inside = at.start < cell.at.end && cell.at.start < at.end;
         inside
@@ -326,7 +326,7 @@ fn digits_end(page: &Page, cell: &Cell) -> Option<f32> {
                 .get(at)
                 .is_some_and(|text| text.contains(|c: char| c.is_ascii_digit()))
     });
-    words.last().map(|word| word.x1.points())
+    words.next_back().map(|word| word.x1.points())
 }
 
 // Adds the words of a line of heads to the columns that they stand over. Fewer heads than columns are over several each.
