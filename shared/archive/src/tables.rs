@@ -4,7 +4,7 @@ use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, section_locator};
 use stemma_document::{PublishedTree, SectionTree, SourceBody};
-use stemma_tables::{Table, TableColumn, tables_of_pages};
+use stemma_tables::{FigureTable, TableColumn, tables_of_pages};
 use utoipa::ToSchema;
 
 use crate::archive::{no_text, spawn_cpu};
@@ -52,7 +52,7 @@ pub struct TableContent {
     /// Columns, and rows with their cells; a cell is as printed (`text`), with its exact number without scale (`value`) and its place on the
     /// displayed page, in shares of its width and height (`rect`).
     #[schema(value_type = Object)]
-    pub table: Table,
+    pub table: FigureTable,
 }
 
 impl Archive {
@@ -63,7 +63,7 @@ impl Archive {
     pub async fn tables(&self, locator: &str) -> Result<DocumentTables, ApiError> {
         let (listed, published, _) = self.load_published(locator).await?;
         let tables = self.read_tables(listed, &published).await?;
-        let info = |table: Table| TableInfo {
+        let info = |table: FigureTable| TableInfo {
             locator: format!("{}#{}", listed.label, table.id),
             section: section_at(&published.tree, &listed.label, table.pages.0),
             rows: table.rows.len(),
@@ -107,7 +107,7 @@ impl Archive {
         &self,
         listed: &CatalogDocument,
         published: &PublishedTree,
-    ) -> Result<Vec<Table>, ApiError> {
+    ) -> Result<Vec<FigureTable>, ApiError> {
         let body = self.load_body(published).await?;
         match body.ok_or_else(|| no_text(listed))? {
             SourceBody::Pages(pages) => Ok(spawn_cpu(move || tables_of_pages(1, &pages)).await?),

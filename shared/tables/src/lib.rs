@@ -8,4 +8,4 @@ pub mod period;
 mod table;
 pub mod text_words;
 
-pub use table::{Table, TableCell, TableColumn, TableRow, tables_of_pages};
+pub use table::{FigureTable, TableCell, TableColumn, TableRow, tables_of_pages};

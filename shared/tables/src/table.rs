@@ -24,7 +24,7 @@ const MAX_TITLE_CHARS: usize = 120;
 
 /// A table of a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Table {
+pub struct FigureTable {
     /// `t1`, `t2`, … in reading order.
     pub id: String,
     /// The line above the heads that names the table, as printed.
@@ -70,8 +70,8 @@ pub struct TableCell {
 }
 
 /// Reads the tables of consecutive pages. `first` is the number of the first page.
-pub fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<Table> {
-    let mut tables: Vec<Table> = Vec::new();
+pub fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<FigureTable> {
+    let mut tables: Vec<FigureTable> = Vec::new();
     let mut before: Option<TablePage<'_>> = None;
     for (number, page) in (first..).zip(pages) {
         let mut lines = TablePage::new(SourceLines::Page(page), 0);
@@ -234,9 +234,9 @@ impl PageTable {
         }
     }
 
-    fn finish(self, number: usize) -> Option<Table> {
+    fn finish(self, number: usize) -> Option<FigureTable> {
         let is_table = !self.columns.is_empty() && !self.is_list_of_pages();
-        is_table.then(|| Table {
+        is_table.then(|| FigureTable {
             id: format!("t{number}"),
             title: self.title,
             unit: self.unit,
@@ -261,7 +261,7 @@ impl PageTable {
         self.columns.len() == 1 && pages.is_some_and(|pages| pages.is_sorted())
     }
 
-    fn append_to(self, table: &mut Table) {
+    fn append_to(self, table: &mut FigureTable) {
         table.pages.1 = self.page;
         let width = table.columns.len();
         table.rows.extend(self.rows.into_iter().map(|mut row| {
@@ -448,7 +448,7 @@ fn is_title(text: &str) -> bool {
         && unit_of(text).is_none_or(|unit| unit.len() < text.len())
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for FigureTable {
     /// As Markdown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let escaped = |text: &str| text.replace('|', "\\|").replace(['\n', '\r'], " ");
