@@ -95,8 +95,14 @@ pub(crate) fn apply(facts: &mut FilingFacts, stated: &BTreeMap<String, String>) 
     }
     add_fiscal_period(facts, stated);
     facts.filed = declared("filed").or(facts.filed.take());
-    facts.cik = declared("cik").or(facts.cik.take());
-    facts.accession = declared("accession").or(facts.accession.take());
+    // Without an index they come from the path, which is then their source.
+    for (fact, name) in [(&mut facts.cik, "cik"), (&mut facts.accession, "accession")] {
+        let other = declared(name).filter(|stated| {
+            fact.as_ref()
+                .is_none_or(|known| known.value != stated.value)
+        });
+        *fact = other.or(fact.take());
+    }
     facts.file_number = facts.file_number.take().or_else(|| declared("file_number"));
     facts.sic = declared("sic").or(facts.sic.take());
     if let Some(names) = stated.get("former_names") {

@@ -72,7 +72,7 @@ fn an_html_filing_is_ingested_like_a_pdf() {
         .iter()
         .filter(|item| !item["pages"].is_null())
         .map(|item: &Value| {
-            let number = item["number"].as_str().unwrap().to_owned();
+            let number = item["item"].as_str().unwrap().to_owned();
             (number, item["pages"].to_string())
         })
         .collect();
