@@ -90,12 +90,16 @@ pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Op
         return None;
     }
     let known = format!("{}\n{}", registrants.join("\n"), around.to_lowercase());
-    let is_known = |word: &str| {
-        let word = word.to_lowercase();
-        LEGAL_FORMS.contains(&word.as_str())
-            || known
-                .split(|c: char| !c.is_alphanumeric())
-                .any(|other| other == word)
+    // `AMAZON.COM` is two words here, as it is in the cover.
+    let is_known = |name: &str| {
+        let name = name.to_lowercase();
+        let mut words = name.split(|c: char| !c.is_alphanumeric());
+        words.all(|word| {
+            LEGAL_FORMS.contains(&word)
+                || known
+                    .split(|c: char| !c.is_alphanumeric())
+                    .any(|other| other == word)
+        })
     };
     let bare = |word: &'t str| word.trim_matches(|c: char| !c.is_alphanumeric());
     let mut before: Option<&str> = None;

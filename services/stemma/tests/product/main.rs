@@ -15,6 +15,7 @@ mod crash;
 mod determinism;
 mod diff;
 mod edgar;
+mod facts;
 mod hostile;
 mod html;
 mod incremental;

@@ -13,7 +13,7 @@ const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xml
 <xbrldi:explicitMember dimension="x:RegionAxis">x:EuropeMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
 <xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
 <xbrli:unit id="usd"><xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unit></ix:resources></ix:header>
-<ix:nonNumeric name="dei:EntityRegistrantName" contextRef="y24">Acme Inc.</ix:nonNumeric>
+<ix:nonNumeric name="dei:EntityRegistrantName" contextRef="y24">ACME.COM, INC.</ix:nonNumeric>
 <ix:nonFraction name="us-gaap:Revenues" contextRef="y24" unitRef="usd" scale="6" format="ixt:num-dot-decimal">1,500</ix:nonFraction>
 <ix:nonFraction name="us-gaap:Revenues" contextRef="y23" unitRef="usd" scale="6" format="ixt:num-dot-decimal">1,150</ix:nonFraction>
 <ix:nonFraction name="us-gaap:CostOfGoodsSold" contextRef="y24" unitRef="usd" scale="6">900</ix:nonFraction>
@@ -138,6 +138,7 @@ fn statements_about_other_companies_are_noticed() {
         ),
         ("Acme's revenues were $1,500 million in 2024.", None),
         ("The Company's revenues were $1,500 million.", None),
+        ("Revenues of ACME.COM, INC. were $1,500 million.", None),
         ("Revenues were $1,500 million.", None),
     ] {
         assert_eq!(

@@ -1,0 +1,98 @@
+//! Tagged facts of HTML filings, from the file to the commands.
+
+use serde_json::Value;
+
+use crate::support::TestEnv;
+
+fn filing(year: i32, revenues: &str, before: &str) -> String {
+    let context = |id: &str, year: i32| {
+        format!(
+            r#"<xbrli:context id="{id}"><xbrli:entity><xbrli:identifier scheme="http://www.sec.gov/CIK">0000000007</xbrli:identifier>
+</xbrli:entity><xbrli:period><xbrli:startDate>{year}-01-01</xbrli:startDate><xbrli:endDate>{year}-12-31</xbrli:endDate></xbrli:period></xbrli:context>"#
+        )
+    };
+    let figure = |id: &str, text: &str| {
+        format!(
+            r#"<td>$</td><td><ix:nonFraction name="us-gaap:Revenues" contextRef="{id}" unitRef="usd" decimals="-6" scale="6" format="ixt:num-dot-decimal">{text}</ix:nonFraction></td>"#
+        )
+    };
+    format!(
+        r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"
+ xmlns:ixt="http://www.xbrl.org/inlineXBRL/transformation/2020-02-12"><body><div style="display:none"><ix:header>
+<ix:hidden><ix:nonNumeric name="dei:DocumentPeriodEndDate" contextRef="now">{year}-12-31</ix:nonNumeric></ix:hidden>
+<ix:resources>{}{}<xbrli:unit id="usd"><xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unit></ix:resources></ix:header></div>
+<p><b>FORM 10-K</b></p><p>For the fiscal year ended December 31, {year}</p>
+<p><ix:nonNumeric name="dei:EntityRegistrantName" contextRef="now">Seven Corp.</ix:nonNumeric></p>
+<p><b>Item 8. Financial Statements and Supplementary Data</b></p>
+<table><tr><td>(in millions)</td><td></td><td>{year}</td><td></td><td>{}</td></tr>
+<tr><td>Revenues</td>{}{}</tr></table></body></html>"#,
+        context("now", year),
+        context("then", year - 1),
+        year - 1,
+        figure("now", revenues),
+        figure("then", before),
+    )
+}
+
+#[test]
+fn tagged_facts_are_listed_and_compared_after_an_ingest() {
+    let lab = TestEnv::new();
+    lab.put("seven-2023.htm", filing(2023, "1,200", "1,000"));
+    lab.put("seven-2024.htm", filing(2024, "1,500", "1,150"));
+    lab.ingest("store", &[]);
+    let list = lab
+        .stemma(
+            "store",
+            ["--json", "facts", "seven-2024", "--concept", "Revenues"],
+        )
+        .run()
+        .json();
+    let values: Vec<&Value> = list["facts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fact| &fact["value"])
+        .collect();
+    assert_eq!(values, ["1500000000", "1150000000"]);
+    assert_eq!(
+        (&list["facts"][0]["page"], &list["facts"][0]["unit"]),
+        (&1.into(), &"USD".into())
+    );
+    assert!(list["facts"][0]["section_id"].is_string());
+    let csv = lab
+        .stemma(
+            "store",
+            ["facts", "seven-2024", "--period", "2023", "--csv"],
+        )
+        .run();
+    assert!(
+        csv.out
+            .contains("us-gaap:Revenues,Revenues,0000000007,2023-01-01,2023-12-31,USD,1150000000"),
+        "{}",
+        csv.out
+    );
+    let series = lab
+        .stemma("store", ["--json", "series", "/", "Revenues"])
+        .run()
+        .json();
+    let points = &series["series"][0]["points"];
+    assert_eq!(
+        (&points[1]["value"], &points[1]["restated"]),
+        (&"1150000000".into(), &true.into())
+    );
+    assert_eq!(points[1]["earlier"][0]["value"], "1200000000");
+    let text = lab.stemma("store", ["series", "/", "Revenues"]).run();
+    assert!(
+        text.out.contains("1,150,000,000") && text.out.contains("1,200,000,000 in seven-2023"),
+        "{}",
+        text.out
+    );
+    // They belong to the document, so that gc keeps them.
+    // 1: there is nothing to delete.
+    assert_eq!(lab.stemma("store", ["gc", "--yes"]).run().code, Some(1));
+    let again = lab
+        .stemma("store", ["--json", "facts", "seven-2023"])
+        .run()
+        .json();
+    assert_eq!(again["total"], 4);
+}

@@ -1,0 +1,239 @@
+//! Claims made from sampled facts of filings, right and with one injected error each, checked against the tagged facts.
+//!
+//! usage: declared FILINGS_FOLDER TRUTH.jsonl... (VERBOSE=1 lists claims that are not as expected)
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::path::Path;
+
+use serde_json::Value;
+use stemma_answers::declared::{
+    DeclaredCheck, DeclaredFacts, check_declared_figures, foreign_company,
+};
+use stemma_xbrl::{concept_words, read_facts};
+
+#[derive(Clone)]
+struct Claim {
+    concept: String,
+    company: String,
+    period: Value,
+    displayed: String,
+    scale: i64,
+    is_negative: bool,
+    byte: u64,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut paths = std::env::args().skip(1);
+    let folder = paths
+        .next()
+        .ok_or("usage: declared FILINGS_FOLDER TRUTH.jsonl...")?;
+    let mut counts: BTreeMap<(char, &str), [u32; 3]> = BTreeMap::new();
+    for path in paths {
+        let name = Path::new(&path)
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default()
+            .to_owned();
+        let half = if name.as_str() < "I" { 'A' } else { 'B' };
+        let bytes = std::fs::read(Path::new(&folder).join(format!("{name}.htm")))?;
+        let mut table = read_facts(&bytes);
+        table.place(|fact| Some((None, line_of(&bytes, u64::from(fact.byte)))));
+        let text = |concept: &str| {
+            table
+                .facts()
+                .find(|fact| fact.concept == concept)
+                .map(|fact| fact.displayed.to_owned())
+                .unwrap_or_default()
+        };
+        let company = text("dei:EntityRegistrantName");
+        let claims = claims(&std::fs::read_to_string(&path)?, &company)?;
+        for (at, claim) in claims.iter().enumerate() {
+            let other = claims
+                .iter()
+                .cycle()
+                .skip(at + 1)
+                .take(claims.len())
+                .find(|other| {
+                    other.concept != claim.concept
+                        && !table.facts().any(|fact| {
+                            fact.concept == other.concept && fact.displayed == claim.displayed
+                        })
+                });
+            for (kind, claim) in variants(claim, other) {
+                let facts = DeclaredFacts {
+                    table: &table,
+                    lines: BTreeSet::from([(0, line_of(&bytes, claim.byte))]),
+                    labels: Vec::new(),
+                    year_shift: 0,
+                };
+                let text = sentence(&claim);
+                let check = check_declared_figures(&text, &facts)
+                    .into_iter()
+                    .next()
+                    .unwrap_or(DeclaredCheck::Unknown);
+                let result = match check {
+                    _ if foreign_company(&text, &table, "").is_some() => 1,
+                    DeclaredCheck::Confirmed => 0,
+                    DeclaredCheck::Differs(_) => 1,
+                    DeclaredCheck::Unknown => 2,
+                };
+                if std::env::var_os("VERBOSE").is_some() && (result == 0) != (kind == "right") {
+                    println!("{name} {kind} {check:?}: {text}");
+                }
+                counts.entry((half, kind)).or_default()[result] += 1;
+            }
+        }
+    }
+    for ((half, kind), [confirmed, refused, unknown]) in counts {
+        println!(
+            "half {half} {kind}: {confirmed} confirmed, {refused} refused, {unknown} not decided"
+        );
+    }
+    Ok(())
+}
+
+fn claims(truth: &str, company: &str) -> Result<Vec<Claim>, Box<dyn Error>> {
+    let mut claims = Vec::new();
+    for line in truth.lines() {
+        let fact: Value = serde_json::from_str(line)?;
+        let scale = fact["scale"]
+            .as_str()
+            .and_then(|scale| scale.parse().ok())
+            .unwrap_or(0);
+        let digits = fact["displayed"].as_str().unwrap_or_default();
+        let is_figure = digits.starts_with(|c: char| c.is_ascii_digit() && c != '0');
+        if fact["unit"] != "iso4217:USD"
+            || ![3, 6, 9].contains(&scale)
+            || fact.get("dimensions").is_some()
+            || !is_figure
+        {
+            continue;
+        }
+        claims.push(Claim {
+            concept: fact["concept"].as_str().unwrap_or_default().to_owned(),
+            company: company.to_owned(),
+            period: fact["period"].clone(),
+            displayed: digits.to_owned(),
+            scale,
+            is_negative: fact["sign"] == "-",
+            byte: fact["byte"].as_u64().unwrap_or_default(),
+        });
+    }
+    Ok(claims)
+}
+
+fn variants(right: &Claim, other: Option<&Claim>) -> Vec<(&'static str, Claim)> {
+    let mut year = right.clone();
+    for key in ["start", "end", "instant"] {
+        if let Some(Value::String(text)) = year.period.get_mut(key) {
+            let before: i32 = text
+                .get(..4)
+                .and_then(|year| year.parse().ok())
+                .unwrap_or_default();
+            *text = format!("{}{}", before - 1, text.get(4..).unwrap_or_default());
+        }
+    }
+    let scale = Claim {
+        scale: if right.scale == 6 { 9 } else { 6 },
+        ..right.clone()
+    };
+    let sign = Claim {
+        is_negative: !right.is_negative,
+        ..right.clone()
+    };
+    let entity = Claim {
+        company: "Globex Corporation".into(),
+        ..right.clone()
+    };
+    let mut all = vec![
+        ("right", right.clone()),
+        ("wrong year", year),
+        ("wrong scale", scale),
+        ("wrong sign", sign),
+        ("wrong entity", entity),
+    ];
+    all.extend(other.map(|other| {
+        (
+            "wrong concept",
+            Claim {
+                concept: other.concept.clone(),
+                ..right.clone()
+            },
+        )
+    }));
+    all
+}
+
+fn sentence(claim: &Claim) -> String {
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    let part = |value: &Value, range: std::ops::Range<usize>| {
+        value
+            .as_str()
+            .and_then(|text| text.get(range)?.parse::<usize>().ok())
+            .unwrap_or(1)
+    };
+    let day = |value: &Value| {
+        format!(
+            "{} {}, {}",
+            MONTHS[(part(value, 5..7) - 1) % 12],
+            part(value, 8..10),
+            part(value, 0..4)
+        )
+    };
+    let days =
+        |value: &Value| part(value, 0..4) * 365 + part(value, 5..7) * 30 + part(value, 8..10);
+    let period = match claim.period.get("instant") {
+        Some(instant) => format!("as of {}", day(instant)),
+        None => {
+            let months =
+                (days(&claim.period["end"]).saturating_sub(days(&claim.period["start"])) + 15) / 30;
+            let length = match months {
+                0..=4 => "three months",
+                5..=7 => "six months",
+                8..=10 => "nine months",
+                _ => "year",
+            };
+            format!("for the {length} ended {}", day(&claim.period["end"]))
+        }
+    };
+    let scale = match claim.scale {
+        3 => "thousand",
+        6 => "million",
+        _ => "billion",
+    };
+    let sign = if claim.is_negative { "-" } else { "" };
+    format!(
+        "{} of {} was {sign}${} {scale} {period}.",
+        concept_words(&claim.concept),
+        claim.company,
+        claim.displayed
+    )
+}
+
+// Without pages a line is a table row or a paragraph, by its offset in the file.
+fn line_of(bytes: &[u8], byte: u64) -> u32 {
+    let before = &bytes[..byte as usize];
+    let from = before.len().saturating_sub(20_000);
+    let start = |tag: &[u8]| {
+        before[from..]
+            .windows(tag.len())
+            .rposition(|window| window == tag)
+            .map(|at| from + at)
+    };
+    let row = start(b"<tr").max(start(b"<p"));
+    u32::try_from(row.or_else(|| start(b"<div")).unwrap_or_default()).unwrap_or_default()
+}
