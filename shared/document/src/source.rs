@@ -22,7 +22,7 @@ pub enum SourceFormat {
 pub struct Source {
     pub format: SourceFormat,
     pub body: SourceBody,
-    /// PDF bookmarks in reading order. Unverified.
+    /// PDF bookmarks in reading order, unverified; the documents of a submission.
     pub outline: Vec<OutlineItem>,
     /// Internal links of all pages, in page order, then in file order.
     pub links: Vec<Link>,

@@ -8,7 +8,9 @@ const TEN_K: &str = "edgar/data/77/000000007723000012";
 const EIGHT_K: &str = "edgar/data/88/000000008820000003";
 
 fn page(title: &str, text: &str) -> String {
-    format!("{title}\n\n{text}\n")
+    format!(
+        "<html><head><title>x</title></head><body><p><b>{title}</b></p><p>{text}</p></body></html>\n"
+    )
 }
 
 fn header(
@@ -51,10 +53,10 @@ fn mirror(lab: &TestEnv) {
         ),
         part(
             "10-K",
-            "acme-20230930.txt",
+            "acme-20230930.htm",
             &page("Item 1. Business", "We make anvils."),
         ),
-        part("EX-21.1", "ex211.txt", &page("Subsidiaries", "Hammer Ltd")),
+        part("EX-21.1", "ex211.htm", &page("Subsidiaries", "Hammer Ltd")),
     ]
     .concat();
     let in_page = submission.replace('<', "&lt;").replace('>', "&gt;");
@@ -66,14 +68,14 @@ fn mirror(lab: &TestEnv) {
         ("0000000077-23-000012.txt", submission),
         ("index.json", "{}".into()),
         (
-            "acme-20230930.txt",
+            "acme-20230930.htm",
             page(
                 "Item 1. Business",
                 "We make anvils for the shops of the land.",
             ),
         ),
         (
-            "ex211.txt",
+            "ex211.htm",
             page(
                 "Subsidiaries",
                 "The subsidiary of the company is Hammer Ltd.",
@@ -88,14 +90,14 @@ fn mirror(lab: &TestEnv) {
         lab.put(&format!("{TEN_K}/{name}"), text);
     }
     lab.put(
-        &format!("{EIGHT_K}/d8k.txt"),
+        &format!("{EIGHT_K}/d8k.htm"),
         page(
             "Item 8.01. Other Events",
             "The forge burned down in the night.",
         ),
     );
     let index = "<div id=\"formName\">Form 8-K - Current report</div><div>Filing Date</div><div>2020-01-09</div><div>Period of Report</div>\
-        <div>2020-01-08</div><table><tr><td>1</td><td>8-K</td><td>d8k.txt</td><td>8-K</td><td>9</td></tr></table>\
+        <div>2020-01-08</div><table><tr><td>1</td><td>8-K</td><td>d8k.htm</td><td>8-K</td><td>9</td></tr></table>\
         <span>HAMMER TRUST (Filer) CIK: 0000000088 (see all)</span>";
     lab.put(&format!("{EIGHT_K}/0000000088-20-000003-index.htm"), index);
     let old = [
@@ -149,9 +151,9 @@ fn a_mirrored_folder_is_read_as_it_lies() {
     let answer = lab.ingest("store", &[]);
     let expected = [
         "0000000077-01-000002.txt",
-        "acme-20230930.txt",
-        "d8k.txt",
-        "ex211.txt",
+        "acme-20230930.htm",
+        "d8k.htm",
+        "ex211.htm",
         "feed.nc",
     ];
     assert_eq!(paths(&answer), expected, "{answer:#}");
@@ -269,18 +271,18 @@ fn documents_of_a_filing_are_listed_by_its_accession_number() {
     };
     let filing = listed("/@accession/0000000077-23-000012");
     assert!(
-        filing.contains("acme-20230930.txt") && filing.contains("ex211.txt"),
+        filing.contains("acme-20230930.htm") && filing.contains("ex211.htm"),
         "{filing}"
     );
-    assert!(!filing.contains("d8k.txt"), "{filing}");
+    assert!(!filing.contains("d8k.htm"), "{filing}");
     let annual = listed("/@form/10-K");
     assert!(
-        annual.contains("acme-20230930.txt") && !annual.contains("ex211.txt"),
+        annual.contains("acme-20230930.htm") && !annual.contains("ex211.htm"),
         "{annual}"
     );
     let year = listed("/@fiscal_year/2000");
     assert!(
-        year.contains("feed.nc") && !year.contains("acme-20230930.txt"),
+        year.contains("feed.nc") && !year.contains("acme-20230930.htm"),
         "{year}"
     );
 }
@@ -295,13 +297,13 @@ fn filters_choose_filings_before_they_are_read() {
         (paths(&answer), answer["edgar"]["filtered"].clone())
     };
     let (paths, filtered) = chosen("forms", &["--forms", "10-K,8-K"]);
-    assert_eq!(paths, ["acme-20230930.txt", "d8k.txt", "ex211.txt"]);
+    assert_eq!(paths, ["acme-20230930.htm", "d8k.htm", "ex211.htm"]);
     assert_eq!(filtered, serde_json::json!({ "form": 2, "unknown": 1 }));
     let (paths, filtered) = chosen("since", &["--since", "2023-01-01"]);
-    assert_eq!(paths, ["acme-20230930.txt", "ex211.txt"]);
+    assert_eq!(paths, ["acme-20230930.htm", "ex211.htm"]);
     assert_eq!(filtered, serde_json::json!({ "filed": 3, "unknown": 1 }));
     let (paths, _) = chosen("cik", &["--cik", "0000000088,99"]);
-    assert_eq!(paths, ["d8k.txt"]);
+    assert_eq!(paths, ["d8k.htm"]);
     let nothing = lab
         .stemma("none", ["ingest", "filings", "--forms", "20-F"])
         .run();
@@ -328,4 +330,72 @@ fn a_submission_is_a_tree_of_its_documents() {
         .run()
         .json();
     assert!(items.to_string().contains("Risk Factors"), "{items:#}");
+}
+
+#[test]
+fn a_submission_with_html_has_the_items_of_its_primary_document() {
+    let lab = TestEnv::new();
+    let filler =
+        "The anvil is a block of iron on which the smith works, and we make many of them. "
+            .repeat(60);
+    let items = [
+        ("Item 1. Business", "We make anvils."),
+        ("Item 1A. Risk Factors", "Iron may become dear."),
+        ("Item 2. Properties", "We own a forge."),
+    ];
+    let pages: String = items
+        .iter()
+        .map(|(title, text)| {
+            format!(
+                "<p><b>{title}</b></p><p>{text} {filler}</p><hr style='page-break-after:always'>"
+            )
+        })
+        .collect();
+    let agreement = format!(
+        "<html><body><p><b>Item 1. Scope</b></p><p>The parties agree. {filler}</p></body></html>"
+    );
+    let submission = [
+        header(
+            "0000000077-23-000012",
+            "10-K",
+            "20230930",
+            "20231110",
+            "ACME ANVILS INC",
+            "0000000077",
+        ),
+        part(
+            "10-K",
+            "a.htm",
+            &format!("<XBRL>\n<html><body>{pages}</body></html>\n</XBRL>"),
+        ),
+        part("EX-10.1", "b.htm", &agreement),
+        part("EX-101.INS", "c.xml", "<XBRL>\n<xbrl>NOISE</xbrl>\n</XBRL>"),
+    ]
+    .concat();
+    lab.put("filing.txt", submission);
+    let answer = lab.ingest("store", &[]);
+    assert_eq!(answer["counts"]["failed"], 0, "{answer:#}");
+    assert_eq!(fact(&lab, "filing", "form"), "10-K");
+    let answer = lab
+        .stemma("store", ["--json", "tree", "filing"])
+        .run()
+        .json()
+        .to_string();
+    assert!(
+        answer.contains("\"10-K\"") && answer.contains("\"EX-10.1\""),
+        "{answer}"
+    );
+    assert!(!answer.contains("NOISE"), "{answer}");
+    let answer = lab
+        .stemma("store", ["--json", "items", "filing"])
+        .run()
+        .json();
+    let business = answer["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|item| item["item"] == "1");
+    let business = business.unwrap_or_else(|| panic!("{answer:#}"));
+    assert_eq!(business["title"], "Business", "{answer:#}");
+    assert_eq!(business["status"], "full", "{answer:#}");
 }

@@ -3,16 +3,21 @@
 //! The envelope is taken apart by `stemma_edgar`. Parts that nobody reads are left out and counted in a defect. What the
 //! header states becomes metadata: `company`, `cik`, `accession`, `form`, `period` and `filed` (ISO dates), `sic`,
 //! `former_names`, `fiscal_year_end`, `file_number`.
+//!
+//! A submission of text has lines, numbered as in the file, and a level-1 heading for each document. One with HTML has pages,
+//! and lists its documents as its outline.
 
+mod lines;
+mod pages;
 mod tags;
 
-use stemma_document::{Defect, Heading, Source, SourceBody, SourceFormat, TextLines};
-use stemma_edgar::{FullSubmission, SubmissionPart};
+use stemma_document::Source;
+use stemma_edgar::{FullSubmission, PartKind};
 
-use crate::decode::{DecodedText, check_lines, check_size};
-use crate::{ExtractError, Limits, text, title};
+use crate::decode::check_size;
+use crate::{ExtractError, Limits};
 
-/// Extracts a submission. Lines keep their numbers in the file, and each document is a level-1 heading.
+/// Extracts a submission.
 ///
 /// # Errors
 ///
@@ -23,31 +28,12 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError
     if submission.documents().next().is_none() {
         return Err(no_documents(&submission));
     }
-    let mut lines = LinesOfParts::new(bytes, limits)?;
-    for part in submission.documents() {
-        lines.add(part, limits)?;
+    let is_html = |kind: PartKind| matches!(kind, PartKind::Html | PartKind::InlineXbrl);
+    let has_html = submission.documents().any(|part| is_html(part.kind));
+    match has_html {
+        true => pages::read(bytes, &submission, limits),
+        false => lines::read(bytes, &submission, limits),
     }
-    let mut defects = submission.defects;
-    defects.append(&mut lines.defects);
-    let mut headings = text::find_headings(
-        &lines.lines,
-        |index| lines.is_prose.get(index).copied().unwrap_or(true),
-        &lines.documents,
-    );
-    limits.cap_headings(&mut headings, &mut defects);
-    Ok(Source {
-        format: SourceFormat::Text,
-        body: SourceBody::Lines(TextLines {
-            lines: lines.lines,
-            tokens: Vec::new(),
-            headings,
-        }),
-        outline: Vec::new(),
-        links: Vec::new(),
-        metadata: submission.header.facts(),
-        defects,
-        encrypted: false,
-    })
 }
 
 fn no_documents(submission: &FullSubmission) -> ExtractError {
@@ -65,87 +51,6 @@ fn no_documents(submission: &FullSubmission) -> ExtractError {
         format!("the submission has no document to read: {parts}"),
         "fetch the whole submission, or leave this file out",
     )
-}
-
-// Documents on the lines of the file; all other lines are blank.
-struct LinesOfParts<'a> {
-    bytes: &'a [u8],
-    lines: Vec<String>,
-    is_prose: Vec<bool>,
-    documents: Vec<Heading>,
-    defects: Vec<Defect>,
-    // A position, and the number of line ends before it.
-    counted: (usize, usize),
-}
-
-impl<'a> LinesOfParts<'a> {
-    fn new(bytes: &'a [u8], limits: &Limits) -> Result<Self, ExtractError> {
-        let without_last = bytes
-            .strip_suffix(b"\r\n")
-            .or_else(|| bytes.strip_suffix(b"\n"))
-            .or_else(|| bytes.strip_suffix(b"\r"))
-            .unwrap_or(bytes);
-        let line_ends = line_ends(without_last);
-        check_lines(line_ends, limits)?;
-        Ok(Self {
-            bytes,
-            lines: vec![String::new(); line_ends + 1],
-            is_prose: vec![false; line_ends + 1],
-            documents: Vec::new(),
-            defects: Vec::new(),
-            counted: (0, 0),
-        })
-    }
-
-    // Parts come in file order.
-    fn add(&mut self, part: &SubmissionPart, limits: &Limits) -> Result<(), ExtractError> {
-        let heading = title::clean(&part.entry.title());
-        // The first document begins with the file: a tree covers all lines, and those of the header are blank.
-        let line = match self.documents.is_empty() {
-            true => 1,
-            false => self.line_at(part.bytes.start) + 1,
-        };
-        self.documents.push(Heading {
-            line: u32::try_from(line).unwrap_or(u32::MAX),
-            level: 1,
-            title: if heading.is_empty() {
-                "Document".into()
-            } else {
-                heading
-            },
-        });
-        let first = self.line_at(part.content.start);
-        let decoded = DecodedText::read(self.bytes[part.content.clone()].to_vec(), limits)?;
-        let mut cleaner = tags::PartCleaner::default();
-        for (at, mut line) in (first..).zip(decoded.lines()) {
-            let is_prose = cleaner.clean(&mut line);
-            if let (Some(place), Some(prose)) = (self.lines.get_mut(at), self.is_prose.get_mut(at))
-            {
-                *place = line;
-                *prose = is_prose;
-            }
-        }
-        self.defects.extend(decoded.defects);
-        Ok(())
-    }
-
-    // Index of the line with this byte.
-    fn line_at(&mut self, position: usize) -> usize {
-        let (from, before) = self.counted;
-        let count = before + line_ends(&self.bytes[from..position.max(from)]);
-        self.counted = (position.max(from), count);
-        count
-    }
-}
-
-// LF, CR and CR LF end a line. A CR at the end of `bytes` counts, so a position between the two is behind a line end.
-fn line_ends(bytes: &[u8]) -> usize {
-    let line_feeds = memchr::memchr_iter(b'\n', bytes).count();
-    let returns = memchr::memchr_iter(b'\r', bytes);
-    line_feeds
-        + returns
-            .filter(|at| bytes.get(at + 1) != Some(&b'\n'))
-            .count()
 }
 
 #[cfg(test)]

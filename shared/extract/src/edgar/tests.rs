@@ -1,8 +1,10 @@
 //! Submissions of text, made up.
 
 use proptest::prelude::*;
+use stemma_document::{Page, SourceBody, SourceFormat, TextLines};
 
 use super::*;
+use crate::title;
 
 fn lines_of(text: &str) -> (Source, TextLines) {
     let source = read(text.as_bytes(), &Limits::default()).unwrap();
@@ -64,12 +66,13 @@ Sales              12
 <SEQUENCE>2
 <DESCRIPTION>ANNUAL REPORT
 <TEXT>
-<HTML><body>
-<p style='a
-b'>OVERVIEW</p>
 
-<p>Tools &amp; more&nbsp;tools, 1 < 2.</p>
-</HTML>
+
+<B>OVERVIEW</B>
+
+Tools & more<F1> tools, 1 < 2.
+
+
 </TEXT>
 </DOCUMENT>
 <DOCUMENT>
@@ -161,6 +164,16 @@ fn a_submission_without_documents_is_an_error() {
 }
 
 #[test]
+fn long_lines_take_linear_time() {
+    let started = std::time::Instant::now();
+    let text = "<".repeat(3_000_000);
+    let file =
+        format!("<SEC-DOCUMENT>x\n<DOCUMENT>\n<TYPE>X\n<TEXT>\nA {text}\n</TEXT>\n</DOCUMENT>\n");
+    assert_eq!(lines_of(&file).1.lines[4].len(), text.len() + 2);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
 fn limits_hold_for_submissions() {
     let limits = Limits {
         max_lines: 40,
@@ -170,6 +183,113 @@ fn limits_hold_for_submissions() {
         read(SUBMISSION.as_bytes(), &limits).unwrap_err().code,
         "limits.lines"
     );
+}
+
+const MIXED: &str = "\
+<SEC-DOCUMENT>0000000001-01-000002.txt : 20010330
+<SEC-HEADER>0000000001-01-000002.hdr.sgml : 20010330
+ACCESSION NUMBER:\t\t0000000001-01-000002
+CONFORMED SUBMISSION TYPE:\t10-K
+</SEC-HEADER>
+<DOCUMENT>
+<TYPE>10-K
+<TEXT>
+<XBRL>
+<html><body><p><a href='#b'>Item 1. Business</a></p><hr style='page-break-after:always'><p id='b'>We make tools.</p></body></html>
+</XBRL>
+</TEXT>
+</DOCUMENT>
+<DOCUMENT>
+<TYPE>EX-4
+<DESCRIPTION>INDENTURE
+<TEXT>
+<html><body><p> </p></body></html>
+</TEXT>
+</DOCUMENT>
+<DOCUMENT>
+<TYPE>EX-21
+<TEXT>
+<PAGE>   1
+SUBSIDIARIES      STATE
+<PAGE>   2
+Hammer <B>Ltd</B>        Ohio
+</TEXT>
+</DOCUMENT>
+<DOCUMENT>
+<TYPE>EX-99
+<TEXT>
+<html><body><p>Sales rose.</p></body></html>
+</TEXT>
+</DOCUMENT>
+";
+
+fn pages_of(text: &str) -> (Source, Vec<Page>) {
+    let source = read(text.as_bytes(), &Limits::default()).unwrap();
+    let SourceBody::Pages(pages) = source.body.clone() else {
+        panic!("no pages")
+    };
+    (source, pages)
+}
+
+#[test]
+fn a_submission_with_html_is_the_pages_of_its_documents() {
+    let (source, pages) = pages_of(MIXED);
+    let texts: Vec<String> = pages.iter().map(Page::text).collect();
+    let expected = [
+        "Item 1. Business",
+        "We make tools.",
+        "SUBSIDIARIES STATE",
+        "Hammer Ltd Ohio",
+        "Sales rose.",
+    ];
+    assert_eq!(texts, expected);
+    assert_eq!(source.format, SourceFormat::Html);
+    let documents = source.outline.iter().map(|item| {
+        let page = item.target.map_or(0, |target| target.page.get());
+        format!("{page} {}", item.title)
+    });
+    let documents: Vec<String> = documents.collect();
+    assert_eq!(documents, ["1 10-K", "3 EX-21", "5 EX-99"]);
+    assert_eq!(source.metadata["form"], "10-K");
+    let unreadable = source
+        .defects
+        .iter()
+        .find(|d| d.code == "edgar.document_unreadable");
+    assert_eq!(
+        unreadable.unwrap().detail,
+        "EX-4 INDENTURE: the file displays no text"
+    );
+}
+
+#[test]
+fn lines_and_links_of_documents_keep_their_places() {
+    let moved = MIXED.replacen("<TYPE>10-K", "<TYPE>EX-1\n<TEXT>\n<html><p>First.</p></html>\n</TEXT>\n</DOCUMENT>\n<DOCUMENT>\n<TYPE>10-K", 1);
+    for file in [MIXED, &moved] {
+        let (source, pages) = pages_of(file);
+        for line in pages.iter().flat_map(|page| &page.lines) {
+            if let Some(bytes) = line.bytes {
+                let start = bytes.start as usize;
+                assert!(file[start..].starts_with(&line.text), "{}", line.text);
+            }
+        }
+        let [link] = source.links.as_slice() else {
+            panic!("{:?}", source.links)
+        };
+        assert_eq!(link.target.page.get(), link.page.get() + 1);
+        assert_eq!(pages[link.target.page.index()].text(), "We make tools.");
+    }
+}
+
+#[test]
+fn pages_of_a_submission_are_limited_as_a_whole() {
+    let limits = Limits {
+        max_pages: 3,
+        ..Limits::default()
+    };
+    let source = read(MIXED.as_bytes(), &limits).unwrap();
+    assert_eq!(source.extent().size(), 3);
+    let codes: Vec<&str> = source.defects.iter().map(|d| d.code.as_str()).collect();
+    assert!(codes.contains(&"limits.pages"), "{codes:?}");
 }
 
 proptest! {

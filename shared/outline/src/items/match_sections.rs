@@ -32,13 +32,20 @@ enum MatchKind {
 }
 
 /// The sections of all Items, by key. Among several for one Item the order is: kind of match, verified, higher level, first.
+/// In a submission only the primary document, the first top section, has Items of the form.
 pub(super) fn match_sections(
     tree: &SectionTree,
     form: KnownForm,
+    is_submission: bool,
 ) -> BTreeMap<usize, ItemSection<'_>> {
     let mut best: BTreeMap<usize, ((MatchKind, bool, usize), ItemSection<'_>)> = BTreeMap::new();
     let mut parts: Vec<Option<u8>> = Vec::new();
-    for (depth, section) in tree.walk().take(MAX_SECTIONS) {
+    let mut documents = 0;
+    let in_primary = tree.walk().take_while(|(depth, _)| {
+        documents += u32::from(*depth == 1);
+        !is_submission || documents <= 1
+    });
+    for (depth, section) in in_primary.take(MAX_SECTIONS) {
         parts.truncate(depth - 1);
         let own = KnownForm::part_of(&section.title);
         let part = own.or_else(|| parts.iter().rev().flatten().next().copied());

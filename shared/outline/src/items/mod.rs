@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 
 use stemma_document::{
     ByteSpan, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionTree, Source,
+    SourceBody,
 };
 
 use self::item_text::{ItemText, truncate_text};
@@ -67,6 +68,15 @@ fn form_of(tree: &SectionTree) -> Option<KnownForm> {
     }
 }
 
+/// Whether the top sections are the documents of an EDGAR submission.
+fn is_submission(source: &Source) -> bool {
+    let has_header = source.metadata.contains_key("accession");
+    match &source.body {
+        SourceBody::Lines(_) => has_header,
+        SourceBody::Pages(_) => has_header && !source.outline.is_empty(),
+    }
+}
+
 struct ItemMap<'a> {
     tree: &'a SectionTree,
     source: &'a Source,
@@ -77,7 +87,8 @@ struct ItemMap<'a> {
 impl ItemMap<'_> {
     fn items(&self) -> Vec<FilingItem> {
         let entries = self.form.entries();
-        let places = match_sections::match_sections(self.tree, self.form);
+        let places =
+            match_sections::match_sections(self.tree, self.form, is_submission(self.source));
         let finder = TargetFinder::new(self.tree, self.source, self.form, &places);
         let year = expected::filing_year(&self.tree.facts);
         let mut items = Vec::new();
@@ -358,7 +369,7 @@ fn item_title(section: &Section) -> Option<String> {
 
 /// Tokens of all pages in the spans, each page counted once.
 fn tokens_in(source: &Source, spans: &[PageSpan]) -> u32 {
-    let stemma_document::SourceBody::Pages(pages) = &source.body else {
+    let SourceBody::Pages(pages) = &source.body else {
         return 0;
     };
     let page_indices: BTreeSet<usize> = spans

@@ -46,6 +46,7 @@ mod reading_windows;
 mod section_candidate;
 mod skeleton;
 mod statements;
+mod submission_outline;
 mod text_outline;
 mod titles;
 mod toc;
@@ -56,7 +57,9 @@ pub use cross_index::{IndexNote, IndexRow};
 pub use reading_windows::{KnownHeading, KnownLine, ReadingWindow};
 use serde::{Deserialize, Serialize};
 pub use skeleton::Skeleton;
-use stemma_document::{Gap, Method, OutlineError, PageLabel, Source, SourceBody, VerifiedOutline};
+use stemma_document::{
+    Gap, Method, OutlineError, Page, PageLabel, Source, SourceBody, VerifiedOutline,
+};
 
 /// Code of the gap that says where windows stand in for sections.
 pub const WINDOWS: &str = "structure.windows";
@@ -114,8 +117,13 @@ pub struct Draft {
 /// # Errors
 /// [`OutlineError`] if an entry lies outside the document. This needs a `Source` with headings outside its lines.
 pub fn outline(source: &Source, settings: &StructureSettings) -> Result<Draft, OutlineError> {
+    let outline_pages =
+        |source: &Source, pages: &[Page]| paged_outline::outline(source, pages, settings);
     match &source.body {
-        SourceBody::Pages(pages) => paged_outline::outline(source, pages, settings),
+        SourceBody::Pages(pages) if submission_outline::documents(source, pages).is_empty() => {
+            outline_pages(source, pages)
+        }
+        SourceBody::Pages(pages) => submission_outline::outline(source, pages, outline_pages),
         SourceBody::Lines(lines) => text_outline::outline(source.extent(), lines, settings),
     }
 }
