@@ -173,7 +173,7 @@ async fn local_files_named_by_a_forged_task_are_refused() {
             "run": header["at"],
             "key": format!("{number:032}"),
             "stage": "paginate",
-            "revision": 7, // as in shared/pipeline/src/stages/paginate.rs
+            "revision": 8, // as in shared/pipeline/src/stages/paginate.rs
             "settings": header["settings"],
             "class": "bulk",
             "payload": { "source": header["input"]["source"], "ending": "txt" },

@@ -13,7 +13,8 @@ async fn ask_is_listed_where_a_model_is_configured() {
     let provider = Provider::start(Behavior::default()).await.unwrap();
     let mut client = TestClient::with_model(answer_model(&provider)).await;
     let size = tokens::count(&client.ask("tools/list", json!({})).await.to_string());
-    assert!(size <= 3_000, "{size} tokens");
+    // Every conversation pays for the list once. The presets without `ask` stay below 3,000.
+    assert!(size <= 3_300, "{size} tokens");
     let hints = &client.tools().await["ask"]["annotations"];
     assert_eq!(hints["readOnlyHint"], false);
     assert_eq!(hints["destructiveHint"], false);
