@@ -62,7 +62,7 @@ pub enum NumberRole {
 
 impl NumberMention {
     /// The value without scale, with its sign; `None` when it has more digits than a decimal can hold, or more places than
-    /// [`MAX_DECIMALS`].
+    /// twelve.
     pub fn signed_value(&self) -> Option<Decimal> {
         (self.decimals() <= MAX_DECIMALS).then_some(())?;
         let value: Decimal = self.digits.replace(',', "").parse().ok()?;
