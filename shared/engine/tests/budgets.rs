@@ -48,7 +48,8 @@ async fn slow_job(seed: u64) -> (Env, Ports, JobId, RunRef) {
 async fn processes_that_pause_a_job_together_write_one_record() {
     for seed in 0..20 {
         let (env, ports, job, run) = slow_job(seed).await;
-        let (one, two) = (BudgetRegistry::default(), BudgetRegistry::default());
+        let one = BudgetRegistry::default();
+        let two = BudgetRegistry::default();
         let owners = one.owners(&env, &ports, &run).await.unwrap();
         let prefix = format!("jobs/{job}/control/");
         for records in [1, 3] {

@@ -598,7 +598,8 @@ async fn stores_watchers(ledger: Arc<dyn Ledger>) {
 
 // A process a day ahead must not keep others from its work for a day.
 async fn bounds_times_of_clocks_ahead(ledger: Arc<dyn Ledger>) {
-    let (run, day) = (run(), 86_400_000);
+    let run = run();
+    let day = 86_400_000;
     let take = async |holder, now_ms, until_ms| {
         ledger
             .lease(&run, &key(1), holder, now_ms, until_ms, false)

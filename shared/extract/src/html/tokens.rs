@@ -287,7 +287,7 @@ fn ends_in_bare_value(inside: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(html: &str) -> Vec<String> {
+    fn tokens_as_text(html: &str) -> Vec<String> {
         let tokens = Tokenizer::new(html.as_bytes());
         let show = |token: Token<'_>| match token {
             Token::Text(range) => html[range].to_string(),
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn tags_text_and_attributes_are_split() {
         assert_eq!(
-            shown(
+            tokens_as_text(
                 "<P ALIGN=center id='a>b' x = \"1\" nowrap>1 < 2 &amp;<br/><td/>x</p  ><a href=x/>"
             ),
             [
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn comments_declarations_and_raw_text_are_no_text() {
         assert_eq!(
-            shown(
+            tokens_as_text(
                 "<?xml version='1.0'?><!DOCTYPE html><!-- a > b --><script>if (a<b) '</p>'</SCRIPT>x</ y><![CDATA[z]]>"
             ),
             ["!", "!", "! a > b ", "<Script>", "</Script>", "x", "!", "z"]
@@ -351,7 +351,7 @@ mod tests {
             while tokens.next().is_some() {}
             assert!(tokens.unclosed.is_some(), "{html}");
         }
-        assert_eq!(shown("a <"), ["a <"]);
-        assert_eq!(shown("a </"), ["a </"]);
+        assert_eq!(tokens_as_text("a <"), ["a <"]);
+        assert_eq!(tokens_as_text("a </"), ["a </"]);
     }
 }

@@ -423,7 +423,9 @@ mod tests {
     }
 
     async fn totals(blobs: &MemoryBlobs, since_ms: Millis) -> (u64, u64, usize) {
-        let (mut calls, mut tokens, mut rows) = (0, 0, 0);
+        let mut calls = 0;
+        let mut tokens = 0;
+        let mut rows = 0;
         let unreadable = read_sums(blobs, "c/x", since_ms, |sum| {
             calls += sum.calls;
             tokens += sum.prompt_tokens + sum.output_tokens;

@@ -570,7 +570,8 @@ async fn refusals_teach_the_rate_without_shared_limits() {
             .await;
     }
     let since = |all: &Mutex<Vec<Millis>>| all.lock().iter().filter(|at| **at >= away_ms).count();
-    let (accepted, refused) = (since(&provider.accepted_ms), since(&provider.refused_ms));
+    let accepted = since(&provider.accepted_ms);
+    let refused = since(&provider.refused_ms);
     assert!(accepted >= 480, "{accepted} of 600 in five minutes");
     assert!(refused * 50 <= accepted, "{refused} refusals of {accepted}");
 }

@@ -199,7 +199,7 @@ mod tests {
         source
     }
 
-    fn shown(draft: &Draft) -> Vec<String> {
+    fn outline_lines(draft: &Draft) -> Vec<String> {
         let entries = draft.outline.entries().iter();
         let shown = entries.map(|entry| {
             let entry_at = &entry.located;
@@ -213,7 +213,7 @@ mod tests {
     fn documents_of_a_submission_are_outlined_one_by_one() {
         let source = submission();
         let draft = super::super::outline(&source, &StructureSettings::default()).unwrap();
-        let shown = shown(&draft);
+        let shown = outline_lines(&draft);
         let top: Vec<&String> = shown.iter().filter(|entry| entry.contains(" 1 ")).collect();
         assert_eq!(top, ["1 1 10-K", "4 1 EX-10.1 AGREEMENT"]);
         assert!(
