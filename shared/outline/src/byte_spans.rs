@@ -1,5 +1,6 @@
 //! Where sections stand in the file, for sources whose lines know their bytes.
 
+use stemma_document::text::normalize_key;
 use stemma_document::{
     ByteSpan, Page, Position, Section, SectionSpan, SectionTree, Source, SourceBody,
 };
@@ -40,14 +41,31 @@ fn bytes_between(pages: &[Page], from: Position, to: Option<Position>) -> Option
             .filter(|to| to.page.index() == index)
             .map_or(page.lines.len(), |to| to.line as usize);
         let lines = page.lines.iter().take(end).skip(skipped);
-        for bytes in lines
-            .filter(|line| !line.is_furniture())
-            .filter_map(|line| line.bytes)
-        {
-            whole = Some(whole.map_or(bytes, |whole| whole.union(bytes)));
+        for line in lines.filter(|line| !line.is_furniture()) {
+            let Some(bytes) = line.bytes else { continue };
+            // A foot that does not recur counts as text elsewhere. Here it would move the end.
+            if whole.is_none() || !is_page_foot(&line.text) {
+                whole = Some(whole.map_or(bytes, |whole| whole.union(bytes)));
+            }
         }
     }
     whole
+}
+
+/// Whether a line is only a page number or a link back to the contents.
+fn is_page_foot(line: &str) -> bool {
+    // A figure of a table has separators or signs.
+    let is_number =
+        |text: &str| (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    let text = line.trim().trim_matches(['-', '–', '—', ' ']);
+    let key = normalize_key(text.get(..40).unwrap_or(text));
+    let of_statements = text.strip_prefix("F-").is_some_and(is_number);
+    is_number(text)
+        || of_statements
+        || matches!(
+            key.as_str(),
+            "tableofcontents" | "backtocontents" | "backtotableofcontents"
+        )
 }
 
 #[cfg(test)]

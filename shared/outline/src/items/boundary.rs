@@ -12,14 +12,12 @@ const HEADING_LINES: usize = 4;
 // Lower than for locating titles: the place is known, and only a wrong one must be recognized.
 const MIN_SIMILARITY: f32 = 0.5;
 
-/// Evidence for the heading of a section and for the next heading: `after` if that ends it, else the next section.
+/// Evidence for the heading of a section and for the next heading.
 pub(super) fn find_boundary(
-    tree: &SectionTree,
     section: &Section,
-    after: Option<&Section>,
+    next: Option<&Section>,
     source: &Source,
 ) -> Boundary {
-    let next = after.or_else(|| next_section(tree, section));
     let next = next.map(|next| heading_evidence(next, source));
     Boundary {
         heading: heading_evidence(section, source),
@@ -35,7 +33,7 @@ pub(super) fn is_verified(boundary: &Boundary) -> bool {
 /// The first section after the descendants of `section`.
 // A PART that was added from the form has no heading of its own and starts at its first Item, so that Item is the next
 // heading.
-fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section> {
+pub(super) fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section> {
     let mut last = section;
     while let Some(child) = last.children.last() {
         last = child;

@@ -1,6 +1,6 @@
 //! Matches the sections of a tree to the Items of a form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, SectionId, SectionKind, SectionTree};
@@ -8,6 +8,13 @@ use stemma_document::{Section, SectionId, SectionKind, SectionTree};
 use crate::structure::form_items::KnownForm;
 
 const MAX_SECTIONS: usize = 50_000;
+/// Titles of the list of exhibits, normalized.
+pub(super) const EXHIBIT_INDEXES: [&str; 4] = [
+    "exhibitindex",
+    "exhibitsindex",
+    "indextoexhibits",
+    "indexofexhibits",
+];
 
 /// A section that is an Item.
 #[derive(Debug, Clone, Copy)]
@@ -78,13 +85,33 @@ pub(super) fn match_sections(
         .collect()
 }
 
-/// The section with its descendants in reading order.
+/// The section behind an Item that belongs to it although the tree has it beside it: the executive officers behind the last
+/// Item of Part I, which the form allows there without a number, and the index of exhibits behind the Item of the exhibits.
+// An Item ends where the next Item or PART begins, the last one at the signatures.
+pub(super) fn section_behind<'a>(
+    tree: &'a SectionTree,
+    section: &Section,
+    starts: &BTreeSet<SectionId>,
+    is_list: bool,
+) -> Option<&'a Section> {
+    let next = tree.section(SectionId(last_id(section).0 + 1))?;
+    let key = normalize_key(&next.title);
+    let is_plain = !starts.contains(&next.id) && KnownForm::part_of(&next.title).is_none();
+    let belongs = match is_list {
+        true => EXHIBIT_INDEXES.iter().any(|index| key.starts_with(index)),
+        false => key.contains("executiveofficers"),
+    };
+    (is_plain && belongs).then_some(next)
+}
+
+/// The section with its descendants in reading order. `starts` are the sections of all Items.
 // The long heading of a combined Item is easily split into several headings, which then hold its text. Everything up to the
 // next Item or PART therefore belongs to it.
 pub(super) fn item_extent<'a>(
     tree: &'a SectionTree,
     section: &'a Section,
     combined: bool,
+    starts: &BTreeSet<SectionId>,
 ) -> Vec<&'a Section> {
     let last = last_id(section);
     let behind = tree
@@ -94,6 +121,7 @@ pub(super) fn item_extent<'a>(
     behind
         .take_while(|other| {
             let is_next = !combined
+                || other.id != section.id && starts.contains(&other.id)
                 || KnownForm::item_title(&other.title).is_some()
                     && !KnownForm::name_same_item(&other.title, &section.title)
                 || KnownForm::part_of(&other.title).is_some();
@@ -113,22 +141,21 @@ pub(super) fn last_id(section: &Section) -> SectionId {
 }
 
 /// The sub-section with which an Item ends although the tree goes on: signatures, consents and exhibits follow the last Item
-/// of a form.
-pub(super) fn matter_after_items(section: &Section) -> Option<&Section> {
+/// of a form. In the list of exhibits, consents and certifications are entries.
+pub(super) fn matter_after_items(section: &Section, is_list: bool) -> Option<&Section> {
     section.children.iter().find(|child| {
         let key = normalize_key(&child.title);
-        let exhibit = key
-            .strip_prefix("exhibit")
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        exhibit
-            || [
-                "signature",
-                "powerofattorney",
-                "consentof",
-                "certificationof",
-            ]
+        let exhibit = key.strip_prefix("exhibit").is_some_and(|rest| {
+            let is_caption = !rest.contains(|c: char| c.is_alphabetic());
+            rest.starts_with(|c: char| c.is_ascii_digit()) && (is_caption || !is_list)
+        });
+        let is_entry = ["consentof", "certificationof"]
             .iter()
-            .any(|start| key.starts_with(start))
+            .any(|start| key.starts_with(start));
+        let is_closing = ["signature", "powerofattorney"]
+            .iter()
+            .any(|start| key.starts_with(start));
+        exhibit || is_closing || is_entry && !is_list
     })
 }
 

@@ -17,8 +17,8 @@ mod targets;
 use std::collections::BTreeSet;
 
 use stemma_document::{
-    ByteSpan, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionTree, Source,
-    SourceBody,
+    ByteSpan, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionId,
+    SectionTree, Source, SourceBody,
 };
 
 use self::item_text::{ItemText, truncate_text};
@@ -89,9 +89,11 @@ impl ItemMap<'_> {
         let entries = self.form.entries();
         let places =
             match_sections::match_sections(self.tree, self.form, is_submission(self.source));
+        let starts = places.values().map(|place| place.section.id).collect();
         let finder = TargetFinder::new(self.tree, self.source, self.form, &places);
         let year = expected::filing_year(&self.tree.facts);
-        let mut items = Vec::new();
+        let is_expected = |entry: &FormEntry| expected::is_expected(self.form.name(), entry, year);
+        let mut items: Vec<FilingItem> = Vec::new();
         for entry in &entries {
             let indexed = self.cross_index.iter().find(|row| is_row_for(row, entry));
             // An index row is better evidence than a section that only has the title of the Item.
@@ -99,9 +101,18 @@ impl ItemMap<'_> {
                 .get(&entry.key)
                 .filter(|place| place.numbered || indexed.is_none());
             match (place, indexed) {
-                (Some(place), _) => items.push(self.item_from_section(entry, place, &finder)),
+                (Some(place), _) => {
+                    items.push(self.item_from_section(entry, place, &starts, &finder));
+                }
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &finder)),
-                (None, None) if expected::is_expected(self.form.name(), entry, year) => {
+                (None, None) if is_expected(entry) => {
+                    // A heading that was not found stands in the Item before it, so that its end is in doubt.
+                    if self.form.always_names(entry)
+                        && let Some(before) = items.last_mut()
+                        && before.section.is_some()
+                    {
+                        before.boundary_unverifiable = true;
+                    }
                     items.push(self.empty_item(entry));
                 }
                 (None, None) => {}
@@ -136,18 +147,19 @@ impl ItemMap<'_> {
         &self,
         entry: &FormEntry,
         place: &ItemSection<'_>,
+        starts: &BTreeSet<SectionId>,
         finder: &TargetFinder<'_>,
     ) -> FilingItem {
         let section = place.section;
         let combined = place.combined;
         let form = self.form.name();
-        let mut sections = match_sections::item_extent(self.tree, section, combined);
+        let mut sections = match_sections::item_extent(self.tree, section, combined, starts);
         let mut body = ItemText::from_sections(&sections, self.source);
         let mut status = status::classify(form, entry, section, &body);
         let mut content = Vec::new();
         if status == ItemStatus::Stub {
             // The text of an Item may follow as sections of the same level.
-            let all = match_sections::item_extent(self.tree, section, true);
+            let all = match_sections::item_extent(self.tree, section, true, starts);
             let text = ItemText::from_sections(&all, self.source);
             if let Some(first) = all.get(sections.len())
                 && status::classify(form, entry, section, &text) == ItemStatus::Full
@@ -158,8 +170,13 @@ impl ItemMap<'_> {
             }
         }
         let title = if combined { None } else { item_title(section) };
-        let after = match_sections::matter_after_items(section);
-        let boundary = boundary::find_boundary(self.tree, section, after, self.source);
+        let is_list = status::is_list(form, entry);
+        let after = match_sections::matter_after_items(section, is_list);
+        let behind = match_sections::section_behind(self.tree, section, starts, is_list)
+            .filter(|_| after.is_none());
+        let last = behind.unwrap_or(section);
+        let next = after.or_else(|| boundary::next_section(self.tree, last));
+        let boundary = boundary::find_boundary(section, next, self.source);
         let referring: Vec<&str> = match status {
             ItemStatus::ByReference => body.referring().collect(),
             ItemStatus::None
@@ -186,7 +203,7 @@ impl ItemMap<'_> {
         content.extend(links::links_in(
             finder, self.tree, form, &sections, &referring,
         ));
-        if status::is_list(form, entry) {
+        if is_list {
             content.extend(finder.exhibit_index(&body.sentences, section));
         }
         if status == ItemStatus::ByReference {
@@ -198,6 +215,7 @@ impl ItemMap<'_> {
         if !boundary.heading.verified && content.is_empty() {
             content.extend(finder.unprinted_start(section));
         }
+        sections.extend(behind);
         let (pages, tokens) = extent(&sections, section, after);
         let bytes = byte_extent(&sections, section, after);
         FilingItem {

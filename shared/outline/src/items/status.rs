@@ -16,8 +16,19 @@ const REFERRING_SHARE: f32 = 0.5;
 const NOTHING_WORDS: usize = 60;
 // In a text of this length, one sentence that states where the information is decides.
 const STATED_WORDS: usize = 150;
+// A statement that nothing happened fits in this length, with the definitions that it cites.
+const NEGATING_WORDS: usize = 100;
+// A negation stands near the start of such a statement.
+const NEGATION_WITHIN: usize = 30;
+// A heading of its own and `None.` below it.
+const HEADED_ANSWER_WORDS: usize = 12;
 // Table rows have no full stops; the cap keeps a table from counting as one long referring sentence.
 const SENTENCE_WORDS: usize = 60;
+
+/// Verbs whose negation says that something is not the case.
+const AUXILIARIES: [&str; 10] = [
+    "is", "are", "was", "were", "do", "does", "did", "has", "have", "had",
+];
 
 /// Items that always have a long answer, with their minimum words.
 const LONG_ITEMS: [(&str, u8, &str, usize); 6] = [
@@ -119,6 +130,9 @@ pub(super) fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> 
     if mostly || stated {
         return ItemStatus::ByReference;
     }
+    if !is_long(form, entry) && only_negates(body) {
+        return ItemStatus::None;
+    }
     let short = body.words == 0 || least_words(form, entry).is_some_and(|least| body.words < least);
     match short {
         // A list of statements with page numbers is a reference.
@@ -128,6 +142,24 @@ pub(super) fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> 
         true => ItemStatus::Stub,
         false => ItemStatus::Full,
     }
+}
+
+/// Whether a short text only says what is not the case: `There have been no changes in our market risk`, or that no director
+/// adopted a trading plan, which Item 408 of Regulation S-K asks for each quarter.
+fn only_negates(body: &ItemText) -> bool {
+    let negates = |sentence: &String| {
+        let mut before = String::new();
+        let mut words = sentence.split_whitespace().take(NEGATION_WITHIN);
+        words.any(|word| {
+            let word = normalize_key(word);
+            // `decided not to stand for election` is an event.
+            let negated = word == "not" && AUXILIARIES.contains(&before.as_str());
+            let found = negated || matches!(word.as_str(), "no" | "none" | "neither" | "nothing");
+            before = word;
+            found
+        })
+    };
+    body.words <= NEGATING_WORDS && !body.sentences.is_empty() && body.sentences.iter().all(negates)
 }
 
 /// Whether the words are a list with page numbers.
@@ -179,6 +211,19 @@ fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
         || first.starts_with("none") && body.own_words <= 12
         || starts_with_any(&first, &["nonetoreport", "nothingtoreport"])
     {
+        Some(ItemStatus::None)
+    } else {
+        headed_answer(body)
+    }
+}
+
+/// The status of `Insider Trading Arrangements` with `None.` below it.
+fn headed_answer(body: &ItemText) -> Option<ItemStatus> {
+    let short = body.words <= HEADED_ANSWER_WORDS;
+    let last = normalize_key(body.sentences.last().filter(|_| short)?);
+    if last.ends_with("notapplicable") {
+        Some(ItemStatus::NotApplicable)
+    } else if last.ends_with("none") {
         Some(ItemStatus::None)
     } else {
         None

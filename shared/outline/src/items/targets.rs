@@ -13,7 +13,7 @@ use stemma_document::{
 
 use super::item_text::truncate_text;
 use super::links::{foreign_marks, quoted_phrases, title_core, title_text};
-use super::match_sections::ItemSection;
+use super::match_sections::{EXHIBIT_INDEXES, ItemSection};
 use crate::structure::form_items::KnownForm;
 
 const MAX_SECTIONS: usize = 50_000;
@@ -305,18 +305,14 @@ impl<'a> TargetFinder<'a> {
 
     /// The list of exhibits that an Item names, if it begins on a later page.
     pub(super) fn exhibit_index(&self, sentences: &[String], item: &Section) -> Option<ItemLink> {
-        const NAMES: [&str; 4] = [
-            "exhibitindex",
-            "exhibitsindex",
-            "indextoexhibits",
-            "indexofexhibits",
-        ];
         let named = sentences
             .iter()
             .map(|sentence| normalize_key(sentence))
-            .any(|key| NAMES.iter().any(|name| key.contains(name)));
+            .any(|key| EXHIBIT_INDEXES.iter().any(|name| key.contains(name)));
         let from = item.span.pages().filter(|_| named)?.start();
-        let sections = NAMES.iter().filter_map(|name| self.titles.get(*name));
+        let sections = EXHIBIT_INDEXES
+            .iter()
+            .filter_map(|name| self.titles.get(*name));
         let behind = sections.flatten().filter(|section| {
             let pages = section.span.pages();
             pages.is_some_and(|pages| pages.start() > from)
@@ -324,7 +320,9 @@ impl<'a> TargetFinder<'a> {
         if let Some(section) = behind.max_by_key(|section| section.id) {
             return Some(link(&section.title, ItemTarget::Section(section.id)));
         }
-        let lines = NAMES.iter().filter_map(|name| self.lines.get(*name));
+        let lines = EXHIBIT_INDEXES
+            .iter()
+            .filter_map(|name| self.lines.get(*name));
         let page = lines.flatten().filter(|page| **page > from).max()?;
         let pages = PageSpan::between(*page, *page);
         Some(link("Exhibit index", ItemTarget::Pages(pages)))

@@ -99,7 +99,7 @@ fn all_item_statuses() {
     10-K.III.11 Combined → proxy statement
     10-K.III.12 Combined → proxy statement
     10-K.III.13 ByReference → proxy statement
-    10-K.III.14 Omitted
+    10-K.III.14 Omitted unverifiable
     ");
     let absent: Vec<&str> = items
         .iter()
@@ -126,7 +126,7 @@ fn quarterly_items_are_distinguished_by_part() {
     insta::assert_snapshot!(render(&map("10-Q/A", &[page], &headings, &[])), @r"
     10-Q.I.1 ByReference → ? → ?
     10-Q.II.1 None
-    10-Q.II.1A Full
+    10-Q.II.1A None
     ");
 }
 
@@ -279,7 +279,7 @@ fn a_heading_that_is_no_section_is_found_by_its_words() {
     let items = map("10-K", &[&business, &officers, directors], &headings, &[]);
     insta::assert_snapshot!(render(&items), @r"
     10-K.I.1 Full
-    10-K.III.10 ByReference → p 2
+    10-K.III.10 ByReference unverifiable → p 2
     ");
 }
 
@@ -365,7 +365,7 @@ fn short_parts_of_an_item_lead_on() {
     let items = map("10-K", &[&officers, &named, &directors], &headings, &[]);
     insta::assert_snapshot!(render(&items), @r"
     10-K.I.1 Full
-    10-K.III.10 Full → p 2
+    10-K.III.10 Full unverifiable → p 2
     ");
 }
 

@@ -68,6 +68,15 @@ impl KnownForm {
         }
     }
 
+    /// Whether every filing names the Item, also where it does not apply. Part II of Form 10-Q may leave Items out, and Items
+    /// of Form 10-K that came or went with the years are often missing.
+    pub(crate) fn always_names(self, entry: &FormEntry) -> bool {
+        let is_plain = entry.number.bytes().all(|b| b.is_ascii_digit());
+        self.0 == SecForm::Annual
+            && is_plain
+            && !matches!(entry.number.as_str(), "4" | "6" | "14" | "16")
+    }
+
     /// Whether an Item is that of the financial statements.
     pub(crate) fn has_statements(self, entry: &FormEntry) -> bool {
         match self.0 {

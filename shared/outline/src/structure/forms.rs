@@ -54,7 +54,7 @@ const MARKET: &str = "Market for Registrant's Common Equity, Related Stockholder
 const OWNERSHIP: &str = "Security Ownership of Certain Beneficial Owners and Management and Related Stockholder Matters";
 const RELATED: &str = "Certain Relationships and Related Transactions, and Director Independence";
 
-static ANNUAL: [FormItem; 27] = [
+static ANNUAL: [FormItem; 28] = [
     part(1, &[]),
     item(
         1,
@@ -77,6 +77,9 @@ static ANNUAL: [FormItem; 27] = [
             "Reserved",
         ],
     ),
+    // Executive officers, which the form lets filers state in Part I without a number. Many give them this one. Without a
+    // title here, only the number makes a heading an Item.
+    item(1, 4, 1, &[]),
     part(2, &[]),
     item(
         2,

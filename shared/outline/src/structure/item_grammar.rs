@@ -193,6 +193,25 @@ fn parse_item_number(text: &str) -> Option<(ItemNumber, usize)> {
     }
 }
 
+/// The number of `Item 1112(b) of Regulation AB. Significant Obligors`; `None` for a reference in a sentence.
+pub(super) fn regulation_ab_number(text: &str) -> Option<&str> {
+    let body = strip_word(text.trim_start(), "item")?.trim_start_matches([' ', '\u{a0}']);
+    let digits = body.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u16 = body[..digits].parse().ok()?;
+    let marks = body[digits..].find(|c: char| !(c.is_alphanumeric() || matches!(c, '(' | ')')));
+    let (whole, rest) = body.split_at(digits + marks.unwrap_or(body.len() - digits));
+    let rest = rest.trim_start();
+    // Items 1100 to 1125 are those of Regulation AB.
+    let is_titled = match rest.strip_prefix("of Regulation AB") {
+        Some(title) => {
+            let title = title.trim_start_matches(['.', ',', ':', ' ', '-', '–', '—', '\u{a0}']);
+            title.is_empty() || starts_title(title)
+        }
+        None => rest.starts_with(['.', ':', '-', '–', '—']),
+    };
+    ((1100..=1125).contains(&number) && is_titled).then_some(whole)
+}
+
 /// Length of the text that joins numbers of a combined Item: `, `, ` and `, ` & `, `, and Item `.
 fn joiner_length(text: &str) -> Option<usize> {
     let mut rest = text;
@@ -314,6 +333,32 @@ mod tests {
             assert_eq!(head.part, part, "{text}");
             assert_eq!(head.tags, tags, "{text}");
             assert_eq!(head.rest, rest, "{text}");
+        }
+    }
+
+    #[test]
+    fn items_of_regulation_ab_have_a_title() {
+        for (text, number) in [
+            (
+                "Item 1112(b) of Regulation AB. Significant Obligors",
+                "1112(b)",
+            ),
+            (
+                "ITEM 1114(b)(2) of Regulation AB, Credit Enhancement",
+                "1114(b)(2)",
+            ),
+            ("Item 1119. Affiliations", "1119"),
+            ("Item 1122 of Regulation AB", "1122"),
+        ] {
+            assert_eq!(regulation_ab_number(text), Some(number), "{text}");
+        }
+        for text in [
+            "Item 1122 of Regulation AB requires a report",
+            "Item 1122 has been omitted",
+            "Item 112 of Regulation AB",
+            "Items 1, 1A",
+        ] {
+            assert_eq!(regulation_ab_number(text), None, "{text}");
         }
     }
 

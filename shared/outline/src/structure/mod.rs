@@ -4,7 +4,7 @@
 //! of headings. Each announced section is a candidate. Candidates are located on the pages together: `monotone_chain` picks
 //! the lines that rise in both position and key. The strongest reliable evidence is the method, in this order: outline,
 //! contents links, printed contents, layout and grammar, windows of pages. Weaker evidence adds the sections that the
-//! stronger one leaves out. `docs/adr/0008-conventions-of-trees.md` lists the conventions.
+//! stronger one leaves out. `docs/adr/0008-tree-conventions.md` lists the conventions.
 //!
 //! All rules are pure and run in `O(n log n)` of lines and candidates. Constants without a source were fitted on the
 //! development filings with `stemma eval`; limits named `MAX_*` bound the work on hostile files.

@@ -80,6 +80,7 @@ impl OutlineBuilder<'_, '_> {
         }
         if form == SecForm::Annual {
             self.add_officers(form, &items);
+            self.add_regulation_ab_items(document, &items);
         }
         self.add_closing_sections(
             document,
@@ -266,6 +267,27 @@ impl OutlineBuilder<'_, '_> {
             let head = self.new_head((at, at), self.sheet.rows[at].text, EvidenceSource::Grammar);
             self.push(OutlineHead {
                 rank: 2 * RANK_STEP,
+                ..head
+            });
+        }
+    }
+
+    /// Adds the Items of Regulation AB, which asset-backed issuers answer in place of those of Form 10-K.
+    // General Instruction J puts them behind Items of the form, which end there.
+    fn add_regulation_ab_items(&mut self, document: &BoundDocument, items: &[LocatedItem]) {
+        let first = items.first().map_or(document.rows.end, |item| item.rows.0);
+        for at in first..document.rows.end {
+            let row = &self.sheet.rows[at];
+            let is_title = !row.prose && !row.running && !self.outline.excluded[at];
+            let Some(number) = item_grammar::regulation_ab_number(row.text).filter(|_| is_title)
+            else {
+                continue;
+            };
+            let title = titles::truncate_bytes(row.text, item_grammar::HEAD_BYTES);
+            let head = self.new_head((at, at), title, EvidenceSource::Grammar);
+            self.push(OutlineHead {
+                rank: 2 * RANK_STEP,
+                number: Some(number.to_owned()),
                 ..head
             });
         }

@@ -1,96 +1,6 @@
-//! Items of made-up HTML filings, one for each way in which filings of EDGAR mislead a reader of Items.
-#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+//! What is the heading of an Item, and what is none.
 
-use stemma_document::{FilingItem, SectionTree};
-use stemma_extract::{ExtractJob, Limits};
-use stemma_outline::{enrich, finish_tree, structure};
-
-const BREAK: &str = "<hr style='page-break-after:always'/>";
-
-fn tree(html: &str) -> SectionTree {
-    let job = ExtractJob::new(
-        "a.htm".into(),
-        html.as_bytes().to_vec(),
-        None,
-        Limits::default(),
-    );
-    let source = stemma_extract::extract(job).expect("it is HTML");
-    let draft = structure::outline(&source, &Default::default()).expect("it has pages");
-    finish_tree(&draft, &source, [], &enrich::SectionSettings::default())
-}
-
-/// A cover, contents and the body.
-fn report(year: u32, contents: &str, body: &str) -> String {
-    format!(
-        "<html><body><p align=center>UNITED STATES SECURITIES AND EXCHANGE COMMISSION</p><p align=center><b>FORM 10-K</b></p><p>ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d)</p>\
-         <p>For the fiscal year ended December 31, {year}</p><p align=center><b>ACME CORP.</b></p>{BREAK}{contents}{body}\
-         <p><b>SIGNATURES</b></p><p>Pursuant to the requirements of the Act the registrant has signed this report.</p></body></html>"
-    )
-}
-
-/// Ten paragraphs of plain text on a topic. Pages do not begin alike, because what recurs at their top is a running head.
-fn text(topic: &str) -> String {
-    let words = [
-        "alpha", "bravo", "delta", "gamma", "kappa", "omega", "sigma", "theta",
-    ];
-    let mark: usize = topic.bytes().map(usize::from).sum();
-    (0..10)
-        .map(|n| {
-            let first = words[(mark + n) % 8];
-            let second = words[(mark / 8 + 3 * n) % 8];
-            format!(
-                "<p style='font-size:10pt'>Our {first} {second} business sold more goods in year {n} than in the year before it, and \
-                 this report explains at some length how that came about and what it expects.</p>"
-            )
-        })
-        .collect()
-}
-
-fn bold(heading: &str) -> String {
-    format!("<p style='font-size:10pt'><b>{heading}</b></p>")
-}
-
-/// Sections with bold headings.
-fn sections(headings: &[&str]) -> String {
-    headings
-        .iter()
-        .map(|heading| format!("{}{}{BREAK}", bold(heading), text(heading)))
-        .collect()
-}
-
-/// Number, status and the first characters of the text of each Item that is there.
-fn found(html: &str) -> Vec<(String, &'static str, String)> {
-    let start = |item: &FilingItem| {
-        let bytes = item.bytes.expect("only such Items are shown");
-        let shown = &html[bytes.start as usize..bytes.end as usize];
-        let mut plain = String::new();
-        let mut inside = false;
-        for c in shown.chars().take(400) {
-            match c {
-                '<' => inside = true,
-                '>' => (inside, plain) = (false, plain + " "),
-                c if !inside => plain.push(c),
-                _ => {}
-            }
-        }
-        let words: Vec<&str> = plain.split_whitespace().take(3).collect();
-        words.join(" ")
-    };
-    let tree = tree(html);
-    let items = tree.items.iter().filter(|item| item.bytes.is_some());
-    items
-        .map(|item| (item.number.clone(), item.status.as_str(), start(item)))
-        .collect()
-}
-
-fn check(html: &str, expected: &[(&str, &str, &str)]) {
-    let found = found(html);
-    let found: Vec<(&str, &str, &str)> = found
-        .iter()
-        .map(|(number, status, start)| (number.as_str(), *status, start.as_str()))
-        .collect();
-    assert_eq!(found, expected);
-}
+use crate::filing::{BREAK, bold, check, contents, found, report, sections, text, tree};
 
 #[test]
 fn titles_of_any_length_and_punctuation_are_headings() {
@@ -199,26 +109,6 @@ fn preformatted_filings_have_items() {
             ("3", "full", "ITEM 3. LEGAL"),
         ],
     );
-}
-
-/// A contents page; a row has number, title, page, and the anchor it leads to.
-fn contents(rows: &[(&str, &str, u32, &str)]) -> String {
-    let rows: String = rows
-        .iter()
-        .map(|(number, title, page, anchor)| {
-            let link = |text: &str| match *anchor {
-                "" => text.to_string(),
-                anchor => format!("<a href='#{anchor}'>{text}</a>"),
-            };
-            format!(
-                "<tr><td>{}</td><td>{}</td><td align=right>{}</td></tr>",
-                link(number),
-                link(title),
-                link(&page.to_string())
-            )
-        })
-        .collect();
-    format!("<p align=center><b>TABLE OF CONTENTS</b></p><table width='100%'>{rows}</table>{BREAK}")
 }
 
 #[test]
