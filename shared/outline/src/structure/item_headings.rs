@@ -66,21 +66,23 @@ pub(super) fn form_of(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Op
     form_by_items(sheet, rows)
 }
 
+fn form_by_items(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
+    let rows = sheet.rows[rows].iter();
+    let heads = rows.filter(|row| row.words <= 40 && !row.running);
+    form_by_headings(heads.filter_map(|row| parse_heading(row.text)))
+}
+
 // Without a cover, the Items tell the form, by number and title together: numbers alone recur on all forms. One `5.02` is
 // enough for a current report, since no other form has such numbers; annual and quarterly reports need four matches, as
 // other documents quote single Items.
-fn form_by_items(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<SecForm> {
+pub(super) fn form_by_headings<'a>(
+    heads: impl Iterator<Item = ItemHeading<'a>>,
+) -> Option<SecForm> {
     let mut current = 0;
     let mut annual = 0;
     let mut quarterly = 0;
     let mut foreign = 0;
-    for row in sheet.rows[rows]
-        .iter()
-        .filter(|row| row.words <= 40 && !row.running)
-    {
-        let Some(head) = parse_heading(row.text).filter(|head| !head.tags.is_empty()) else {
-            continue;
-        };
+    for head in heads.filter(|head| !head.tags.is_empty()) {
         current += usize::from(head.current);
         let title = TitleKeys::new(head.rest);
         let counts = [
@@ -105,7 +107,8 @@ fn form_by_items(sheet: &LineTable<'_>, rows: std::ops::Range<usize>) -> Option<
     }
 }
 
-fn title_match(item: &FormItem, title: &TitleKeys) -> f32 {
+/// Similarity (0–1) of a title to the titles of an Item.
+pub(super) fn title_match(item: &FormItem, title: &TitleKeys) -> f32 {
     let alike = item
         .titles
         .iter()
@@ -223,7 +226,7 @@ impl ItemSearch<'_, '_> {
         }
         let mut matches: Vec<(LocatedItem, f32)> = Vec::new();
         if let Some(head) = parse_heading(row.text) {
-            for (key, last_key) in self.matching_keys(&head) {
+            for (key, last_key) in keys_of_heading(self.form, &head) {
                 let (like, last, title) = self.best_title(at, key, head.rest);
                 let (last, title) = if last_key > key {
                     self.combined_title(at, last, title)
@@ -336,31 +339,6 @@ impl ItemSearch<'_, '_> {
         }
     }
 
-    /// Every reading of a heading as first and last key of the form.
-    // On Form 10-Q `Item 1` has two readings, one in each PART. Both are placed, and the chain decides by position.
-    fn matching_keys(&self, head: &ItemHeading<'_>) -> Vec<(usize, usize)> {
-        let items = self.form.items();
-        let last_tag = head.tags.last().filter(|_| head.tags.len() > 1);
-        items
-            .iter()
-            .enumerate()
-            .filter(|(_, item)| match head.tags.first() {
-                None => item.tag.is_none() && Some(item.part) == head.part,
-                Some(tag) => {
-                    item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part)
-                }
-            })
-            .map(|(key, item)| {
-                let last = last_tag.and_then(|tag| {
-                    items
-                        .iter()
-                        .position(|it| it.tag == Some(*tag) && it.part == item.part)
-                });
-                (key, last.filter(|last| *last > key).unwrap_or(key))
-            })
-            .collect()
-    }
-
     /// Similarity (0–1) of a title to the best variant of a key.
     fn title_similarity(&self, key: usize, title: &str) -> f32 {
         let title = TitleKeys::new(title);
@@ -429,6 +407,35 @@ impl ItemSearch<'_, '_> {
             .as_ref()
             .map_or(0.0, |hint| page_score(hint.target, hint.predicted, page))
     }
+}
+
+/// Every reading of a heading as first and last key of the form.
+// On Form 10-Q `Item 1` has two readings, one in each PART. Both are placed, and the chain decides by position.
+pub(super) fn keys_of_heading(form: SecForm, head: &ItemHeading<'_>) -> Vec<(usize, usize)> {
+    let items = form.items();
+    let last_tag = head.tags.last().filter(|_| head.tags.len() > 1);
+    items
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| match head.tags.first() {
+            None => item.tag.is_none() && Some(item.part) == head.part,
+            Some(tag) => item.tag == Some(*tag) && head.part.is_none_or(|part| part == item.part),
+        })
+        .map(|(key, item)| {
+            let last = last_tag.and_then(|tag| {
+                items
+                    .iter()
+                    .position(|it| it.tag == Some(*tag) && it.part == item.part)
+            });
+            (key, last.filter(|last| *last > key).unwrap_or(key))
+        })
+        .collect()
+}
+
+/// The key of a PART.
+pub(super) fn part_key(form: SecForm, part: u8) -> Option<usize> {
+    let is_part = |item: &FormItem| item.tag.is_none() && item.part == part;
+    form.items().iter().position(is_part)
 }
 
 /// Score of a row on `page` for a link target and a predicted page.

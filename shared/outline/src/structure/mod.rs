@@ -47,7 +47,9 @@ mod section_candidate;
 mod skeleton;
 mod statements;
 mod submission_outline;
+mod text_items;
 mod text_outline;
+mod text_rows;
 mod titles;
 mod toc;
 mod windows;
@@ -124,6 +126,9 @@ pub fn outline(source: &Source, settings: &StructureSettings) -> Result<Draft, O
             outline_pages(source, pages)
         }
         SourceBody::Pages(pages) => submission_outline::outline(source, pages, outline_pages),
-        SourceBody::Lines(lines) => text_outline::outline(source.extent(), lines, settings),
+        SourceBody::Lines(lines) => {
+            let is_submission = source.metadata.contains_key("accession");
+            text_outline::outline(source.extent(), lines, is_submission, settings)
+        }
     }
 }

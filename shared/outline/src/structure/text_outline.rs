@@ -5,7 +5,7 @@ use stemma_document::{
     OutlineError, SectionStart, TextLines, VerifiedOutline,
 };
 
-use super::{Draft, StructureSettings};
+use super::{Draft, StructureSettings, text_items};
 
 /// A heading or a numbered part of a large section.
 #[derive(Debug, Clone)]
@@ -19,10 +19,12 @@ struct MarkupNode {
 pub(super) fn outline(
     extent: Extent,
     text: &TextLines,
+    is_submission: bool,
     settings: &StructureSettings,
 ) -> Result<Draft, OutlineError> {
     let tokens = LineTokens::new(text);
-    let mut nodes = nest_headings(&text.headings, text.lines.len());
+    let headings = text_items::add_items(&text.headings, &text.lines, is_submission);
+    let mut nodes = nest_headings(&headings, text.lines.len());
     if settings.thin_below_tokens > 0 {
         nodes = merge_small(nodes, &tokens, settings.thin_below_tokens);
     }
