@@ -3,4 +3,5 @@
 
 mod ends;
 mod filing;
+mod forms;
 mod headings;
