@@ -119,16 +119,37 @@ pub struct Draft {
 /// # Errors
 /// [`OutlineError`] if an entry lies outside the document. This needs a `Source` with headings outside its lines.
 pub fn outline(source: &Source, settings: &StructureSettings) -> Result<Draft, OutlineError> {
-    let outline_pages =
-        |source: &Source, pages: &[Page]| paged_outline::outline(source, pages, settings);
     match &source.body {
-        SourceBody::Pages(pages) if submission_outline::documents(source, pages).is_empty() => {
-            outline_pages(source, pages)
-        }
-        SourceBody::Pages(pages) => submission_outline::outline(source, pages, outline_pages),
+        SourceBody::Pages(pages) => outline_documents(source, pages, |source, pages| {
+            paged_outline::outline(source, pages, settings)
+        }),
         SourceBody::Lines(lines) => {
             let is_submission = source.metadata.contains_key("accession");
             text_outline::outline(source.extent(), lines, is_submission, settings)
         }
     }
+}
+
+/// Outlines a source with pages by `outline_document`: each document of a submission by itself, anything else as a whole.
+///
+/// # Errors
+/// Those of `outline_document`.
+pub fn outline_documents(
+    source: &Source,
+    pages: &[Page],
+    outline_document: impl FnMut(&Source, &[Page]) -> Result<Draft, OutlineError>,
+) -> Result<Draft, OutlineError> {
+    submission_outline::outline(source, pages, outline_document)
+}
+
+/// Calls `visit` with each document of a submission (or with the whole source) and the index of its first page.
+///
+/// # Errors
+/// Those of `visit`.
+pub fn visit_documents<E>(
+    source: &Source,
+    pages: &[Page],
+    visit: impl FnMut(&Source, &[Page], usize) -> Result<(), E>,
+) -> Result<(), E> {
+    submission_outline::visit(source, pages, visit)
 }

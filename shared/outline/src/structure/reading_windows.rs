@@ -49,6 +49,17 @@ impl ReadingWindow {
         let first = self.pages.first().copied().unwrap_or(PageNo::FIRST);
         PageSpan::between(first, self.pages.last().copied().unwrap_or(first))
     }
+
+    /// The window in a source in which its document begins on the page with index `first`.
+    #[must_use]
+    pub fn shifted(mut self, first: usize) -> Self {
+        let shift = |page: &mut PageNo| *page = PageNo::from_index(page.index() + first);
+        self.pages.iter_mut().for_each(shift);
+        self.known
+            .iter_mut()
+            .for_each(|known| shift(&mut known.page));
+        self
+    }
 }
 
 impl Skeleton<'_> {

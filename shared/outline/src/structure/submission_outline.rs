@@ -31,6 +31,26 @@ pub(super) fn documents(source: &Source, pages: &[Page]) -> Vec<(String, std::op
         .collect()
 }
 
+/// Calls `visit` with each document (or with the whole source) and the index of its first page.
+///
+/// # Errors
+/// Those of `visit`.
+pub(super) fn visit<E>(
+    source: &Source,
+    pages: &[Page],
+    mut visit: impl FnMut(&Source, &[Page], usize) -> Result<(), E>,
+) -> Result<(), E> {
+    let documents = documents(source, pages);
+    if documents.is_empty() {
+        return visit(source, pages, 0);
+    }
+    for (_, range) in documents {
+        let part = document(source, pages, range.clone());
+        visit(&part, &pages[range.clone()], range.start)?;
+    }
+    Ok(())
+}
+
 /// Outlines each document with `outline_document`, and puts the outlines below their titles.
 ///
 /// # Errors
@@ -38,7 +58,7 @@ pub(super) fn documents(source: &Source, pages: &[Page]) -> Vec<(String, std::op
 pub(super) fn outline(
     source: &Source,
     pages: &[Page],
-    outline_document: impl Fn(&Source, &[Page]) -> Result<Draft, OutlineError>,
+    mut outline_document: impl FnMut(&Source, &[Page]) -> Result<Draft, OutlineError>,
 ) -> Result<Draft, OutlineError> {
     let mut judged = Vec::new();
     let mut whole: Option<Draft> = None;

@@ -32,19 +32,21 @@ pub(crate) fn plan_windows(
     source: &Source,
     settings: &RunSettings,
 ) -> Result<Vec<(Digest, ReadingWindow)>, OutlineError> {
-    let mut planned = BTreeSet::new();
-    let windows = match &source.body {
-        SourceBody::Pages(pages) => {
-            let skeleton = Skeleton::new(source, pages, &settings.outline);
-            windows_of(&skeleton, source, pages, settings)?
-        }
-        // The headings of such texts are markup, which says what is one.
-        SourceBody::Lines(_) => Vec::new(),
+    // The headings of texts without pages are markup, which says what is one.
+    let SourceBody::Pages(pages) = &source.body else {
+        return Ok(Vec::new());
     };
-    Ok(windows
-        .into_iter()
-        .filter(|(digest, _)| planned.insert(*digest))
-        .collect())
+    let mut planned = BTreeSet::new();
+    let mut windows = Vec::new();
+    structure::visit_documents(source, pages, |document, pages, first| {
+        let skeleton = Skeleton::new(document, pages, &settings.outline);
+        // Prompts have no pages of the source, so that the digests are those of the document alone.
+        let own = windows_of(&skeleton, document, pages, settings)?.into_iter();
+        let own = own.filter(|(digest, _)| planned.insert(*digest));
+        windows.extend(own.map(|(digest, window)| (digest, window.shifted(first))));
+        Ok(())
+    })?;
+    Ok(windows)
 }
 
 /// The outline, and the statistics of its replies.
@@ -60,7 +62,6 @@ pub(crate) fn outline_with_replies(
         let draft = structure::outline(source, &settings.outline)?;
         return Ok((draft, ModelAnswers::default()));
     };
-    let mut skeleton = Skeleton::new(source, pages, &settings.outline);
     let by_digest: BTreeMap<Digest, &ReplyResult<WindowReply>> = replies
         .iter()
         .map(|(digest, reply)| (*digest, reply))
@@ -71,27 +72,31 @@ pub(crate) fn outline_with_replies(
         answers.prompt_tokens += u64::from(reply.usage.prompt_tokens);
         answers.output_tokens += u64::from(reply.usage.output_tokens);
     }
-    let mut named = Vec::new();
-    let mut gaps = Vec::new();
-    for (digest, window) in windows_of(&skeleton, source, pages, settings)? {
-        match by_digest.get(&digest) {
-            Some(Ok(reply)) => named.extend(named_headings(&window, reply)),
-            Some(Err(code)) => gaps.push(Gap {
-                code: "model.window_failed".into(),
-                pages: Some(window.span()),
-                detail: format!("rules alone decided here: the model did not answer ({code})"),
-            }),
-            None => {}
+    let draft = structure::outline_documents(source, pages, |document, pages| {
+        let mut skeleton = Skeleton::new(document, pages, &settings.outline);
+        let mut named = Vec::new();
+        let mut gaps = Vec::new();
+        for (digest, window) in windows_of(&skeleton, document, pages, settings)? {
+            match by_digest.get(&digest) {
+                Some(Ok(reply)) => named.extend(named_headings(&window, reply)),
+                Some(Err(code)) => gaps.push(Gap {
+                    code: "model.window_failed".into(),
+                    pages: Some(window.span()),
+                    detail: format!("rules alone decided here: the model did not answer ({code})"),
+                }),
+                None => {}
+            }
         }
-    }
-    let counts = skeleton.add_headings(&named);
-    gaps.extend(distrust_gap(counts));
-    let count = |titles: usize| u32::try_from(titles).unwrap_or(u32::MAX);
-    answers.titles_named = count(counts.named);
-    answers.titles_located = count(counts.located);
-    answers.titles_added = count(counts.added);
-    let mut draft = skeleton.draft()?;
-    draft.gaps.extend(gaps);
+        let counts = skeleton.add_headings(&named);
+        gaps.extend(distrust_gap(counts));
+        let count = |titles: usize| u32::try_from(titles).unwrap_or(u32::MAX);
+        answers.titles_named += count(counts.named);
+        answers.titles_located += count(counts.located);
+        answers.titles_added += count(counts.added);
+        let mut draft = skeleton.draft()?;
+        draft.gaps.extend(gaps);
+        Ok(draft)
+    })?;
     Ok((draft, answers))
 }
 
@@ -159,7 +164,7 @@ fn distrust_gap(counts: AddedHeadings) -> Option<Gap> {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{EvidenceSource, Method};
+    use stemma_document::{Destination, EvidenceSource, Method, OutlineItem, PageNo, SourceFormat};
     use stemma_outline::structure::fixture::{Doc, line, text};
 
     use super::*;
@@ -365,6 +370,47 @@ mod tests {
         let named = 3 * u32::try_from(printed.len()).unwrap();
         assert_eq!((answers.titles_named, answers.titles_located), (named, 0));
         assert!(draft.gaps.iter().any(|gap| gap.code == "model.not_trusted"));
+    }
+
+    #[test]
+    fn documents_of_a_submission_are_read_one_by_one() {
+        let mut source = document();
+        source.format = SourceFormat::Html;
+        let part = |title: &str, page: usize| OutlineItem {
+            title: title.into(),
+            level: 1,
+            target: Some(Destination {
+                page: PageNo::from_index(page),
+                y: None,
+            }),
+        };
+        source.outline = vec![part("10-K", 0), part("EX-99.1", 20)];
+        for mode in [StructureMode::Llm, StructureMode::Auto] {
+            let settings = settings(mode);
+            let windows = plan_windows(&source, &settings).unwrap();
+            let is_apart = |window: &ReadingWindow| {
+                let span = window.span();
+                span.end().index() < 20 || span.start().index() >= 20
+            };
+            assert!(windows.iter().all(|(_, window)| is_apart(window)));
+            // The digest of a window is that of its prompt over the pages of the source.
+            let SourceBody::Pages(pages) = &source.body else {
+                panic!("no pages")
+            };
+            for (digest, window) in &windows {
+                let first = window.span().start();
+                let prompt = window_prompt(window, first, &pages[first.index()..]);
+                assert_eq!(*digest, Digest::from_content(prompt.as_bytes()));
+            }
+            let replies = truthful(&source, &settings);
+            let (draft, answers) = outline_with_replies(&source, &settings, &replies).unwrap();
+            let top: Vec<&str> = titles(&draft)
+                .into_iter()
+                .filter_map(|(title, level)| (level == 1).then_some(title))
+                .collect();
+            assert_eq!(top, ["10-K", "EX-99.1"]);
+            assert_eq!((answers.titles_named, answers.titles_added), (3, 3));
+        }
     }
 
     #[test]
