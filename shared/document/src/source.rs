@@ -76,7 +76,7 @@ pub struct Page {
     pub height: Pt,
     /// How a page whose text runs sideways or upside down is turned for display.
     pub turn: Turn,
-    /// The label declared by the file (`/PageLabels`), not the printed one.
+    /// The label declared by the file (`/PageLabels`); of HTML, which declares none, the number printed on the page.
     pub label: Option<PageLabel>,
     /// In reading order, column by column. Empty for scans and blank pages.
     pub lines: Vec<Line>,

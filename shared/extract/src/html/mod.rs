@@ -9,6 +9,7 @@
 
 mod elements;
 mod encoding;
+mod labels;
 mod line;
 mod pages;
 mod reader;
@@ -89,6 +90,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
         lines.for_each(|line| line.bytes = None);
     }
     furniture::mark(&mut pages);
+    labels::set_labels(&mut pages);
     Ok(Source {
         format: SourceFormat::Html,
         body: SourceBody::Pages(pages),

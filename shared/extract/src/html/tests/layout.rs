@@ -83,3 +83,32 @@ fn rules_over_the_page_separate_pages_where_nothing_else_does() {
         source("<p>One</p><hr><p>still one</p><p style='page-break-before:always'>Two</p>");
     assert_eq!(pages(&modern).len(), 2);
 }
+
+#[test]
+fn pages_have_the_numbers_that_are_printed_on_them() {
+    let page = |n: usize, foot: &str| {
+        let text = format!(
+            "<p>{}</p><p>{}</p><p>{}</p>",
+            own_words(3 * n),
+            own_words(3 * n + 1),
+            own_words(3 * n + 2)
+        );
+        format!("{text}<p>{foot}</p><hr style='page-break-after:always'/>")
+    };
+    let front = ["", "ii", "iii", "iv"];
+    let feet = front.iter().map(|foot| (*foot).to_owned());
+    let feet = feet.chain((1..=5).map(|n| format!("Acme 2024 Form 10-K | {n}")));
+    let feet = feet.chain((1..=4).map(|n| format!("F-{n}")));
+    let html: String = feet.enumerate().map(|(at, foot)| page(at, &foot)).collect();
+    let source = source(&html);
+    let labels: Vec<&str> = pages(&source)
+        .iter()
+        .map(|page| page.label.as_ref().map_or("", |label| label.0.as_str()))
+        .collect();
+    assert_eq!(
+        labels,
+        [
+            "", "ii", "iii", "iv", "1", "2", "3", "4", "5", "F-1", "F-2", "F-3", "F-4"
+        ]
+    );
+}
