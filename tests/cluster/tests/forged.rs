@@ -99,6 +99,16 @@ impl Forgery {
         panic!("no {prefix}…{ends_with} after {TIMEOUT:?}");
     }
 
+    /// The revision of a stage that workers of this program run, as its trees record it.
+    async fn stage_revision(&self, stage: &str) -> u64 {
+        let output = self.fleet.run(&["stat", "a.md", "--json"], TIMEOUT);
+        let output = output.await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let revision = &document["provenance"]["revisions"][stage];
+        revision.as_u64().unwrap_or_else(|| panic!("{document}"))
+    }
+
     async fn trees(&self) -> Vec<String> {
         let mut keys = self.keys("c/").await;
         keys.retain(|key| key.contains("/trees/"));
@@ -163,6 +173,7 @@ async fn local_files_named_by_a_forged_task_are_refused() {
     // Without a stored copy, a file is known by its digest only: that must not tell whether a guess is right.
     header["input"]["origin"] = "content".into();
     header["input"]["source"] = "0".repeat(64).into();
+    let revision = forgery.stage_revision("paginate").await;
     for (number, header) in [(1, &as_object), (2, &header)] {
         let mut header = header.clone();
         header["at"]["header"] = format!("jobs/forged/{number}.json").into();
@@ -173,7 +184,7 @@ async fn local_files_named_by_a_forged_task_are_refused() {
             "run": header["at"],
             "key": format!("{number:032}"),
             "stage": "paginate",
-            "revision": 8, // as in shared/pipeline/src/stages/paginate.rs
+            "revision": revision,
             "settings": header["settings"],
             "class": "bulk",
             "payload": { "source": header["input"]["source"], "ending": "txt" },
