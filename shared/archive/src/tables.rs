@@ -50,7 +50,7 @@ pub struct TableContent {
     /// The section it is in.
     pub section: Option<String>,
     /// Columns, and rows with their cells; a cell is as printed (`text`), with its exact number without scale (`value`) and its place on the
-    /// displayed page, in shares of its width and height (`rect`).
+    /// displayed page, in shares of its width and height (`rect`), or in the file (`bytes`).
     #[schema(value_type = Object)]
     pub table: FigureTable,
 }

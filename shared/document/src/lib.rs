@@ -26,6 +26,7 @@ pub mod english_words;
 mod facts;
 pub mod furniture;
 mod geometry;
+mod grid;
 mod ids;
 mod items;
 mod outline;
@@ -44,6 +45,7 @@ pub use catalog::{
 pub use doubt::{Doubt, DoubtCode, DoubtReason};
 pub use facts::{CoRegistrant, Fact, FactFields, FactSource, FilingFacts, ShareCount, Ticker};
 pub use geometry::{Pt, Rect, Turn};
+pub use grid::{GridCell, GridLine};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
 pub use items::{Boundary, BoundaryEvidence, FilingItem, ItemLink, ItemStatus, ItemTarget};
 pub use outline::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PageLabel, PageNo, Pt, Rect, Turn};
+use crate::{GridLine, PageLabel, PageNo, Pt, Rect, Turn};
 
 /// The detected format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,6 +136,10 @@ pub struct Line {
     // Stored beside the lines, so that the form of stored PDF sources stays as it is.
     #[serde(skip)]
     pub bytes: Option<ByteSpan>,
+    /// The cells of the row that it shows; only in tables of HTML.
+    // Stored beside the lines, as the bytes are.
+    #[serde(skip)]
+    pub grid: Option<Box<GridLine>>,
 }
 
 /// Bytes of a file.

@@ -2,7 +2,9 @@
 //!
 //! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The header and each chunk are
 //! postcard in a zstd frame of their own. Equal sources give equal bytes. Sources whose lines know their bytes in the file have
-//! a version of their own, in which these stand beside the pages of a chunk.
+//! a version of their own, in which these stand beside the pages of a chunk, and so have those with the cells of tables.
+
+mod grids;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,6 +21,8 @@ use stemma_document::{
 const VERSION: u8 = 3;
 // The same with the bytes of lines.
 const VERSION_WITH_BYTES: u8 = 4;
+// The same with the bytes of lines and the cells of tables.
+const VERSION_WITH_GRIDS: u8 = 5;
 /// Pages per chunk.
 pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
@@ -30,7 +34,7 @@ const MAX_RESERVE_BYTES: u32 = 16 << 20;
 /// Invalid encoded source. The input comes from stores and child processes and is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    #[error("the packed source has version {0}, this program reads version {VERSION_WITH_BYTES}")]
+    #[error("the packed source has version {0}, this program reads version {VERSION_WITH_GRIDS}")]
     Version(u8),
     /// Truncated, altered, or larger than declared.
     #[error("the packed source is damaged: {0}")]
@@ -74,14 +78,17 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
     let mut version = VERSION;
     match &source.body {
         SourceBody::Pages(pages) => {
-            let mut lines = pages.iter().flat_map(|page| &page.lines);
-            if lines.any(|line| line.bytes.is_some()) {
+            let lines = || pages.iter().flat_map(|page| &page.lines);
+            if lines().any(|line| line.grid.is_some()) {
+                version = VERSION_WITH_GRIDS;
+            } else if lines().any(|line| line.bytes.is_some()) {
                 version = VERSION_WITH_BYTES;
             }
             for pages in pages.chunks(PAGES_PER_CHUNK) {
                 let (entry, frame) = match version {
                     VERSION => encode_frame(&pages)?,
-                    _ => encode_frame(&(pages, line_steps(pages)))?,
+                    VERSION_WITH_BYTES => encode_frame(&(pages, line_steps(pages)))?,
+                    _ => encode_frame(&(pages, line_steps(pages), grids::stored(pages)))?,
                 };
                 chunks.push(entry);
                 text.extend(frame);
@@ -185,7 +192,7 @@ fn encode_frame<T: Serialize>(value: &T) -> Result<(ChunkEntry, Vec<u8>), CodecE
 #[derive(Debug, Clone)]
 pub struct EncodedSource {
     header: SourceHeader,
-    has_bytes: bool,
+    version: u8,
     // All chunks, concatenated.
     text: Bytes,
     chunk_offsets: Vec<usize>,
@@ -199,10 +206,9 @@ impl EncodedSource {
     /// [`CodecError::Version`] and [`CodecError::Damaged`].
     pub fn open(bytes: impl Into<Bytes>) -> Result<Self, CodecError> {
         let bytes: Bytes = bytes.into();
-        let has_bytes = match bytes.first() {
+        let version = match bytes.first() {
             None => return Err(CodecError::Damaged("it is empty")),
-            Some(&VERSION) => false,
-            Some(&VERSION_WITH_BYTES) => true,
+            Some(version @ VERSION..=VERSION_WITH_GRIDS) => *version,
             Some(other) => return Err(CodecError::Version(*other)),
         };
         let cut_short = CodecError::Damaged("its head is cut short");
@@ -220,7 +226,7 @@ impl EncodedSource {
         let chunk_offsets = chunk_offsets(&header, text.len())?;
         Ok(Self {
             header,
-            has_bytes,
+            version,
             text,
             chunk_offsets,
         })
@@ -335,12 +341,23 @@ impl EncodedSource {
     }
 
     fn page_chunk(&self, index: usize) -> Result<Vec<Page>, CodecError> {
-        let pages: Vec<Page> = if self.has_bytes {
-            let (mut pages, steps): (Vec<Page>, Vec<(i64, u32)>) = self.chunk(index)?;
-            set_line_bytes(&mut pages, &steps)?;
-            pages
-        } else {
-            self.chunk(index)?
+        let pages: Vec<Page> = match self.version {
+            VERSION => self.chunk(index)?,
+            VERSION_WITH_BYTES => {
+                let (mut pages, steps): (Vec<Page>, Vec<(i64, u32)>) = self.chunk(index)?;
+                set_line_bytes(&mut pages, &steps)?;
+                pages
+            }
+            _ => {
+                let (mut pages, steps, grids): (
+                    Vec<Page>,
+                    Vec<(i64, u32)>,
+                    Vec<grids::StoredGrid>,
+                ) = self.chunk(index)?;
+                set_line_bytes(&mut pages, &steps)?;
+                grids::set(&mut pages, grids)?;
+                pages
+            }
         };
         self.check_length(index, pages.len(), PAGES_PER_CHUNK)?;
         Ok(pages)
@@ -428,7 +445,9 @@ fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T,
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use stemma_document::{Line, LineRole, PageLabel, Pt, Rect, StyleRun, Turn, Word};
+    use stemma_document::{
+        GridCell, GridLine, Line, LineRole, PageLabel, Pt, Rect, StyleRun, Turn, Word,
+    };
 
     use super::*;
 
@@ -451,6 +470,7 @@ mod tests {
             tokens: 3,
             role: LineRole::Foot,
             bytes: None,
+            grid: None,
         };
         let body = SourceBody::Pages(
             (1..=pages)
@@ -520,6 +540,59 @@ mod tests {
             pages[1].lines[0].bytes.map(|bytes| bytes.start),
             Some(64 * 40)
         );
+    }
+
+    #[test]
+    fn cells_of_tables_round_trip() {
+        let mut source = paged(130);
+        let SourceBody::Pages(pages) = &mut source.body else {
+            panic!("no pages")
+        };
+        for (n, page) in (0..).zip(pages.iter_mut()) {
+            page.lines.push(page.lines[0].clone());
+            let cell = |start: u32, column: u16| GridCell {
+                start,
+                end: start + 2,
+                column,
+                columns: 1 + column % 3,
+                rows: column,
+                // The second cell stands before the first in the file.
+                bytes: (n % 5 > 0).then_some(ByteSpan {
+                    start: n * 40 + 30 - start,
+                    end: n * 40 + 33,
+                }),
+            };
+            page.lines[1].grid = (n % 3 > 0).then(|| {
+                Box::new(GridLine {
+                    table: n / 2,
+                    row: n % 7,
+                    cells: vec![cell(0, 0), cell(3, 4)],
+                })
+            });
+        }
+        let bytes = encode_source(&source).unwrap();
+        assert_eq!(bytes[0], VERSION_WITH_GRIDS);
+        let packed = EncodedSource::open(bytes).unwrap();
+        assert_eq!(packed.clone().decode().unwrap(), source);
+        let pages = packed.pages(PageSpan::new(65, 66).unwrap()).unwrap();
+        assert!(pages[0].lines[1].grid.is_some() && pages[0].lines[0].grid.is_none());
+    }
+
+    #[test]
+    fn cells_outside_of_their_line_are_damage() {
+        let mut source = paged(1);
+        let SourceBody::Pages(pages) = &mut source.body else {
+            panic!("no pages")
+        };
+        pages[0].lines[0].grid = Some(Box::new(GridLine {
+            cells: vec![GridCell {
+                end: 90,
+                ..GridCell::default()
+            }],
+            ..GridLine::default()
+        }));
+        let packed = EncodedSource::open(encode_source(&source).unwrap()).unwrap();
+        assert!(matches!(packed.decode(), Err(CodecError::Damaged(_))));
     }
 
     // Stored sources of the versions before stay readable, byte for byte.

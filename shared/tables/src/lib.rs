@@ -1,11 +1,13 @@
 //! Tables of filings: numbers with scale and sign, periods, rows with their cells, and whole tables.
 //!
-//! A [`TablePage`](page::TablePage) reads the rows of one page; what it cannot read for certain is left empty.
+//! A [`TablePage`](page::TablePage) reads the rows of one page; what it cannot read for certain is left empty. Tables that an HTML file
+//! declares are read from their cells.
 
+mod grid;
 pub mod numbers;
 pub mod page;
 pub mod period;
 mod table;
 pub mod text_words;
 
-pub use table::{FigureTable, TableCell, TableColumn, TableRow, tables_of_pages};
+pub use table::{FigureTable, TableCell, TableColumn, TableNote, TableRow, tables_of_pages};

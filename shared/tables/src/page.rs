@@ -8,7 +8,8 @@ mod continuation;
 
 use std::ops::Range;
 
-use cell_spans::{cell_spans, without_breaks};
+use cell_spans::cell_spans;
+pub(crate) use cell_spans::{CellKind, cell_kind, without_breaks};
 use continuation::Continuation;
 
 use stemma_document::{Line, Page};
@@ -271,7 +272,7 @@ impl<'a> TablePage<'a> {
     }
 
     // The nearest declaration above the row, else any of the page.
-    fn scales_above(&self, at: usize) -> Vec<f64> {
+    pub(crate) fn scales_above(&self, at: usize) -> Vec<f64> {
         let declared = (0..=at).rev().map(|at| {
             let next = self.lines.get(at + 1).map_or("", |line| line.text);
             match scales(self.lines[at].text) {

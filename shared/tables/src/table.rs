@@ -1,10 +1,13 @@
 //! Whole tables of a document: rows gathered between heads and prose, with columns, periods, unit and scale.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 use serde::Serialize;
 use stemma_document::{Page, Rect};
 
+use crate::grid::{GridTable, grids};
 use crate::page::{Cell, SourceLines, TablePage};
 use crate::period::StatedPeriod;
 
@@ -17,6 +20,10 @@ const MAX_LINES_BETWEEN_ROWS: usize = 4;
 const MAX_GAP: f32 = 4.0;
 // Lines above the first row in which unit and title are looked for.
 const MAX_LINES_ABOVE: usize = 12;
+// Lines between a table and the edge of its page, such as a running head, beyond which the table does not go on.
+const MAX_LINES_AT_EDGES: usize = 4;
+// Lines below a table in which its footnotes are looked for.
+const MAX_NOTE_LINES: usize = 30;
 // Lines of one head: what is measured, the length of the period, its end, and notes.
 const MAX_HEAD_LINES: usize = 5;
 // A longer line above a table is text, not its title.
@@ -37,6 +44,15 @@ pub struct FigureTable {
     pub pages: (u32, u32),
     pub columns: Vec<TableColumn>,
     pub rows: Vec<TableRow>,
+    /// Footnotes below it that its cells, labels or heads refer to.
+    pub notes: Vec<TableNote>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TableNote {
+    /// Without parentheses: `1`, `a`.
+    pub mark: String,
+    pub text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -46,12 +62,15 @@ pub struct TableColumn {
     /// The period that the head names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
+    /// What the figures of this column are in, where its head says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TableRow {
     pub label: String,
-    /// The label above that ends with a colon and covers this row.
+    /// The label above that covers this row; on pages without grids one that ends with a colon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     pub page: u32,
@@ -67,32 +86,207 @@ pub struct TableCell {
     pub value: Option<String>,
     /// Left, top, width and height on the displayed page, in shares of its size.
     pub rect: Option<[f64; 4]>,
+    /// First byte in the file and the one behind the last; only in HTML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<[u32; 2]>,
+    /// Marks of footnotes beside it, without parentheses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<String>,
+}
+
+impl TableCell {
+    /// Adds a cell that stands in the same row and column, such as the end of a range.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.text = format!("{} {}", self.text, other.text);
+        self.value = None;
+        self.bytes = match (self.bytes, other.bytes) {
+            (Some(one), Some(two)) => Some([one[0].min(two[0]), one[1].max(two[1])]),
+            (one, two) => one.or(two),
+        };
+        self.marks.extend(other.marks);
+    }
+}
+
+impl FigureTable {
+    // The lines of a table of contents end in page numbers, which are in order.
+    fn is_list_of_pages(&self) -> bool {
+        let cells = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
+        let pages: Option<Vec<u32>> = cells().map(|cell| cell.text.parse().ok()).collect();
+        self.columns.len() == 1 && pages.is_some_and(|pages| pages.is_sorted())
+    }
+
+    // The footnotes below the last row that it refers to.
+    fn read_notes(&mut self, page: &Page, last: usize) {
+        let labels = self.rows.iter().map(|row| row.label.as_str());
+        let heads = self.columns.iter().map(|column| column.head.as_str());
+        let mut marks: BTreeSet<String> = labels
+            .chain(heads)
+            .flat_map(marks_in)
+            .map(str::to_owned)
+            .collect();
+        let cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
+        marks.extend(cells.flat_map(|cell| cell.marks.iter().cloned()));
+        let below = page.lines.get(last + 1..).unwrap_or_default().iter();
+        let mut below = below
+            .filter(|line| !line.is_furniture())
+            .take(MAX_NOTE_LINES)
+            .peekable();
+        while let Some(line) = below.next() {
+            let Some((mark, text)) = split_mark(&line.text) else {
+                continue;
+            };
+            if !marks.remove(mark) {
+                continue;
+            }
+            let mut text = text.to_owned();
+            while !text.ends_with('.')
+                && let Some(more) = below.next_if(|line| split_mark(&line.text).is_none())
+            {
+                text = format!("{text} {}", more.text);
+            }
+            self.notes.push(TableNote {
+                mark: mark.to_owned(),
+                text,
+            });
+        }
+    }
+}
+
+// Marks of footnotes in a text, without parentheses: `Other (6)`.
+fn marks_in(text: &str) -> impl Iterator<Item = &str> {
+    let ends = text.split('(').skip(1);
+    ends.filter_map(|rest| {
+        let (mark, _) = rest.split_once(')')?;
+        is_mark(mark).then_some(mark)
+    })
+}
+
+// A line that begins with a mark: `(1) Net of taxes.`
+fn split_mark(text: &str) -> Option<(&str, &str)> {
+    let (mark, text) = text.trim_start().strip_prefix('(')?.split_once(')')?;
+    is_mark(mark).then_some((mark, text.trim()))
+}
+
+fn is_mark(mark: &str) -> bool {
+    matches!(mark.len(), 1 | 2) && mark.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+impl GridTable {
+    // What the lines around it say: title, unit and scale.
+    fn read_surroundings(&mut self, lines: &TablePage<'_>, page: &Page) {
+        let first = self.first.1;
+        let above = (first.saturating_sub(MAX_LINES_ABOVE)..first)
+            .rev()
+            .filter(|at| page.lines.get(*at).is_some_and(|line| !line.is_furniture()))
+            .take_while(|at| !lines.is_row(*at));
+        let table = &mut self.table;
+        if table.unit.is_none() {
+            table.unit = above.clone().find_map(|at| unit_of(lines.text_of(at)));
+        }
+        if table.title.is_none() {
+            let mut texts = above.map(|at| lines.text_of(at).trim());
+            table.title = texts.find(|text| is_title(text)).map(str::to_owned);
+        }
+        table.scale = single_scale(&lines.scales_above(first));
+    }
+
+    // Whether it is the rest of a table with which the page before ends.
+    fn continues(&self, above: &Self, pages: &[Page]) -> bool {
+        let body = |page: usize, lines: Range<usize>| {
+            let lines = pages.get(page).and_then(|page| page.lines.get(lines));
+            let lines = lines.unwrap_or_default().iter();
+            lines.filter(|line| !line.is_furniture()).count()
+        };
+        let lines_above = pages.get(above.last.0).map_or(0, |page| page.lines.len());
+        !self.has_heads
+            && above.has_heads
+            && self.first.0 == above.last.0 + 1
+            && self.table.columns.len() == above.table.columns.len()
+            && body(self.first.0, 0..self.first.1) <= MAX_LINES_AT_EDGES
+            && body(above.last.0, above.last.1 + 1..lines_above) <= MAX_LINES_AT_EDGES
+    }
+
+    fn append(&mut self, rest: Self) {
+        self.last = rest.last;
+        self.table.pages.1 = rest.table.pages.1;
+        self.table.rows.extend(rest.table.rows);
+    }
+
+    fn finish(mut self, pages: &[Page]) -> FigureTable {
+        if let Some(page) = pages.get(self.last.0) {
+            self.table.read_notes(page, self.last.1);
+        }
+        self.table
+    }
+}
+
+// Scales are powers of a thousand.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn single_scale(scales: &[f64]) -> Option<u64> {
+    match scales {
+        [scale] if *scale >= 1.0 => Some(*scale as u64),
+        _ => None,
+    }
 }
 
 /// Reads the tables of consecutive pages. `first` is the number of the first page.
 pub fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<FigureTable> {
-    let mut tables: Vec<FigureTable> = Vec::new();
+    // In the order in which they are found; at the end in the order of their first lines.
+    let mut tables: Vec<((usize, usize), FigureTable)> = Vec::new();
+    let mut declared: Vec<GridTable> = grids(pages)
+        .iter()
+        .flat_map(|grid| grid.tables(first, pages))
+        .collect();
+    declared.sort_by_key(|table| table.first);
+    let mut declared = declared.into_iter().peekable();
+    let mut open: Option<GridTable> = None;
     let mut before: Option<TablePage<'_>> = None;
-    for (number, page) in (first..).zip(pages) {
+    for (index, page) in pages.iter().enumerate() {
+        let number = first.saturating_add(u32::try_from(index).unwrap_or(u32::MAX));
         let mut lines = TablePage::new(SourceLines::Page(page), 0);
         if let Some(before) = &before {
             lines.continue_from(before);
         }
-        for (index, rows) in row_groups(&lines, page).into_iter().enumerate() {
+        for (at, rows) in row_groups(&lines, page).into_iter().enumerate() {
+            let start = rows.first().copied().unwrap_or(0);
             let table = PageTable::new(&lines, page, number, &rows);
             match tables.last_mut() {
-                Some(last) if index == 0 && lines.is_continued() => table.append_to(last),
-                _ => tables.extend(table.finish(tables.len() + 1)),
+                Some((_, last)) if at == 0 && lines.is_continued() => table.append_to(last),
+                _ => tables.extend(table.finish().map(|table| ((index, start), table))),
+            }
+        }
+        while let Some(mut table) = declared.next_if(|table| table.first.0 <= index) {
+            table.read_surroundings(&lines, page);
+            if table.table.is_list_of_pages() {
+                continue;
+            }
+            match &mut open {
+                Some(above) if table.continues(above, pages) => above.append(table),
+                _ => tables.extend(
+                    open.replace(table)
+                        .map(|table| (table.first, table.finish(pages))),
+                ),
             }
         }
         before = Some(lines);
     }
+    tables.extend(open.map(|table| (table.first, table.finish(pages))));
+    tables.sort_by_key(|(place, _)| *place);
+    let tables = tables.into_iter().zip(1..);
     tables
+        .map(|((_, table), number)| FigureTable {
+            id: format!("t{number}"),
+            ..table
+        })
+        .collect()
 }
 
 // The rows of each table of a page.
 fn row_groups(lines: &TablePage<'_>, page: &Page) -> Vec<Vec<usize>> {
-    let is_body = |at: &usize| page.lines.get(*at).is_some_and(|line| !line.is_furniture());
+    let is_body = |at: &usize| {
+        let line = page.lines.get(*at);
+        line.is_some_and(|line| !line.is_furniture() && line.grid.is_none())
+    };
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for row in lines.rows().filter(is_body) {
         let follows = groups
@@ -177,6 +371,8 @@ impl PageTable {
                             .and_then(|number| number.signed_value())
                             .map(|value| value.to_string()),
                         rect: rect.map(|rect| shares_of_page(page, rect)),
+                        bytes: None,
+                        marks: Vec::new(),
                     });
                 }
             }
@@ -222,22 +418,16 @@ impl PageTable {
                 .find(|text| is_title(text))
                 .map(str::to_owned),
             unit,
-            scale: scales.and_then(|scales| match scales[..] {
-                // Scales are powers of a thousand.
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                [scale] if scale >= 1.0 => Some(scale as u64),
-                _ => None,
-            }),
+            scale: scales.and_then(|scales| single_scale(&scales)),
             columns,
             rows: rows_of_table,
             page: number,
         }
     }
 
-    fn finish(self, number: usize) -> Option<FigureTable> {
-        let is_table = !self.columns.is_empty() && !self.is_list_of_pages();
-        is_table.then(|| FigureTable {
-            id: format!("t{number}"),
+    fn finish(self) -> Option<FigureTable> {
+        let table = FigureTable {
+            id: String::new(),
             title: self.title,
             unit: self.unit,
             scale: self.scale,
@@ -248,17 +438,13 @@ impl PageTable {
                 .map(|column| TableColumn {
                     head: column.head,
                     period: (!column.period.is_empty()).then(|| column.period.to_string()),
+                    unit: None,
                 })
                 .collect(),
             rows: self.rows,
-        })
-    }
-
-    // The lines of a table of contents end in page numbers, which are in order.
-    fn is_list_of_pages(&self) -> bool {
-        let cells = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
-        let pages: Option<Vec<u32>> = cells().map(|cell| cell.text.parse().ok()).collect();
-        self.columns.len() == 1 && pages.is_some_and(|pages| pages.is_sorted())
+            notes: Vec::new(),
+        };
+        (!table.columns.is_empty() && !table.is_list_of_pages()).then_some(table)
     }
 
     fn append_to(self, table: &mut FigureTable) {
@@ -371,11 +557,16 @@ fn nearest_column(columns: &[PlacedColumn], right: Option<f32>, order: usize) ->
 
 // The box of a cell on the page as it is read.
 fn cell_rect(page: &Page, cell: &Cell) -> Option<Rect> {
-    let line = page.lines.get(cell.line)?;
+    text_rect(page, cell.line, &cell.at)
+}
+
+/// The box of a part of a line on the page as it is read.
+pub(crate) fn text_rect(page: &Page, line: usize, at: &Range<usize>) -> Option<Rect> {
+    let line = page.lines.get(line)?;
     let mut inside = line
         .words
         .iter()
-        .filter(|word| (word.start as usize) < cell.at.end && cell.at.start < word.end as usize);
+        .filter(|word| (word.start as usize) < at.end && at.start < word.end as usize);
     let first = inside.next()?;
     let last = inside.next_back().unwrap_or(first);
     Some(Rect {
@@ -385,7 +576,7 @@ fn cell_rect(page: &Page, cell: &Cell) -> Option<Rect> {
     })
 }
 
-fn shares_of_page(page: &Page, rect: Rect) -> [f64; 4] {
+pub(crate) fn shares_of_page(page: &Page, rect: Rect) -> [f64; 4] {
     let (width, height) = page.displayed_size();
     let rect = page.displayed(rect);
     // Four digits are a tenth of a point.
@@ -401,7 +592,7 @@ fn shares_of_page(page: &Page, rect: Rect) -> [f64; 4] {
 }
 
 // A label that goes on from the line above: it has no words of its own, or begins in lower case.
-fn full_label(own: &str, above: &[String]) -> String {
+pub(crate) fn full_label(own: &str, above: &[String]) -> String {
     let goes_on = own.is_empty() || own.starts_with(char::is_lowercase);
     match above.last() {
         Some(above) if goes_on && !above.ends_with(':') => {
@@ -412,7 +603,7 @@ fn full_label(own: &str, above: &[String]) -> String {
 }
 
 // `(in millions, except per share data)`, `Dollars in thousands`.
-fn unit_of(text: &str) -> Option<String> {
+pub(crate) fn unit_of(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let names_unit = [
         "in millions",
@@ -440,7 +631,7 @@ fn unit_of(text: &str) -> Option<String> {
     })
 }
 
-fn is_title(text: &str) -> bool {
+pub(crate) fn is_title(text: &str) -> bool {
     text.chars().any(char::is_alphabetic)
         && text.chars().count() <= MAX_TITLE_CHARS
         && !text.ends_with(['.', ':', ';', ','])

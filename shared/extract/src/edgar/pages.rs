@@ -33,6 +33,7 @@ pub(super) fn read(
         outline: Vec::new(),
         links: Vec::new(),
         defects: submission.defects.clone(),
+        tables: 0,
     };
     for part in submission.documents() {
         reader.add(part)?;
@@ -58,6 +59,8 @@ struct PagesOfParts<'a> {
     outline: Vec<OutlineItem>,
     links: Vec<Link>,
     defects: Vec<Defect>,
+    // One more than the highest number of a table so far.
+    tables: u32,
 }
 
 impl PagesOfParts<'_> {
@@ -129,8 +132,15 @@ impl PagesOfParts<'_> {
             }
         }
         let offset = u32::try_from(part.content.start).unwrap_or(u32::MAX);
+        let tables = self.tables;
         for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
-            if let Some(bytes) = &mut line.bytes {
+            if let Some(grid) = &mut line.grid {
+                grid.table = grid.table.saturating_add(tables);
+                self.tables = self.tables.max(grid.table.saturating_add(1));
+            }
+            let cells = line.grid.iter_mut().flat_map(|grid| &mut grid.cells);
+            let spans = cells.filter_map(|cell| cell.bytes.as_mut());
+            for bytes in spans.chain(&mut line.bytes) {
                 bytes.start = bytes.start.saturating_add(offset);
                 bytes.end = bytes.end.saturating_add(offset);
             }

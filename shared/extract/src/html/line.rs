@@ -1,6 +1,8 @@
 //! One line of text before it has a place on a page.
 
-use stemma_document::{ByteSpan, Line, LineRole, Pt, Rect, StyleRun, Word};
+use std::ops::Range;
+
+use stemma_document::{ByteSpan, GridLine, Line, LineRole, Pt, Rect, StyleRun, Word};
 
 use super::style::{Align, Style};
 
@@ -38,6 +40,8 @@ pub(super) struct TextLine<'a> {
     align: Option<Align>,
     /// Of a row of a table, whose words have their places: its height in points.
     row_height: Option<f32>,
+    /// Of a row of a table: its cells.
+    pub(super) grid: Option<Box<GridLine>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -144,9 +148,10 @@ impl<'a> TextLine<'a> {
     }
 
     /// An empty row of a table, indented by `left`.
-    pub(super) fn row(left: f32) -> Self {
+    pub(super) fn row(left: f32, grid: Option<GridLine>) -> Self {
         Self {
             left,
+            grid: grid.map(Box::new),
             row_height: Some(0.0),
             ..Self::default()
         }
@@ -173,8 +178,15 @@ impl<'a> TextLine<'a> {
             .unwrap_or_else(|| self.rows(width) * self.size() * LINE_HEIGHT)
     }
 
-    /// Appends a line to a row as its next cell, in a box at `x` of a width. With `glue` it continues the last word.
-    pub(super) fn append_cell(&mut self, mut cell: Self, x: f32, width: f32, glue: bool) {
+    /// Appends a line to a row as its next cell, in a box at `x` of a width. With `glue` it continues the last word. Returns
+    /// its bytes in the row.
+    pub(super) fn append_cell(
+        &mut self,
+        mut cell: Self,
+        x: f32,
+        width: f32,
+        glue: bool,
+    ) -> Range<u32> {
         let height = cell.height(width);
         self.row_height = Some(self.row_height.unwrap_or(0.0).max(height));
         self.above = self.above.max(cell.above);
@@ -227,6 +239,7 @@ impl<'a> TextLine<'a> {
         self.size = self.size.max(cell.size);
         self.at_bottom |= cell.at_bottom;
         self.cursor = self.words.last().map_or(0.0, |word| word.x1);
+        start..offset(self.text.len())
     }
 
     /// Moves the words to where they are in a box at `x` of a width, and folds them into its rows.
@@ -285,6 +298,7 @@ impl<'a> TextLine<'a> {
             tokens: 0,
             role: LineRole::Body,
             bytes: self.bytes,
+            grid: self.grid,
         };
         (line, self.links)
     }

@@ -87,7 +87,11 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Source, ExtractError> {
     }
     if !input.is_file {
         let lines = pages.iter_mut().flat_map(|page| &mut page.lines);
-        lines.for_each(|line| line.bytes = None);
+        lines.for_each(|line| {
+            line.bytes = None;
+            let cells = line.grid.iter_mut().flat_map(|grid| &mut grid.cells);
+            cells.for_each(|cell| cell.bytes = None);
+        });
     }
     furniture::mark(&mut pages);
     labels::set_labels(&mut pages);

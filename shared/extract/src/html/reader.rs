@@ -33,6 +33,8 @@ pub(super) struct Reader<'a> {
     input: &'a Input<'a>,
     stack: Vec<Open<'a>>,
     tables: Vec<Table<'a>>,
+    // Tables that began so far.
+    table_count: u32,
     line: TextLine<'a>,
     pages: PageMaker<'a>,
     // Space above the next line.
@@ -61,6 +63,7 @@ impl<'a> Reader<'a> {
             input,
             stack: Vec::new(),
             tables: Vec::new(),
+            table_count: 0,
             line: TextLine::default(),
             pages,
             space: 0.0,
@@ -237,7 +240,10 @@ impl<'a> Reader<'a> {
                 let is_centered = open.style.align == Align::Center
                     && share.is_none_or(|share| share < PAGE_RULE_SHARE);
                 let left = outer.left.clamp(0.0, CONTENT_WIDTH / 2.0);
-                self.tables.push(Table::new(share, is_centered, left));
+                let number = self.table_count;
+                self.table_count = number.saturating_add(1);
+                self.tables
+                    .push(Table::new(number, share, is_centered, left));
                 true
             }
             Name::Tr => {

@@ -1,5 +1,7 @@
 //! Tables: a row becomes a line whose words stand in their columns.
 
+use stemma_document::{GridCell, GridLine};
+
 use super::line::{CELL_GAP, TextLine};
 
 // More columns than any statement has; further cells share the last one.
@@ -21,6 +23,7 @@ pub(super) enum Flow<'a> {
 /// A table under construction.
 #[derive(Debug, Default)]
 pub(super) struct Table<'a> {
+    number: u32,
     rows: Vec<Vec<Cell<'a>>>,
     cell: Option<Cell<'a>>,
     next_column: usize,
@@ -37,6 +40,7 @@ pub(super) struct Table<'a> {
 struct Cell<'a> {
     column: usize,
     span: usize,
+    rows: u32,
     is_low: bool,
     flow: Vec<Flow<'a>>,
 }
@@ -51,9 +55,10 @@ pub(super) struct CellShape {
 }
 
 impl<'a> Table<'a> {
-    /// A table with a width, as a share of its surroundings, and an indentation.
-    pub(super) fn new(share: Option<f32>, is_centered: bool, left: f32) -> Self {
+    /// Table `number` of the file with a width, as a share of its surroundings, and an indentation.
+    pub(super) fn new(number: u32, share: Option<f32>, is_centered: bool, left: f32) -> Self {
         Self {
+            number,
             share,
             is_centered,
             left,
@@ -101,6 +106,7 @@ impl<'a> Table<'a> {
         self.cell = Some(Cell {
             column,
             span,
+            rows: shape.rows,
             is_low: shape.is_low,
             flow: Vec::new(),
         });
@@ -140,9 +146,16 @@ impl<'a> Table<'a> {
             self.left
         };
         let mut flow = Vec::new();
-        for row in self.rows {
+        // A table of single cells lays out text.
+        let is_grid = self.rows.iter().any(|row| row.len() > 1);
+        for (index, row) in (0..).zip(self.rows) {
             if reads_side_by_side(&row) {
-                row_lines(row, &edges, left, &mut flow);
+                let grid = is_grid.then(|| GridLine {
+                    table: self.number,
+                    row: index,
+                    cells: Vec::new(),
+                });
+                row_lines(row, &edges, left, grid.as_ref(), &mut flow);
             } else {
                 flow.extend(row.into_iter().flat_map(|cell| cell.flow));
             }
@@ -219,9 +232,17 @@ fn reads_side_by_side(row: &[Cell<'_>]) -> bool {
 }
 
 /// Lines of a row: the n-th lines of its cells stand side by side.
-fn row_lines<'a>(row: Vec<Cell<'a>>, edges: &[f32], left: f32, flow: &mut Vec<Flow<'a>>) {
+fn row_lines<'a>(
+    row: Vec<Cell<'a>>,
+    edges: &[f32],
+    left: f32,
+    grid: Option<&GridLine>,
+    flow: &mut Vec<Flow<'a>>,
+) {
     let height = row.iter().map(|cell| cell.flow.len()).max().unwrap_or(0);
-    let mut lines: Vec<TextLine<'a>> = (0..height).map(|_| TextLine::row(left)).collect();
+    let is_single = row.len() == 1;
+    let new_line = |_| TextLine::row(left, grid.cloned());
+    let mut lines: Vec<TextLine<'a>> = (0..height).map(new_line).collect();
     for cell in row {
         let first = if cell.is_low {
             height - cell.flow.len()
@@ -231,9 +252,23 @@ fn row_lines<'a>(row: Vec<Cell<'a>>, edges: &[f32], left: f32, flow: &mut Vec<Fl
         let x0 = edges.get(cell.column).copied().unwrap_or(0.0) + PADDING;
         let x1 = edges.get(cell.column + cell.span).copied().unwrap_or(x0);
         for (line, item) in lines.iter_mut().skip(first).zip(cell.flow) {
-            if let Flow::Line(text) = item {
+            if let Flow::Line(mut text) = item {
                 let glue = closes_number(&line.text, &text.text);
-                line.append_cell(text, x0, (x1 - x0 - PADDING).max(1.0), glue);
+                let inner = text.grid.take();
+                let bytes = text.bytes;
+                let at = line.append_cell(text, x0, (x1 - x0 - PADDING).max(1.0), glue);
+                if inner.is_some() && is_single {
+                    line.grid = inner;
+                } else if let Some(grid) = &mut line.grid {
+                    grid.cells.push(GridCell {
+                        start: at.start,
+                        end: at.end,
+                        column: short(cell.column),
+                        columns: short(cell.span),
+                        rows: u16::try_from(cell.rows).unwrap_or(u16::MAX),
+                        bytes,
+                    });
+                }
             }
         }
     }
@@ -243,6 +278,11 @@ fn row_lines<'a>(row: Vec<Cell<'a>>, edges: &[f32], left: f32, flow: &mut Vec<Fl
             .filter(|line| !line.is_empty())
             .map(Flow::Line),
     );
+}
+
+// Columns are at most `MAX_COLUMNS`.
+fn short(columns: usize) -> u16 {
+    u16::try_from(columns).unwrap_or(u16::MAX)
 }
 
 /// Filers put the `)` of `(1,234)` and the `%` of `5.6%` into cells of their own.

@@ -138,6 +138,7 @@ fn build_line(segments: &[TextSegment], writing: Writing, role: LineRole) -> Opt
         tokens: 0,
         role,
         bytes: None,
+        grid: None,
     })
 }
 

@@ -45,6 +45,7 @@ fn line(text: &str, index: usize) -> Line {
         tokens: words(text),
         role: LineRole::Body,
         bytes: None,
+        grid: None,
     }
 }
 

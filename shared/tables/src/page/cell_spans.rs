@@ -97,8 +97,37 @@ fn is_broken(first: &str, second: &str) -> bool {
     is_group && (1..=3).contains(&leading) && token_kind(head) == Token::Value
 }
 
+/// What the text of a cell of a table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellKind {
+    /// One number with its signs, or a dash or `n/m` in place of one.
+    Figure,
+    /// `$`, `(`: belongs to the figure after it.
+    Opens,
+    /// `)`, `%`: belongs to the figure before it.
+    Closes,
+    Text,
+}
+
+/// Reads a cell whose borders are known.
+pub(crate) fn cell_kind(text: &str) -> CellKind {
+    let text = without_breaks(text);
+    let tokens = || text.split_whitespace().map(token_kind);
+    let is_value = |kind: &Token| matches!(kind, Token::Value | Token::Empty);
+    let others = tokens().filter(|kind| !is_value(kind));
+    let is_sign = |kind: Token| matches!(kind, Token::Opens | Token::Closes | Token::Filler);
+    match tokens().filter(is_value).count() {
+        1 if others.clone().all(is_sign) => CellKind::Figure,
+        0 if others.clone().all(|kind| kind == Token::Opens) && !text.is_empty() => CellKind::Opens,
+        0 if others.clone().all(|kind| kind == Token::Closes) && !text.is_empty() => {
+            CellKind::Closes
+        }
+        _ => CellKind::Text,
+    }
+}
+
 /// A cell without the white space at the commas of its number.
-pub(super) fn without_breaks(cell: &str) -> String {
+pub(crate) fn without_breaks(cell: &str) -> String {
     cell.replace(", ", ",").replace(" ,", ",")
 }
 

@@ -73,3 +73,58 @@ fn nested_tables_and_missing_end_tags_are_read() {
     assert_eq!(text("<td>a</td><td>b</td>"), ["a", "b"]);
     assert_eq!(text("<table>a<tr>b<td>c</table>"), ["a", "b", "c"]);
 }
+
+// The cells of a line as (text, column, columns, rows).
+fn cells(line: &Line) -> Vec<(&str, u16, u16, u16)> {
+    let grid = line.grid.iter().flat_map(|grid| &grid.cells);
+    grid.map(|cell| {
+        let text = &line.text[cell.start as usize..cell.end as usize];
+        (text, cell.column, cell.columns, cell.rows)
+    })
+    .collect()
+}
+
+#[test]
+fn lines_of_a_table_know_its_cells() {
+    let html = "<p>before</p><table><tr><td></td><td colspan=4>June 30,</td></tr>\
+         <tr><td rowspan=2>Retail<td>$<td>10<td>(5<td>)</tr><tr></tr>\
+         <tr><td>Whole<br>sale</td><td colspan=2>20</table><table><tr><td>single</table>";
+    let source = source(html);
+    let all = lines(&source);
+    assert!(all[0].grid.is_none() && all[5].grid.is_none());
+    assert_eq!(cells(all[1]), [("June 30,", 1, 4, 1)]);
+    assert_eq!(
+        cells(all[2]),
+        [
+            ("Retail", 0, 1, 2),
+            ("$", 1, 1, 1),
+            ("10", 2, 1, 1),
+            ("(5", 3, 1, 1),
+            (")", 4, 1, 1)
+        ]
+    );
+    assert_eq!(cells(all[3]), [("Whole", 0, 1, 1), ("20", 1, 2, 1)]);
+    assert_eq!(cells(all[4]), [("sale", 0, 1, 1)]);
+    let rows: Vec<(u32, u32)> = all[1..5]
+        .iter()
+        .filter_map(|line| line.grid.as_ref())
+        .map(|grid| (grid.table, grid.row))
+        .collect();
+    assert_eq!(rows, [(0, 0), (0, 1), (0, 3), (0, 3)]);
+    let ten = all[2].grid.as_ref().unwrap().cells[2].bytes.unwrap();
+    assert_eq!(&html[ten.start as usize..ten.end as usize], "10");
+}
+
+#[test]
+fn the_cells_of_an_inner_table_stay_its_own() {
+    let source = source(
+        "<table><tr><td>left<td>right</tr><tr><td><table><tr><td>a<td>b</table></td></tr></table>",
+    );
+    let all = lines(&source);
+    let numbers: Vec<u32> = all
+        .iter()
+        .map(|line| line.grid.as_ref().unwrap().table)
+        .collect();
+    assert_eq!(numbers, [0, 1]);
+    assert_eq!(cells(all[1]), [("a", 0, 1, 1), ("b", 1, 1, 1)]);
+}

@@ -1,0 +1,502 @@
+//! Tables that an HTML file declares: their cells have rows and columns, so nothing about columns is guessed from positions.
+//!
+//! `pieces` reads the cells of each row, with `$`, `)` and marks of footnotes beside the figure that they belong to; `columns`
+//! finds the columns that a reader sees; this module tells heads, groups and rows apart and builds the tables.
+
+mod columns;
+mod pieces;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stemma_document::{ByteSpan, GridLine, Page};
+
+use self::columns::Columns;
+use self::pieces::{Kind, Piece, attach_marks, row_pieces};
+use crate::numbers::numbers;
+use crate::page::without_breaks;
+use crate::period::{head_period, period_mentions};
+use crate::table::{
+    FigureTable, TableCell, TableColumn, TableNote, TableRow, full_label, is_title, shares_of_page,
+    text_rect, unit_of,
+};
+
+// A single figure in a table is a page number, or text that is laid out.
+const MIN_FIGURES: usize = 2;
+// Rows times columns. A larger table is no statement, and would take its size times that of its widest row.
+const MAX_PLACES: usize = 1 << 18;
+// Lines of one head, the lowest. What is longer is no head.
+const MAX_HEAD_ROWS: usize = 8;
+const MAX_HEAD_CHARS: usize = 200;
+// `Fiscal Year Ended January 31, 2025 (as restated)`
+const MAX_PERIOD_WORDS: usize = 8;
+
+/// The rows of a table in the file.
+#[derive(Debug, Default)]
+pub(crate) struct Grid {
+    rows: Vec<GridRow>,
+}
+
+#[derive(Debug)]
+struct GridRow {
+    /// Index of the page, and of its first line there.
+    at: (usize, usize),
+    pieces: Vec<Piece>,
+}
+
+/// A part of a text on a page: its line and bytes there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    page: usize,
+    line: usize,
+    start: usize,
+    end: usize,
+}
+
+/// A table with its place, and what is above it still to be read.
+pub(crate) struct GridTable {
+    pub(crate) first: (usize, usize),
+    pub(crate) last: (usize, usize),
+    pub(crate) has_heads: bool,
+    pub(crate) table: FigureTable,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowKind {
+    /// Heads of columns.
+    Head,
+    /// Only a label: a group, or the beginning of a label.
+    Label,
+    Body,
+}
+
+/// The grids of consecutive pages, in the order in which they begin.
+pub(crate) fn grids(pages: &[Page]) -> Vec<Grid> {
+    type Lines<'a> = Vec<(usize, usize, &'a GridLine)>;
+    let mut tables: BTreeMap<u32, BTreeMap<u32, Lines<'_>>> = BTreeMap::new();
+    for (page, content) in pages.iter().enumerate() {
+        for (line, text) in content.lines.iter().enumerate() {
+            if let Some(grid) = &text.grid {
+                let rows = tables.entry(grid.table).or_default();
+                rows.entry(grid.row).or_default().push((page, line, grid));
+            }
+        }
+    }
+    // A head that is repeated on every page is furniture; so is a foot made as a table, of which nothing else is left.
+    tables.retain(|_, rows| {
+        let mut lines = rows.values().flatten();
+        lines.any(|(page, line, _)| !pages[*page].lines[*line].is_furniture())
+    });
+    let grids = tables.into_values().map(|rows| {
+        let rows = rows.into_values().filter_map(|lines| {
+            let (page, line, _) = *lines.first()?;
+            Some(GridRow {
+                at: (page, line),
+                pieces: row_pieces(pages, &lines),
+            })
+        });
+        let mut grid = Grid {
+            rows: rows.collect(),
+        };
+        attach_marks(grid.rows.iter_mut().map(|row| &mut row.pieces));
+        grid
+    });
+    grids.collect()
+}
+
+impl Grid {
+    /// The tables of the grid, one for each set of heads. `first_page` is the number of the first page.
+    pub(crate) fn tables(&self, first_page: u32, pages: &[Page]) -> Vec<GridTable> {
+        let kinds = self.kinds();
+        let bodies = kinds.iter().zip(&self.rows);
+        let bodies = bodies.filter(|(kind, _)| **kind == RowKind::Body);
+        let heads = kinds.iter().zip(&self.rows);
+        let heads = heads.filter(|(kind, _)| **kind == RowKind::Head);
+        let heads: Vec<&Piece> = heads.flat_map(|(_, row)| &row.pieces).collect();
+        let columns = Columns::new(bodies.map(|(_, row)| row.pieces.as_slice()), &heads);
+        let figures = self.figures().filter(|piece| piece.has_digits()).count();
+        let is_large = columns.len().saturating_mul(self.rows.len()) > MAX_PLACES;
+        if figures < MIN_FIGURES || columns.is_empty() || is_large {
+            return Vec::new();
+        }
+        let mut reader = SegmentReader {
+            pages,
+            first_page,
+            columns: &columns,
+            heads: Vec::new(),
+            heads_before: Vec::new(),
+            head_texts: vec![String::new(); columns.len()],
+            last_was_head: true,
+            segment: Segment::default(),
+            done: Vec::new(),
+        };
+        for (kind, row) in kinds.iter().zip(&self.rows) {
+            reader.row(*kind, row);
+        }
+        reader.finish()
+    }
+
+    fn figures(&self) -> impl Iterator<Item = &Piece> {
+        let pieces = self.rows.iter().flat_map(|row| &row.pieces);
+        pieces.filter(|piece| piece.kind == Kind::Figure)
+    }
+
+    // The first column behind those of the labels: where most labels of rows with amounts end.
+    fn label_end(&self) -> u16 {
+        let firsts = || self.rows.iter().filter_map(|row| row.pieces.first());
+        let left = firsts().map(|piece| piece.columns.start).min().unwrap_or(0);
+        let has_amounts = |row: &&GridRow| {
+            let behind = row.pieces.iter().skip(1);
+            behind.into_iter().any(Piece::is_amount)
+        };
+        let labels = self.rows.iter().filter(has_amounts);
+        let labels = labels.filter_map(|row| row.pieces.first());
+        let mut ends: BTreeMap<u16, usize> = BTreeMap::new();
+        for label in labels.filter(|label| label.kind == Kind::Text || label.columns.start == left)
+        {
+            *ends.entry(label.columns.end).or_default() += 1;
+        }
+        let most = ends.into_iter().max_by_key(|(_, count)| *count);
+        most.map_or(left + 1, |(end, _)| end)
+    }
+
+    fn kinds(&self) -> Vec<RowKind> {
+        let label_end = self.label_end();
+        let mut has_body = false;
+        let kinds = self.rows.iter().map(|row| {
+            let (labels, others): (Vec<&Piece>, Vec<&Piece>) = row
+                .pieces
+                .iter()
+                .partition(|piece| piece.columns.start < label_end);
+            if others.iter().any(|piece| piece.is_amount()) {
+                has_body = true;
+                return RowKind::Body;
+            }
+            if others.is_empty() {
+                // `December 31, 2023` over all columns.
+                let is_wide = matches!(labels[..], [label] if label.columns.end > label_end);
+                let names_period = labels.iter().any(|label| is_period(&label.text));
+                return match is_wide && names_period {
+                    true => RowKind::Head,
+                    false => RowKind::Label,
+                };
+            }
+            let label = labels.iter().map(|piece| piece.text.as_str());
+            let label = label.collect::<Vec<_>>().join(" ");
+            let is_stub = label.is_empty()
+                || label.starts_with('(')
+                || unit_of(&label).is_some()
+                || !head_period(&label).is_empty();
+            let names_periods = others
+                .iter()
+                .all(|piece| piece.is_year() || !period_mentions(&piece.text).is_empty());
+            let is_text_row = has_body
+                && !is_stub
+                && !(names_periods && labels.len() < 2 && others.len() > 1 && is_short(&label));
+            match is_text_row {
+                true => RowKind::Body,
+                false => RowKind::Head,
+            }
+        });
+        kinds.collect()
+    }
+}
+
+// A text of a period and few other words.
+fn is_period(text: &str) -> bool {
+    !head_period(text).is_empty() && text.split_whitespace().count() <= MAX_PERIOD_WORDS
+}
+
+fn is_short(label: &str) -> bool {
+    label.split_whitespace().count() <= 4
+}
+
+// A table under construction: the rows below one set of heads.
+#[derive(Default)]
+struct Segment {
+    first: Option<(usize, usize)>,
+    last: (usize, usize),
+    title: Option<String>,
+    unit: Option<String>,
+    labels: Vec<String>,
+    rows: Vec<TableRow>,
+    // A label that goes on in the rows below: for how many, or as long as labels begin at or behind a column.
+    spanned: Option<(String, u16)>,
+    outer: Option<(String, u16)>,
+    group: Option<String>,
+}
+
+struct SegmentReader<'a> {
+    pages: &'a [Page],
+    first_page: u32,
+    columns: &'a Columns,
+    // Texts over columns, from the top.
+    heads: Vec<Vec<Piece>>,
+    // Those of the rows above, while new ones are read.
+    heads_before: Vec<Vec<Piece>>,
+    // Of each column, from the top.
+    head_texts: Vec<String>,
+    last_was_head: bool,
+    segment: Segment,
+    done: Vec<GridTable>,
+}
+
+impl SegmentReader<'_> {
+    fn row(&mut self, kind: RowKind, row: &GridRow) {
+        match kind {
+            RowKind::Head => self.head(row),
+            RowKind::Label => self.label(row),
+            RowKind::Body => self.body(row),
+        }
+    }
+
+    fn head(&mut self, row: &GridRow) {
+        if !self.segment.rows.is_empty() {
+            self.end_segment();
+        }
+        let label_end = self.columns.label_end();
+        let (labels, heads): (Vec<Piece>, Vec<Piece>) = row
+            .pieces
+            .iter()
+            .cloned()
+            .partition(|piece| piece.columns.end <= label_end);
+        for label in labels {
+            let unit = unit_of(&label.text);
+            self.segment.unit = self.segment.unit.take().or(unit);
+        }
+        if !self.last_was_head {
+            self.heads_before = std::mem::take(&mut self.heads);
+        }
+        self.segment.first.get_or_insert(row.at);
+        self.heads.push(heads);
+        if self.heads.len() > MAX_HEAD_ROWS {
+            self.heads.remove(0);
+        }
+        self.last_was_head = true;
+    }
+
+    fn label(&mut self, row: &GridRow) {
+        let text = joined(&row.pieces);
+        let is_before_rows = self.segment.rows.is_empty() && self.done.is_empty();
+        if let Some(unit) = unit_of(&text).filter(|_| is_before_rows) {
+            self.segment.unit = Some(unit);
+        } else if is_before_rows && self.heads.is_empty() && is_title(&text) {
+            self.segment.title.get_or_insert(text.clone());
+        }
+        self.segment.labels.push(text);
+    }
+
+    fn body(&mut self, row: &GridRow) {
+        if self.last_was_head {
+            let before = std::mem::take(&mut self.heads_before);
+            self.heads = with_heads_before(before, std::mem::take(&mut self.heads));
+            self.head_texts = (0..self.columns.len())
+                .map(|column| self.head_over(column))
+                .collect();
+        }
+        self.last_was_head = false;
+        self.segment.first.get_or_insert(row.at);
+        let mut own: Vec<&Piece> = Vec::new();
+        let mut cells: Vec<Option<TableCell>> = vec![None; self.columns.len()];
+        for piece in &row.pieces {
+            match self
+                .columns
+                .find(piece)
+                .filter(|_| !own.is_empty() || !self.columns.is_label(piece))
+            {
+                Some(column) => {
+                    let cell = self.cell(piece, column, &joined(own.iter().copied()));
+                    match &mut cells[column] {
+                        Some(before) => before.join(cell),
+                        none => *none = Some(cell),
+                    }
+                }
+                None => own.push(piece),
+            }
+        }
+        let last = row.pieces.iter().flat_map(|piece| &piece.places).last();
+        let last = last.map_or(row.at, |place| (place.page, place.line));
+        let label = self.full_row_label(&own);
+        let segment = &mut self.segment;
+        segment.last = segment.last.max(last).max(row.at);
+        if cells.iter().all(Option::is_none) {
+            segment.labels.push(label);
+            return;
+        }
+        let page = self.first_page + u32::try_from(row.at.0).unwrap_or(u32::MAX);
+        segment.rows.push(TableRow {
+            label,
+            group: segment.group.clone(),
+            page,
+            cells,
+        });
+    }
+
+    // The label of a row, with what goes on from a row above.
+    fn full_row_label(&mut self, own: &[&Piece]) -> String {
+        let segment = &mut self.segment;
+        let text = joined(own.iter().copied());
+        let goes_on = text.is_empty() || text.starts_with(char::is_lowercase);
+        // A label above that this row goes on is no group.
+        let mut labels = std::mem::take(&mut segment.labels);
+        let above = labels
+            .last()
+            .filter(|above| goes_on && !above.ends_with(':'));
+        let label = full_label(&text, &above.cloned().into_iter().collect::<Vec<_>>());
+        if label != text {
+            labels.pop();
+        }
+        if let Some(group) = labels.pop() {
+            segment.group = Some(group);
+        }
+        if let Some(spanning) = own.first().filter(|piece| piece.rows > 1) {
+            segment.spanned = Some((spanning.text.clone(), spanning.rows - 1));
+            return label;
+        }
+        if let Some((spanned, left)) = &mut segment.spanned
+            && *left > 0
+        {
+            *left -= 1;
+            return format!("{spanned} {label}").trim().to_owned();
+        }
+        let start = own.first().map(|piece| piece.columns.start);
+        segment.outer = segment
+            .outer
+            .take()
+            .filter(|(_, inner)| start >= Some(*inner));
+        match (own, &segment.outer) {
+            ([outer, inner, ..], _) => {
+                segment.outer = Some((outer.with_marks(), inner.columns.start));
+                label
+            }
+            (_, Some((outer, _))) => format!("{outer} {label}"),
+            _ => label,
+        }
+    }
+
+    fn cell(&self, piece: &Piece, column: usize, label: &str) -> TableCell {
+        let number = numbers(&without_breaks(&piece.text)).into_iter().next();
+        let number = number.filter(|_| piece.kind == Kind::Figure);
+        let value = number.and_then(|mut number| {
+            let words = format!("{label} {}", self.head_texts[column]).to_lowercase();
+            number.read_as_cell(&words);
+            number.signed_value()
+        });
+        let place = piece.places.first();
+        let rect = place.and_then(|place| {
+            let page = self.pages.get(place.page)?;
+            let rect = text_rect(page, place.line, &(place.start..place.end))?;
+            Some(shares_of_page(page, rect))
+        });
+        TableCell {
+            text: piece.text.clone(),
+            value: value.map(|value| value.to_string()),
+            rect,
+            bytes: piece.bytes.map(|bytes| [bytes.start, bytes.end]),
+            marks: piece.marks.clone(),
+        }
+    }
+
+    fn head_over(&self, column: usize) -> String {
+        let over = self.heads.iter().flatten().filter(|piece| {
+            self.columns.is_under(column, piece) && piece.text.len() <= MAX_HEAD_CHARS
+        });
+        joined(over)
+    }
+
+    fn end_segment(&mut self) {
+        let mut segment = std::mem::take(&mut self.segment);
+        // A table that goes on below new heads is in what it was in.
+        self.segment.unit.clone_from(&segment.unit);
+        self.segment.title.clone_from(&segment.title);
+        self.segment.group.clone_from(&segment.group);
+        self.segment.labels = std::mem::take(&mut segment.labels);
+        let Some(first) = segment.first.filter(|_| !segment.rows.is_empty()) else {
+            return;
+        };
+        let used: BTreeSet<usize> = segment
+            .rows
+            .iter()
+            .flat_map(|row| row.cells.iter().enumerate())
+            .filter_map(|(column, cell)| cell.as_ref().map(|_| column))
+            .collect();
+        let columns = used.iter().map(|column| {
+            let head = self.head_texts[*column].clone();
+            let period = head_period(&head);
+            TableColumn {
+                period: (!period.is_empty()).then(|| period.to_string()),
+                unit: unit_of(&head),
+                head,
+            }
+        });
+        let columns = columns.collect();
+        for row in &mut segment.rows {
+            let mut column = 0;
+            row.cells.retain(|_| {
+                column += 1;
+                used.contains(&(column - 1))
+            });
+        }
+        let number = |page: usize| self.first_page + u32::try_from(page).unwrap_or(u32::MAX);
+        self.done.push(GridTable {
+            first,
+            last: segment.last,
+            has_heads: self.heads.iter().any(|heads| !heads.is_empty()),
+            table: FigureTable {
+                id: String::new(),
+                title: segment.title,
+                unit: segment.unit,
+                scale: None,
+                pages: (number(first.0), number(segment.last.0)),
+                columns,
+                rows: segment.rows,
+                notes: Vec::<TableNote>::new(),
+            },
+        });
+    }
+
+    fn finish(mut self) -> Vec<GridTable> {
+        self.end_segment();
+        self.done
+    }
+}
+
+// Heads inside of a table take the place of those over the same columns; `December 31, 2023` over all columns leaves the names
+// of the columns below it as they are. Where they take the place of none, several heads are a new set.
+fn with_heads_before(before: Vec<Vec<Piece>>, new: Vec<Vec<Piece>>) -> Vec<Vec<Piece>> {
+    let is_replaced = |old: &Vec<Piece>| new.iter().any(|row| stands_for(row, old));
+    match before.iter().position(is_replaced) {
+        Some(first) => {
+            let rest = before[first..].iter().filter(|old| !is_replaced(old));
+            let rest: Vec<Vec<Piece>> = rest.cloned().collect();
+            before
+                .into_iter()
+                .take(first)
+                .chain(new)
+                .chain(rest)
+                .collect()
+        }
+        None if new.iter().any(|row| row.len() > 1) => new,
+        None => new.into_iter().chain(before).collect(),
+    }
+}
+
+// Whether most heads of a row stand over the columns of those of another.
+fn stands_for(row: &[Piece], old: &[Piece]) -> bool {
+    let is_same = |piece: &&Piece| row.iter().any(|new| new.columns == piece.columns);
+    2 * old.iter().filter(is_same).count() > old.len()
+}
+
+fn joined<'a>(pieces: impl IntoIterator<Item = &'a Piece>) -> String {
+    let texts = pieces.into_iter().map(Piece::with_marks);
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+fn union(one: Option<ByteSpan>, two: Option<ByteSpan>) -> Option<ByteSpan> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.union(two)),
+        (one, two) => one.or(two),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! The columns that a reader sees: filers give each figure several cells, for its sign, its digits and the space behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::pieces::{Kind, Piece};
+
+// A second column of text has cells in as many rows at least; a single text beside a label belongs to it.
+const MIN_TEXTS: usize = 2;
+// Rows in which columns are looked for.
+const MAX_ROWS: usize = 500;
+
+/// The columns of a table behind those of its labels.
+#[derive(Debug)]
+pub(super) struct Columns {
+    // Columns of the file that the cells of each cover.
+    ranges: Vec<Range<u16>>,
+    // First column of the labels.
+    label_start: u16,
+    label_end: u16,
+}
+
+#[derive(Debug)]
+struct Cluster {
+    range: Range<u16>,
+    rows: BTreeSet<usize>,
+}
+
+impl Columns {
+    /// The columns of rows with figures. `heads` are the texts above them.
+    pub(super) fn new<'a>(rows: impl Iterator<Item = &'a [Piece]>, heads: &[&'a Piece]) -> Self {
+        let rows: Vec<&[Piece]> = rows.take(MAX_ROWS).collect();
+        let first = rows.iter().filter_map(|row| row.first());
+        let label_start = first.map(|piece| piece.columns.start).min().unwrap_or(0);
+        let is_behind_label =
+            |at: usize, piece: &Piece| at > 0 || piece.columns.start > label_start;
+        let mut clusters: Vec<Cluster> = Vec::new();
+        for kind in [Kind::Figure, Kind::Text] {
+            let mut found: Vec<(usize, &Piece)> = Vec::new();
+            for (row, pieces) in rows.iter().enumerate() {
+                let pieces = pieces.iter().enumerate();
+                let pieces =
+                    pieces.filter(|(at, piece)| piece.kind == kind && is_behind_label(*at, piece));
+                // The first text of a row is its label, whatever its indentation.
+                let is_cell = |(at, _): &(usize, &Piece)| kind == Kind::Figure || *at > 0;
+                found.extend(pieces.filter(is_cell).map(|(_, piece)| (row, piece)));
+            }
+            if kind == Kind::Text {
+                let is_known = |piece: &Piece| {
+                    let mut known = clusters.iter();
+                    known.any(|cluster| overlap(&cluster.range, &piece.columns) > 0)
+                };
+                found.retain(|(_, piece)| !is_known(piece));
+                let mut texts = clustered(found);
+                let first = clusters.iter().map(|cluster| cluster.range.start).min();
+                // A second text without a head over it is a part of the label.
+                texts.retain(|cluster| {
+                    let mut over = heads.iter().filter(|head| head.columns.start > label_start);
+                    let has_head = over.any(|head| overlap(&cluster.range, &head.columns) > 0);
+                    let is_inside = first.is_some_and(|first| first < cluster.range.start);
+                    cluster.rows.len() >= MIN_TEXTS && (has_head || is_inside)
+                });
+                clusters.extend(texts);
+            } else {
+                clusters = clustered(found);
+            }
+        }
+        clusters.sort_by_key(|cluster| cluster.range.start);
+        let ranges: Vec<Range<u16>> = clusters.into_iter().map(|cluster| cluster.range).collect();
+        let label_end = ranges.first().map_or(label_start, |range| range.start);
+        Self {
+            ranges,
+            label_start,
+            label_end,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The first column of the file behind those of the labels.
+    pub(super) fn label_end(&self) -> u16 {
+        self.label_end
+    }
+
+    /// Whether a first cell stands where labels stand.
+    pub(super) fn is_label(&self, piece: &Piece) -> bool {
+        piece.columns.start <= self.label_start
+            || piece.kind == Kind::Text && piece.columns.start < self.label_end
+    }
+
+    /// The column of a cell.
+    pub(super) fn find(&self, piece: &Piece) -> Option<usize> {
+        let shared = |at: &usize| {
+            let range = &self.ranges[*at];
+            // Of columns that it covers alike, the one with which it ends.
+            (
+                overlap(range, &piece.columns),
+                range.end == piece.columns.end,
+            )
+        };
+        let best = (0..self.ranges.len()).max_by_key(shared)?;
+        (shared(&best).0 > 0).then_some(best)
+    }
+
+    /// Whether a column stands under a cell.
+    pub(super) fn is_under(&self, column: usize, piece: &Piece) -> bool {
+        let range = self.ranges.get(column);
+        range.is_some_and(|range| overlap(range, &piece.columns) > 0)
+    }
+}
+
+fn overlap(one: &Range<u16>, two: &Range<u16>) -> u16 {
+    one.end
+        .min(two.end)
+        .saturating_sub(one.start.max(two.start))
+}
+
+// Cells that share columns of the file are one column. The narrow ones come first: a wide one over several columns that have
+// figures in one row joins none of them.
+fn clustered(mut pieces: Vec<(usize, &Piece)>) -> Vec<Cluster> {
+    pieces.sort_by_key(|(row, piece)| (piece.columns.len(), piece.columns.start, *row));
+    // Equal cells are one step, so that the work depends on the shape of a table and not on its length.
+    let mut shapes: BTreeMap<(usize, u16), (Range<u16>, BTreeSet<usize>)> = BTreeMap::new();
+    for (row, piece) in pieces {
+        let key = (piece.columns.len(), piece.columns.start);
+        let shape = shapes
+            .entry(key)
+            .or_insert_with(|| (piece.columns.clone(), BTreeSet::new()));
+        shape.1.insert(row);
+    }
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for (range, rows) in shapes.into_values() {
+        let (mut hit, rest): (Vec<Cluster>, Vec<Cluster>) = clusters
+            .into_iter()
+            .partition(|cluster| overlap(&cluster.range, &range) > 0);
+        clusters = rest;
+        let all: usize = hit.iter().map(|cluster| cluster.rows.len()).sum();
+        let joint: BTreeSet<usize> = hit
+            .iter()
+            .flat_map(|cluster| &cluster.rows)
+            .copied()
+            .collect();
+        if joint.len() < all {
+            let same_end = hit
+                .iter()
+                .rposition(|cluster| cluster.range.end == range.end);
+            let at = same_end.unwrap_or(hit.len() - 1);
+            hit[at].rows.extend(rows);
+            clusters.append(&mut hit);
+            continue;
+        }
+        let ranges = hit.iter().map(|cluster| &cluster.range);
+        let start = ranges
+            .clone()
+            .map(|range| range.start)
+            .fold(range.start, u16::min);
+        let end = ranges.map(|range| range.end).fold(range.end, u16::max);
+        let mut joined = Cluster {
+            range: start..end,
+            rows: joint,
+        };
+        joined.rows.extend(rows);
+        clusters.push(joined);
+    }
+    clusters
+}
