@@ -10,22 +10,16 @@ use serde::Serialize;
 use stemma_document::FilingFacts;
 use stemma_edgar::{
     FilingFolder, FilingIndex, FilingSelection, FilingSummary, FilterMismatch, FolderPlan,
-    FullSubmission, IndexKind, SkipReason, is_submission,
+    SkipReason,
 };
 use stemma_pipeline::external_metadata::canonicalize;
 use stemma_pipeline::filing_facts::index_facts;
+use stemma_pipeline::filing_folders::{HEADER_BYTES, summarize_file};
 use stemma_pipeline::sources::open_regular;
 
 use crate::discover::{DiscoveredFile, Discovery, read};
 use crate::sidecar::{self, SidecarError, SidecarFacts};
 use crate::submission::StatedFacts;
-
-// A page of an index has some kilobytes, the header of the largest filings a megabyte.
-const MAX_INDEX_BYTES: u64 = 16 << 20;
-// Its parts are listed only if no index file is there.
-const MAX_SUBMISSION_BYTES: u64 = 512 << 20;
-// The header of a submission, which stands first.
-const HEADER_BYTES: u64 = 4 << 20;
 
 /// Which filings to ingest.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -103,8 +97,17 @@ impl FilingCounts {
         }
     }
 
-    fn filter(&mut self, reason: FilterMismatch) {
+    /// Counts a filing, or a file outside of folders, that a filter does not choose.
+    pub fn filter(&mut self, reason: FilterMismatch) {
         *self.filtered.entry(reason).or_default() += 1;
+    }
+
+    /// Counts what is read and left out of a folder.
+    pub fn count(&mut self, plan: &FolderPlan) {
+        self.folders += usize::from(!plan.documents.is_empty());
+        for (reason, count) in &plan.skipped {
+            *self.skipped.entry(*reason).or_default() += count;
+        }
     }
 }
 
@@ -134,19 +137,24 @@ pub fn take_folders(
         for file in beside.iter().filter_map(|path| by_path.remove(path)) {
             files.entry(file_name(&file.absolute_path)).or_insert(file);
         }
-        let index = read_index(&folder, &files);
+        let names: Vec<String> = files.keys().cloned().collect();
+        let mut index = FilingIndex::default();
+        for file in folder.index_files(&names) {
+            // A file that cannot be read says nothing; the documents are found without it.
+            if file.adds_to(&index)
+                && let Ok(bytes) = read(&files[file.name].absolute_path, file.max_bytes())
+            {
+                index = file.complete(index, &bytes);
+            }
+        }
+        let plan = FolderPlan::new(&folder, &names, &index);
         if let Some(reason) = selection.mismatch(&FilingSummary::new(&index.header, Some(&folder)))
         {
             discovery.filings.filter(reason);
             continue;
         }
-        let names: Vec<String> = files.keys().cloned().collect();
-        let plan = FolderPlan::new(&folder, &names, &index);
-        discovery.filings.folders += usize::from(!plan.documents.is_empty());
-        for (reason, count) in plan.skipped {
-            *discovery.filings.skipped.entry(reason).or_default() += count;
-        }
-        for name in plan.other {
+        discovery.filings.count(&plan);
+        for name in &plan.other {
             let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
             *discovery.other.entry(extension.to_lowercase()).or_default() += 1;
         }
@@ -162,30 +170,6 @@ pub fn take_folders(
             }
             by_path.insert(file.absolute_path.clone(), file);
         }
-    }
-}
-
-// The best index file that is there, completed by the others; else the full submission.
-fn read_index(folder: &FilingFolder, files: &BTreeMap<String, DiscoveredFile>) -> FilingIndex {
-    let mut indexes: Vec<(IndexKind, &DiscoveredFile)> = files
-        .iter()
-        .filter_map(|(name, file)| Some((IndexKind::from_file_name(name)?, file)))
-        .collect();
-    indexes.sort_by_key(|(kind, _)| *kind);
-    let mut known = FilingIndex::default();
-    for (kind, file) in indexes {
-        // A file that cannot be read says nothing; the documents are found without it.
-        if let Ok(bytes) = read(&file.absolute_path, MAX_INDEX_BYTES) {
-            known = known.or(FilingIndex::parse(kind, &bytes));
-        }
-    }
-    if known.header.form.is_some() && !known.entries.is_empty() {
-        return known;
-    }
-    let submission = files.iter().find(|(name, _)| folder.is_submission(name));
-    match submission.map(|(_, file)| read(&file.absolute_path, MAX_SUBMISSION_BYTES)) {
-        Some(Ok(bytes)) => known.or(FilingIndex::from_submission(&bytes)),
-        _ => known,
     }
 }
 
@@ -228,16 +212,14 @@ pub fn filter_files(
 }
 
 fn summary(path: &Path, sidecar: Option<&StatedFacts>) -> FilingSummary {
-    let folder = FilingFolder::from_path(&slashed(path));
     let mut head = Vec::new();
     let read =
         open_regular(path).and_then(|file: File| file.take(HEADER_BYTES).read_to_end(&mut head));
     // What cannot be read fails later, with its reason.
-    let header = match read {
-        Ok(_) if is_submission(&head) => FullSubmission::parse(&head).header,
-        _ => Default::default(),
-    };
-    let mut summary = FilingSummary::new(&header, folder.as_ref());
+    if read.is_err() {
+        head.clear();
+    }
+    let mut summary = summarize_file(&slashed(path), &head);
     let stated = |name: &str| sidecar.and_then(|facts| facts.get(name).cloned());
     summary.form = stated("form").or(summary.form);
     summary.filed = stated("filed").or(summary.filed);

@@ -38,6 +38,63 @@ impl FilingFolder {
             .find_map(|extension| name.strip_suffix(extension)?.strip_suffix('.'));
         stem.and_then(FilingFacts::parse_accession).as_ref() == Some(&self.accession)
     }
+
+    /// The index files among `names`, best first, and a full submission at the end.
+    pub fn index_files<'a>(&self, names: &'a [String]) -> Vec<IndexFile<'a>> {
+        let mut files: Vec<IndexFile<'a>> = names
+            .iter()
+            .filter_map(|name| {
+                // A list of names says nothing that the listing does not.
+                let kind =
+                    IndexKind::from_file_name(name).filter(|kind| *kind != IndexKind::Names)?;
+                Some(IndexFile {
+                    name,
+                    kind: Some(kind),
+                })
+            })
+            .collect();
+        files.sort_by_key(|file| file.kind);
+        let submission = names.iter().find(|name| self.is_submission(name));
+        files.extend(submission.map(|name| IndexFile { name, kind: None }));
+        files
+    }
+}
+
+// A page of an index has some kilobytes, the header of the largest filings a megabyte.
+const MAX_INDEX_BYTES: u64 = 16 << 20;
+// Its parts are listed only if no index file is there.
+const MAX_SUBMISSION_BYTES: u64 = 512 << 20;
+
+/// A file of a folder that says what the others are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexFile<'a> {
+    pub name: &'a str,
+    // `None` for the full submission.
+    kind: Option<IndexKind>,
+}
+
+impl IndexFile<'_> {
+    /// A larger file is not read.
+    pub fn max_bytes(&self) -> u64 {
+        match self.kind {
+            Some(_) => MAX_INDEX_BYTES,
+            None => MAX_SUBMISSION_BYTES,
+        }
+    }
+
+    /// Whether it is read at all: a full submission only if the index files leave out the form or the documents.
+    pub fn adds_to(&self, known: &FilingIndex) -> bool {
+        self.kind.is_some() || known.header.form.is_none() || known.entries.is_empty()
+    }
+
+    /// Adds what its bytes say and better files did not.
+    #[must_use]
+    pub fn complete(&self, known: FilingIndex, bytes: &[u8]) -> FilingIndex {
+        known.or(match self.kind {
+            Some(kind) => FilingIndex::parse(kind, bytes),
+            None => FilingIndex::from_submission(bytes),
+        })
+    }
 }
 
 /// A file of a filing that is a document of its own.

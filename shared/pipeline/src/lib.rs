@@ -14,6 +14,7 @@ pub mod corrections;
 pub mod external_metadata;
 pub mod filing_facts;
 mod filing_flow;
+pub mod filing_folders;
 pub mod gc;
 mod llm;
 mod llm_flow;

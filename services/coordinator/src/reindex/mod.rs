@@ -17,7 +17,7 @@ use stemma_document::Collection;
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::queue::{DeadReason, Message, QueueName, RetryDelay};
 use stemma_engine::{Env, PortError, PortResult, Ports, dead_letter};
-use stemma_pipeline::sources::is_document;
+use stemma_pipeline::filing_folders::{BucketFolder, may_be_document};
 use stemma_pipeline::{FollowedObject, RunSettings, Submission};
 
 use batch::Batches;
@@ -101,13 +101,16 @@ impl Reindex {
             let Some(source) = self.find_source(&request)? else {
                 return Ok(None);
             };
-            let document = self.look_up(source, &request).await?;
-            Ok::<_, ReindexError>(Some(((source.collection.clone(), request.class), document)))
+            let documents = self.look_up(source, &request).await?;
+            Ok::<_, ReindexError>(Some((
+                (source.collection.clone(), request.class),
+                documents,
+            )))
         });
         let found: Vec<_> = found.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
         let mut batches = BTreeMap::<_, Vec<Submission>>::new();
-        for (batch, document) in found.into_iter().flatten() {
-            batches.entry(batch).or_default().push(document);
+        for (batch, documents) in found.into_iter().flatten() {
+            batches.entry(batch).or_default().extend(documents);
         }
         let submissions = batches.into_iter().map(|((collection, class), documents)| {
             let target = (&self.env, &self.ports);
@@ -122,25 +125,50 @@ impl Reindex {
         Ok(())
     }
 
-    // The state now, for coordinators of older versions. Newer ones look again when the entry is claimed.
+    // The state now, for coordinators of older versions. Newer ones look again when the entry is claimed. A file of a
+    // mirrored folder changes which of its files are documents, so all of them are submitted; unchanged ones cost a claim.
     async fn look_up(
         &self,
         source: &ReindexSource,
         request: &ReindexRequest,
-    ) -> PortResult<Submission> {
-        let object = FollowedObject {
-            bucket: request.bucket.clone(),
-            key: request.key.clone(),
+    ) -> PortResult<Vec<Submission>> {
+        let bucket = request.bucket.as_str();
+        let follow = |key: &str| FollowedObject {
+            bucket: bucket.into(),
+            key: key.into(),
             prefix: source.prefix.clone(),
         };
         let Some(objects) = &self.ports.objects else {
             return Err(PortError::refused("bucket.head", "no access to buckets"));
         };
-        let found = objects.head(&object.bucket, &object.key).await?;
-        Ok(Submission {
-            retry_failed: request.retry_failed,
-            ..Submission::from_followed(&object, found.as_ref())
-        })
+        let folder = BucketFolder::find(objects.as_ref(), bucket, &request.key).await?;
+        let is_listed = folder
+            .as_ref()
+            .is_some_and(|folder| folder.has_object(&request.key));
+        let mut documents = Vec::new();
+        if let Some(folder) = folder {
+            let plan = folder.plan(objects.as_ref(), bucket).await?;
+            documents.extend(plan.documents().map(|(object, filing)| Submission {
+                filing,
+                ..Submission::from_followed(&follow(&object.key), Some(object))
+            }));
+            // Their removal is no state of the object, which is there.
+            documents.extend(plan.superseded().map(|object| Submission {
+                object: None,
+                ..Submission::from_followed(&follow(&object.key), None)
+            }));
+        }
+        if !is_listed {
+            let found = objects.head(bucket, &request.key).await?;
+            documents.push(Submission::from_followed(
+                &follow(&request.key),
+                found.as_ref(),
+            ));
+        }
+        for document in &mut documents {
+            document.retry_failed = request.retry_failed;
+        }
+        Ok(documents)
     }
 
     // The longest matching prefix wins, within the collection that the message names, if any. `None` for what a bucket
@@ -162,7 +190,7 @@ impl Reindex {
             })
             .max_by_key(|source| source.prefix.len());
         let refusal = match source {
-            Some(source) if is_document(&request.key) => return Ok(Some(source)),
+            Some(source) if may_be_document(&request.key) => return Ok(Some(source)),
             Some(_) => "is no .pdf, .htm, .html, .xhtml, .md, .markdown, .txt or .text file",
             None => "is in no configured source of this collection",
         };

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::{ClaimOutcome, Flow};
 use stemma_engine::message::RunOutcome;
@@ -33,6 +34,25 @@ impl ObjectLookup for FakeBucket {
             modified_ms: 7,
             version: None,
         }))
+    }
+
+    async fn list(&self, bucket: &str, prefix: &str) -> PortResult<Vec<ObjectMeta>> {
+        let keys: Vec<String> = self.0.lock().unwrap().keys().cloned().collect();
+        let mut found = Vec::new();
+        for key in keys.iter().filter(|key| key.starts_with(prefix)) {
+            found.extend(self.head(bucket, key).await?);
+        }
+        Ok(found)
+    }
+
+    // The content of an object is its ETag.
+    async fn read(&self, _bucket: &str, key: &str, _max_bytes: u64) -> PortResult<Option<Bytes>> {
+        Ok(self.0.lock().unwrap().get(key).cloned().map(Bytes::from))
+    }
+
+    async fn read_start(&self, _bucket: &str, key: &str, _bytes: u64) -> PortResult<Bytes> {
+        let text = self.0.lock().unwrap().get(key).cloned();
+        Ok(text.unwrap_or_default().into())
     }
 }
 
@@ -252,4 +272,61 @@ async fn unlisted_sources_become_dead_letters_with_their_reason() {
         assert!(letters[0].reason.contains(reason), "{letters:?}");
     }
     assert_eq!(scene.job_count().await, 0);
+}
+
+fn uris(claims: &[(String, ClaimOutcome)]) -> Vec<(String, bool)> {
+    let mut uris: Vec<(String, bool)> = claims
+        .iter()
+        .filter_map(|(_, claim)| match claim {
+            ClaimOutcome::Run(header) => Some(header),
+            _ => None,
+        })
+        .map(|header| {
+            let uri = header.input["uri"].as_str().unwrap().to_owned();
+            (uri, header.input["origin"] == "removed")
+        })
+        .collect();
+    uris.sort();
+    uris
+}
+
+#[tokio::test(start_paused = true)]
+async fn documents_of_a_filing_replace_its_full_submission_once_all_are_there() {
+    let fixture = ReindexFixture::new();
+    let whole = "in/77/0000000077-23-000012.txt";
+    let folder = "in/77/000000007723000012/";
+    let text = "<SEC-DOCUMENT>0000000077-23-000012.txt\n\
+        <SEC-HEADER>\nCONFORMED SUBMISSION TYPE: 10-K\n</SEC-HEADER>\n\
+        <DOCUMENT>\n<TYPE>10-K\n<FILENAME>a.htm\n<TEXT>x\n</TEXT>\n</DOCUMENT>\n\
+        <DOCUMENT>\n<TYPE>EX-21\n<FILENAME>b.htm\n<TEXT>x\n</TEXT>\n</DOCUMENT>\n";
+    fixture.bucket.put(whole, text);
+    fixture.notify_created(whole).await;
+    let mut seen = fixture.claim_entries().await;
+    let uri = |key: &str| format!("s3://filings/{key}");
+    assert_eq!(uris(&seen), [(uri(whole), false)]);
+    fixture.fail_run(&header(&seen[0].1), "test.ended").await;
+
+    // One part is not all: the full submission stays the document, and pages of the viewer are none.
+    for name in ["a.htm", "R1.htm"] {
+        fixture.bucket.put(&format!("{folder}{name}"), "1");
+        fixture.notify_created(&format!("{folder}{name}")).await;
+    }
+    seen = fixture.claim_entries().await;
+    let runs = uris(&seen);
+    assert!(
+        runs.iter().all(|(uri, _)| uri.ends_with(".txt")),
+        "{runs:?}"
+    );
+
+    fixture.bucket.put(&format!("{folder}b.htm"), "1");
+    fixture.notify_created(&format!("{folder}b.htm")).await;
+    let runs = uris(&fixture.claim_entries().await);
+    let expected = [
+        (uri(&format!("{folder}a.htm")), false),
+        (uri(&format!("{folder}b.htm")), false),
+        (uri(whole), true),
+    ];
+    for run in &expected {
+        assert!(runs.contains(run), "{run:?} in {runs:?}");
+    }
 }

@@ -101,6 +101,30 @@ impl BucketReader {
         Ok(FetchOutcome::Read { bytes, etag })
     }
 
+    /// The first `bytes` bytes of an object, or all if it has fewer; empty if it does not exist.
+    ///
+    /// # Errors
+    /// As [`BucketReader::get`].
+    pub async fn read_start(&self, bucket: &str, key: &str, bytes: u64) -> PortResult<Bytes> {
+        check_bucket(bucket)?;
+        let range = format!("bytes=0-{}", bytes.saturating_sub(1));
+        let request = self.0.client.get_object().bucket(bucket).key(key);
+        let read = async {
+            let reply = match self.0.call(0, request.range(range).send()).await {
+                // An empty object has no first byte.
+                Err(error) if error.code() == "NoSuchKey" || error.status() == 416 => {
+                    return Ok(Bytes::new());
+                }
+                reply => reply?,
+            };
+            let size_bytes = super::content_length(reply.content_length())?;
+            self.0.body(reply.body, size_bytes).await
+        };
+        read.await.map_err(|error: S3Error| {
+            error.into_port_error(&s3_operation("bucket.get", bucket, key))
+        })
+    }
+
     /// Metadata of an object or one of its versions; `None` if it does not exist.
     pub async fn head(
         &self,

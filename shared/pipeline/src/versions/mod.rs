@@ -5,6 +5,8 @@ mod outcome;
 mod state;
 mod submission;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, CorrectionRef, DocId, DocumentVersion, Origin, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome};
@@ -141,10 +143,16 @@ async fn current_state(ports: &Ports, submitted: &Submission) -> PortResult<Subm
         return Err(PortError::refused("bucket.head", text));
     };
     let found = objects.head(&object.bucket, &object.key).await?;
+    let current = Submission::from_followed(object, found.as_ref());
     Ok(Submission {
         retry_failed: submitted.retry_failed,
         correction: submitted.correction,
-        ..Submission::from_followed(object, found.as_ref())
+        // What the index of its filing says, which is not looked up again.
+        filing: match found {
+            Some(_) => submitted.filing.clone(),
+            None => BTreeMap::new(),
+        },
+        ..current
     })
 }
 

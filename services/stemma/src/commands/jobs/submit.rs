@@ -1,17 +1,20 @@
 //! `stemma submit`: submits documents as a job.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use stemma_coordinator::{SubmitRequest, job_entry};
 use stemma_document::{Collection, Digest};
+use stemma_edgar::{FilingSelection, FilterMismatch, FolderPlan};
 use stemma_engine::flow::{JobManifest, JobOptions};
 use stemma_engine::jobs::{JobStart, JobWriter, NameTaken};
-use stemma_engine::s3::{BucketReader, S3};
-use stemma_engine::{Env, Ports, Priority};
+use stemma_engine::s3::{BucketReader, ObjectLookup, ObjectMeta, RetryingLookup, S3};
+use stemma_engine::{Env, PortResult, Ports, Priority};
 use stemma_pipeline::Submission;
-use stemma_pipeline::sources::{file_uri, is_document, store_source};
+use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
+use stemma_pipeline::sources::{file_uri, store_source};
 
 use super::runner::JobRunner;
 use crate::config::Config;
@@ -26,6 +29,8 @@ use crate::submission::{
 
 // Files read and stored at once.
 const FILES_AT_ONCE: usize = 4;
+// Mirrored folders of a bucket whose index files are read at once: two or three small objects each.
+const FOLDERS_AT_ONCE: usize = 16;
 // Documents between two progress notes.
 const PROGRESS_EVERY: u64 = 10_000;
 
@@ -230,15 +235,31 @@ impl Submitter<'_> {
     async fn objects(&mut self, source: &str, config: &Config) -> Result<(), CommandError> {
         let rest = source.trim_start_matches("s3://");
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let buckets = BucketReader::new(S3::connect(&config.servers.s3.settings()).await?);
-        let below = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let objects = BucketReader::new(S3::connect(&config.servers.s3.settings()).await?);
+        let source = BucketSource {
+            lookup: RetryingLookup {
+                env: self.env.clone(),
+                objects: Arc::new(objects.clone()),
+            },
+            bucket,
+            below: prefix.rsplit_once('/').map_or("", |(folder, _)| folder),
+            selection: self.select.selection(),
+        };
         let env = self.env.clone();
-        let mut listing = Box::pin(buckets.list(&env, bucket, prefix, None));
-        while let Some(object) = listing.next().await {
-            let object = object?;
-            if object.key == prefix || is_document(&object.key) {
-                self.push(Submission::from_object(bucket, below, &object))
-                    .await?;
+        let listing = objects.list(&env, bucket, prefix, None);
+        let decisions = group_folders(listing, prefix).map(|files| source.decide(files));
+        let mut decisions = Box::pin(decisions.buffered(FOLDERS_AT_ONCE));
+        while let Some(decision) = decisions.next().await {
+            match decision? {
+                BucketDecision::Filtered(reason) => self.filings.filter(reason),
+                BucketDecision::Chosen(submissions, plan) => {
+                    if let Some(plan) = plan {
+                        self.filings.count(&plan);
+                    }
+                    for submission in submissions {
+                        self.push(submission).await?;
+                    }
+                }
             }
         }
         Ok(())
@@ -292,6 +313,60 @@ impl Submitter<'_> {
             }
         }
         Ok(())
+    }
+}
+
+// Objects of a bucket below a prefix.
+struct BucketSource<'a> {
+    lookup: RetryingLookup,
+    bucket: &'a str,
+    // The folder that paths start at.
+    below: &'a str,
+    selection: FilingSelection,
+}
+
+enum BucketDecision {
+    // With what else was found, for a folder.
+    Chosen(Vec<Submission>, Option<FolderPlan>),
+    Filtered(FilterMismatch),
+}
+
+impl BucketSource<'_> {
+    async fn decide(&self, files: PortResult<ListedFiles>) -> PortResult<BucketDecision> {
+        match files? {
+            ListedFiles::Document(object) => Ok(match self.mismatch(&object).await? {
+                Some(reason) => BucketDecision::Filtered(reason),
+                None => {
+                    let submission = Submission::from_object(self.bucket, self.below, &object);
+                    BucketDecision::Chosen(vec![submission], None)
+                }
+            }),
+            ListedFiles::Folder(folder) => {
+                let plan = folder.plan(&self.lookup, self.bucket).await?;
+                Ok(match plan.mismatch(&self.selection) {
+                    Some(reason) => BucketDecision::Filtered(reason),
+                    None => {
+                        let documents = plan.documents().map(|(object, filing)| Submission {
+                            filing,
+                            ..Submission::from_object(self.bucket, self.below, object)
+                        });
+                        BucketDecision::Chosen(documents.collect(), Some(plan.plan))
+                    }
+                })
+            }
+        }
+    }
+
+    // Whether the filters choose a document outside of mirrored folders.
+    async fn mismatch(&self, object: &ObjectMeta) -> PortResult<Option<FilterMismatch>> {
+        if self.selection.is_empty() {
+            return Ok(None);
+        }
+        let head = self
+            .lookup
+            .read_start(self.bucket, &object.key, HEADER_BYTES);
+        let filing = summarize_file(&object.key, &head.await?);
+        Ok(self.selection.mismatch(&filing))
     }
 }
 
