@@ -120,4 +120,12 @@ impl Backlog {
         }
         Ok(())
     }
+
+    /// Checks that a measurement ended before the backlog did: afterwards a low rate says nothing of the workers.
+    pub(super) async fn ensure_calls_remain(&self) -> Result<()> {
+        let waiting = self.tap.depth("llm.bulk").await?;
+        let name = &self.name;
+        ensure!(waiting > 0, "{name}: the filings have too few calls");
+        Ok(())
+    }
 }

@@ -12,7 +12,7 @@ const CALLS: usize = 8;
 const MANY: usize = 8;
 const LATENCY: Duration = Duration::from_millis(300);
 /// Filings and their pages: enough calls for both runs.
-const FILINGS: (u64, u32) = (40, 40);
+const FILINGS: (u64, u32) = (120, 40);
 /// Measured calls per run.
 const COUNTED: usize = 2_000;
 /// First calls, excluded because workers are starting.
@@ -69,6 +69,7 @@ async fn run(lab: &BenchEnv, workers: usize) -> Result<(f64, CpuUsage)> {
     .concat();
     let before = CpuTimes::now()?;
     backlog.wait_for_calls(COUNTED).await?;
+    backlog.ensure_calls_remain().await?;
     let used = CpuUsage::between(&before, &CpuTimes::now()?, &kinds);
     let mut arrived: Vec<_> = backlog
         .provider
