@@ -4,7 +4,8 @@ use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, section_locator};
 use stemma_document::{PublishedTree, SectionTree, SourceBody};
-use stemma_tables::{FigureTable, TableColumn, tables_of_pages};
+use stemma_tables::{CellFact, FigureTable, TableColumn, tables_of_pages};
+use stemma_xbrl::{FactTable, FactValue};
 use utoipa::ToSchema;
 
 use crate::archive::{no_text, spawn_cpu};
@@ -50,7 +51,8 @@ pub struct TableContent {
     /// The section it is in.
     pub section: Option<String>,
     /// Columns, and rows with their cells; a cell is as printed (`text`), with its exact number without scale (`value`) and its place on the
-    /// displayed page, in shares of its width and height (`rect`), or in the file (`bytes`).
+    /// displayed page, in shares of its width and height (`rect`), or in the file (`bytes`), and the figures that the file
+    /// tags in it (`facts`).
     #[schema(value_type = Object)]
     pub table: FigureTable,
 }
@@ -95,7 +97,10 @@ impl Archive {
         let Some(index) = index else {
             return Err(no_table(listed, locator, Some(tables.len())));
         };
-        let table = tables.swap_remove(index);
+        let mut table = tables.swap_remove(index);
+        if let Some(facts) = self.load_facts(&published).await? {
+            table.link_facts(&figures(&facts));
+        }
         Ok(TableContent {
             document: DocumentInfo::from_catalog(listed),
             section: section_at(&published.tree, &listed.label, table.pages.0),
@@ -114,6 +119,25 @@ impl Archive {
             SourceBody::Lines(_) => Ok(Vec::new()),
         }
     }
+}
+
+// The visible figures in the order of the file.
+fn figures(facts: &FactTable) -> Vec<CellFact> {
+    let visible = facts
+        .facts()
+        .filter(|fact| !fact.is_hidden && !matches!(fact.value, FactValue::Text(_)));
+    let mut figures: Vec<CellFact> = visible
+        .map(|fact| CellFact {
+            concept: fact.concept.to_owned(),
+            period: fact.period.to_string(),
+            unit: fact.short_unit(),
+            value: fact.number().map(|number| number.to_string()),
+            byte: fact.byte,
+            end: fact.end,
+        })
+        .collect();
+    figures.sort_by_key(|fact| fact.byte);
+    figures
 }
 
 // The innermost section that begins last on or before a page.

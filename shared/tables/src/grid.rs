@@ -393,6 +393,7 @@ impl SegmentReader<'_> {
             rect,
             bytes: piece.bytes.map(|bytes| [bytes.start, bytes.end]),
             marks: piece.marks.clone(),
+            facts: Vec::new(),
         }
     }
 

@@ -10,4 +10,6 @@ pub mod period;
 mod table;
 pub mod text_words;
 
-pub use table::{FigureTable, TableCell, TableColumn, TableNote, TableRow, tables_of_pages};
+pub use table::{
+    CellFact, FigureTable, TableCell, TableColumn, TableNote, TableRow, tables_of_pages,
+};

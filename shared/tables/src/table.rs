@@ -24,6 +24,8 @@ const MAX_LINES_ABOVE: usize = 12;
 const MAX_LINES_AT_EDGES: usize = 4;
 // Lines below a table in which its footnotes are looked for.
 const MAX_NOTE_LINES: usize = 30;
+// Facts that may begin before the end of a cell and belong to it.
+const MAX_NESTED_FACTS: usize = 16;
 // Lines of one head: what is measured, the length of the period, its end, and notes.
 const MAX_HEAD_LINES: usize = 5;
 // A longer line above a table is text, not its title.
@@ -92,6 +94,27 @@ pub struct TableCell {
     /// Marks of footnotes beside it, without parentheses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<String>,
+    /// The figures that the file tags in it; see [`FigureTable::link_facts`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<CellFact>,
+}
+
+/// A figure that a file tags in a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CellFact {
+    /// With its prefix: `us-gaap:Revenues`.
+    pub concept: String,
+    /// `2024-12-31`, or the first and the last day: `2024-01-01/2024-12-31`.
+    pub period: String,
+    /// `USD`, `shares`, `USD/shares`, `pure`.
+    pub unit: Option<String>,
+    /// Exact, with scale and sign applied; `None` if it is nil or cannot be read.
+    pub value: Option<String>,
+    /// Offset of its tag in the file, which names it in the list of facts.
+    pub byte: u32,
+    /// Offset behind its closing tag.
+    #[serde(skip)]
+    pub end: u32,
 }
 
 impl TableCell {
@@ -104,10 +127,29 @@ impl TableCell {
             (one, two) => one.or(two),
         };
         self.marks.extend(other.marks);
+        self.facts.extend(other.facts);
     }
 }
 
 impl FigureTable {
+    /// Gives each cell the tagged figures that stand in it. `facts` are in the order of the file.
+    pub fn link_facts(&mut self, facts: &[CellFact]) {
+        let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
+        for cell in cells.flatten() {
+            let Some([start, end]) = cell.bytes else {
+                continue;
+            };
+            let behind = facts.partition_point(|fact| fact.byte < end);
+            let inside = facts[..behind].iter().rev();
+            // Tags of figures are nested a few deep at most.
+            let inside = inside
+                .take(MAX_NESTED_FACTS)
+                .filter(|fact| fact.end > start);
+            cell.facts = inside.cloned().collect();
+            cell.facts.reverse();
+        }
+    }
+
     // The lines of a table of contents end in page numbers, which are in order.
     fn is_list_of_pages(&self) -> bool {
         let cells = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
@@ -373,6 +415,7 @@ impl PageTable {
                         rect: rect.map(|rect| shares_of_page(page, rect)),
                         bytes: None,
                         marks: Vec::new(),
+                        facts: Vec::new(),
                     });
                 }
             }

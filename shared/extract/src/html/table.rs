@@ -45,6 +45,19 @@ struct Cell<'a> {
     flow: Vec<Flow<'a>>,
 }
 
+impl Cell<'_> {
+    /// What it covers, without a place. Columns are at most `MAX_COLUMNS`.
+    fn shape(&self) -> GridCell {
+        let short = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+        GridCell {
+            column: short(self.column),
+            columns: short(self.span),
+            rows: u16::try_from(self.rows).unwrap_or(u16::MAX),
+            ..GridCell::default()
+        }
+    }
+}
+
 /// How a cell is written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CellShape {
@@ -149,13 +162,17 @@ impl<'a> Table<'a> {
         // A table of single cells lays out text.
         let is_grid = self.rows.iter().any(|row| row.len() > 1);
         for (index, row) in (0..).zip(self.rows) {
+            let grid = is_grid.then(|| GridLine {
+                table: self.number,
+                row: index,
+                cells: Vec::new(),
+            });
             if reads_side_by_side(&row) {
-                let grid = is_grid.then(|| GridLine {
-                    table: self.number,
-                    row: index,
-                    cells: Vec::new(),
-                });
                 row_lines(row, &edges, left, grid.as_ref(), &mut flow);
+            } else if let ([cell], Some(grid)) = (row.as_slice(), grid)
+                && cell.flow.len() <= MAX_LINES_OF_ROW
+            {
+                flow.extend(row.into_iter().flat_map(|cell| cell_lines(cell, &grid)));
             } else {
                 flow.extend(row.into_iter().flat_map(|cell| cell.flow));
             }
@@ -251,6 +268,7 @@ fn row_lines<'a>(
         };
         let x0 = edges.get(cell.column).copied().unwrap_or(0.0) + PADDING;
         let x1 = edges.get(cell.column + cell.span).copied().unwrap_or(x0);
+        let shape = cell.shape();
         for (line, item) in lines.iter_mut().skip(first).zip(cell.flow) {
             if let Flow::Line(mut text) = item {
                 let glue = closes_number(&line.text, &text.text);
@@ -263,10 +281,8 @@ fn row_lines<'a>(
                     grid.cells.push(GridCell {
                         start: at.start,
                         end: at.end,
-                        column: short(cell.column),
-                        columns: short(cell.span),
-                        rows: u16::try_from(cell.rows).unwrap_or(u16::MAX),
                         bytes,
+                        ..shape
                     });
                 }
             }
@@ -280,9 +296,24 @@ fn row_lines<'a>(
     );
 }
 
-// Columns are at most `MAX_COLUMNS`.
-fn short(columns: usize) -> u16 {
-    u16::try_from(columns).unwrap_or(u16::MAX)
+/// The lines of the only cell of a row, which stand where its text does. Those of a table in it keep their cells.
+fn cell_lines<'a>(cell: Cell<'a>, grid: &GridLine) -> Vec<Flow<'a>> {
+    let shape = cell.shape();
+    let lines = cell.flow.into_iter().map(|item| match item {
+        Flow::Line(mut line) if line.grid.is_none() => {
+            line.grid = Some(Box::new(GridLine {
+                cells: vec![GridCell {
+                    end: u32::try_from(line.text.len()).unwrap_or(u32::MAX),
+                    bytes: line.bytes,
+                    ..shape
+                }],
+                ..*grid
+            }));
+            Flow::Line(line)
+        }
+        other => other,
+    });
+    lines.collect()
 }
 
 /// Filers put the `)` of `(1,234)` and the `%` of `5.6%` into cells of their own.

@@ -2,7 +2,7 @@
 
 use stemma_document::{ByteSpan, GridCell, GridLine, Line, Page, Pt, Rect, Word};
 
-use crate::{FigureTable, TableRow, tables_of_pages};
+use crate::{CellFact, FigureTable, TableRow, tables_of_pages};
 
 // A cell: its first column, how many columns and rows it covers, and its text.
 type Cell<'a> = (u16, u16, u16, &'a str);
@@ -287,6 +287,36 @@ fn marks_of_footnotes_are_no_figures() {
             ("2", "Interest and fees.")
         ]
     );
+}
+
+#[test]
+fn cells_lead_to_the_facts_tagged_in_them() {
+    let mut table = only_table(&[
+        &[(2, 1, 1, "2024"), (4, 1, 1, "2023")],
+        &[(0, 1, 1, "Sales"), (2, 1, 1, "120"), (4, 1, 1, "110")],
+    ]);
+    let fact = |byte, end| CellFact {
+        concept: format!("us-gaap:At{byte}"),
+        period: "2024-12-31".into(),
+        unit: None,
+        value: None,
+        byte,
+        end,
+    };
+    // One around the label, two nested around the first figure, none around the second; line 1 begins at byte 1000.
+    table.link_facts(&[
+        fact(990, 1_005),
+        fact(1_005, 1_010),
+        fact(1_006, 1_010),
+        fact(2_000, 2_010),
+    ]);
+    let linked: Vec<Vec<u32>> = table.rows[0]
+        .cells
+        .iter()
+        .flatten()
+        .map(|cell| cell.facts.iter().map(|fact| fact.byte).collect())
+        .collect();
+    assert_eq!(linked, [vec![1_005, 1_006], vec![]]);
 }
 
 #[test]

@@ -116,6 +116,17 @@ fn lines_of_a_table_know_its_cells() {
 }
 
 #[test]
+fn a_head_of_two_lines_over_all_columns_is_a_cell() {
+    let source = source(
+        "<table><tr><td><td colspan=2><div>Years Ended</div><div>June 30,</div></tr><tr><td><td>2024<td>2023</table>",
+    );
+    let all = lines(&source);
+    assert_eq!(cells(all[0]), [("Years Ended", 1, 2, 1)]);
+    assert_eq!(cells(all[1]), [("June 30,", 1, 2, 1)]);
+    assert_eq!(all[1].grid.as_ref().unwrap().row, 0);
+}
+
+#[test]
 fn the_cells_of_an_inner_table_stay_its_own() {
     let source = source(
         "<table><tr><td>left<td>right</tr><tr><td><table><tr><td>a<td>b</table></td></tr></table>",
