@@ -1,7 +1,7 @@
 //! Dead letters: messages that no worker could handle, kept until someone replays them.
 //!
 //! ```text
-//! dead/{id}.json   one per distinct message of a queue: the id is the digest of both
+//! dead/{id}.json   one per task of a run, and per distinct other message of a queue: the id is their digest
 //! ```
 
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact;
-use crate::blobs::{Blobs, list_all, put_json};
+use crate::blobs::{Blobs, PutOutcome, list_all, put_json};
 use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureKind, FailureRecord};
@@ -29,7 +29,7 @@ const READS_AT_ONCE: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// First 16 hexadecimal digits of the BLAKE3 digest of queue and message body.
+    /// First 16 hexadecimal digits of the BLAKE3 digest of run and task key, or of queue and message body.
     pub id: String,
     pub at_ms: Millis,
     /// The queue it came from; `None` in letters of older versions.
@@ -61,7 +61,8 @@ pub enum ReplayOutcome {
     Removed,
 }
 
-/// Stores a message that no worker could handle. `known` is the reason of a message that does not say why.
+/// Stores a message that no worker could handle, unless it is stored. `known` is the reason of a message that does not say
+/// why.
 pub async fn record(
     env: &Env,
     blobs: &RetryingBlobs,
@@ -88,7 +89,7 @@ pub async fn record(
     };
     let excerpt = &message.body[..message.body.len().min(EXCERPT_BYTES)];
     let letter = DeadLetter {
-        id: letter_id(message),
+        id: letter_id(message, task.as_ref()),
         at_ms: env.now_ms(),
         queue: dead.map(|dead| dead.queue.clone()),
         deliveries: dead.map_or(1, |dead| dead.deliveries),
@@ -99,9 +100,10 @@ pub async fn record(
         reason: reason.unwrap_or("it cannot be read").into(),
         begins: String::from_utf8_lossy(excerpt).into_owned(),
     };
-    put_json(blobs, &blob_key(&letter.id), &letter)
-        .await
-        .map(drop)
+    if put_json(blobs, &blob_key(&letter.id), &letter).await? == PutOutcome::Created {
+        metrics::dead_letter();
+    }
+    Ok(())
 }
 
 /// A refused message for the dead-letter queue. Nobody takes it for a task: it fails none, and a replay does not believe
@@ -118,12 +120,17 @@ pub(crate) fn disarm(message: Message) -> Message {
     }
 }
 
-// The same message on two queues is two letters.
-fn letter_id(message: &Message) -> String {
+// Each publication of a task is a message of its own, on one of two queues; they are one letter. Any other message on two
+// queues is two letters.
+fn letter_id(message: &Message, task: Option<&TaskMessage>) -> String {
     let queue = message.dead.as_ref().map(|dead| dead.queue.as_str());
     let mut hasher = blake3::Hasher::new();
-    hasher.update(queue.unwrap_or_default().as_bytes());
-    hasher.update(&message.body);
+    match task {
+        Some(task) => hasher.update(format!("{} {}", task.run.run, task.key).as_bytes()),
+        None => hasher
+            .update(queue.unwrap_or_default().as_bytes())
+            .update(&message.body),
+    };
     hasher.finalize().to_hex().as_str()[..16].into()
 }
 
@@ -189,7 +196,6 @@ pub struct DeadLetterHandler {
 #[async_trait]
 impl Handler for DeadLetterHandler {
     async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
-        metrics::dead_letter();
         let recorded = self.record(message).await;
         match recorded {
             Ok(()) => Disposition::Ack,
@@ -256,6 +262,7 @@ fn poison_failure(stage: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::{Priority, RunId};
     use crate::queue::DeadReason;
 
     #[tokio::test(start_paused = true)]
@@ -287,5 +294,39 @@ mod tests {
         assert_eq!(queues, [Some("cpu.bulk"), Some("flow.03")]);
         assert!(letters[0].reason.contains("expected value"), "{letters:?}");
         assert_eq!(letters[0].deliveries, 2);
+    }
+
+    // The coordinator publishes an overdue task again: another message, of another time and perhaps on another queue.
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_comes_again_is_one_letter() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let handler = DeadLetterHandler {
+            env: env.clone(),
+            ports: ports.clone(),
+        };
+        for (published_ms, queue) in [(1, "cpu.bulk"), (60_001, "cpu.bulk.continuation")] {
+            let task = TaskMessage {
+                run: RunRef {
+                    run: RunId("run".into()),
+                    header: "c/x/header".into(),
+                    scope: "c/x/d/1".into(),
+                },
+                key: TaskKey::builder("read", 1).finish(),
+                stage: "read".into(),
+                revision: 1,
+                settings: "s".into(),
+                class: Priority::Bulk,
+                published_ms,
+                payload: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
+                signature: None,
+            };
+            let message = Message {
+                dead: Some(DeadReason::undeliverable(queue)),
+                ..crate::message::encode(&task).unwrap()
+            };
+            assert_eq!(handler.handle(&message, 0).await, Disposition::Ack);
+        }
+        assert_eq!(count(ports.blobs.raw().as_ref()).await.unwrap(), 1);
     }
 }
