@@ -97,6 +97,44 @@ pub trait CallBudget: Send + Sync {
 
     /// Replaces the reservation with the actual cost.
     async fn settle(&self, call: &CallReservation, used: SpendAmount);
+
+    /// Gives the reservation of a call back whose caller has gone before its reply came. Shared accounts need not do
+    /// anything: their reservations end by time.
+    fn abandon(&self, _call: &CallReservation) {}
+}
+
+// A reserved call. Unless it is settled, its reservation is given back on drop.
+pub(crate) struct ReservedCall<'a> {
+    budget: &'a dyn CallBudget,
+    call: CallReservation,
+    is_open: bool,
+}
+
+impl<'a> ReservedCall<'a> {
+    pub(crate) async fn reserve(
+        budget: &'a dyn CallBudget,
+        call: CallReservation,
+    ) -> Result<Self, Failure> {
+        budget.reserve(&call).await?;
+        Ok(Self {
+            budget,
+            call,
+            is_open: true,
+        })
+    }
+
+    pub(crate) async fn settle(mut self, used: SpendAmount) {
+        self.budget.settle(&self.call, used).await;
+        self.is_open = false;
+    }
+}
+
+impl Drop for ReservedCall<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.budget.abandon(&self.call);
+        }
+    }
 }
 
 /// A budget without a limit.

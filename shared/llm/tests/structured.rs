@@ -51,6 +51,61 @@ impl CallBudget for RejectedReplies {
     }
 }
 
+/// A budget for one call at a time.
+#[derive(Default)]
+struct OneCall(Mutex<bool>);
+
+#[async_trait]
+impl CallBudget for OneCall {
+    async fn reserve(&self, _: &CallReservation) -> Result<(), Failure> {
+        match std::mem::replace(&mut *self.0.lock().unwrap(), true) {
+            true => Err(Failure::permanent(
+                "test.reserved",
+                "another call is under way",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    async fn settle(&self, call: &CallReservation, _: SpendAmount) {
+        self.abandon(call);
+    }
+
+    fn abandon(&self, _: &CallReservation) {
+        *self.0.lock().unwrap() = false;
+    }
+}
+
+#[async_trait]
+impl CallLog for OneCall {
+    async fn record_rejected(&self, _: &LlmRequest, _: &ReplyStats) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+// A request whose client has gone drops its call.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_gives_its_reservation_back() {
+    let env = Env::simulated(1);
+    let replies = [(); 2].map(|()| complete_reply(r#"{"title":"a"}"#));
+    let script = Arc::new(ReplayLlm {
+        replies: Mutex::new(replies.into()),
+        pause: Duration::from_secs(5),
+        ..ReplayLlm::default()
+    });
+    let settings = ModelClientSettings::unlimited("m", "host");
+    let client = ModelClient::new(env, Arc::new(MemoryLimiter::default()), script, settings);
+    let budget = OneCall::default();
+    let request = request();
+    let call = || {
+        let read = |reply: TitleOutput| Ok(reply.title);
+        complete_structured(&client, &request, Priority::Bulk, &budget, read)
+    };
+    let dropped = tokio::time::timeout(Duration::from_secs(1), call()).await;
+    assert!(dropped.is_err(), "the reply takes longer");
+    assert_eq!(call().await.unwrap().value, "a");
+}
+
 #[async_trait]
 impl CallLog for RejectedReplies {
     async fn record_rejected(&self, _: &LlmRequest, reply: &ReplyStats) -> Result<(), Failure> {
@@ -71,6 +126,18 @@ type CallOutcome = (
     Vec<Option<FollowUp>>,
 );
 
+fn request() -> LlmRequest {
+    LlmRequest {
+        model: "m".into(),
+        system: "s".into(),
+        user: "u".into(),
+        schema: OutputSchema::strict("s", &json!({ "title": { "type": "string" } })),
+        max_output_tokens: 100,
+        follow_up: None,
+        urgency: 0,
+    }
+}
+
 async fn run_structured(replies: Vec<Result<LlmReply, LlmError>>, pause: Duration) -> CallOutcome {
     let env = Env::simulated(1);
     let script = Arc::new(ReplayLlm {
@@ -88,23 +155,10 @@ async fn run_structured(replies: Vec<Result<LlmReply, LlmError>>, pause: Duratio
         Arc::<ReplayLlm>::clone(&script),
         settings,
     );
-    let schema = OutputSchema::strict("s", &json!({ "title": { "type": "string" } }));
-    let model = "m".into();
-    let system = "s".into();
-    let user = "u".into();
-    let request = LlmRequest {
-        model,
-        system,
-        user,
-        schema,
-        max_output_tokens: 100,
-        follow_up: None,
-        urgency: 0,
-    };
     let rejected = RejectedReplies::default();
     let answer = complete_structured(
         &client,
-        &request,
+        &request(),
         Priority::Bulk,
         &rejected,
         |reply: TitleOutput| {

@@ -180,6 +180,11 @@ impl SessionBudget {
         self.settlement.notify_waiters();
     }
 
+    /// Gives back what a call reserved whose caller has gone. The call itself still counts: it may have been made.
+    pub(super) fn abandon(&self, most: SpendAmount) {
+        self.settle(most, SpendAmount::default());
+    }
+
     pub(super) fn record_reply(&self, usage: TokenUsage, cost: SpendAmount) {
         let totals = &mut self.state.lock().usage;
         totals.prompt_tokens += u64::from(usage.prompt_tokens);
@@ -270,6 +275,20 @@ mod tests {
                 .contains("3 calls")
         );
         assert_eq!(account.usage().calls, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_abandoned_call_leaves_its_tokens_to_others() {
+        let account = SessionBudget::new(QuestionBudget {
+            calls: 2,
+            tokens: 100,
+            nanodollars: None,
+        });
+        account.reserve(tokens(70)).await.unwrap();
+        account.abandon(tokens(70));
+        assert!(account.can_afford(100));
+        account.reserve(tokens(100)).await.unwrap();
+        assert_eq!(account.usage().calls, 2, "it may have been made");
     }
 
     #[tokio::test(start_paused = true)]

@@ -498,6 +498,10 @@ impl CallBudget for SessionLog<'_> {
     async fn settle(&self, call: &CallReservation, used: SpendAmount) {
         self.session.account.settle(call.max, used);
     }
+
+    fn abandon(&self, call: &CallReservation) {
+        self.session.account.abandon(call.max);
+    }
 }
 
 #[async_trait]

@@ -28,7 +28,7 @@ use crate::breaker::{Admission, Breaker};
 use crate::embeddings::{Embedder, EmbeddingReply, TextBatch};
 use crate::metrics;
 use crate::model_stats::ModelStats;
-use crate::prices::{CallBudget, Prices};
+use crate::prices::{CallBudget, Prices, ReservedCall};
 use crate::request::{DEFAULT_PAUSE, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 
 // First and longest pause after throttling without a `retry-after` header. It starts short because an adaptive rate limit
@@ -210,10 +210,13 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             max: max_cost,
             timeout: self.settings.task_timeout + RESERVATION_SLACK,
         };
-        if let Err(failure) = budget.reserve(&reservation).await {
-            self.settle(estimated, 0);
-            return Err(failure.into());
-        }
+        let reserved = match ReservedCall::reserve(budget, reservation).await {
+            Ok(reserved) => reserved,
+            Err(failure) => {
+                self.settle(estimated, 0);
+                return Err(failure.into());
+            }
+        };
         let began_ms = self.env.now_ms();
         let calling = self.track_call();
         let span = tracing::info_span!(
@@ -235,7 +238,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             Err(LlmError::TimedOut(_)) => max_cost,
             Err(_) => self.cost(TokenUsage::default()),
         };
-        budget.settle(&reservation, used).await;
+        reserved.settle(used).await;
         match result {
             Ok(ProviderReply {
                 value,

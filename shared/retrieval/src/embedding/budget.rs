@@ -64,6 +64,18 @@ impl EmbeddingBudget {
     fn state(&self) -> MutexGuard<'_, SpendState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn release(&self, call: &CallReservation, used: SpendAmount) {
+        let most = call.max;
+        let mut state = self.state();
+        state.reserved.tokens = state.reserved.tokens.saturating_sub(most.tokens);
+        let nanodollars = most.nanodollars.unwrap_or_default();
+        state.reserved.nanodollars = state.reserved.nanodollars.saturating_sub(nanodollars);
+        state.used = state.used.with_amount(used);
+        state.calls_in_flight = state.calls_in_flight.saturating_sub(1);
+        drop(state);
+        self.settlement.notify_waiters();
+    }
 }
 
 #[async_trait]
@@ -103,15 +115,15 @@ impl CallBudget for EmbeddingBudget {
     }
 
     async fn settle(&self, call: &CallReservation, used: SpendAmount) {
-        let most = call.max;
-        let mut state = self.state();
-        state.reserved.tokens = state.reserved.tokens.saturating_sub(most.tokens);
-        let nanodollars = most.nanodollars.unwrap_or_default();
-        state.reserved.nanodollars = state.reserved.nanodollars.saturating_sub(nanodollars);
-        state.used = state.used.with_amount(used);
-        state.calls_in_flight = state.calls_in_flight.saturating_sub(1);
-        drop(state);
-        self.settlement.notify_waiters();
+        self.release(call, used);
+    }
+
+    fn abandon(&self, call: &CallReservation) {
+        let nothing = SpendAmount {
+            nanodollars: Some(0),
+            tokens: 0,
+        };
+        self.release(call, nothing);
     }
 }
 
@@ -155,5 +167,16 @@ mod tests {
             BUDGET_EXHAUSTED
         );
         budget.reserve(&call(10)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_abandoned_call_costs_nothing() {
+        let budget = EmbeddingBudget::new(JobBudget {
+            nanodollars: Some(200),
+            tokens: None,
+        });
+        budget.reserve(&call(60)).await.unwrap();
+        budget.abandon(&call(60));
+        budget.reserve(&call(100)).await.unwrap();
     }
 }
