@@ -1,7 +1,9 @@
-//! The consumer loop: receive a delivery, handle it, acknowledge it.
+//! The consumer loop: receive a delivery, handle it, acknowledge it. A lane and its continuation share slots.
 //!
 //! Handlers store first and notify second; only then does the loop acknowledge (I-3). A handler that panics or is
 //! interrupted never acknowledges, so its message is redelivered.
+
+mod deliveries;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::deliveries::Deliveries;
 use crate::dead_letter::disarm;
 use crate::env::{Env, Millis};
 use crate::heartbeat::HeartbeatReporter;
@@ -17,7 +20,7 @@ use crate::metrics::InFlightMessage;
 use crate::port_error::PortResult;
 use crate::ports::Retrying;
 use crate::queue::{
-    DeadReason, Delivery, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay, Subscription,
+    DeadReason, Delivery, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay,
 };
 
 /// Disposition of a handled message.
@@ -66,13 +69,13 @@ const HAND_OVER_EVERY_MS: Millis = 60_000;
 // Total time for releasing interrupted messages.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a queue is consumed.
+/// How a queue is consumed, and its [continuation](QueueName::continuation) before it.
 #[derive(Clone)]
 pub struct Consumer {
     pub env: Env,
     pub queue: Retrying<dyn Queue>,
     pub name: QueueName,
-    /// Messages handled concurrently; also the prefetch.
+    /// Messages handled concurrently; also the prefetch of each queue.
     pub concurrency: u16,
     /// How long handlers may run after a stop before their messages are requeued.
     pub grace: Duration,
@@ -102,17 +105,18 @@ impl Consumer {
         let mut running = JoinSet::new();
         let cut = CancellationToken::new();
         self.presence.register_lane(self.name, self.concurrency);
+        let broker = self.queue.raw().as_ref();
         while !stop.is_cancelled() {
             let subscribed = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                subscribed = self.queue.raw().subscribe(self.name, self.concurrency) => subscribed,
+                subscribed = Deliveries::subscribe(&self.env, broker, self.name, self.concurrency) => subscribed,
             };
             match subscribed {
-                Ok(mut subscription) => {
+                Ok(mut deliveries) => {
                     handler.on_subscribed(self.name);
                     let end = self
-                        .consume(subscription.as_mut(), &mut running, &handler, &stop, &cut)
+                        .consume(&mut deliveries, &mut running, &handler, &stop, &cut)
                         .await;
                     match &end {
                         // The subscription stays alive until all handlers have ended: dropping it would requeue their
@@ -125,7 +129,7 @@ impl Consumer {
                             tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
                         }
                     }
-                    drop(subscription);
+                    drop(deliveries);
                     handler.on_unsubscribed(self.name).await;
                     match end {
                         Ok(EndOfConsuming::Stopped) => return,
@@ -153,7 +157,7 @@ impl Consumer {
     /// Consumes until `stop`, until the queue is handed over, or until the subscription is lost.
     async fn consume(
         &self,
-        subscription: &mut dyn Subscription,
+        deliveries: &mut Deliveries,
         running: &mut JoinSet<bool>,
         handler: &Arc<dyn Handler>,
         stop: &CancellationToken,
@@ -162,7 +166,18 @@ impl Consumer {
         let since_ms = self.env.now_ms();
         let may_hand_over = || self.env.now_ms() >= since_ms + HAND_OVER_EVERY_MS;
         loop {
-            let full = running.len() >= usize::from(self.concurrency.max(1));
+            while running.len() < usize::from(self.concurrency.max(1))
+                && let Some((queue, delivery)) = deliveries.take(self.env.now_ms())
+            {
+                let consumer = self.clone();
+                let handler = Arc::clone(handler);
+                let cut = cut.clone();
+                running.spawn(async move {
+                    consumer
+                        .handle_delivery(handler, queue, delivery, cut)
+                        .await
+                });
+            }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(EndOfConsuming::Stopped),
@@ -171,15 +186,7 @@ impl Consumer {
                         return Ok(EndOfConsuming::HandedOver);
                     }
                 }
-                delivery = subscription.next(), if !full => match delivery {
-                    Ok(delivery) => {
-                        let consumer = self.clone();
-                        let handler = Arc::clone(handler);
-                        let cut = cut.clone();
-                        running.spawn(async move { consumer.handle_delivery(handler, delivery, cut).await });
-                    }
-                    Err(error) => return Err(error),
-                },
+                received = deliveries.receive(&self.env, self.queue.raw().as_ref()) => received?,
             }
         }
     }
@@ -200,6 +207,7 @@ impl Consumer {
     async fn handle_delivery(
         &self,
         handler: Arc<dyn Handler>,
+        queue: QueueName,
         delivery: Delivery,
         cut: CancellationToken,
     ) -> bool {
@@ -208,8 +216,8 @@ impl Consumer {
             receipt,
             redeliveries,
         } = delivery;
-        let _in_flight = InFlightMessage::begin(self.name, redeliveries);
-        let _busy = self.presence.occupy_slot(self.name);
+        let _in_flight = InFlightMessage::begin(queue, redeliveries);
+        let _busy = self.presence.occupy_slot(queue);
         let handled = tokio::select! {
             biased;
             disposition = handler.handle(&message, redeliveries) => Some(disposition),
@@ -223,10 +231,10 @@ impl Consumer {
         let hand_over = matches!(disposition, Disposition::HandOver { .. });
         let ack_result = tokio::select! {
             biased;
-            forwarded = self.forward(message, disposition, redeliveries) => match forwarded {
+            forwarded = self.forward(queue, message, disposition, redeliveries) => match forwarded {
                 Ok(()) => receipt.ack().await,
                 Err(error) => {
-                    tracing::warn!(queue = %self.name, %error, "cannot forward message; requeueing it");
+                    tracing::warn!(%queue, %error, "cannot forward message; requeueing it");
                     self.env.sleep(Duration::from_secs(1)).await; // do not hammer a broker that refuses the message
                     receipt.requeue().await
                 }
@@ -241,19 +249,22 @@ impl Consumer {
     // and after twenty of them the message would be poison.
     async fn forward(
         &self,
+        queue: QueueName,
         message: Message,
         disposition: Disposition,
         redeliveries: u32,
     ) -> PortResult<()> {
-        let queue = self.queue.with_long_retries();
+        let broker = self.queue.with_long_retries();
         let (delay, attempts) = match disposition {
             Disposition::Ack | Disposition::HandOver { attempts: None } => return Ok(()),
             Disposition::DeadLetter(reason) => {
-                return self.publish_dead(message, reason, redeliveries).await;
+                return self
+                    .publish_dead(queue, message, reason, redeliveries)
+                    .await;
             }
             Disposition::Refuse(reason) => {
                 return self
-                    .publish_dead(disarm(message), reason, redeliveries)
+                    .publish_dead(queue, disarm(message), reason, redeliveries)
                     .await;
             }
             Disposition::Retry { delay, attempts } => (delay, attempts),
@@ -265,7 +276,7 @@ impl Consumer {
             attempts,
             ..message
         };
-        queue.publish_later(self.name, message, delay).await
+        broker.publish_later(queue, message, delay).await
     }
 
     fn log_failed_ack(&self, result: PortResult<()>) {
@@ -277,12 +288,13 @@ impl Consumer {
     // A message from outside may be too large to publish. Its beginning is all that is kept of it anyway.
     async fn publish_dead(
         &self,
+        queue: QueueName,
         message: Message,
         reason: String,
         redeliveries: u32,
     ) -> PortResult<()> {
         let dead = DeadReason {
-            queue: self.name.to_string(),
+            queue: queue.to_string(),
             reason,
             deliveries: redeliveries.saturating_add(1),
         };

@@ -172,6 +172,15 @@ pub enum Priority {
     Interactive,
 }
 
+impl Priority {
+    pub fn name(self) -> &'static str {
+        match self {
+            Priority::Bulk => "bulk",
+            Priority::Interactive => "interactive",
+        }
+    }
+}
+
 /// The resource a task needs most; workers subscribe by lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -78,7 +78,7 @@ impl DeliveryOutcome {
 /// The fill level of a lane, and how old its oldest unfinished task is.
 pub(crate) fn lane(lane: Lane, class: Priority, depth: Depth, slots: u64, oldest_ms: Millis) {
     let lane = lane.name();
-    let class = class_name(class);
+    let class = class.name();
     gauge!("stemma_lane_messages", "lane" => lane, "class" => class).set(depth.ready as f64);
     gauge!("stemma_lane_slots", "lane" => lane, "class" => class).set(slots as f64);
     gauge!("stemma_lane_oldest_seconds", "lane" => lane, "class" => class).set(seconds(oldest_ms));
@@ -104,7 +104,7 @@ pub(crate) fn failure(stage: &str, code: &str) {
 /// Time from the publication of a task to its first delivery.
 pub(crate) fn queue_time(stage: &str, class: Priority, waited_ms: Millis) {
     let stage = stage.to_string();
-    let class = class_name(class);
+    let class = class.name();
     histogram!("stemma_queue_wait_seconds", "stage" => stage, "class" => class)
         .record(seconds(waited_ms));
 }
@@ -161,13 +161,6 @@ fn seconds(millis: Millis) -> f64 {
     Duration::from_millis(millis).as_secs_f64()
 }
 
-fn class_name(class: Priority) -> &'static str {
-    match class {
-        Priority::Bulk => "bulk",
-        Priority::Interactive => "interactive",
-    }
-}
-
 // All flow queues share one label.
 pub(crate) fn family(queue: QueueName) -> &'static str {
     match queue {
@@ -177,6 +170,13 @@ pub(crate) fn family(queue: QueueName) -> &'static str {
         QueueName::Lane(Lane::Llm, Priority::Interactive) => "llm.interactive",
         QueueName::Lane(Lane::Publish, Priority::Bulk) => "publish.bulk",
         QueueName::Lane(Lane::Publish, Priority::Interactive) => "publish.interactive",
+        QueueName::Continuation(lane, class) => match (lane, class) {
+            (Lane::Cpu, Priority::Bulk) => "cpu.bulk.continuation",
+            (Lane::Cpu, Priority::Interactive) => "cpu.interactive.continuation",
+            (Lane::Llm, Priority::Bulk) => "llm.bulk.continuation",
+            (Lane::Llm, Priority::Interactive) => "llm.interactive.continuation",
+            (Lane::Publish, _) => "publish.continuation",
+        },
         QueueName::Flow(_) => "flow",
         QueueName::Dead => "dead",
         QueueName::Reindex => "reindex",

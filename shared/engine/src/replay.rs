@@ -4,7 +4,7 @@
 //! A flow must be deterministic: no clock, randomness or IO (I-4).
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::failure::{Failure, FailureRecord};
@@ -45,6 +45,7 @@ pub struct Replay<'a, W: Work> {
     requests: BTreeMap<usize, TaskRequest>,
     visited: HashSet<TaskKey>,
     missing: usize,
+    lanes_with_outcomes: BTreeSet<Lane>,
 }
 
 /// Result of a replay.
@@ -54,6 +55,8 @@ pub struct ReplayResult<T> {
     pub requests: Vec<TaskRequest>,
     /// Number of all missing tasks, including those requested before.
     pub missing: usize,
+    /// The lanes of the tasks whose outcomes were read.
+    pub lanes_with_outcomes: BTreeSet<Lane>,
 }
 
 impl<'a, W: Work> Replay<'a, W> {
@@ -74,12 +77,14 @@ impl<'a, W: Work> Replay<'a, W> {
             requests: BTreeMap::new(),
             visited: HashSet::new(),
             missing: 0,
+            lanes_with_outcomes: BTreeSet::new(),
         };
         let result = flow(&mut replay);
         ReplayResult {
             result,
             requests: replay.requests.into_values().collect(),
             missing: replay.missing,
+            lanes_with_outcomes: replay.lanes_with_outcomes,
         }
     }
 
@@ -111,7 +116,11 @@ impl<'a, W: Work> Replay<'a, W> {
         stage: &S,
         key: TaskKey,
     ) -> Result<Result<S::Outcome, FailureRecord>, FlowStop> {
-        match self.outcomes.get(&key) {
+        let outcome = self.outcomes.get(&key);
+        if outcome.is_some() {
+            self.lanes_with_outcomes.insert(S::LANE);
+        }
+        match outcome {
             Some(TaskOutcome::Done(outcome)) => {
                 serde_json::from_slice(outcome).map(Ok).map_err(|error| {
                     let message = format!("outcome of {} ({key}) cannot be read: {error}", S::NAME);
@@ -147,6 +156,9 @@ impl<'a, W: Work> Replay<'a, W> {
         let outcomes = self.outcomes;
         for (stage, key) in keyed.iter().filter(|(_, key)| !outcomes.contains_key(key)) {
             self.request(stage, *key);
+        }
+        if keyed.iter().any(|(_, key)| outcomes.contains_key(key)) {
+            self.lanes_with_outcomes.insert(S::LANE);
         }
         if keyed.iter().any(|(_, key)| !outcomes.contains_key(key)) {
             return Err(FlowStop::Pending);

@@ -50,6 +50,8 @@ pub(crate) struct OpenRun<W: Flow> {
     // Artifacts in the run's scope that existed when the run was loaded.
     existing: HashSet<TaskKey>,
     memo: Memo,
+    // Lanes on which tasks of the run have ended.
+    lanes_begun: BTreeSet<Lane>,
     pub(crate) progress: RunProgress,
 }
 
@@ -81,6 +83,7 @@ impl<W: Flow> OpenRun<W> {
             settled: false,
             existing: HashSet::new(),
             memo: Memo::default(),
+            lanes_begun: BTreeSet::new(),
             progress: RunProgress::default(),
         }
     }
@@ -124,6 +127,7 @@ impl<W: Flow> OpenRun<W> {
             let replayed = self.replay_flow(&overdue, env.now_ms());
             self.progress.present = self.outcomes.len();
             self.progress.missing = replayed.missing;
+            self.lanes_begun.extend(replayed.lanes_with_outcomes);
             match replayed.result {
                 Ok(finish) => return Ok(ReplayStep::Finished(finish)),
                 Err(FlowStop::Failed(record)) => return Ok(ReplayStep::Failed(record)),
@@ -209,6 +213,7 @@ impl<W: Flow> OpenRun<W> {
                 result,
                 requests: Vec::new(),
                 missing: 0,
+                lanes_with_outcomes: BTreeSet::new(),
             }
         })
     }
@@ -415,7 +420,9 @@ impl<W: Flow> OpenRun<W> {
     ) -> PortResult<()> {
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
         for request in requests {
-            let queue = QueueName::Lane(request.lane, self.header.class);
+            // What is published again may be of a newer coordinator that went, so all workers must receive it.
+            let continues = !again && self.lanes_begun.contains(&request.lane);
+            let queue = QueueName::for_task(request.lane, self.header.class, continues);
             let key = request.key;
             let stage = request.stage;
             let message = match self.task_message(ports, request, env.now_ms()) {

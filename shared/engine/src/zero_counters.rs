@@ -27,7 +27,7 @@ pub(crate) fn register_coordinator() {
     for outcome in ["done", "done_with_gaps", "unchanged", "failed", "cancelled"] {
         counter!("stemma_documents_total", "outcome" => outcome).increment(0);
     }
-    for queue in QueueName::all().filter(|queue| matches!(queue, QueueName::Lane(..))) {
+    for queue in QueueName::all().filter(|queue| queue.lane().is_some()) {
         metrics::published(queue, 0, false);
         metrics::published(queue, 0, true);
     }

@@ -154,8 +154,10 @@ async fn read_depths(ports: &Ports) -> PortResult<BTreeMap<(Lane, Priority), Dep
         .into_iter()
         .flat_map(|lane| [(lane, Priority::Bulk), (lane, Priority::Interactive)]);
     let depths = lanes.map(|(lane, class)| async move {
-        let depth = ports.queue.raw().depth(QueueName::Lane(lane, class)).await;
-        Ok::<_, PortError>(((lane, class), depth?))
+        let queues = QueueName::of_lane(lane, class);
+        let depths = try_join_all(queues.map(|queue| ports.queue.raw().depth(queue))).await?;
+        let depth = depths.into_iter().fold(Depth::default(), Depth::plus);
+        Ok::<_, PortError>(((lane, class), depth))
     });
     Ok(try_join_all(depths).await?.into_iter().collect())
 }

@@ -133,7 +133,7 @@ impl HeartbeatReporter {
 
     // Only lanes are reported, not other queues.
     pub(crate) fn register_lane(&self, queue: QueueName, slots: u16) {
-        if let QueueName::Lane(lane, class) = queue {
+        if let Some((lane, class)) = queue.lane() {
             self.state.lock().lanes.insert(
                 (lane, class),
                 LaneStatus {
@@ -148,9 +148,7 @@ impl HeartbeatReporter {
     }
 
     pub(crate) fn occupy_slot(self: &Arc<Self>, queue: QueueName) -> Option<BusySlot> {
-        let QueueName::Lane(lane, class) = queue else {
-            return None;
-        };
+        let (lane, class) = queue.lane()?;
         if let Some(lane_status) = self.state.lock().lanes.get_mut(&(lane, class)) {
             lane_status.busy += 1;
         }

@@ -34,6 +34,8 @@ pub const MAX_MESSAGE_BYTES: usize = 4096;
 pub enum QueueName {
     /// Tasks of a lane and priority class.
     Lane(Lane, Priority),
+    /// Such tasks of runs that have an outcome of the lane. They go first, so that documents finish one after another.
+    Continuation(Lane, Priority),
     /// Completions and wake-ups; single active consumer.
     Flow(u8),
     /// Messages that no handler could process.
@@ -53,12 +55,45 @@ impl QueueName {
         Self::flow_for(&run.0)
     }
 
+    /// The queue of a task, by whether its run has an outcome of the lane.
+    pub fn for_task(lane: Lane, class: Priority, continues: bool) -> Self {
+        let first = QueueName::Lane(lane, class);
+        first.continuation().filter(|_| continues).unwrap_or(first)
+    }
+
+    /// The queue whose messages go before those of this one, and share the slots of its consumers. A run has one task of
+    /// lane publish, so that lane has none.
+    pub fn continuation(self) -> Option<Self> {
+        match self {
+            QueueName::Lane(lane @ (Lane::Cpu | Lane::Llm), class) => {
+                Some(QueueName::Continuation(lane, class))
+            }
+            _ => None,
+        }
+    }
+
+    /// Lane and priority class of a queue of tasks.
+    pub fn lane(self) -> Option<(Lane, Priority)> {
+        match self {
+            QueueName::Lane(lane, class) | QueueName::Continuation(lane, class) => {
+                Some((lane, class))
+            }
+            QueueName::Flow(_) | QueueName::Dead | QueueName::Reindex => None,
+        }
+    }
+
+    /// The queues of the tasks of a lane and priority class.
+    pub fn of_lane(lane: Lane, class: Priority) -> impl Iterator<Item = QueueName> {
+        let first = QueueName::Lane(lane, class);
+        std::iter::once(first).chain(first.continuation())
+    }
+
     pub fn all() -> impl Iterator<Item = QueueName> {
         let classes = [Priority::Bulk, Priority::Interactive];
-        let lanes = [Lane::Cpu, Lane::Llm, Lane::Publish];
-        let tasks = lanes
+        let lanes = Lane::ALL
             .into_iter()
-            .flat_map(move |lane| classes.map(|class| QueueName::Lane(lane, class)));
+            .flat_map(move |lane| classes.map(|class| (lane, class)));
+        let tasks = lanes.flat_map(|(lane, class)| Self::of_lane(lane, class));
         tasks
             .chain(Self::flows())
             .chain([QueueName::Dead, QueueName::Reindex])
@@ -72,9 +107,9 @@ impl QueueName {
 impl fmt::Display for QueueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            QueueName::Lane(lane, Priority::Bulk) => write!(f, "{}.bulk", lane.name()),
-            QueueName::Lane(lane, Priority::Interactive) => {
-                write!(f, "{}.interactive", lane.name())
+            QueueName::Lane(lane, class) => write!(f, "{}.{}", lane.name(), class.name()),
+            QueueName::Continuation(lane, class) => {
+                write!(f, "{}.{}.continuation", lane.name(), class.name())
             }
             QueueName::Flow(n) => write!(f, "flow.{n:02}"),
             QueueName::Dead => f.write_str("dead"),
@@ -209,6 +244,18 @@ pub struct Depth {
     pub unacked: u64,
     /// Waiting in a delay queue to return to this queue.
     pub delayed: u64,
+}
+
+impl Depth {
+    /// The fill level of two queues of a lane. Some brokers count delayed messages of all queues together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            ready: self.ready + other.ready,
+            unacked: self.unacked + other.unacked,
+            delayed: self.delayed.max(other.delayed),
+        }
+    }
 }
 
 #[async_trait]

@@ -6,5 +6,6 @@ mod artifacts;
 mod cluster;
 mod failures;
 mod latency;
+mod order;
 mod replies;
 mod revisions;
