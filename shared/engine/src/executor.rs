@@ -185,6 +185,7 @@ impl<W: Work> TaskExecutor<W> {
                 return Ok(self.on_leased_elsewhere(until_ms, message.attempts));
             }
             Lease::Ended => return self.on_already_ended(task).await,
+            Lease::Parked => return Ok((DeliveryOutcome::Parked, Disposition::Ack)),
         };
         Span::current().record("attempt", attempts);
         let now = self.env.now_ms();
@@ -411,6 +412,7 @@ impl<W: Work> TaskExecutor<W> {
                         return Ok(self.on_leased_elsewhere(until_ms, attempts));
                     }
                     Lease::Ended => return self.on_already_ended(task).await,
+                    Lease::Parked => return Ok((DeliveryOutcome::Parked, Disposition::Ack)),
                 }
                 let code = failure.code.clone();
                 let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());

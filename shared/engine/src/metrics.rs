@@ -22,6 +22,8 @@ pub(crate) enum DeliveryOutcome {
     Throttled,
     /// Waits until it is published again.
     Waiting,
+    /// Its job is paused.
+    Parked,
     /// Another worker has the lease.
     LeasedElsewhere,
     /// The task had ended before.
@@ -40,12 +42,13 @@ pub(crate) enum DeliveryOutcome {
 }
 
 impl DeliveryOutcome {
-    pub(crate) const ALL: [DeliveryOutcome; 12] = [
+    pub(crate) const ALL: [DeliveryOutcome; 13] = [
         DeliveryOutcome::Done,
         DeliveryOutcome::Reused,
         DeliveryOutcome::Failed,
         DeliveryOutcome::Retried,
         DeliveryOutcome::Throttled,
+        DeliveryOutcome::Parked,
         DeliveryOutcome::LeasedElsewhere,
         DeliveryOutcome::Ended,
         DeliveryOutcome::Duplicate,
@@ -63,6 +66,7 @@ impl DeliveryOutcome {
             DeliveryOutcome::Retried => "retried",
             DeliveryOutcome::Throttled => "throttled",
             DeliveryOutcome::Waiting => "waiting",
+            DeliveryOutcome::Parked => "parked",
             DeliveryOutcome::LeasedElsewhere => "held",
             DeliveryOutcome::Ended => "ended",
             DeliveryOutcome::Duplicate => "duplicate",

@@ -93,6 +93,7 @@ layered! { Ledger, "ledger":
     mark_republished(run: &RunId, keys: &[TaskKey]; now_ms: Millis) -> ();
     open_tasks(run: &RunId) -> Vec<OpenTask>;
     lease(run: &RunId, key: &TaskKey, holder: &str; now_ms: Millis, until_ms: Millis, redelivered: bool) -> Lease;
+    park_run(run: &RunId, parked: bool) -> ();
     release(run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> u32;
     schedule(item: &ScheduledItem; at_ms: Millis) -> ();
     claim_due(; now_ms: Millis, again_ms: Millis, limit: usize) -> Vec<ScheduledItem>;

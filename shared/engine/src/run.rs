@@ -52,6 +52,8 @@ pub(crate) struct OpenRun<W: Flow> {
     memo: Memo,
     // Lanes on which tasks of the run have ended.
     lanes_begun: BTreeSet<Lane>,
+    // Whether the ledger has the run as parked.
+    parked: bool,
     pub(crate) progress: RunProgress,
 }
 
@@ -84,6 +86,7 @@ impl<W: Flow> OpenRun<W> {
             existing: HashSet::new(),
             memo: Memo::default(),
             lanes_begun: BTreeSet::new(),
+            parked: false,
             progress: RunProgress::default(),
         }
     }
@@ -103,7 +106,7 @@ impl<W: Flow> OpenRun<W> {
     }
 
     // Fetches new outcomes, replays the flow, publishes new requests and republishes overdue ones. A paused run
-    // publishes nothing, and ends if it needs nothing more.
+    // publishes nothing, and ends if it needs nothing more; workers give its queued tasks back.
     pub(crate) async fn replay(
         &mut self,
         env: &Env,
@@ -113,6 +116,10 @@ impl<W: Flow> OpenRun<W> {
     ) -> PortResult<ReplayStep> {
         if !self.fetch_outcomes(env, ports).await? {
             return Ok(ReplayStep::EpochChanged);
+        }
+        if self.parked != is_paused {
+            let run = &self.header.at.run;
+            ports.ledger.park_run(run, is_paused).await?;
         }
         let mut overdue = if overdue && !is_paused {
             self.overdue(env, ports).await?
@@ -232,6 +239,7 @@ impl<W: Flow> OpenRun<W> {
             batch = ports.ledger.outcomes(&run, 0).await?;
         }
         self.cursor = batch.next;
+        self.parked = batch.parked;
         self.settled &= batch.entries.is_empty();
         let now = env.now_ms();
         for (key, entry) in batch.entries {

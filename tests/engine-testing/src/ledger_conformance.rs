@@ -4,6 +4,8 @@
     reason = "a suite of tests, compiled only for tests"
 )]
 
+mod parking;
+
 use std::future::Future;
 use std::sync::Arc;
 
@@ -36,6 +38,8 @@ pub async fn conformance<F: Future<Output = LedgerUnderTest>>(make: impl Fn() ->
     returns_overdue_tasks(make().await.ledger).await;
     leases_to_one_holder(make().await.ledger).await;
     counts_attempts_and_crashes(make().await.ledger).await;
+    parking::parks_runs(make().await.ledger).await;
+    parking::parks_tasks_of_lost_holders(make().await.ledger).await;
     schedules_by_time(make().await.ledger).await;
     stores_watchers(make().await.ledger).await;
     forgets_runs(make().await.ledger).await;

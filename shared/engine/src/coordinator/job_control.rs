@@ -32,7 +32,7 @@ const MAX_CACHED_CONTROLS: usize = 1_000;
 const PROGRESS_TTL_MS: Millis = 3 * REPUBLISH_AFTER_MS;
 // Open runs listed in a job's progress.
 const MAX_LISTED_RUNS: usize = 16;
-// `Abandoned` messages published in one call.
+// Messages about runs published in one call.
 const NOTIFY_BATCH: usize = 500;
 
 // Job controls, and when they were read.
@@ -132,16 +132,22 @@ impl<W: Flow> Coordinator<W> {
     }
 
     pub(super) async fn notify_abandoned(&self, job: &JobId, runs: Vec<RunRef>) -> PortResult<()> {
+        let messages = runs.into_iter().map(|run| CoordinatorMessage::Abandoned {
+            job: job.clone(),
+            run,
+        });
+        self.notify_all(messages).await
+    }
+
+    // Publishes messages to their queues, many at once.
+    async fn notify_all(
+        &self,
+        notifications: impl Iterator<Item = CoordinatorMessage>,
+    ) -> PortResult<()> {
         let mut messages: BTreeMap<QueueName, Vec<_>> = BTreeMap::new();
-        for run in runs {
-            let queue = QueueName::for_run(&run.run);
-            messages
-                .entry(queue)
-                .or_default()
-                .push(encode(&CoordinatorMessage::Abandoned {
-                    job: job.clone(),
-                    run,
-                })?);
+        for message in notifications {
+            let queue = messages.entry(message.queue()).or_default();
+            queue.push(encode(&message)?);
         }
         let sends = messages.iter().map(|(queue, messages)| async move {
             for batch in messages.chunks(NOTIFY_BATCH) {
@@ -167,18 +173,20 @@ impl<W: Flow> Coordinator<W> {
         let now = self.env.now_ms();
         let mut table = self.jobs.lock().await;
         let mut changed = false;
-        let mut resumed = Vec::new();
+        let mut affected = Vec::new();
         for (id, job) in &mut table.open {
             changed |= !job.waits.is_empty() && !job.waits.holds(now);
             let Some(control) = self.cached_control(id) else {
                 continue;
             };
             changed |= control.cancelled.is_some();
-            if job.paused && control.is_running() {
-                resumed.extend(job.open_runs.values().map(|(_, header)| header.at.clone()));
+            // Their tasks are parked, or published again.
+            let is_paused = control.paused.is_some();
+            if job.paused != is_paused && control.cancelled.is_none() {
+                affected.extend(job.open_runs.values().map(|(_, header)| header.at.clone()));
                 changed = true;
             }
-            job.paused = control.paused.is_some();
+            job.paused = is_paused;
         }
         let unloaded = table.unloaded.iter().filter(|(_, waits)| !waits.holds(now));
         let unloaded: Vec<JobId> = unloaded.map(|(id, _)| id.clone()).collect();
@@ -186,9 +194,8 @@ impl<W: Flow> Coordinator<W> {
         for job in &unloaded {
             self.on_job_due(job).await?;
         }
-        for at in &resumed {
-            self.wake_run(at).await?;
-        }
+        let wakes = affected.into_iter().map(CoordinatorMessage::Wake);
+        self.notify_all(wakes).await?;
         if changed {
             self.admit();
         }

@@ -38,6 +38,7 @@ struct RunState {
     ended: HashSet<TaskKey>,
     open: BTreeMap<TaskKey, TaskState>,
     watchers: BTreeSet<JobId>,
+    parked: bool,
 }
 
 #[derive(Default)]
@@ -54,6 +55,8 @@ struct TaskState {
     // The message was redelivered although the holder has the lease.
     crash_suspected: bool,
     retry: Option<Retry>,
+    // A lease was asked for while the run was parked.
+    parked: bool,
 }
 
 impl MemoryLedger {
@@ -119,14 +122,17 @@ impl TaskState {
     }
 
     fn is_overdue(&self, due_by_ms: Millis, now_ms: Millis) -> bool {
-        let is_due = self.due_ms <= due_by_ms || self.due_ms > now_ms + millis(FAR_FUTURE);
+        let is_due =
+            self.parked || self.due_ms <= due_by_ms || self.due_ms > now_ms + millis(FAR_FUTURE);
         self.request.is_some() && is_due && self.live_lease(due_by_ms).is_none()
     }
 
     fn mark_published(&mut self, now_ms: Millis) {
         let wait = self.due_ms.saturating_sub(self.published_ms).max(1);
+        let wait = if self.parked { wait } else { 2 * wait };
+        self.parked = false;
         self.published_ms = now_ms;
-        self.due_ms = now_ms + (2 * wait).min(millis(MAX_REPUBLISH_WAIT));
+        self.due_ms = now_ms + wait.min(millis(MAX_REPUBLISH_WAIT));
     }
 }
 
@@ -134,10 +140,13 @@ impl TaskState {
 impl Ledger for MemoryLedger {
     async fn outcomes(&self, run: &RunId, since: u64) -> PortResult<OutcomeBatch> {
         let mut state = self.0.lock();
-        let RunState { epoch, log, .. } = state.run(run);
+        let RunState {
+            epoch, log, parked, ..
+        } = state.run(run);
         let from = usize::try_from(since).unwrap_or(usize::MAX).min(log.len());
         Ok(OutcomeBatch {
             epoch: *epoch,
+            parked: *parked,
             entries: log[from..].to_vec(),
             next: log.len() as u64,
         })
@@ -263,9 +272,15 @@ impl Ledger for MemoryLedger {
                 });
             }
             task.crashes += u32::from(task.crash_suspected);
+            task.lease = None;
+        }
+        if run.parked && task.lease.is_none() {
+            (task.in_grace, task.crash_suspected, task.parked) = (false, false, true);
+            return Ok(Lease::Parked);
         }
         task.in_grace = false;
         task.crash_suspected = false;
+        task.parked = false;
         task.lease = Some((holder.to_string(), until_ms));
         task.retry = None;
         Ok(Lease::Granted {
@@ -273,6 +288,13 @@ impl Ledger for MemoryLedger {
             crashes: task.crashes,
             is_requested: task.request.is_some(),
         })
+    }
+
+    async fn park_run(&self, run: &RunId, parked: bool) -> PortResult<()> {
+        if let Some(run) = self.0.lock().runs.get_mut(run) {
+            run.parked = parked;
+        }
+        Ok(())
     }
 
     async fn release(

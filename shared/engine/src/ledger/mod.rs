@@ -49,6 +49,8 @@ pub struct OutcomeBatch {
     /// Changes when the run was forgotten or the ledger lost everything. The run may then have ended elsewhere, and its
     /// state must be rebuilt from the blobs.
     pub epoch: u64,
+    /// Whether the run is parked, see [`Ledger::park_run`].
+    pub parked: bool,
     /// In order of recording.
     pub entries: Vec<(TaskKey, TaskOutcome)>,
     /// Cursor of the next read.
@@ -72,6 +74,8 @@ pub enum Lease {
         holder: String,
         until_ms: Millis,
     },
+    /// The run is parked, and the task is due once it no longer is: its message is not needed.
+    Parked,
 }
 
 /// A task to be requested.
@@ -175,7 +179,7 @@ pub trait Ledger: Send + Sync {
     ) -> PortResult<Vec<TaskKey>>;
 
     /// The requested tasks of `run` without an outcome and without a live lease that were due by `due_by_ms`, at most
-    /// `now_ms`, or are due in the [`FAR_FUTURE`], in key order. The caller publishes them, then calls
+    /// `now_ms`, or are due in the [`FAR_FUTURE`], or were parked, in key order. The caller publishes them, then calls
     /// [`Ledger::mark_republished`].
     async fn overdue(
         &self,
@@ -185,7 +189,7 @@ pub trait Ledger: Send + Sync {
     ) -> PortResult<Vec<TaskKey>>;
 
     /// Records that these tasks were published again at `now_ms`. Each is due again after twice its previous wait, at most
-    /// [`MAX_REPUBLISH_WAIT`].
+    /// [`MAX_REPUBLISH_WAIT`]; after the same if it was parked.
     async fn mark_republished(
         &self,
         run: &RunId,
@@ -212,6 +216,11 @@ pub trait Ledger: Send + Sync {
         until_ms: Millis,
         redelivered: bool,
     ) -> PortResult<Lease>;
+
+    /// Parks a run for which nobody waits at present, or goes on with it. Tasks of a parked run are not leased, though leases
+    /// are renewed. Those that were asked for are overdue, whatever their due time, until they are published again. Does
+    /// nothing to an unknown run.
+    async fn park_run(&self, run: &RunId, parked: bool) -> PortResult<()>;
 
     /// Releases a lease if `holder` still has it, so a repeated call has no effect. A counted `retry` counts the
     /// attempt; without `retry` the task is released as if it had never been leased. Returns the failed attempts

@@ -118,6 +118,7 @@ pub(super) fn decode_lease(reply: &[String]) -> Result<Lease, String> {
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["ended"] => Ok(Lease::Ended),
+        ["parked"] => Ok(Lease::Parked),
         ["held", holder, until] => Ok(Lease::LeasedElsewhere {
             holder: (*holder).into(),
             until_ms: parse_number(until)?,

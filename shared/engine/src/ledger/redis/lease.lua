@@ -1,4 +1,4 @@
--- ARGV: task key, holder, now, until, 1 if redelivered, grace, longest -> 'ended' | 'held', holder, until | 'granted', attempts, crashes, wanted
+-- ARGV: task key, holder, now, until, 1 if redelivered, grace, longest -> 'ended' | 'parked' | 'held', holder, until | 'granted', attempts, crashes, wanted
 local key, holder, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
 begin()
 if redis.call('SISMEMBER', ENDED, key) == 1 then
@@ -28,8 +28,14 @@ if held_until and task.holder ~= holder then
     if suspected then
         task.crashes = task.crashes + 1
     end
+    task.holder, task.until_ms = nil, nil
 end
-task.grace, task.suspected = nil, nil
+task.grace, task.suspected, task.parked = nil, nil, nil
+if not task.holder and redis.call('HGET', OPEN, '') == 'parked' then
+    task.parked = true
+    write(key, task)
+    return { 'parked' }
+end
 task.holder, task.until_ms, task.retry = holder, ARGV[4], nil
 write(key, task)
 keep(math.max(tonumber(ARGV[4]) - now, 0) + IDLE_MS)

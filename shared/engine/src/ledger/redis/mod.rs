@@ -100,9 +100,10 @@ impl RedisLedger {
                 .arg(cursor.mark())
                 .arg(PAGE_ENTRIES)
                 .arg(PAGE_BYTES);
-            let page: (String, u64, u64, Vec<Vec<u8>>) =
+            let page: (String, u64, u64, Vec<Vec<u8>>, u64) =
                 self.redis.invoke("ledger.outcomes", &script).await?;
-            let (epoch, length, from, lines) = page;
+            let (epoch, length, from, lines, parked) = page;
+            outcomes.parked = parked == 1;
             let epoch =
                 encoding::parse_number(&epoch).map_err(unreadable_error("ledger.outcomes"))?;
             if !outcomes.entries.is_empty() && epoch != outcomes.epoch {
@@ -280,6 +281,12 @@ impl Ledger for RedisLedger {
             .arg(MAX_LEASE.as_millis() as Millis);
         let reply: Vec<String> = self.redis.invoke("ledger.lease", &script).await?;
         encoding::decode_lease(&reply).map_err(unreadable_error("ledger.lease"))
+    }
+
+    async fn park_run(&self, run: &RunId, parked: bool) -> PortResult<()> {
+        let mut script = self.run_script(run, &self.scripts.park_run);
+        script.arg(if parked { "parked" } else { "" });
+        self.redis.invoke("ledger.park_run", &script).await
     }
 
     async fn release(

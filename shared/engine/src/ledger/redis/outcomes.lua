@@ -1,5 +1,5 @@
 -- ARGV: position, how the entry there begins, most entries, about how many bytes
--- -> epoch, length of the log, position (0 in a new log), entries after it
+-- -> epoch, length of the log, position (0 in a new log), entries after it, 1 if the run is parked
 local since, mark, most, bytes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 begin()
 local there = since > 0 and redis.call('LINDEX', LOG, since)
@@ -16,4 +16,5 @@ while at <= length and #entries < most and bytes > 0 do
     end
     at = at + 16
 end
-return { redis.call('LINDEX', LOG, 0), length, since, entries }
+local parked = redis.call('HGET', OPEN, '') == 'parked' and 1 or 0
+return { redis.call('LINDEX', LOG, 0), length, since, entries, parked }

@@ -7,7 +7,9 @@ for n = 3, #ARGV do
     local task = read(ARGV[n])
     if task and task.lane then
         local wait = math.max(tonumber(task.due_ms) - tonumber(task.published_ms), 1)
-        task.published_ms, task.due_ms = ARGV[1], millis(now + math.min(2 * wait, most))
+        wait = task.parked and wait or 2 * wait
+        task.parked = nil
+        task.published_ms, task.due_ms = ARGV[1], millis(now + math.min(wait, most))
         write(ARGV[n], task)
     end
 end

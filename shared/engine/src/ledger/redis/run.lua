@@ -1,8 +1,8 @@
 -- The memory of one run; begins every script about one. KEYS: log, ended, open, due, jobs, under one hash tag.
 --   log    the epoch, then in order of recording: task key, `d` or `f`, outcome or failure as JSON
 --   ended  task keys in the log
---   open   task key -> task without an outcome, as JSON (times are strings: numbers would be cut to 14 digits)
---   due    task keys that are wanted, by when they are overdue: their due time or the end of their lease
+--   open   task key -> task without an outcome, as JSON; the empty key -> `parked` while the run is (times are strings: numbers would be cut to 14 digits)
+--   due    task keys that are wanted, by when they are overdue: their due time or the end of their lease, 0 if parked
 --   jobs   ids of jobs that wait for the end of the run
 -- Each key holds one thing from its beginning, so that it is never empty, which for Redis is gone. So if any is
 -- missing, it was evicted; then what is left must not be trusted, and another memory begins.
@@ -57,7 +57,7 @@ end
 local function write(key, task)
     redis.call('HSET', OPEN, key, cjson.encode(task))
     if task.lane then
-        local at = math.max(tonumber(task.due_ms), tonumber(task.until_ms) or 0)
+        local at = task.parked and 0 or math.max(tonumber(task.due_ms), tonumber(task.until_ms) or 0)
         redis.call('ZADD', DUE, millis(at), key)
     end
 end

@@ -1,0 +1,4 @@
+-- ARGV: `parked` or nothing
+if whole() then
+    redis.call('HSET', OPEN, '', ARGV[1])
+end
