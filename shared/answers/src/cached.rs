@@ -18,6 +18,7 @@ use super::tools::ToolSet;
 use super::{AnswerError, Answerer};
 use crate::tree_search::{TreeSearchSources, TreeSearcher};
 use stemma_catalog::catalog::Catalog;
+use stemma_engine::PortResult;
 use stemma_retrieval::search::DocumentScope;
 
 // Bump it when answers are generated differently, so that stored answers of older code are not reused.
@@ -40,14 +41,12 @@ pub struct CachedAnswerer<'a> {
 struct TreeVersions(Vec<(DocId, u64)>);
 
 impl TreeVersions {
-    fn in_scope(catalog: &Catalog, question: &AskRequest) -> Self {
-        let mut versions: Vec<(DocId, u64)> =
-            documents_in_scope(catalog, &question.within, &question.filter)
-                .filter(|document| document.entry().is_some())
-                .map(|document| (document.doc(), document.version().seq))
-                .collect();
+    fn in_scope(catalog: &Catalog, question: &AskRequest) -> PortResult<Self> {
+        let in_scope = documents_in_scope(catalog, &question.within, &question.filter)?;
+        let versions: PortResult<Vec<_>> = catalog.tree_versions(&in_scope).collect();
+        let mut versions = versions?;
         versions.sort_unstable();
-        Self(versions)
+        Ok(Self(versions))
     }
 }
 
@@ -75,7 +74,7 @@ impl Answerer for CachedAnswerer<'_> {
         question: &AskRequest,
         events: &mut dyn EventSink,
     ) -> Result<Answer, AnswerError> {
-        self.answer_as(&self.answer_id(question), question, events)
+        self.answer_as(&self.answer_id(question)?, question, events)
             .await
     }
 
@@ -83,7 +82,7 @@ impl Answerer for CachedAnswerer<'_> {
         self.normalized(question).check(&self.max_limits)
     }
 
-    fn answer_id(&self, question: &AskRequest) -> String {
+    fn answer_id(&self, question: &AskRequest) -> PortResult<String> {
         let question = self.normalized(question);
         let model = self
             .tree_searcher
@@ -96,15 +95,15 @@ impl Answerer for CachedAnswerer<'_> {
             .as_ref()
             .map(|searcher| searcher.fingerprint())
             .unwrap_or_default();
-        answer_id(&(
+        Ok(answer_id(&(
             REVISION,
             question_json,
             model,
             prompt::INSTRUCTIONS,
             schema,
             trace,
-            TreeVersions::in_scope(self.sources.catalog, &question),
-        ))
+            TreeVersions::in_scope(self.sources.catalog, &question)?,
+        )))
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
@@ -183,7 +182,7 @@ impl CachedAnswerer<'_> {
         }
         let mut builder = AnswerBuilder::new(self, question, events);
         let draft = builder.generate().await?;
-        let answer = builder.finish(id, draft.as_ref());
+        let answer = builder.finish(id, draft.as_ref())?;
         let saved = self.store.save(answer, id).await;
         saved.send_content(events);
         Ok(saved)

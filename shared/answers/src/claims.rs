@@ -1,10 +1,10 @@
 //! Checks a draft answer: citations must name passages the model was shown, quotes and numbers are compared with their pages.
 
-use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use stemma_catalog::catalog::Catalog;
 use stemma_document::{Collection, DocId, PageNo};
+use stemma_engine::PortResult;
 
 use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
@@ -51,9 +51,9 @@ pub(super) fn compose_answer(
     context: &AnswerContext,
     (catalog, collection): (&Catalog, &Collection),
     keep: CitationPolicy,
-) -> ComposedAnswer {
-    // It walks the whole catalog, so that drafts without a verified claim do without.
-    let issuers = LazyCell::new(|| Issuers::new(catalog));
+) -> PortResult<ComposedAnswer> {
+    // They take a walk over the whole catalog, so that drafts without a verified claim do without.
+    let mut known_issuers: Option<Issuers<'_>> = None;
     let mut composed = ComposedAnswer::default();
     for claim in &draft.claims {
         let (cited, positions) = composed.check_citations(claim, context, collection, keep);
@@ -64,11 +64,16 @@ pub(super) fn compose_answer(
         let mut verdict = judge_claim(&statement, claim, &cited, &positions);
         let docs: BTreeSet<DocId> = cited.iter().map(|one| one.doc).collect();
         let text: Vec<&str> = cited.iter().flat_map(CheckedCitation::cited_text).collect();
-        if verdict.verified
-            && let Some(name) = issuers.foreign_name(&statement, &docs, &text.join("\n"))
-        {
-            verdict.verified = false;
-            verdict.reason = Some(format!("it names {name}, and cites documents of others"));
+        if verdict.verified {
+            let issuers = match known_issuers.take() {
+                Some(issuers) => issuers,
+                None => Issuers::new(catalog)?,
+            };
+            let issuers = known_issuers.insert(issuers);
+            if let Some(name) = issuers.foreign_name(&statement, &docs, &text.join("\n"))? {
+                verdict.verified = false;
+                verdict.reason = Some(format!("it names {name}, and cites documents of others"));
+            }
         }
         let around = text.join("\n");
         let names_other = cited.iter().find_map(|one| {
@@ -132,7 +137,7 @@ pub(super) fn compose_answer(
         0.0
     };
     composed.confidence = (confidence.min(share) * 100.0).round() / 100.0;
-    composed
+    Ok(composed)
 }
 
 impl CheckedCitation<'_> {

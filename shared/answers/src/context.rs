@@ -128,10 +128,10 @@ impl AnswerContext {
         room: u32,
     ) -> PortResult<Range<usize>> {
         let before = self.passages.len();
-        for document in catalog.documents() {
-            if requests.iter().any(|request| request.doc == document.doc()) {
-                self.open_document(store, document).await?;
-            }
+        let requested = catalog.set_of(requests.iter().map(|request| request.doc))?;
+        let documents: PortResult<Vec<_>> = catalog.list(&requested).collect();
+        for document in documents? {
+            self.open_document(store, &document).await?;
         }
         let mut candidates = self.candidates(requests);
         candidates.truncate(selection::most_pages(room));
@@ -241,10 +241,13 @@ impl AnswerContext {
                 continue;
             };
             let numbers = open_doc.missing_pages(numbers);
-            if let Some(document) = catalog.get(doc).filter(|_| !numbers.is_empty()) {
+            if numbers.is_empty() {
+                continue;
+            }
+            if let Some(document) = catalog.get(doc)? {
                 open_doc
                     .pages
-                    .extend(store.pages(document, &numbers).await?);
+                    .extend(store.pages(&document, &numbers).await?);
             }
         }
         Ok(())

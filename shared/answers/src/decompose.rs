@@ -3,15 +3,17 @@
 //! "Risk factors of 3M and Boeing, 2022 vs 2023" becomes four sub-questions, each searched in its own filing. The split follows
 //! from the words of the question and the filters that search derived; no model is involved.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use stemma_document::DocId;
 
-use super::document_scope::scope_set;
+use super::document_scope::documents_in_scope;
 use super::request::AskRequest;
 use super::text_words::says;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
+use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
+use stemma_engine::PortResult;
 use stemma_retrieval::aliases::aliases;
 use stemma_retrieval::dates::QueryPeriod;
 use stemma_retrieval::parsed_query::ParsedQuery;
@@ -99,17 +101,17 @@ pub(super) fn decompose(
     first: &SearchResults,
     catalog: &Catalog,
     most_parts: usize,
-) -> Decomposition {
+) -> PortResult<Decomposition> {
     let parsed = ParsedQuery::parse(text, &[]);
 
     let (period, unified) = QueryPeriod::parse(text);
     let years = named_years(&unified, &period.years);
-    let companies: Vec<Company<'_>> = first
+    let companies: Vec<Company> = first
         .applied_filters
         .iter()
         .filter(|filter| filter.facet == FacetField::Company.as_str())
         .map(|filter| Company::from_filter(filter, question, catalog))
-        .collect();
+        .collect::<PortResult<_>>()?;
     let item = question.item.clone().or_else(|| named_section(text));
     let mut parts = Vec::new();
     let mut missing = Vec::new();
@@ -122,7 +124,7 @@ pub(super) fn decompose(
             };
             for year in wanted_years {
                 let what = year.map_or_else(
-                    || company.name.to_owned(),
+                    || company.name.clone(),
                     |year| format!("{} {year}", company.name),
                 );
 
@@ -142,15 +144,15 @@ pub(super) fn decompose(
         && (2..=MAX_SCOPE_DOCUMENTS).contains(&docs.len())
         && is_comparison(text)
     {
-        let document = docs
-            .iter()
-            .filter_map(|doc| catalog.get(*doc))
-            .filter(|document| question.filter.matches(document));
-        parts.extend(document.map(|document| SubQuestion {
-            subject: document.label.clone(),
-            documents: DocumentScope::Documents(vec![document.doc()]),
-            item: item.clone(),
-        }));
+        for doc in docs {
+            let document = catalog.get(*doc)?;
+            let document = document.filter(|document| question.filter.matches(document));
+            parts.extend(document.map(|document| SubQuestion {
+                subject: document.label.clone(),
+                documents: DocumentScope::Documents(vec![document.doc()]),
+                item: item.clone(),
+            }));
+        }
     }
     parts.truncate(MAX_PARTS);
     if parts.len() < 2 || parts.len() > most_parts {
@@ -161,7 +163,7 @@ pub(super) fn decompose(
         };
         parts = vec![whole];
     }
-    Decomposition { parts, missing }
+    Ok(Decomposition { parts, missing })
 }
 
 fn is_comparison(text: &str) -> bool {
@@ -208,89 +210,69 @@ fn is_year_span(lower: &str, from: u16, word: &str, to: u16) -> bool {
     is_span && (word != "and" || lower.contains("between"))
 }
 
-struct Company<'a> {
+struct Company {
     // As its filings state it, else as the question does.
-    name: &'a str,
-    filings: Vec<&'a CatalogDocument>,
+    name: String,
+    filings: Vec<Arc<CatalogDocument>>,
 }
 
-impl<'a> Company<'a> {
+impl Company {
     // The filter holds a normalized name or an alias from file names.
-    fn from_filter(filter: &'a AppliedFilter, question: &AskRequest, catalog: &'a Catalog) -> Self {
-        let scope = scope_set(&question.within);
-        let with_trees: Vec<&CatalogDocument> = catalog
-            .documents()
-            .iter()
-            .filter(|document| document.entry().is_some())
-            .collect();
-        let mut filings: Vec<&CatalogDocument> = with_trees
-            .iter()
-            .copied()
-            .filter(|document: &&'a CatalogDocument| {
-                facet_values(document, FacetField::Company).any(|name| name == filter.value)
-            })
-            .collect();
+    fn from_filter(
+        filter: &AppliedFilter,
+        question: &AskRequest,
+        catalog: &Catalog,
+    ) -> PortResult<Self> {
+        let stated = Filter::Condition(Condition {
+            field: FilterField::Company,
+            op: FilterOp::In,
+            values: vec![filter.value.clone()],
+        });
+        let with_tree = catalog.with_tree()?;
+        let stated = catalog.matching(&stated)?.and(&with_tree);
+        let mut filings = catalog.list(&stated).collect::<PortResult<Vec<_>>>()?;
         if filings.is_empty() {
-            filings = with_trees
-                .iter()
-                .copied()
-                .filter(|document| {
-                    document.entry().is_some_and(|entry| {
-                        aliases(entry, None)
-                            .iter()
-                            .any(|alias| alias.name == filter.value)
-                    })
-                })
-                .collect();
+            for document in catalog.list(&with_tree) {
+                let document = document?;
+                let has_alias = document.entry().is_some_and(|entry| {
+                    let mut aliases = aliases(entry, None).into_iter();
+                    aliases.any(|alias| alias.name == filter.value)
+                });
+                if has_alias {
+                    filings.push(document);
+                }
+            }
         }
         let name = filings
             .iter()
             .find_map(|document| FacetField::Company.values(document).first().copied())
-            .unwrap_or(&filter.from);
+            .unwrap_or(&filter.from)
+            .to_owned();
         // Filings under a former name belong to the same issuer.
-        let numbers: BTreeSet<String> = filings
-            .iter()
-            .flat_map(|document| issuer_numbers(document))
-            .collect();
-        let docs: BTreeSet<DocId> = filings.iter().map(|document| document.doc()).collect();
-        Self {
-            name,
-            filings: with_trees
-                .into_iter()
-                .filter(|document: &&CatalogDocument| {
-                    docs.contains(&document.doc())
-                        || issuer_numbers(document)
-                            .iter()
-                            .any(|number| numbers.contains(number))
-                })
-                .filter(|document: &&CatalogDocument| {
-                    scope
-                        .as_ref()
-                        .is_none_or(|docs| docs.contains(&document.doc()))
-                        && question.filter.matches(document)
-                })
-                .collect(),
-        }
+        let in_scope = documents_in_scope(catalog, &question.within, &question.filter)?;
+        let all = catalog
+            .of_same_issuers(&filings)?
+            .and(&with_tree)
+            .and(&in_scope);
+        let filings = catalog.list(&all).collect::<PortResult<_>>()?;
+        Ok(Self { name, filings })
     }
 
     // Filings about a year: of the named form, else annual reports, else all.
     fn filings_for(&self, year: Option<u16>, form: Option<&str>) -> Vec<DocId> {
         let year = year.map(|year| year.to_string());
-        let all: Vec<&CatalogDocument> = self
+        let all: Vec<&Arc<CatalogDocument>> = self
             .filings
             .iter()
-            .filter(|document: &&&CatalogDocument| {
+            .filter(|document| {
                 year.as_ref()
                     .is_none_or(|year| has_facet_value(document, FacetField::FiscalYear, year))
             })
-            .copied()
             .collect();
-        let mut chosen: Vec<&CatalogDocument> = all
+        let mut chosen: Vec<&Arc<CatalogDocument>> = all
             .iter()
-            .filter(|document: &&&CatalogDocument| {
-                has_facet_value(document, FacetField::Form, form.unwrap_or("10-K"))
-            })
             .copied()
+            .filter(|document| has_facet_value(document, FacetField::Form, form.unwrap_or("10-K")))
             .collect();
         if chosen.is_empty() {
             chosen = all;
@@ -305,15 +287,8 @@ impl<'a> Company<'a> {
             });
             chosen.truncate(1);
         }
-        chosen.into_iter().map(CatalogDocument::doc).collect()
+        chosen.into_iter().map(|document| document.doc()).collect()
     }
-}
-
-fn issuer_numbers(document: &CatalogDocument) -> Vec<String> {
-    document
-        .entry()
-        .map(|entry| entry.facts.issuer_identity())
-        .unwrap_or_default()
 }
 
 fn facet_values(document: &CatalogDocument, facet: FacetField) -> impl Iterator<Item = String> {
@@ -373,7 +348,7 @@ mod tests {
             ..SearchResults::default()
         };
         let catalog = catalog();
-        let plan = decompose(question, &question.text, &first, &catalog, MAX_PARTS);
+        let plan = decompose(question, &question.text, &first, &catalog, MAX_PARTS).unwrap();
         (
             plan.parts
                 .iter()
@@ -382,7 +357,7 @@ mod tests {
                         DocumentScope::All => "all".to_owned(),
                         DocumentScope::Documents(docs) => docs
                             .iter()
-                            .map(|doc| catalog.get(*doc).unwrap().label.clone())
+                            .map(|doc| catalog.get(*doc).unwrap().unwrap().label.clone())
                             .collect::<Vec<_>>()
                             .join("+"),
                     };
@@ -469,7 +444,7 @@ mod tests {
             &catalog,
             1,
         );
-        assert_eq!(whole.parts.len(), 1);
+        assert_eq!(whole.unwrap().parts.len(), 1);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_document::DocId;
+use stemma_engine::PortResult;
 
 use super::AnswerError;
 use super::answer::{
@@ -114,7 +115,7 @@ impl AnswerBuilder<'_, '_> {
         if first.hits.is_empty() {
             scope::check_item(self.question, sources.catalog, sources.store).await?;
         }
-        let parts = self.sub_questions(&text, &first);
+        let parts = self.sub_questions(&text, &first)?;
         let mut requests = Vec::new();
         let share = (self.question.limits.sections / parts.len()).max(1);
         for part in &parts {
@@ -217,10 +218,10 @@ impl AnswerBuilder<'_, '_> {
         }
     }
 
-    fn sub_questions(&mut self, text: &str, first: &SearchResults) -> Vec<SubQuestion> {
+    fn sub_questions(&mut self, text: &str, first: &SearchResults) -> PortResult<Vec<SubQuestion>> {
         let most_parts = (self.question.limits.context_tokens / MIN_PART_TOKENS) as usize;
         let catalog = self.answerer.sources.catalog;
-        let plan = decompose(self.question, text, first, catalog, most_parts);
+        let plan = decompose(self.question, text, first, catalog, most_parts)?;
         if plan.parts.len() > 1 {
             let names: Vec<&str> = plan
                 .parts
@@ -238,7 +239,7 @@ impl AnswerBuilder<'_, '_> {
                 format!("no filing here of: {}", plan.missing.join(", ")),
             );
         }
-        plan.parts
+        Ok(plan.parts)
     }
 
     // Sections that answer a sub-question, best first.
@@ -493,7 +494,7 @@ impl AnswerBuilder<'_, '_> {
         self.steps.push(step);
     }
 
-    pub(super) fn finish(mut self, id: &str, draft: Option<&DraftAnswer>) -> Answer {
+    pub(super) fn finish(mut self, id: &str, draft: Option<&DraftAnswer>) -> PortResult<Answer> {
         let AnswerBuilder {
             question, answerer, ..
         } = self;
@@ -521,7 +522,7 @@ impl AnswerBuilder<'_, '_> {
                     &self.context,
                     (answerer.sources.catalog, answerer.collection),
                     question.citations,
-                );
+                )?;
                 let verified = composed
                     .claims
                     .iter()
@@ -557,7 +558,7 @@ impl AnswerBuilder<'_, '_> {
             .degradation
             .as_ref()
             .map_or_else(|| id.to_owned(), |degraded| degraded_id(id, &degraded.code));
-        Answer {
+        Ok(Answer {
             id,
             question: question.text.clone(),
             outcome,
@@ -585,7 +586,7 @@ impl AnswerBuilder<'_, '_> {
                 nanodollars: usage.nanodollars,
             },
             is_replay: false,
-        }
+        })
     }
 
     fn not_found_text(&self) -> String {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_document::DocId;
+use stemma_engine::PortResult;
 use stemma_retrieval::aliases::{MAX_WORDS, name_words};
 
 use super::text_words::words;
@@ -26,18 +27,21 @@ pub(super) struct Issuers<'a> {
 }
 
 impl<'a> Issuers<'a> {
-    pub(super) fn new(catalog: &'a Catalog) -> Self {
+    pub(super) fn new(catalog: &'a Catalog) -> PortResult<Self> {
         let mut names: HashMap<String, BTreeSet<String>> = HashMap::new();
         let mut short_forms: HashMap<String, Option<BTreeSet<String>>> = HashMap::new();
         // Most issuers have many filings.
-        let mut known: BTreeSet<(Vec<&str>, Vec<&str>)> = BTreeSet::new();
+        let mut known: BTreeSet<(Vec<String>, Vec<String>)> = BTreeSet::new();
         for document in catalog.documents() {
-            let companies = FacetField::Company.values(document);
-            let symbols = FacetField::Ticker.values(document);
-            if !known.insert((companies.clone(), symbols.clone())) {
+            let document = document?;
+            let companies = FacetField::Company.values(&document);
+            let symbols = FacetField::Ticker.values(&document);
+            let owned = [&companies, &symbols]
+                .map(|values| values.iter().map(|value| (*value).to_owned()).collect());
+            if !known.insert(owned.into()) {
                 continue;
             }
-            let keys: BTreeSet<String> = keys(document).into_iter().collect();
+            let keys: BTreeSet<String> = keys(&document).into_iter().collect();
             for form in companies.iter().flat_map(|name| short_forms_of(name)) {
                 let issuer = short_forms
                     .entry(form)
@@ -53,11 +57,11 @@ impl<'a> Issuers<'a> {
                 names.entry(name).or_default().extend(keys.iter().cloned());
             }
         }
-        Self {
+        Ok(Self {
             catalog,
             names,
             short_forms,
-        }
+        })
     }
 
     /// An issuer that a statement names, if it is that of none of the cited documents and `around`, the text of the citations, does not
@@ -67,12 +71,14 @@ impl<'a> Issuers<'a> {
         statement: &'t str,
         cited: &BTreeSet<DocId>,
         around: &str,
-    ) -> Option<&'t str> {
-        let cited = cited.iter().filter_map(|doc| self.catalog.get(*doc));
-        let own: BTreeSet<String> = cited.flat_map(keys).collect();
+    ) -> PortResult<Option<&'t str>> {
+        let mut own: BTreeSet<String> = BTreeSet::new();
+        for doc in cited {
+            own.extend(self.catalog.get(*doc)?.iter().flat_map(|one| keys(one)));
+        }
         // A document without an issuer may be about anyone.
         if own.is_empty() {
-            return None;
+            return Ok(None);
         }
         let words = words(statement);
         let mut at = 0;
@@ -98,11 +104,11 @@ impl<'a> Issuers<'a> {
                 continue;
             };
             if keys.is_disjoint(&own) && !has_name(around, &name) {
-                return Some(text);
+                return Ok(Some(text));
             }
             at += length;
         }
-        None
+        Ok(None)
     }
 }
 
@@ -194,10 +200,8 @@ mod tests {
             of_company("e.pdf", "General Flour Company"),
             of_company("f.pdf", "United Parcels, Inc."),
         ]);
-        let issuers = Issuers::new(&catalog);
-        let documents = catalog.documents().iter();
-        let acme = documents.filter(|listed| listed.version().path == "a.pdf");
-        let cited: BTreeSet<DocId> = acme.map(CatalogDocument::doc).collect();
+        let issuers = Issuers::new(&catalog).unwrap();
+        let cited = BTreeSet::from([catalog.resolve("a.pdf").unwrap().doc()]);
         for (statement, expected) in [
             ("JPMorgan's net income was $5 million.", Some("JPMorgan")),
             ("Net income of JPMorgan was $5 million.", Some("JPMorgan")),
@@ -214,7 +218,7 @@ mod tests {
             ("Acme Anvils' costs were $5 million.", None),
         ] {
             assert_eq!(
-                issuers.foreign_name(statement, &cited, ""),
+                issuers.foreign_name(statement, &cited, "").unwrap(),
                 expected,
                 "{statement}"
             );

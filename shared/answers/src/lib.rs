@@ -58,7 +58,7 @@ mod verdict;
 mod verify_claim;
 
 use async_trait::async_trait;
-use stemma_engine::PortError;
+use stemma_engine::{PortError, PortResult};
 use stemma_tables::{numbers, page as table, period, text_words};
 
 pub use answer::{
@@ -105,7 +105,10 @@ pub trait Answerer: Send + Sync {
     }
 
     /// The id under which a complete answer over the current trees is stored. A degraded answer gets another id.
-    fn answer_id(&self, question: &AskRequest) -> String;
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read.
+    fn answer_id(&self, question: &AskRequest) -> PortResult<String>;
 
     /// Whether this process is generating the answer with this id.
     fn is_in_flight(&self, _id: &str) -> bool {

@@ -6,6 +6,7 @@ use super::request::AskRequest;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_catalog::items;
+use stemma_engine::PortResult;
 use stemma_retrieval::search::ItemRef;
 
 // Documents listed in an error message.
@@ -21,8 +22,7 @@ pub(super) fn unreadable_documents(
     question: &AskRequest,
     catalog: &Catalog,
 ) -> Result<Vec<String>, AnswerError> {
-    let in_scope: Vec<&CatalogDocument> =
-        documents_in_scope(catalog, &question.within, &question.filter).collect();
+    let in_scope = documents_in_scope(catalog, &question.within, &question.filter)?;
     if in_scope.is_empty() {
         let message = "there are no documents here to answer from".into();
         return Err(AnswerError::Question {
@@ -30,16 +30,10 @@ pub(super) fn unreadable_documents(
             message,
         });
     }
-    let without_tree: Vec<&CatalogDocument> = in_scope
-        .iter()
-        .copied()
-        .filter(|document| document.entry().is_none())
-        .collect();
-    let mut labels: Vec<String> = without_tree
-        .iter()
-        .take(MAX_LISTED_DOCUMENTS)
-        .map(|document| status_text(document))
-        .collect();
+    let without_tree = in_scope.without(&catalog.with_tree()?);
+    let listed = catalog.list(&without_tree).take(MAX_LISTED_DOCUMENTS);
+    let labels = listed.map(|document| document.map(|document| status_text(&document)));
+    let mut labels = labels.collect::<PortResult<Vec<String>>>()?;
     let more = without_tree.len().saturating_sub(MAX_LISTED_DOCUMENTS);
     labels.extend((more > 0).then(|| format!("and {more} more")));
 
@@ -78,16 +72,14 @@ pub(super) async fn check_item(
     let Some(item) = &question.item else {
         return Ok(());
     };
-    let in_scope: Vec<&CatalogDocument> =
-        documents_in_scope(catalog, &question.within, &question.filter).collect();
+    let in_scope = documents_in_scope(catalog, &question.within, &question.filter)?;
     if in_scope.len() > MAX_OPENED_DOCUMENTS {
         return Ok(());
     }
-    for document in in_scope
-        .into_iter()
-        .filter(|document| document.entry().is_some())
-    {
-        let Some(tree) = store.tree(document).await? else {
+    let with_tree = in_scope.and(&catalog.with_tree()?);
+    let documents: PortResult<Vec<_>> = catalog.list(&with_tree).collect();
+    for document in documents? {
+        let Some(tree) = store.tree(&document).await? else {
             continue;
         };
         if items::section_items(&tree)

@@ -9,6 +9,7 @@ use super::citation::{Citation, CitedRect, QuoteMatch};
 use super::event::{AnswerStep, EventSink, StepKind};
 use super::{AnswerError, AnswerMode, Answerer, AskRequest};
 use stemma_document::Digest;
+use stemma_engine::PortResult;
 
 /// Answers from a script in memory: no index, store or model. Any other question is not in the documents.
 #[derive(Debug, Clone, Default)]
@@ -124,8 +125,8 @@ impl Answerer for ScriptedAnswerer {
         Ok(answer)
     }
 
-    fn answer_id(&self, question: &AskRequest) -> String {
-        self.build_answer(question).id
+    fn answer_id(&self, question: &AskRequest) -> PortResult<String> {
+        Ok(self.build_answer(question).id)
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {

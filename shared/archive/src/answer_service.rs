@@ -17,8 +17,8 @@ use stemma_answers::{
     CachedAnswerer, EventSink, ToolSet,
 };
 use stemma_document::Collection;
-use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::{Env, PortResult};
 use stemma_retrieval::search::ItemRef;
 use tokio::sync::watch;
 
@@ -219,7 +219,10 @@ impl SnapshotAnswerer {
                 .answer_as(id, question, &mut sink)
                 .await;
         }
-        let in_scope = Arc::new(self.archive.restricted(&question.within, &question.filter));
+        let in_scope = Arc::new(
+            self.archive
+                .restricted(&question.within, &question.filter)?,
+        );
         let tools = (self.agent_tools)(self.env.clone(), in_scope, question.item.clone());
         self.cached_answerer(Some(tools.as_ref()))
             .answer_as(id, question, &mut sink)
@@ -268,7 +271,7 @@ impl Answerer for SnapshotAnswerer {
         question: &AskRequest,
         events: &mut dyn EventSink,
     ) -> Result<Answer, AnswerError> {
-        self.start_or_join(&self.answer_id(question), question)
+        self.start_or_join(&self.answer_id(question)?, question)
             .stream_to(events)
             .await
     }
@@ -286,16 +289,17 @@ impl Answerer for SnapshotAnswerer {
         self.cached_answerer(None).check(question)
     }
 
-    fn answer_id(&self, question: &AskRequest) -> String {
-        let answerer = self.cached_answerer(None);
-        let (memoized, id) = self
-            .id
-            .get_or_init(|| (question.clone(), answerer.answer_id(question)));
-        if memoized == question {
-            id.clone()
-        } else {
-            answerer.answer_id(question)
+    fn answer_id(&self, question: &AskRequest) -> PortResult<String> {
+        if let Some((_, id)) = self.id.get().filter(|(memoized, _)| memoized == question) {
+            return Ok(id.clone());
         }
+        let id = self.cached_answerer(None).answer_id(question)?;
+        let (memoized, first) = self.id.get_or_init(|| (question.clone(), id.clone()));
+        Ok(if memoized == question {
+            first.clone()
+        } else {
+            id
+        })
     }
 
     fn is_in_flight(&self, id: &str) -> bool {
@@ -304,22 +308,28 @@ impl Answerer for SnapshotAnswerer {
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
         let stored = self.answers.store.get_promised(id).await?;
-        Ok(stored.filter(|answer| self.has_all_sources(answer)))
+        match stored {
+            Some(answer) if self.has_all_sources(&answer)? => Ok(Some(answer)),
+            _ => Ok(None),
+        }
     }
 }
 
 impl SnapshotAnswerer {
     // Whether all documents that an answer quotes still exist. An answer that quotes a removed document is not returned.
-    fn has_all_sources(&self, answer: &Answer) -> bool {
+    fn has_all_sources(&self, answer: &Answer) -> PortResult<bool> {
         let quoted = answer.citations.iter().map(|citation| &citation.doc_id);
-        let mut sources = quoted.chain(answer.sections.iter().map(|section| &section.doc_id));
-        sources.all(|doc| {
-            let listed = doc
-                .parse()
-                .ok()
-                .and_then(|doc| self.archive.catalog().get(doc));
-            listed.is_some_and(|listed| listed.entry().is_some())
-        })
+        let sources = quoted.chain(answer.sections.iter().map(|section| &section.doc_id));
+        for doc in sources {
+            let has_tree = match doc.parse() {
+                Ok(doc) => self.archive.catalog().tree_version(doc)?.is_some(),
+                Err(_) => false,
+            };
+            if !has_tree {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

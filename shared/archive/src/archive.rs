@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stemma_answers::tree_search::TreeSearcher;
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::filter::Filter;
 use stemma_catalog::locator::Fragment;
 use stemma_catalog::path::{DocumentPart, ResolvedPath};
 use stemma_document::{
-    Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody,
-    TextLines, blob_keys,
+    Collection, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody, TextLines,
+    blob_keys,
 };
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Env;
@@ -37,8 +37,8 @@ pub struct Archive {
     pub catalog: Catalog,
     // `None` for an archive without an index.
     pub(crate) cache: Option<Arc<CollectionCache>>,
-    // The documents of a restricted archive; searches are limited to them. `None` for all.
-    pub(crate) only: Option<Arc<BTreeSet<DocId>>>,
+    // Whether it has some documents of the collection only. Searches are limited to them.
+    pub(crate) is_restricted: bool,
 }
 
 impl Archive {
@@ -66,7 +66,7 @@ impl Archive {
             collection,
             catalog,
             cache: None,
-            only: None,
+            is_restricted: false,
         }
     }
 
@@ -85,39 +85,26 @@ impl Archive {
     }
 
     /// An archive of the documents in `within` that match `filter`, with unchanged labels. No read of it returns anything else.
-    #[must_use]
-    pub fn restricted(&self, within: &DocumentScope, filter: &Filter) -> Self {
-        let docs: Option<BTreeSet<DocId>> = match within {
-            DocumentScope::All => None,
-            DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
-        };
-        let all = docs.is_none() && self.only.is_none() && filter.is_empty();
-        let catalog = if all {
-            self.catalog.clone()
-        } else {
-            self.catalog.filtered(|listed: &CatalogDocument| {
-                docs.as_ref()
-                    .is_none_or(|docs| docs.contains(&listed.doc()))
-                    && self
-                        .only
-                        .as_ref()
-                        .is_none_or(|only| only.contains(&listed.doc()))
-                    && filter.matches(listed)
-            })
-        };
-        let allowed = catalog
-            .documents()
-            .iter()
-            .map(CatalogDocument::doc)
-            .collect();
-        let only = (!all).then(|| Arc::new(allowed));
-        Self {
+    ///
+    /// # Errors
+    /// [`PortError`] when the catalog cannot be read.
+    pub fn restricted(&self, within: &DocumentScope, filter: &Filter) -> PortResult<Self> {
+        let mut catalog = self.catalog.clone();
+        let is_narrowed = *within != DocumentScope::All || !filter.is_empty();
+        if is_narrowed {
+            let mut documents = catalog.matching(filter)?;
+            if let DocumentScope::Documents(docs) = within {
+                documents = documents.and(&catalog.set_of(docs.iter().copied())?);
+            }
+            catalog = catalog.restricted(&documents)?;
+        }
+        Ok(Self {
             store: self.store.clone(),
             collection: self.collection.clone(),
             catalog,
             cache: self.cache.clone(),
-            only,
-        }
+            is_restricted: self.is_restricted || is_narrowed,
+        })
     }
 
     pub fn catalog(&self) -> &Catalog {
@@ -128,16 +115,17 @@ impl Archive {
     ///
     /// # Errors
     /// [`ApiError`] when it names nothing, or two things.
-    pub fn documents_in_scope(&self, scope: &str) -> Result<Vec<&CatalogDocument>, ApiError> {
-        match self.catalog.resolve_path(scope)? {
-            ResolvedPath::Folder(scope) => Ok(self
-                .catalog
-                .documents()
-                .iter()
-                .filter(|listed| scope.contains(listed))
-                .collect()),
-            ResolvedPath::Document { listed, .. } => Ok(vec![listed]),
-        }
+    pub fn documents_in_scope(&self, scope: &str) -> Result<Vec<Arc<CatalogDocument>>, ApiError> {
+        let documents = self.scope_set(scope)?;
+        Ok(self.catalog.list(&documents).collect::<PortResult<_>>()?)
+    }
+
+    // As `documents_in_scope`, without reading the documents.
+    pub(crate) fn scope_set(&self, scope: &str) -> Result<DocumentSet, ApiError> {
+        Ok(match self.catalog.resolve_path(scope)? {
+            ResolvedPath::Folder(scope) => self.catalog.in_scope(&scope)?,
+            ResolvedPath::Document { listed, .. } => self.catalog.set_of([listed.doc()])?,
+        })
     }
 
     /// The document and fragment that a locator or path names; a folder is an error.
@@ -147,7 +135,7 @@ impl Archive {
     pub(crate) fn locate(
         &self,
         text: &str,
-    ) -> Result<(&CatalogDocument, Option<Fragment>), ApiError> {
+    ) -> Result<(Arc<CatalogDocument>, Option<Fragment>), ApiError> {
         let (next, list) = match self.catalog.resolve_path(text)? {
             ResolvedPath::Document {
                 listed,
@@ -179,11 +167,11 @@ impl Archive {
     pub(crate) async fn load_published(
         &self,
         locator: &str,
-    ) -> Result<(&CatalogDocument, Arc<PublishedTree>, Option<Fragment>), ApiError> {
+    ) -> Result<(Arc<CatalogDocument>, Arc<PublishedTree>, Option<Fragment>), ApiError> {
         let (listed, part) = self.locate(locator)?;
-        match self.load_tree(listed).await? {
+        match self.load_tree(&listed).await? {
             Some(published) => Ok((listed, published, part)),
-            None => Err(no_tree(listed)),
+            None => Err(no_tree(&listed)),
         }
     }
 

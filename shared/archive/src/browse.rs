@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stemma_catalog::catalog::DocumentSet;
 use stemma_catalog::path::ResolvedPath;
 use stemma_document::DocId;
 use stemma_retrieval::{AppliedFilter, DocumentScope, Query, SearchNote};
@@ -92,15 +93,11 @@ impl Archive {
         let parsed = self.parse_query(&request.query, request.filter.as_ref())?;
         let filter = parsed.filter;
         let in_folder = self.documents_in_folder(&request.scope, request.recursive)?;
-        let documents_in_scope = in_folder
-            .iter()
-            .filter_map(|doc| self.catalog.get(*doc))
-            .filter(|listed| filter.matches(listed))
-            .count();
-        let within = if in_folder.len() == self.catalog.documents().len() {
+        let documents_in_scope = in_folder.and(&self.catalog.matching(&filter)?).len();
+        let within = if in_folder.len() == self.catalog.len() {
             DocumentScope::All
         } else {
-            DocumentScope::Documents(in_folder)
+            DocumentScope::Documents(self.catalog.ids(&in_folder)?)
         };
         let query = self.restricted_query(Query {
             within,
@@ -109,7 +106,7 @@ impl Archive {
             operators: parsed.operators,
             free_only: request.free_only,
             ..Query::new(parsed.text)
-        });
+        })?;
         let mut results = self.indexed()?.search(&self.catalog, &query, None).await?;
         results.applied_filters.extend(parsed.applied_filters);
         results.notes.extend(parsed.notes);
@@ -129,21 +126,19 @@ impl Archive {
                 .total_cmp(&a.doc_score())
                 .then(a.best.cmp(&b.best))
         });
-        let documents = ranked
-            .iter()
-            .take(limit)
-            .enumerate()
-            .filter_map(|(at, scores)| {
-                let mut best = results.hits[scores.best].clone();
-                self.complete_hit(&mut best, at + 1);
-                Some(BrowseHit {
+        let mut documents = Vec::new();
+        for (at, scores) in ranked.iter().take(limit).enumerate() {
+            let mut best = results.hits[scores.best].clone();
+            self.complete_hit(&mut best, at + 1)?;
+            if let Some(listed) = self.catalog.get(best.doc_id)? {
+                documents.push(BrowseHit {
                     rank: at + 1,
                     score: rounded_share(scores.doc_score()),
-                    document: DocumentInfo::from_catalog(self.catalog.get(best.doc_id)?),
+                    document: DocumentInfo::from_catalog(&listed),
                     best,
-                })
-            })
-            .collect();
+                });
+            }
+        }
         Ok(BrowseResponse {
             query: request.query.clone(),
             scope: request.scope.clone(),
@@ -155,13 +150,16 @@ impl Archive {
     }
 
     // Documents of a folder; those of subfolders only with `recursive`. Axis paths have no subfolders.
-    fn documents_in_folder(&self, scope: &str, recursive: bool) -> Result<Vec<DocId>, ApiError> {
-        let documents = match self.catalog.resolve_path(scope)? {
-            ResolvedPath::Folder(folder) if folder.values_of.is_none() => {
-                self.folder_contents(&folder, recursive).documents
+    fn documents_in_folder(&self, scope: &str, recursive: bool) -> Result<DocumentSet, ApiError> {
+        match self.catalog.resolve_path(scope)? {
+            ResolvedPath::Folder(folder)
+                if folder.values_of.is_none() && folder.filters.is_empty() && !recursive =>
+            {
+                let level = self.catalog.folder_level(&folder.folder)?;
+                let docs = level.documents.iter().map(|listed| listed.doc());
+                Ok(self.catalog.set_of(docs)?)
             }
-            _ => self.documents_in_scope(scope)?,
-        };
-        Ok(documents.iter().map(|listed| listed.doc()).collect())
+            _ => self.scope_set(scope),
+        }
     }
 }

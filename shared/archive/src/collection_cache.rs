@@ -3,15 +3,14 @@
 //! An [`Archive`](crate::Archive) is replaced after every publication; its cache is not. Search results are keyed by the
 //! commit of the index and trees by version, so no cached entry outlives a publication.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
-use stemma_catalog::filter::Filter;
+use stemma_catalog::catalog::{Catalog, DocumentSet};
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError, PortResult};
@@ -132,9 +131,9 @@ impl CollectionCache {
         account: Option<&dyn CallAccount>,
     ) -> Result<SearchResults, SearchError> {
         let commit = self.current_commit(catalog).await?;
-        let missing = self.missing_documents(&commit, catalog);
-        let not_indexed = count_in_scope(catalog, query, &missing.not_indexed);
-        let unreadable = count_in_scope(catalog, query, &missing.unreadable);
+        let missing = self.missing_documents(&commit, catalog)?;
+        let not_indexed = count_in_scope(catalog, query, &missing.not_indexed)?;
+        let unreadable = count_in_scope(catalog, query, &missing.unreadable)?;
         let aliases = self.aliases.names().await?;
         let routing = self
             .route_by_meaning(&commit, &aliases, catalog, query, account)
@@ -156,10 +155,13 @@ impl CollectionCache {
                 SearchResults::clone(&results)
             }
         };
-        results.hits.retain(|hit| {
-            let listed = catalog.get(hit.doc_id).and_then(|listed| listed.entry());
-            listed.is_some_and(|entry| entry.version.seq == hit.version)
-        });
+        let mut current = Vec::with_capacity(results.hits.len());
+        for hit in std::mem::take(&mut results.hits) {
+            if catalog.tree_version(hit.doc_id)? == Some(hit.version) {
+                current.push(hit);
+            }
+        }
+        results.hits = current;
         if let Some(routing) = routing {
             routing.add_to(&mut results);
         }
@@ -172,18 +174,22 @@ impl CollectionCache {
         Ok(results)
     }
 
-    // A walk over a catalog takes 0.1 s for a million documents, so it is done once at most for each commit and catalog.
-    fn missing_documents(&self, commit: &IndexCommit, catalog: &Catalog) -> Arc<MissingDocuments> {
+    // A walk over a catalog takes long for a million documents, so it is done once at most for each commit and catalog.
+    fn missing_documents(
+        &self,
+        commit: &IndexCommit,
+        catalog: &Catalog,
+    ) -> PortResult<Arc<MissingDocuments>> {
         let key = (commit.number(), catalog.id());
         let now_ms = self.env.now_ms();
         if let Some(missing) = self.missing.get(&key, now_ms) {
-            return missing;
+            return Ok(missing);
         }
-        let missing = Arc::new(self.index.missing_documents(commit, catalog));
+        let missing = Arc::new(self.index.missing_documents(commit, catalog)?);
         let documents = missing.not_indexed.len() + missing.unreadable.len();
         let bytes = documents * size_of::<DocId>();
         self.missing.put(key, Arc::clone(&missing), bytes, now_ms);
-        missing
+        Ok(missing)
     }
 
     // Whether each of these sections meets the operators of the query.
@@ -216,7 +222,7 @@ impl CollectionCache {
         let Some(router) = &self.semantic_router else {
             return Ok(None);
         };
-        let versions = versions_in_scope(catalog, query);
+        let versions = versions_in_scope(catalog, query)?;
         if !router.narrows(versions.len()) {
             return Ok(None);
         }
@@ -274,10 +280,7 @@ impl CollectionCache {
         {
             tracing::warn!(%error, "the index cannot be opened");
         }
-        let is_empty = catalog
-            .documents()
-            .iter()
-            .all(|listed| listed.entry().is_none());
+        let is_empty = catalog.with_tree()?.is_empty();
         let mut timeout = pin!(self.env.sleep(INDEX_TIMEOUT));
         loop {
             if let Some(commit) = self
@@ -391,46 +394,25 @@ impl MeaningRouting {
 }
 
 // The documents in scope, each with the version of its tree.
-fn versions_in_scope(catalog: &Catalog, query: &Query) -> HashMap<DocId, u64> {
-    let scope = QueryDocuments::new(query);
-    let documents = catalog.documents().iter();
-    documents
-        .filter(|listed| scope.has(listed))
-        .filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
-        .collect()
+fn versions_in_scope(catalog: &Catalog, query: &Query) -> PortResult<HashMap<DocId, u64>> {
+    catalog.tree_versions(&query_set(catalog, query)?).collect()
 }
 
-fn count_in_scope(catalog: &Catalog, query: &Query, docs: &[DocId]) -> usize {
+fn count_in_scope(catalog: &Catalog, query: &Query, docs: &[DocId]) -> PortResult<usize> {
     if docs.is_empty() {
-        return 0; // most searches, and a scope can have a million ids
+        return Ok(0); // most searches, and a scope can have a million ids
     }
-    let scope = QueryDocuments::new(query);
-    let listed = docs.iter().filter_map(|doc| catalog.get(*doc));
-    listed.filter(|listed| scope.has(listed)).count()
+    let docs = catalog.set_of(docs.iter().copied())?;
+    Ok(docs.and(&query_set(catalog, query)?).len())
 }
 
 // The documents that a query covers.
-struct QueryDocuments<'q> {
-    within: Option<HashSet<DocId>>,
-    filter: &'q Filter,
-}
-
-impl<'q> QueryDocuments<'q> {
-    fn new(query: &'q Query) -> Self {
-        let within = match &query.within {
-            DocumentScope::All => None,
-            DocumentScope::Documents(docs) => Some(docs.iter().copied().collect()),
-        };
-        Self {
-            within,
-            filter: &query.filter,
-        }
-    }
-
-    fn has(&self, listed: &CatalogDocument) -> bool {
-        let within = self.within.as_ref();
-        within.is_none_or(|docs| docs.contains(&listed.doc())) && self.filter.matches(listed)
-    }
+fn query_set(catalog: &Catalog, query: &Query) -> PortResult<DocumentSet> {
+    let matching = catalog.matching(&query.filter)?;
+    Ok(match &query.within {
+        DocumentScope::All => matching,
+        DocumentScope::Documents(docs) => catalog.set_of(docs.iter().copied())?.and(&matching),
+    })
 }
 
 // Two queries share a result when they differ in white space only. The key is a digest because the JSON of a query with a

@@ -113,6 +113,7 @@ impl From<ResolveError> for ApiError {
     fn from(error: ResolveError) -> Self {
         let message = error.to_string();
         match error {
+            ResolveError::Port(error) => error.into(),
             ResolveError::NotFound { near, .. } => {
                 let next = near.first().map_or_else(
                     || "stemma ls".into(),
@@ -174,6 +175,7 @@ impl From<PriorFilingError> for ApiError {
             PriorFilingError::None { candidates, .. } => ("comparison.no_previous", candidates),
             PriorFilingError::NoYear { candidates, .. } => ("comparison.no_filing", candidates),
             PriorFilingError::Several { candidates, .. } => ("comparison.ambiguous", candidates),
+            PriorFilingError::Port(error) => return error.into(),
         };
         Self::new(
             code,
@@ -225,6 +227,7 @@ impl From<ScopeError> for ApiError {
                 .with_candidates(candidates),
             ScopeError::TooLong => Self::new("scope.too_long", message, "stemma ls /"),
             ScopeError::NoFolder { .. } => Self::new("scope.not_found", message, "stemma ls /"),
+            ScopeError::Port(error) => error.into(),
         }
     }
 }

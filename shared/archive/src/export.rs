@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::{PageNo, SourceBody, pageindex};
@@ -36,11 +37,11 @@ pub struct ExportedFile {
 impl Archive {
     /// File paths for documents, without endings: folders as ingested and the stem of the name; where two would be the
     /// same (also without regard to case), `stem~3f2a`.
-    pub fn export_paths(&self, documents: &[&CatalogDocument]) -> Vec<String> {
+    pub fn export_paths(&self, documents: &[Arc<CatalogDocument>]) -> Vec<String> {
         let mut used_paths: HashSet<String> = HashSet::new();
         documents
             .iter()
-            .map(|listed: &&CatalogDocument| {
+            .map(|listed| {
                 let plain = safe_path(&listed.version().path);
                 let id = listed.doc().to_string();
                 let choices = [

@@ -1,11 +1,9 @@
 //! Counts documents by their properties.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
-use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::facets::{FacetField, normalize_value, value_path};
-use stemma_retrieval::index::entry::doc_key;
+use stemma_catalog::catalog::DocumentSet;
+use stemma_catalog::facets::{FacetCounts, FacetField, ValueCount, value_path};
+use stemma_engine::PortResult;
 use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use utoipa::ToSchema;
 
@@ -42,7 +40,7 @@ pub struct Facet {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FacetValue {
-    /// Spelled as in the first document.
+    /// As most documents spell it.
     pub value: String,
     pub documents: usize,
     /// Path in the file-system view that lists the documents.
@@ -61,25 +59,23 @@ pub struct SearchFacets {
 
 impl Archive {
     // The matching documents by company, form and fiscal year.
-    pub(crate) fn count_search_facets(&self, matched: &MatchedDocuments) -> SearchFacets {
-        let documents: Vec<&CatalogDocument> = self
-            .catalog
-            .documents()
-            .iter()
-            .filter(|listed| matched.keys.contains(&doc_key(listed.doc())))
-            .collect();
+    pub(crate) fn count_search_facets(
+        &self,
+        matched: &MatchedDocuments,
+    ) -> PortResult<SearchFacets> {
+        let documents = self.catalog.set_of_keys(&matched.keys)?;
         let total = documents.len();
-        SearchFacets {
+        let facets = SEARCH_FACETS
+            .iter()
+            .map(|field| self.facet(*field, &documents, SEARCH_FACET_VALUES));
+        Ok(SearchFacets {
             total: if matched.is_limit_reached {
                 TotalHits::AtLeast { at_least: total }
             } else {
                 TotalHits::Exact(total)
             },
-            facets: SEARCH_FACETS
-                .iter()
-                .map(|field| facet(*field, &documents, SEARCH_FACET_VALUES))
-                .collect(),
-        }
+            facets: facets.collect::<PortResult<_>>()?,
+        })
     }
 
     /// The most frequent values of `fields` among the listed documents, at most `limit` of each.
@@ -93,44 +89,37 @@ impl Archive {
         limit: usize,
     ) -> Result<FacetList, ApiError> {
         let documents = self.select(request)?;
+        let facets = fields
+            .iter()
+            .map(|field| self.facet(*field, &documents, limit));
         Ok(FacetList {
             total: documents.len(),
-            facets: fields
-                .iter()
-                .map(|field| facet(*field, &documents, limit))
-                .collect(),
+            facets: facets.collect::<PortResult<_>>()?,
         })
     }
-}
 
-fn facet(field: FacetField, documents: &[&CatalogDocument], limit: usize) -> Facet {
-    let mut counted = BTreeMap::<String, (&str, usize)>::new();
-    let mut without = 0;
-    for listed in documents {
-        let values = field.values(listed);
-        without += usize::from(values.is_empty());
-        for value in values {
-            counted
-                .entry(normalize_value(field, value))
-                .or_insert((value, 0))
-                .1 += 1;
-        }
-    }
-    let distinct = counted.len();
-    let mut values: Vec<(&str, usize)> = counted.into_values().collect();
-    values.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    Facet {
-        field: field.as_str(),
-        distinct,
-        without,
-        values: values
-            .into_iter()
-            .take(limit)
-            .map(|(value, documents)| FacetValue {
-                value: value.into(),
+    fn facet(&self, field: FacetField, documents: &DocumentSet, limit: usize) -> PortResult<Facet> {
+        let FacetCounts {
+            mut values,
+            without,
+        } = self.catalog.facet_counts(documents, field)?;
+        let distinct = values.len();
+        values.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.value.cmp(&b.value)));
+        values.truncate(limit);
+        let values = values.into_iter().map(
+            |ValueCount {
+                 value, documents, ..
+             }| FacetValue {
+                locator: value_path(field, &value),
+                value,
                 documents,
-                locator: value_path(field, value),
-            })
-            .collect(),
+            },
+        );
+        Ok(Facet {
+            field: field.as_str(),
+            distinct,
+            without,
+            values: values.collect(),
+        })
     }
 }

@@ -1,12 +1,15 @@
 //! The file-system view: the contents of folders, axes and documents as rows.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::facets::{FacetSelector, Scope, normalize_value};
+use stemma_catalog::facets::{FacetSelector, Scope};
 use stemma_catalog::items;
 use stemma_catalog::locator::Fragment;
 use stemma_catalog::path::{DocumentPart, ResolvedPath, section_folder};
 use stemma_document::{Extent, PublishedTree, Section};
+use stemma_engine::PortResult;
 use utoipa::ToSchema;
 
 use crate::archive::no_tree;
@@ -125,7 +128,7 @@ struct FileRow<'a> {
     name: String,
     path: String,
     count: Option<usize>,
-    document: Option<&'a CatalogDocument>,
+    document: Option<Arc<CatalogDocument>>,
     /// With the label of its document.
     section: Option<(&'a Section, &'a str)>,
 }
@@ -138,7 +141,7 @@ impl Archive {
     pub async fn files(&self, path: &str, options: &FilesOptions) -> Result<FileListing, ApiError> {
         match self.catalog.resolve_path(path)? {
             ResolvedPath::Folder(scope) => {
-                let level = self.folder_contents(&scope, false);
+                let level = self.folder_contents(&scope, false)?;
                 let kind = if scope.values_of.is_some() {
                     FileEntryKind::Axis
                 } else {
@@ -146,7 +149,7 @@ impl Archive {
                 };
                 let documents = level.total;
                 let mut rows = Vec::new();
-                self.collect_rows(&scope, level, 1, options.depth, &mut rows);
+                self.collect_rows(&scope, level, 1, options.depth, &mut rows)?;
                 let (total, more, entries) = options.window(rows)?;
                 Ok(FileListing {
                     path: scope.path(),
@@ -159,13 +162,13 @@ impl Archive {
             }
             ResolvedPath::Document { listed, inside } => {
                 let published = self
-                    .load_tree(listed)
+                    .load_tree(&listed)
                     .await?
-                    .ok_or_else(|| no_tree(listed))?;
+                    .ok_or_else(|| no_tree(&listed))?;
                 let place = DocumentFolder {
-                    listed,
+                    listed: &listed,
                     published: &published,
-                    path: self.path_of(listed),
+                    path: self.path_of(&listed)?,
                 };
                 let (kind, path, rows) = place.rows(inside.as_ref(), options.depth)?;
                 let (total, more, entries) = options.window(rows)?;
@@ -182,7 +185,10 @@ impl Archive {
     }
 
     /// The path of a document in its folder.
-    pub fn path_of(&self, listed: &CatalogDocument) -> String {
+    ///
+    /// # Errors
+    /// `PortError` when the catalog cannot be read.
+    pub fn path_of(&self, listed: &CatalogDocument) -> PortResult<String> {
         let path = &listed.version().path;
         let folder = path
             .rsplit_once('/')
@@ -192,31 +198,34 @@ impl Archive {
             folder,
             ..Scope::default()
         };
-        let level = self.folder_contents(&scope, false);
+        let level = FolderContents {
+            folders: Vec::new(),
+            ..FolderContents::from_documents(self.catalog.folder_level(&scope.folder)?.documents)
+        };
         let at = level
             .documents
             .iter()
             .position(|other| other.doc() == listed.doc());
         let leaf = at.and_then(|at| level.leaf_names(&scope).into_iter().nth(at));
-        leaf.map_or_else(
+        Ok(leaf.map_or_else(
             || listed.label.clone(),
             |leaf| format!("{}/{leaf}", scope.path().trim_end_matches('/')),
-        )
+        ))
     }
 
-    fn collect_rows<'a>(
-        &'a self,
+    fn collect_rows(
+        &self,
         scope: &Scope,
-        level: FolderContents<'a>,
+        level: FolderContents,
         depth: usize,
         deepest: usize,
-        rows: &mut Vec<FileRow<'a>>,
-    ) {
+        rows: &mut Vec<FileRow<'_>>,
+    ) -> PortResult<()> {
         let leaves = level.leaf_names(scope);
         let base = scope.path();
         let base = base.trim_end_matches('/');
         let below = if depth < deepest {
-            self.subfolders(scope, &level)
+            self.subfolders(scope, &level)?
         } else {
             Vec::new()
         };
@@ -229,7 +238,7 @@ impl Archive {
                 ..FileRow::new(kind, depth, folder.name, folder.locator)
             });
             if let Some((inside, level)) = below.next() {
-                self.collect_rows(&inside, level, depth + 1, deepest, rows);
+                self.collect_rows(&inside, level, depth + 1, deepest, rows)?;
             }
         }
         for (listed, name) in level.documents.into_iter().zip(leaves) {
@@ -247,14 +256,15 @@ impl Archive {
                 ..FileRow::new(FileEntryKind::Axis, depth, name, axis.locator)
             });
         }
+        Ok(())
     }
 
     // The contents of each folder of a level; value ranges are not opened.
-    fn subfolders<'a>(
-        &'a self,
+    fn subfolders(
+        &self,
         scope: &Scope,
-        level: &FolderContents<'a>,
-    ) -> Vec<(Scope, FolderContents<'a>)> {
+        level: &FolderContents,
+    ) -> PortResult<Vec<(Scope, FolderContents)>> {
         let Some(axis) = scope.values_of else {
             let scopes = level.folders.iter().map(|folder| {
                 let path = [scope.folder.as_str(), &folder.name]
@@ -267,47 +277,34 @@ impl Archive {
                 }
             });
             return scopes
-                .map(|scope| (scope.clone(), self.folder_contents(&scope, false)))
+                .map(|scope| Ok((scope.clone(), self.folder_contents(&scope, false)?)))
                 .collect();
         };
-        let groups = scope.buckets(axis, &self.catalog);
-        let mut inside: Vec<Vec<&CatalogDocument>> = groups.iter().map(|_| Vec::new()).collect();
-        for listed in self
-            .catalog
-            .documents()
+        let others: Vec<_> = scope
+            .filters
             .iter()
-            .filter(|listed| scope.contains(listed))
-        {
-            let values: Vec<String> = axis
-                .values(listed)
-                .into_iter()
-                .map(|value| normalize_value(axis, value))
-                .collect();
-            for (group, documents) in groups.iter().zip(&mut inside) {
-                if matches!(group.selector, FacetSelector::Exact(_))
-                    && values.iter().any(|value| group.selector.matches(value))
-                {
-                    documents.push(listed);
-                }
+            .filter(|(on, _)| *on != axis)
+            .cloned()
+            .collect();
+        let groups = scope.buckets(axis, &self.catalog)?.into_iter();
+        let opened = groups.map(|group| {
+            let mut filters = others.clone();
+            let is_value = matches!(group.selector, FacetSelector::Exact(_));
+            filters.push((axis, group.selector));
+            let narrowed = Scope {
+                folder: scope.folder.clone(),
+                filters,
+                values_of: None,
+            };
+            let mut documents = Vec::new();
+            if is_value {
+                let inside = self.catalog.in_scope(&narrowed)?;
+                let inside = inside.and(&self.catalog.in_scope(scope)?);
+                documents = self.catalog.list(&inside).collect::<PortResult<_>>()?;
             }
-        }
-        let filters = |choice| {
-            let others = scope.filters.iter().filter(|(on, _)| *on != axis).cloned();
-            others.chain([(axis, choice)]).collect()
-        };
-        let narrowed = |choice| Scope {
-            folder: scope.folder.clone(),
-            filters: filters(choice),
-            values_of: None,
-        };
-        groups
-            .into_iter()
-            .zip(inside)
-            .map(|(group, documents)| {
-                let contents = FolderContents::from_documents(documents);
-                (narrowed(group.selector), contents)
-            })
-            .collect()
+            Ok((narrowed, FolderContents::from_documents(documents)))
+        });
+        opened.collect()
     }
 }
 
@@ -453,7 +450,7 @@ impl FileRow<'_> {
             document,
             section,
         } = self;
-        let document = document.map(DocumentInfo::from_catalog);
+        let document = document.map(|listed| DocumentInfo::from_catalog(&listed));
         let section = section.map(|(section, label)| SectionInfo::new(section, label));
         FileEntry {
             kind,
@@ -571,12 +568,7 @@ mod tests {
                 }
                 (Ok(ResolvedPath::Folder(scope)), None) => {
                     assert_eq!(scope.path(), entry.path, "in {path}");
-                    let count = archive
-                        .catalog()
-                        .documents()
-                        .iter()
-                        .filter(|listed| scope.contains(listed))
-                        .count();
+                    let count = archive.catalog().in_scope(&scope).unwrap().len();
                     let axis = entry.kind == FileEntryKind::Axis;
                     assert!(
                         axis || Some(count) == entry.count,

@@ -149,7 +149,7 @@ impl Archive {
     pub async fn items(&self, locator: &str) -> Result<FilingItems, ApiError> {
         let (listed, published, _) = self.load_published(locator).await?;
         Ok(FilingItems {
-            document: DocumentInfo::from_catalog(listed),
+            document: DocumentInfo::from_catalog(&listed),
             items: list_items(&published.tree, &listed.label),
         })
     }

@@ -1,13 +1,15 @@
 //! Lists folders, documents and axes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stemma_catalog::catalog::CatalogDocument;
-use stemma_catalog::facets::{FacetField, Scope, path_below, value_path};
+use stemma_catalog::catalog::{CatalogDocument, DocumentSet, FolderLevel};
+use stemma_catalog::facets::{FacetField, Scope, value_path};
 use stemma_catalog::path::{self, ResolvedPath};
 use stemma_document::DocId;
+use stemma_engine::PortResult;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::request::parse_filter;
@@ -84,11 +86,11 @@ pub struct FacetEntry {
 }
 
 /// The direct contents of a folder, with documents as listed in the catalog.
-pub struct FolderContents<'a> {
+pub struct FolderContents {
     /// Number of documents, with those of subfolders.
     pub total: usize,
     pub folders: Vec<FolderEntry>,
-    pub documents: Vec<&'a CatalogDocument>,
+    pub documents: Vec<Arc<CatalogDocument>>,
     pub axes: Vec<FacetEntry>,
 }
 
@@ -126,8 +128,8 @@ impl ListRequest {
     }
 }
 
-impl<'a> FolderContents<'a> {
-    pub(crate) fn from_documents(documents: Vec<&'a CatalogDocument>) -> Self {
+impl FolderContents {
+    pub(crate) fn from_documents(documents: Vec<Arc<CatalogDocument>>) -> Self {
         Self {
             total: documents.len(),
             folders: Vec::new(),
@@ -161,8 +163,8 @@ impl Archive {
             folders: contents.folders,
             documents: contents
                 .documents
-                .into_iter()
-                .map(DocumentInfo::from_catalog)
+                .iter()
+                .map(|listed| DocumentInfo::from_catalog(listed))
                 .collect(),
             axes: contents.axes,
         })
@@ -172,12 +174,14 @@ impl Archive {
     ///
     /// # Errors
     /// As [`Archive::list`].
-    pub fn folder(&self, request: &ListRequest) -> Result<FolderContents<'_>, ApiError> {
+    pub fn folder(&self, request: &ListRequest) -> Result<FolderContents, ApiError> {
         if request.filter.is_some() || request.words.is_some() {
-            return Ok(FolderContents::from_documents(self.select(request)?));
+            let documents = self.select(request)?;
+            let documents = self.catalog.list(&documents).collect::<PortResult<_>>()?;
+            return Ok(FolderContents::from_documents(documents));
         }
         Ok(match self.catalog.resolve_path(&request.path())? {
-            ResolvedPath::Folder(folder) => self.folder_contents(&folder, request.recursive),
+            ResolvedPath::Folder(folder) => self.folder_contents(&folder, request.recursive)?,
             ResolvedPath::Document { listed, .. } => FolderContents::from_documents(vec![listed]),
         })
     }
@@ -201,35 +205,47 @@ impl Archive {
             .transpose()?;
         let selected = self.select(request)?;
         let total = selected.len();
-        let mut rest = selected.into_iter().filter(|listed| {
-            after.as_ref().is_none_or(|(doc, path)| {
-                (listed.version().path.as_str(), listed.doc()) > (path.as_str(), *doc)
-            })
-        });
-        let page: Vec<&CatalogDocument> = rest.by_ref().take(limit).collect();
+        let after = after.as_ref().map(|(doc, path)| (path.as_str(), *doc));
+        let mut rest = self.catalog.list_after(&selected, after);
+        let page = rest.by_ref().take(limit).collect::<PortResult<Vec<_>>>()?;
         let last = page.last().filter(|_| rest.next().is_some());
         let next_cursor = last.map(|last| {
             let position = format!("{}\n{}", last.doc(), last.version().path);
             cursor::encode(&cursor_key, &position)
         });
         Ok(DocumentList {
-            items: page.into_iter().map(DocumentInfo::from_catalog).collect(),
+            items: page
+                .iter()
+                .map(|listed| DocumentInfo::from_catalog(listed))
+                .collect(),
             next_cursor,
             total,
         })
     }
 
     // The documents in a scope and its subfolders that match.
-    pub(crate) fn select(&self, request: &ListRequest) -> Result<Vec<&CatalogDocument>, ApiError> {
+    pub(crate) fn select(&self, request: &ListRequest) -> Result<DocumentSet, ApiError> {
         let filter = parse_filter(request.filter.as_ref())?;
         let words = request.normalized_words();
-        let mut documents = match self.documents_in_scope(&request.path()) {
+        let documents = match self.scope_set(&request.path()) {
             // No document has the value of a facet.
-            Err(error) if error.is_not_found() && !request.facets.is_empty() => Vec::new(),
+            Err(error) if error.is_not_found() && !request.facets.is_empty() => {
+                DocumentSet::default()
+            }
             documents => documents?,
         };
-        documents.retain(|listed| filter.matches(listed) && has_words(listed, &words));
-        Ok(documents)
+        let documents = documents.and(&self.catalog.matching(&filter)?);
+        if words.is_empty() {
+            return Ok(documents);
+        }
+        let mut with_words = Vec::new();
+        for listed in self.catalog.list(&documents) {
+            let listed = listed?;
+            if has_words(&listed, &words) {
+                with_words.push(listed.doc());
+            }
+        }
+        Ok(self.catalog.set_of(with_words)?)
     }
 
     /// Whether a path names a folder or an axis, rather than a document or a part of one.
@@ -244,44 +260,36 @@ impl Archive {
     }
 
     // The direct contents of a folder; with `recursive`, all documents below it and no folders.
-    pub(crate) fn folder_contents(&self, scope: &Scope, recursive: bool) -> FolderContents<'_> {
+    pub(crate) fn folder_contents(
+        &self,
+        scope: &Scope,
+        recursive: bool,
+    ) -> PortResult<FolderContents> {
+        let inside = self.catalog.in_scope(scope)?;
+        let total = inside.len();
         if let Some(axis) = scope.values_of.filter(|_| !recursive) {
-            let total = self
-                .catalog
-                .documents()
-                .iter()
-                .filter(|listed| scope.contains(listed))
-                .count();
-            return FolderContents {
+            return Ok(FolderContents {
                 total,
-                folders: self.facet_values(scope, axis),
+                folders: self.facet_values(scope, axis)?,
                 documents: Vec::new(),
                 axes: Vec::new(),
-            };
+            });
         }
-        let mut folders = BTreeMap::<&str, usize>::new();
-        let mut documents = Vec::new();
-        let mut total = 0;
-        for listed in self
-            .catalog
-            .documents()
-            .iter()
-            .filter(|listed| scope.contains(listed))
-        {
-            total += 1;
-            let rest = path_below(&scope.folder, &listed.version().path).unwrap_or_default();
-            // Axis paths are flat: their documents come from many folders.
-            match rest.split_once('/') {
-                Some((folder, _)) if !recursive && scope.filters.is_empty() => {
-                    *folders.entry(folder).or_default() += 1;
-                }
-                _ => documents.push(listed),
+        // Axis paths are flat: their documents come from many folders.
+        let level = if recursive || !scope.filters.is_empty() {
+            let documents = self.catalog.list(&inside).collect::<PortResult<_>>()?;
+            FolderLevel {
+                documents,
+                folders: Vec::new(),
             }
-        }
-        let folders = folders
+        } else {
+            self.catalog.folder_level(&scope.folder)?
+        };
+        let folders = level
+            .folders
             .into_iter()
-            .map(|(name, documents): (&str, usize)| {
-                let below = [scope.folder.as_str(), name]
+            .map(|(name, documents)| {
+                let below = [scope.folder.as_str(), &name]
                     .into_iter()
                     .filter(|part| !part.is_empty());
                 let inside = Scope {
@@ -289,26 +297,26 @@ impl Archive {
                     ..Scope::default()
                 };
                 FolderEntry {
-                    name: name.into(),
+                    name,
                     locator: inside.path(),
                     documents,
                 }
             })
             .collect();
         let axes = if total > 1 {
-            self.narrowing_facets(scope)
+            self.narrowing_facets(scope)?
         } else {
             Vec::new()
         };
-        FolderContents {
+        Ok(FolderContents {
             total,
             folders,
-            documents,
+            documents: level.documents,
             axes,
-        }
+        })
     }
 
-    fn facet_values(&self, scope: &Scope, axis: FacetField) -> Vec<FolderEntry> {
+    fn facet_values(&self, scope: &Scope, axis: FacetField) -> PortResult<Vec<FolderEntry>> {
         // A range gives way to the values in it.
         let filters = scope
             .filters
@@ -322,26 +330,24 @@ impl Archive {
             values_of: None,
         }
         .path();
-        scope
-            .buckets(axis, &self.catalog)
-            .into_iter()
-            .map(|group: stemma_catalog::facets::FacetBucket| {
-                let locator = format!(
-                    "{}{}",
-                    base.trim_end_matches('/'),
-                    group.selector.path(axis)
-                );
-                FolderEntry {
-                    name: group.name,
-                    locator,
-                    documents: group.documents,
-                }
-            })
-            .collect()
+        let buckets = scope.buckets(axis, &self.catalog)?.into_iter();
+        let entries = buckets.map(|group| {
+            let locator = format!(
+                "{}{}",
+                base.trim_end_matches('/'),
+                group.selector.path(axis)
+            );
+            FolderEntry {
+                name: group.name,
+                locator,
+                documents: group.documents,
+            }
+        });
+        Ok(entries.collect())
     }
 
     // Axes with more than one value, which would narrow the listing.
-    fn narrowing_facets(&self, scope: &Scope) -> Vec<FacetEntry> {
+    fn narrowing_facets(&self, scope: &Scope) -> PortResult<Vec<FacetEntry>> {
         let base = Scope {
             values_of: None,
             ..scope.clone()
@@ -355,17 +361,19 @@ impl Archive {
         let open = FacetField::ALL
             .into_iter()
             .filter(|axis| *axis != FacetField::Filed || !is_filed_narrowed);
-        open.map(|axis: FacetField| {
-            let values = scope.values(axis, &self.catalog).len();
+        let mut entries = Vec::new();
+        for axis in open {
+            let values = scope.value_count(axis, &self.catalog)?;
             let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.as_str());
-            FacetEntry {
-                axis,
-                locator,
-                values,
+            if values > 1 {
+                entries.push(FacetEntry {
+                    axis,
+                    locator,
+                    values,
+                });
             }
-        })
-        .filter(|axis| axis.values > 1)
-        .collect()
+        }
+        Ok(entries)
     }
 }
 

@@ -123,7 +123,7 @@ impl Archive {
     pub async fn text(&self, locator: &str, part: TextScope) -> Result<TextResponse, ApiError> {
         let (listed, published, fragment) = self.load_published(locator).await?;
         match &fragment {
-            Some(Fragment::Pages(spans)) => self.page_texts(listed, &published, spans).await,
+            Some(Fragment::Pages(spans)) => self.page_texts(&listed, &published, spans).await,
             Some(Fragment::Item { part, number })
                 if let Some((item, pages)) = items::find_indexed_item(
                     &published.tree,
@@ -134,7 +134,7 @@ impl Archive {
             {
                 // Only an index names it: its pages are what can be read.
                 let locator = item.locator.clone().unwrap_or_default();
-                let view = self.page_texts(listed, &published, &pages).await?;
+                let view = self.page_texts(&listed, &published, &pages).await?;
                 Ok(TextResponse {
                     item: Some(item),
                     locator,
@@ -145,11 +145,11 @@ impl Archive {
                 let id = resolve_section(&published.tree, &listed.label, fragment)?;
                 let path = published.tree.path_to(id);
                 let Some(section) = path.last() else {
-                    return Err(no_tree(listed));
+                    return Err(no_tree(&listed));
                 };
                 let titles = path.iter().map(|section| section.title.clone()).collect();
                 let mut view = self
-                    .section_text(listed, &published, section, titles, part)
+                    .section_text(&listed, &published, section, titles, part)
                     .await?;
                 if let Fragment::Item { part, number } = fragment {
                     let located =
@@ -161,11 +161,11 @@ impl Archive {
             None => match published.tree.extent {
                 Extent::Pages(n) => {
                     let all: Vec<PageSpan> = PageSpan::new(1, n).into_iter().collect();
-                    let mut view = self.page_texts(listed, &published, &all).await?;
+                    let mut view = self.page_texts(&listed, &published, &all).await?;
                     view.locator = listed.label.clone();
                     Ok(view)
                 }
-                Extent::Lines(_) => self.whole_text(listed, &published).await,
+                Extent::Lines(_) => self.whole_text(&listed, &published).await,
             },
         }
     }
@@ -280,10 +280,10 @@ impl Archive {
     /// [`ApiError`] when it names nothing, or two things.
     pub async fn stat(&self, locator: &str) -> Result<StatResponse, ApiError> {
         let (listed, fragment) = self.locate(locator)?;
-        let published = self.load_tree(listed).await?;
+        let published = self.load_tree(&listed).await?;
         let section = match (&fragment, &published) {
             (None, _) => None,
-            (Some(_), None) => return Err(no_tree(listed)),
+            (Some(_), None) => return Err(no_tree(&listed)),
             (Some(fragment), Some(published)) => {
                 let id = resolve_section(&published.tree, &listed.label, fragment)?;
                 section_details(&published.tree, &listed.label, &published.tree.path_to(id))
@@ -293,7 +293,7 @@ impl Archive {
             newest_claim(self.store.blobs.as_ref(), &self.collection, listed.doc()).await?;
         let version = listed.version();
         Ok(StatResponse {
-            document: DocumentInfo::from_catalog(listed),
+            document: DocumentInfo::from_catalog(&listed),
             uri: version.uri.clone(),
             size_bytes: version.size_bytes,
             source: version.source.to_string(),

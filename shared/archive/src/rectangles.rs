@@ -33,10 +33,10 @@ impl Archive {
             by_document.entry(doc).or_default().push(page);
         }
         for (doc, pages) in by_document {
-            let Some(listed) = self.catalog.get(doc) else {
+            let Some(listed) = self.catalog.get(doc)? else {
                 continue;
             };
-            let Some(published) = self.load_tree(listed).await? else {
+            let Some(published) = self.load_tree(&listed).await? else {
                 continue;
             };
             let Some(source) = self.load_source(&published).await? else {

@@ -7,7 +7,7 @@ use stemma_answers::RetrievalStrategy;
 use stemma_catalog::filter::{Condition, Filter};
 use stemma_catalog::locator::{Fragment, page_locator, section_locator};
 use stemma_document::{DocId, PageNo};
-use stemma_engine::PortError;
+use stemma_engine::{PortError, PortResult};
 use stemma_retrieval::query_syntax::{self, SyntaxError, TextOperators};
 use stemma_retrieval::search::{ItemRef, MissingTerm, RankingFeature, SearchStats, TotalHits};
 use stemma_retrieval::usage::CallAccount;
@@ -189,7 +189,7 @@ impl Archive {
             explain: request.explain,
             disabled_features: request.disabled_features.clone(),
             free_only: request.free_only,
-        });
+        })?;
         let (mut results, reasoning, first_rank) = match strategy {
             RetrievalStrategy::Search(_) => {
                 let results = self.indexed()?.search(&self.catalog, &query, None).await?;
@@ -202,13 +202,13 @@ impl Archive {
         };
         results.applied_filters.extend(parsed.applied_filters);
         results.notes.extend(parsed.notes);
-        let facets = self.count_search_facets(&results.documents);
+        let facets = self.count_search_facets(&results.documents)?;
         let missing_terms = results.known_missing_terms();
         let evidence = results.rounded_evidence();
         let low_evidence = results.has_low_evidence();
         let mut hits = results.hits;
         for (hit, rank) in hits.iter_mut().zip(first_rank..) {
-            self.complete_hit(hit, rank);
+            self.complete_hit(hit, rank)?;
         }
         // A model chooses sections, not words on pages.
         let is_ranked = reasoning
@@ -242,25 +242,25 @@ impl Archive {
         conditions: Option<&Value>,
     ) -> Result<RequestedQuery, ApiError> {
         let parsed = query_syntax::parse(text)?;
-        let filters = parsed.filter.conditions();
-        let applied_filters = filters.iter().map(|condition| AppliedFilter {
-            facet: condition.field.as_str().into(),
-            value: condition.values.join(" | "),
-            from: condition.to_string(),
-            narrows: true,
-            documents: Some(self.count_matches(condition)),
-            ..AppliedFilter::default()
-        });
-        let applied_filters: Vec<AppliedFilter> = applied_filters.collect();
+        let mut applied_filters = Vec::new();
+        for condition in parsed.filter.conditions() {
+            applied_filters.push(AppliedFilter {
+                facet: condition.field.as_str().into(),
+                value: condition.values.join(" | "),
+                from: condition.to_string(),
+                narrows: true,
+                documents: Some(self.count_matches(condition)?),
+                ..AppliedFilter::default()
+            });
+        }
         let filter = parse_filter(conditions)?.and(parsed.filter);
-        let unmet = filter
-            .conditions()
-            .into_iter()
-            .filter(|condition| self.count_matches(condition) == 0)
-            .map(|condition| {
-                SearchNote::new("search.unmet", format!("no document has {condition}"))
-            })
-            .collect();
+        let mut unmet = Vec::new();
+        for condition in filter.conditions() {
+            if self.count_matches(condition)? == 0 {
+                let message = format!("no document has {condition}");
+                unmet.push(SearchNote::new("search.unmet", message));
+            }
+        }
         Ok(RequestedQuery {
             text: parsed.text,
             operators: parsed.operators,
@@ -270,11 +270,9 @@ impl Archive {
         })
     }
 
-    fn count_matches(&self, condition: &Condition) -> usize {
-        let documents = self.catalog.documents().iter();
-        documents
-            .filter(|document| condition.matches(document))
-            .count()
+    fn count_matches(&self, condition: &Condition) -> PortResult<usize> {
+        let condition = Filter::Condition(condition.clone());
+        Ok(self.catalog.matching(&condition)?.len())
     }
 
     // The documents and the Item that scopes name: documents, folders and axis paths, or one Item of a document.
@@ -308,8 +306,7 @@ impl Archive {
                     ));
                 }
                 Err(error) if error.code == "locator.folder" => {
-                    let inside = self.documents_in_scope(scope)?;
-                    docs.extend(inside.iter().map(|listed| listed.doc()));
+                    docs.extend(self.catalog.ids(&self.scope_set(scope)?)?);
                 }
                 Err(error) => return Err(error),
             }
@@ -320,21 +317,18 @@ impl Archive {
     }
 
     // Limits a query to the documents of this archive.
-    pub(crate) fn restricted_query(&self, query: Query) -> Query {
-        let Some(only) = &self.only else {
-            return query;
-        };
-        let within = match query.within {
-            DocumentScope::All => only.iter().copied().collect(),
-            DocumentScope::Documents(mut docs) => {
-                docs.retain(|doc| only.contains(doc));
-                docs
-            }
-        };
-        Query {
-            within: DocumentScope::Documents(within),
-            ..query
+    pub(crate) fn restricted_query(&self, query: Query) -> PortResult<Query> {
+        if !self.is_restricted {
+            return Ok(query);
         }
+        let within = match query.within {
+            DocumentScope::All => self.catalog.all()?,
+            DocumentScope::Documents(docs) => self.catalog.set_of(docs)?,
+        };
+        Ok(Query {
+            within: DocumentScope::Documents(self.catalog.ids(&within)?),
+            ..query
+        })
     }
 
     // The caches with the index.
@@ -346,11 +340,11 @@ impl Archive {
     }
 
     // Adds what the catalog knows to a hit, and rounds its scores.
-    pub(crate) fn complete_hit(&self, hit: &mut SearchHit, rank: usize) {
+    pub(crate) fn complete_hit(&self, hit: &mut SearchHit, rank: usize) -> PortResult<()> {
         // A document that was removed meanwhile is named by its id.
         let label = self
             .catalog
-            .get(hit.doc_id)
+            .get(hit.doc_id)?
             .map_or_else(|| hit.doc_id.to_string(), |listed| listed.label.clone());
         hit.rank = rank;
         hit.score = rounded_share(hit.score);
@@ -361,6 +355,7 @@ impl Archive {
                 page.locator = page_locator(&label, number);
             }
         }
+        Ok(())
     }
 }
 
@@ -372,7 +367,7 @@ impl SearchService for Archive {
         query: &Query,
         account: Option<&dyn CallAccount>,
     ) -> Result<SearchResults, SearchError> {
-        let query = self.restricted_query(query.clone());
+        let query = self.restricted_query(query.clone())?;
         self.indexed()?.search(&self.catalog, &query, account).await
     }
 }

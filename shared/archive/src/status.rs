@@ -96,13 +96,13 @@ impl Archive {
             .map(|newest| newest.seq)
             .filter(|seq| *seq > listed.version().seq);
         let gaps = self
-            .load_tree(listed)
+            .load_tree(&listed)
             .await?
             .map(|published| published.tree.gaps.clone())
             .unwrap_or_default();
-        let (cause, next) = explain(listed, artifacts, &gaps, newer_version);
+        let (cause, next) = explain(&listed, artifacts, &gaps, newer_version);
         Ok(StateExplanation {
-            document: DocumentInfo::from_catalog(listed),
+            document: DocumentInfo::from_catalog(&listed),
             cause,
             artifacts,
             gaps,
@@ -132,7 +132,9 @@ impl Archive {
     pub fn failures(&self, scope: &str) -> Result<FailureReport, ApiError> {
         let mut failures = Vec::new();
         let mut reasons: BTreeMap<String, ReasonRow> = BTreeMap::new();
-        for listed in self.documents_in_scope(scope)? {
+        let failed = self.scope_set(scope)?.and(&self.catalog.with_failure()?);
+        for listed in self.catalog.list(&failed) {
+            let listed = listed?;
             let Some(record) = listed.failure.as_deref() else {
                 continue;
             };

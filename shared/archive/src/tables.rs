@@ -64,7 +64,7 @@ impl Archive {
     /// [`ApiError`] when the locator names no document with a text, or the store cannot be read.
     pub async fn tables(&self, locator: &str) -> Result<DocumentTables, ApiError> {
         let (listed, published, _) = self.load_published(locator).await?;
-        let tables = self.read_tables(listed, &published).await?;
+        let tables = self.read_tables(&listed, &published).await?;
         let info = |table: FigureTable| TableInfo {
             locator: format!("{}#{}", listed.label, table.id),
             section: section_at(&published.tree, &listed.label, table.pages.0),
@@ -76,7 +76,7 @@ impl Archive {
             columns: table.columns,
         };
         Ok(DocumentTables {
-            document: DocumentInfo::from_catalog(listed),
+            document: DocumentInfo::from_catalog(&listed),
             tables: tables.into_iter().map(info).collect(),
         })
     }
@@ -88,21 +88,21 @@ impl Archive {
     pub async fn table(&self, locator: &str) -> Result<TableContent, ApiError> {
         let (listed, published, part) = self.load_published(locator).await?;
         let Some(Fragment::Table(number)) = part else {
-            return Err(no_table(listed, locator, None));
+            return Err(no_table(&listed, locator, None));
         };
-        let mut tables = self.read_tables(listed, &published).await?;
+        let mut tables = self.read_tables(&listed, &published).await?;
         let index = (number as usize)
             .checked_sub(1)
             .filter(|index| *index < tables.len());
         let Some(index) = index else {
-            return Err(no_table(listed, locator, Some(tables.len())));
+            return Err(no_table(&listed, locator, Some(tables.len())));
         };
         let mut table = tables.swap_remove(index);
         if let Some(facts) = self.load_facts(&published).await? {
             table.link_facts(&figures(&facts));
         }
         Ok(TableContent {
-            document: DocumentInfo::from_catalog(listed),
+            document: DocumentInfo::from_catalog(&listed),
             section: section_at(&published.tree, &listed.label, table.pages.0),
             table,
         })

@@ -703,7 +703,7 @@ async fn exports_keep_folders_and_avoid_collisions() {
     assert_eq!(paths[..2], ["10-K/ACME_2021", "10-K/ACME_2022"]);
     assert!(paths[2].starts_with("10-K/ACME_2022~"), "{paths:?}");
     let pages = archive
-        .export(documents[0], &paths[0], ExportFormat::Pages)
+        .export(&documents[0], &paths[0], ExportFormat::Pages)
         .await
         .unwrap();
     assert_eq!(pages.path, "10-K/ACME_2021.jsonl");
@@ -713,7 +713,7 @@ async fn exports_keep_folders_and_avoid_collisions() {
     );
     let tree = archive
         .export(
-            documents[0],
+            &documents[0],
             &paths[0],
             ExportFormat::PageIndex { text: true },
         )

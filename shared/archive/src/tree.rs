@@ -109,7 +109,7 @@ impl Archive {
             .walk()
             .filter(|(_, section)| !section.verified && section.kind == SectionKind::Heading)
             .count();
-        let document = DocumentInfo::from_catalog(listed);
+        let document = DocumentInfo::from_catalog(&listed);
         Ok(TreeResponse {
             document,
             sections,

@@ -9,6 +9,7 @@ use stemma_answers::tree_search::{
 };
 use stemma_catalog::locator::section_locator;
 use stemma_document::DocId;
+use stemma_engine::PortResult;
 use stemma_retrieval::index::entry::doc_key;
 use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use stemma_retrieval::{Query, SearchResults};
@@ -110,7 +111,7 @@ impl Archive {
                 notes: vec![note],
                 ..TreeSearchTrace::default()
             };
-            return Ok((results, self.tree_search_report(&trace, request.explain)));
+            return Ok((results, self.tree_search_report(&trace, request.explain)?));
         };
         let client = searcher.client();
         let usual = searcher.settings().budget;
@@ -137,28 +138,30 @@ impl Archive {
             keys: documents.collect(),
             is_limit_reached: false,
         };
-        let report = self.tree_search_report(&found.trace, request.explain);
+        let report = self.tree_search_report(&found.trace, request.explain)?;
         Ok((found.results, report))
     }
 
     // The trace with locators; steps and sections only with `explain`.
-    fn tree_search_report(&self, trace: &TreeSearchTrace, explain: bool) -> TreeSearchReport {
-        let steps = trace
-            .steps
-            .iter()
-            .filter(|_| explain)
-            .map(|step| TreeSearchStep {
-                document: step.doc.map(|doc| self.label(doc)),
+    fn tree_search_report(
+        &self,
+        trace: &TreeSearchTrace,
+        explain: bool,
+    ) -> PortResult<TreeSearchReport> {
+        let steps = trace.steps.iter().filter(|_| explain).map(|step| {
+            Ok(TreeSearchStep {
+                document: step.doc.map(|doc| self.label(doc)).transpose()?,
                 what: step.what,
                 why: step.why.clone(),
                 thinking: step.thinking.clone(),
-            });
+            })
+        });
         let visited = trace
             .visited
             .iter()
             .filter(|_| explain)
             .map(|section| self.visited_section(section));
-        TreeSearchReport {
+        Ok(TreeSearchReport {
             strategy: trace.strategy.as_str(),
             model: trace.model.clone(),
             confidence: rounded_share(trace.confidence),
@@ -167,28 +170,27 @@ impl Archive {
             analysis: trace.analysis.clone(),
             knowledge: trace.knowledge.clone(),
             relations: trace.relations.clone(),
-            steps: steps.collect(),
-            visited: visited.collect(),
+            steps: steps.collect::<PortResult<_>>()?,
+            visited: visited.collect::<PortResult<_>>()?,
             unknown_ids: trace.unknown_ids,
-        }
+        })
     }
 
-    fn visited_section(&self, visited: &TraceSection) -> VisitedSection {
-        VisitedSection {
-            locator: section_locator(&self.label(visited.doc), visited.section),
+    fn visited_section(&self, visited: &TraceSection) -> PortResult<VisitedSection> {
+        Ok(VisitedSection {
+            locator: section_locator(&self.label(visited.doc)?, visited.section),
             path: visited.path.clone(),
             score: rounded_share(visited.score),
             lexical: rounded_share(visited.lexical),
             reason: visited.reason.clone(),
             visits: visited.visits,
             chosen: visited.chosen,
-        }
+        })
     }
 
-    fn label(&self, doc: DocId) -> String {
-        self.catalog()
-            .get(doc)
-            .map_or_else(|| doc.to_string(), |listed| listed.label.clone())
+    fn label(&self, doc: DocId) -> PortResult<String> {
+        let listed = self.catalog().get(doc)?;
+        Ok(listed.map_or_else(|| doc.to_string(), |listed| listed.label.clone()))
     }
 }
 

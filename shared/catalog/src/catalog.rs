@@ -4,18 +4,23 @@
 //! 100,000 documents reads a few objects and a short tail.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
 
-use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId};
+use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId, FilingFacts};
 use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 
 pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
+pub use crate::document_set::{DocumentSet, Documents};
+use crate::facets::{
+    FacetCounts, FacetField, FacetSelector, Scope, ValueCount, normalize_value, path_below,
+};
+use crate::filter::Filter;
 use crate::latest_changes::LatestChanges;
-pub use crate::ordered_documents::{Documents, OrderedDocuments};
+use crate::ordered_documents::OrderedDocuments;
 use crate::started_runs::StartedRuns;
 use crate::{display_names, snapshot};
 
@@ -27,6 +32,19 @@ pub struct Catalog {
     by_id: OrderedDocuments,
     id: u64,
 }
+
+/// What lies directly in a folder.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FolderLevel {
+    /// Names, each with the number of documents in it and below it.
+    pub folders: Vec<(String, usize)>,
+    /// By path, then id.
+    pub documents: Vec<Arc<CatalogDocument>>,
+}
+
+/// A state of a catalog.
+#[derive(Debug, Clone)]
+pub struct CatalogState(Catalog);
 
 impl Default for Catalog {
     fn default() -> Self {
@@ -91,12 +109,13 @@ impl Catalog {
         }
     }
 
-    /// A catalog of the documents that satisfy `keep`. Labels stay as they are, so that they still resolve in the full
-    /// catalog.
-    #[must_use]
-    pub fn filtered(&self, keep: impl Fn(&CatalogDocument) -> bool) -> Self {
-        let documents = self.by_path.shared().filter(|document| keep(document));
-        Self::new(documents.cloned().collect())
+    /// A catalog of the documents in `set`. Labels stay as they are, so that they still resolve in the full catalog.
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read.
+    pub fn restricted(&self, set: &DocumentSet) -> PortResult<Self> {
+        let documents: PortResult<Vec<_>> = self.list(set).collect();
+        Ok(Self::new(documents?))
     }
 
     /// Number of this state of a catalog in this process: only clones share it. The empty catalog has 0.
@@ -104,21 +123,285 @@ impl Catalog {
         self.id
     }
 
-    /// All documents, ordered by path, then id.
-    pub fn documents(&self) -> &OrderedDocuments {
-        &self.by_path
+    /// Number of documents.
+    pub fn len(&self) -> usize {
+        self.by_path.len()
     }
 
-    pub fn get(&self, doc: DocId) -> Option<&CatalogDocument> {
-        self.by_id
-            .find(|document| document.doc().cmp(&doc))
-            .map(Arc::as_ref)
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    /// The documents that may differ between an older catalog and this one: those of the blocks that the two do not share.
-    pub fn changed_since(&self, older: &Self) -> BTreeSet<DocId> {
-        let differences = self.by_id.differences(&older.by_id);
-        differences.map(|document| document.doc()).collect()
+    /// All documents, ordered by path, then id. Each may fail with `PortError` if the catalog cannot be read.
+    pub fn documents(&self) -> Documents<'_> {
+        Documents::new(self.by_path.shared().cloned().map(Ok))
+    }
+
+    /// The document with this id; `None` if it is not listed.
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read.
+    pub fn get(&self, doc: DocId) -> PortResult<Option<Arc<CatalogDocument>>> {
+        Ok(self.find(doc).cloned())
+    }
+
+    /// The last document, by id, at this path; `None` if there is none.
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read.
+    pub fn at_path(&self, path: &str) -> PortResult<Option<Arc<CatalogDocument>>> {
+        let is_before = |document: &CatalogDocument| document.version().path.as_str() <= path;
+        let last = self.by_path.last_before(&is_before);
+        Ok(last.filter(|last| last.version().path == path).cloned())
+    }
+
+    /// All documents as a set.
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read, as for all sets.
+    pub fn all(&self) -> PortResult<DocumentSet> {
+        self.set_where(|_| true)
+    }
+
+    /// The listed ones of these documents.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn set_of(&self, docs: impl IntoIterator<Item = DocId>) -> PortResult<DocumentSet> {
+        let docs = docs.into_iter().filter(|doc| self.find(*doc).is_some());
+        Ok(docs.collect())
+    }
+
+    /// The documents whose ids begin with one of these eight bytes, as big-endian numbers.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn set_of_keys(&self, keys: &BTreeSet<u64>) -> PortResult<DocumentSet> {
+        self.set_where(|document| {
+            let first = document.doc().as_bytes().first_chunk::<8>().copied();
+            first.is_some_and(|bytes| keys.contains(&u64::from_be_bytes(bytes)))
+        })
+    }
+
+    /// The documents that have a tree.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn with_tree(&self) -> PortResult<DocumentSet> {
+        self.set_where(|document| document.entry().is_some())
+    }
+
+    /// The documents of a scope.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn in_scope(&self, scope: &Scope) -> PortResult<DocumentSet> {
+        self.set_where(|document| scope.contains(document))
+    }
+
+    /// The documents that match a filter.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn matching(&self, filter: &Filter) -> PortResult<DocumentSet> {
+        self.set_where(|document| filter.matches(document))
+    }
+
+    /// The values of a facet among the documents of a set.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn facet_counts(&self, set: &DocumentSet, facet: FacetField) -> PortResult<FacetCounts> {
+        let mut without = 0;
+        let mut counts: BTreeMap<String, (BTreeMap<String, usize>, BTreeSet<DocId>)> =
+            BTreeMap::new();
+        for document in self.list(set) {
+            let document = document?;
+            let values = facet.values(&document);
+            without += usize::from(values.is_empty());
+            for value in values {
+                let normalized = normalize_value(facet, value);
+                let (spellings, docs) = counts.entry(normalized).or_default();
+                *spellings.entry(value.to_owned()).or_default() += 1;
+                docs.insert(document.doc());
+            }
+        }
+        let values = counts.into_iter().map(|(normalized, (spellings, docs))| {
+            let spellings = spellings.into_iter();
+            let usual = spellings.max_by(|(a, n), (b, m)| n.cmp(m).then(b.cmp(a)));
+            ValueCount {
+                normalized,
+                value: usual.map(|(value, _)| value).unwrap_or_default(),
+                documents: docs.len(),
+            }
+        });
+        Ok(FacetCounts {
+            values: values.collect(),
+            without,
+        })
+    }
+
+    /// The folders and documents directly in a folder; empty for all.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn folder_level(&self, folder: &str) -> PortResult<FolderLevel> {
+        let mut folders = BTreeMap::<&str, usize>::new();
+        let mut documents = Vec::new();
+        for document in self.by_path.shared() {
+            match path_below(folder, &document.version().path).map(|rest| rest.split_once('/')) {
+                Some(Some((inner, _))) => *folders.entry(inner).or_default() += 1,
+                Some(None) => documents.push(Arc::clone(document)),
+                None => {}
+            }
+        }
+        let folders = folders.into_iter();
+        Ok(FolderLevel {
+            folders: folders
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
+            documents,
+        })
+    }
+
+    /// All folders, each with the number of documents in it and below it; by path.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn folders(&self) -> PortResult<Vec<(String, usize)>> {
+        let mut folders = BTreeMap::<&str, usize>::new();
+        for document in self.by_path.shared() {
+            let path = document.version().path.as_str();
+            for (at, _) in path.match_indices('/') {
+                *folders.entry(&path[..at]).or_default() += 1;
+            }
+        }
+        let folders = folders.into_iter();
+        Ok(folders
+            .map(|(path, count)| (path.to_owned(), count))
+            .collect())
+    }
+
+    /// The documents whose newest run failed, with an earlier tree or without.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn with_failure(&self) -> PortResult<DocumentSet> {
+        self.set_where(|document| document.failure.is_some())
+    }
+
+    /// The documents with a selected value.
+    pub(crate) fn with_value(
+        &self,
+        facet: FacetField,
+        selector: &FacetSelector,
+    ) -> PortResult<DocumentSet> {
+        let filters = vec![(facet, selector.clone())];
+        self.in_scope(&Scope {
+            filters,
+            ..Scope::default()
+        })
+    }
+
+    /// These documents, and all that share a number of their issuer: filings under a former name, too.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn of_same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
+        let identity = |document: &CatalogDocument| {
+            let facts = document.entry().map(|entry| &entry.facts);
+            facts.map(FilingFacts::issuer_identity).unwrap_or_default()
+        };
+        let numbers: BTreeSet<String> = documents
+            .iter()
+            .flat_map(|document| identity(document))
+            .collect();
+        let own: BTreeSet<DocId> = documents.iter().map(|document| document.doc()).collect();
+        self.set_where(|document| {
+            own.contains(&document.doc())
+                || identity(document).iter().any(|it| numbers.contains(it))
+        })
+    }
+
+    /// Whether a document is in this folder or below it.
+    pub(crate) fn has_folder(&self, folder: &str) -> PortResult<bool> {
+        let mut documents = self.by_path.shared();
+        Ok(documents.any(|document| path_below(folder, &document.version().path).is_some()))
+    }
+
+    fn set_where(&self, keep: impl Fn(&CatalogDocument) -> bool) -> PortResult<DocumentSet> {
+        let documents = self.by_path.shared().filter(|document| keep(document));
+        Ok(documents.map(|document| document.doc()).collect())
+    }
+
+    /// The documents of a set, ordered by path, then id.
+    pub fn list<'a>(&'a self, set: &'a DocumentSet) -> Documents<'a> {
+        self.list_after(set, None)
+    }
+
+    /// As [`Catalog::list`], from the document behind this path and id.
+    pub fn list_after<'a>(
+        &'a self,
+        set: &'a DocumentSet,
+        after: Option<(&str, DocId)>,
+    ) -> Documents<'a> {
+        let is_before = |document: &CatalogDocument| {
+            after.is_some_and(|after| (document.version().path.as_str(), document.doc()) <= after)
+        };
+        let documents = self.by_path.starting_at(&is_before);
+        let documents = documents.filter(|document| set.contains(document.doc()));
+        Documents::new(documents.cloned().map(Ok))
+    }
+
+    /// The ids of the documents of a set, in their order.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn ids(&self, set: &DocumentSet) -> PortResult<Vec<DocId>> {
+        Ok(set.docs().collect())
+    }
+
+    pub(crate) fn shared_documents(&self) -> impl Iterator<Item = &Arc<CatalogDocument>> {
+        self.by_path.shared()
+    }
+
+    pub(crate) fn find(&self, doc: DocId) -> Option<&Arc<CatalogDocument>> {
+        self.by_id.find(|document| document.doc().cmp(&doc))
+    }
+
+    /// This state of the catalog, to compare later ones with.
+    pub fn state(&self) -> CatalogState {
+        CatalogState(self.clone())
+    }
+
+    /// The documents that may differ between an earlier state and this one; `None` if that is not known.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn changed_since(&self, earlier: &CatalogState) -> PortResult<Option<BTreeSet<DocId>>> {
+        let differences = self.by_id.differences(&earlier.0.by_id);
+        Ok(Some(differences.map(|document| document.doc()).collect()))
+    }
+
+    /// The version of the tree of a document; `None` without a tree.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn tree_version(&self, doc: DocId) -> PortResult<Option<u64>> {
+        let document = self.get(doc)?;
+        Ok(document.and_then(|document| Some(document.entry()?.version.seq)))
+    }
+
+    /// The documents of a set that have a tree, with its version.
+    pub fn tree_versions<'a>(
+        &'a self,
+        set: &'a DocumentSet,
+    ) -> impl Iterator<Item = PortResult<(DocId, u64)>> + 'a {
+        let versions = set.docs().map(|doc| Ok((doc, self.tree_version(doc)?)));
+        versions.filter_map(|version: PortResult<(DocId, Option<u64>)>| match version {
+            Ok((doc, seq)) => seq.map(|seq| Ok((doc, seq))),
+            Err(error) => Some(Err(error)),
+        })
     }
 
     // Inserts a document, or replaces the one with its id.
@@ -160,7 +443,7 @@ pub(crate) mod tests {
     use stemma_engine::blobs::{MemoryBlobs, list_all};
 
     use super::*;
-    use crate::fixtures::entry;
+    use crate::fixtures::{self, entry};
 
     const NOW_MS: Millis = 1_700_000_000_000;
 
@@ -174,10 +457,9 @@ pub(crate) mod tests {
         let catalog = Catalog::load(blobs, &Collection::default(), NOW_MS)
             .await
             .unwrap();
-        catalog
-            .documents()
-            .iter()
-            .map(|document| document.version().path.clone())
+        let documents = catalog.documents();
+        documents
+            .map(|document| document.unwrap().version().path.clone())
             .collect()
     }
 
@@ -227,8 +509,9 @@ pub(crate) mod tests {
         let catalog = Catalog::load(&blobs, &Collection::default(), NOW_MS)
             .await
             .unwrap();
+        let documents = fixtures::documents(&catalog);
         let times: Vec<_> = [0, 1_198, 1_199]
-            .map(|at| catalog.documents()[at].published_ms)
+            .map(|at| documents[at].published_ms)
             .into();
         assert_eq!(
             times,
@@ -272,6 +555,9 @@ pub(crate) mod tests {
         let catalog = Catalog::load(&blobs, &Collection::default(), NOW_MS)
             .await
             .unwrap();
-        assert_eq!(catalog.documents()[0].state, DocumentState::DoneWithGaps);
+        assert_eq!(
+            fixtures::documents(&catalog)[0].state,
+            DocumentState::DoneWithGaps
+        );
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct CatalogBuilder {
 
 impl CatalogBuilder {
     pub(crate) fn new(catalog: Catalog) -> Self {
-        let mut sorted: Vec<Arc<CatalogDocument>> = catalog.documents().shared().cloned().collect();
+        let mut sorted: Vec<Arc<CatalogDocument>> = catalog.shared_documents().cloned().collect();
         sorted.sort_by(|a, b| by_name(a, b));
         Self {
             catalog,
@@ -35,7 +35,10 @@ impl CatalogBuilder {
     pub(crate) fn update(&mut self, changes: Vec<(DocId, Option<CatalogDocument>)>) -> Catalog {
         let mut touched = TouchedNames::default();
         for (doc, new) in &changes {
-            let old = self.catalog.get(*doc).map(|old| old.version().name.clone());
+            let old = self
+                .catalog
+                .find(*doc)
+                .map(|old| old.version().name.clone());
             let new = new.as_ref().map(|new| new.version().name.clone());
             if old != new {
                 for name in old.iter().chain(&new) {
@@ -56,10 +59,10 @@ impl CatalogBuilder {
             }
         }
         for doc in touched.documents(self) {
-            if let Some(document) = self.catalog.get(doc) {
+            if let Some(document) = self.catalog.find(doc) {
                 let label = self.label(document);
                 if label != document.label {
-                    let document = document.clone();
+                    let document = CatalogDocument::clone(document);
                     self.put(CatalogDocument { label, ..document });
                 }
             }
@@ -185,7 +188,7 @@ mod tests {
     use stemma_document::{Change, ChangeKind};
 
     use super::*;
-    use crate::fixtures::entry;
+    use crate::fixtures::{self, entry};
     use crate::latest_changes::LatestChanges;
     use crate::started_runs::StartedRuns;
 
@@ -249,13 +252,14 @@ mod tests {
                 });
                 let next = builder.update(documents.collect());
                 let anew = Catalog::from_changes(&current, &started);
-                prop_assert!(next.documents().iter().eq(anew.documents()));
-                prop_assert_eq!(next.documents().len(), anew.documents().len());
-                for document in anew.documents() {
-                    prop_assert_eq!(next.get(document.doc()), Some(document));
+                prop_assert!(fixtures::documents(&next) == fixtures::documents(&anew));
+                prop_assert_eq!(next.len(), anew.len());
+                for document in fixtures::documents(&anew) {
+                    prop_assert_eq!(next.get(document.doc()).unwrap(), Some(document));
                 }
-                changed.retain(|doc| before.get(*doc) != next.get(*doc));
-                prop_assert!(next.changed_since(&before).is_superset(&changed));
+                changed.retain(|doc| before.get(*doc).unwrap() != next.get(*doc).unwrap());
+                let differing = next.changed_since(&before.state()).unwrap().unwrap();
+                prop_assert!(differing.is_superset(&changed));
                 before = next;
             }
         }
@@ -271,11 +275,11 @@ mod tests {
         let doc = new.version.doc;
         let new = CatalogDocument::from_published(Arc::new(new), None, None);
         let after = builder.update(vec![(doc, Some(new))]);
-        let changed = after.changed_since(&before);
+        let changed = after.changed_since(&before.state()).unwrap().unwrap();
         assert!(changed.contains(&doc));
         assert!(changed.len() < 2_000, "{}", changed.len());
-        assert_eq!(before.documents().len(), 20_000);
-        assert_eq!(after.documents().len(), 20_001);
-        assert_eq!(after.get(doc).unwrap().label, "new");
+        assert_eq!(before.len(), 20_000);
+        assert_eq!(after.len(), 20_001);
+        assert_eq!(after.get(doc).unwrap().unwrap().label, "new");
     }
 }

@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::Catalog;
-    use crate::fixtures::{entry, failure};
+    use crate::fixtures::{self, entry, failure};
     use crate::watcher::CatalogWatcher;
 
     const DAY_MS: Millis = 24 * 3_600_000;
@@ -121,9 +121,9 @@ mod tests {
             blobs.delete(key).await.unwrap();
         }
         let after = load(&blobs, now).await;
-        assert_eq!(after.documents().len(), before.documents().len() + 1_100);
+        assert_eq!(after.len(), before.len() + 1_100);
         let followed = suspended.full_scan(&blobs, now).await.unwrap().unwrap();
-        assert!(followed.documents().iter().eq(after.documents()));
+        assert_eq!(fixtures::documents(&followed), fixtures::documents(&after));
         // The older snapshot still says the same with the records behind it.
         blobs.delete(&lost).await.unwrap();
         let manifests = list_all(&blobs, &blob_keys::catalog_prefix(&collection))
@@ -134,12 +134,9 @@ mod tests {
             .rfind(|key| key.ends_with(".json"))
             .unwrap();
         blobs.delete(newest).await.unwrap();
-        assert!(
-            load(&blobs, now)
-                .await
-                .documents()
-                .iter()
-                .eq(after.documents())
+        assert_eq!(
+            fixtures::documents(&load(&blobs, now).await),
+            fixtures::documents(&after)
         );
     }
 }

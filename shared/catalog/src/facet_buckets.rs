@@ -1,5 +1,7 @@
 //! Groups long lists of facet values into ranges: by prefix (`a..c`), decade, year or month.
 
+use stemma_engine::PortResult;
+
 use crate::catalog::Catalog;
 use crate::facets::{FacetField, FacetSelector, Scope};
 
@@ -21,9 +23,15 @@ pub struct FacetBucket {
 impl Scope {
     /// The rows to list for a facet, in order: its values, or ranges if there are more than 200. Filing dates are
     /// grouped by year, then month.
-    pub fn buckets(&self, facet: FacetField, catalog: &Catalog) -> Vec<FacetBucket> {
-        let values = self.folded_values(facet, catalog);
-        let keys: Vec<&str> = values.keys().map(String::as_str).collect();
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read.
+    pub fn buckets(&self, facet: FacetField, catalog: &Catalog) -> PortResult<Vec<FacetBucket>> {
+        let values = self.values(facet, catalog)?;
+        let keys: Vec<&str> = values
+            .iter()
+            .map(|value| value.normalized.as_str())
+            .collect();
         let ranges = match facet {
             FacetField::Filed => date_buckets(
                 &keys,
@@ -34,14 +42,12 @@ impl Scope {
                 },
             ),
             _ if keys.len() <= MAX_LISTED => {
-                return values
-                    .into_iter()
-                    .map(|(key, (display, documents))| FacetBucket {
-                        selector: FacetSelector::Exact(key),
-                        name: display.into(),
-                        documents,
-                    })
-                    .collect();
+                let buckets = values.into_iter().map(|value| FacetBucket {
+                    selector: FacetSelector::Exact(value.normalized),
+                    name: value.value,
+                    documents: value.documents,
+                });
+                return Ok(buckets.collect());
             }
             FacetField::Period | FacetField::FiscalYear => date_buckets(
                 &keys,
@@ -55,35 +61,17 @@ impl Scope {
             ),
             _ => prefix_buckets(&keys, keys.len().div_ceil(MAX_LISTED).max(MAX_LISTED)),
         };
-        let mut groups: Vec<FacetBucket> = ranges
-            .into_iter()
-            .map(|choice| FacetBucket {
-                name: bucket_name(&choice),
-                selector: choice,
-                documents: 0,
+        let inside = catalog.in_scope(self)?;
+        // A document with several values counts once in each group.
+        let bucket = |selector: FacetSelector| {
+            let documents = catalog.with_value(facet, &selector)?.and(&inside).len();
+            Ok(FacetBucket {
+                name: bucket_name(&selector),
+                selector,
+                documents,
             })
-            .collect();
-        for document in catalog
-            .documents()
-            .iter()
-            .filter(|document| self.contains(document))
-        {
-            let normalized: Vec<String> = facet
-                .values(document)
-                .into_iter()
-                .map(|value| crate::facets::normalize_value(facet, value))
-                .collect();
-            // A document with several values counts once in each group.
-            for group in &mut groups {
-                group.documents += usize::from(
-                    normalized
-                        .iter()
-                        .filter(|value: &&String| values.contains_key(*value))
-                        .any(|value| group.selector.matches(value)),
-                );
-            }
-        }
-        groups
+        };
+        ranges.into_iter().map(bucket).collect()
     }
 
     // Whether the scope is a single filing year.
@@ -214,6 +202,7 @@ mod tests {
         assert_eq!(
             scope_of(FacetField::Company)
                 .buckets(FacetField::Company, &few)
+                .unwrap()
                 .len(),
             200
         );
@@ -222,6 +211,7 @@ mod tests {
             .flat_map(|letter| (0..50).map(move |n| format!("{letter}name {n}")));
         let names: Vec<String> = scope_of(FacetField::Company)
             .buckets(FacetField::Company, &companies(letters))
+            .unwrap()
             .into_iter()
             .map(|group| format!("{} {}", group.name, group.documents))
             .collect();
@@ -247,11 +237,11 @@ mod tests {
         #[test]
         fn every_value_lies_in_one_range_that_parses_back(names in prop::collection::vec("[ab. co]{1,4}[a-c0.]{0,6}x", 201..700)) {
             let catalog = companies(names);
-            let groups = scope_of(FacetField::Company).buckets(FacetField::Company, &catalog);
-            prop_assert_eq!(groups.iter().map(|group| group.documents).sum::<usize>(), catalog.documents().len());
+            let groups = scope_of(FacetField::Company).buckets(FacetField::Company, &catalog).unwrap();
+            prop_assert_eq!(groups.iter().map(|group| group.documents).sum::<usize>(), catalog.len());
             for group in groups {
                 let scope = Scope::parse(&group.selector.path(FacetField::Company), &catalog).unwrap();
-                prop_assert_eq!(catalog.documents().iter().filter(|listed| scope.contains(listed)).count(), group.documents);
+                prop_assert_eq!(catalog.in_scope(&scope).unwrap().len(), group.documents);
                 prop_assert_eq!(scope.values_of, matches!(group.selector, FacetSelector::Range { .. }).then_some(FacetField::Company));
             }
         }

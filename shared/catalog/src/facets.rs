@@ -1,9 +1,8 @@
 //! Facets: virtual folders by document property (`/@form/10-K`), beside the folders documents were ingested from.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use stemma_document::{Fact, FilingFacts};
+use stemma_engine::{PortError, PortResult};
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::{escape, unescape};
@@ -197,6 +196,26 @@ fn escape_range_end(text: &str) -> String {
     escape_segment(text).replace('.', "%2E")
 }
 
+/// A value of a facet, and how many documents have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueCount {
+    /// By [`normalize_value`].
+    pub normalized: String,
+    /// As most documents spell it.
+    pub value: String,
+    /// Number of documents.
+    pub documents: usize,
+}
+
+/// The values of a facet among some documents.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FacetCounts {
+    /// In order of their normalized form.
+    pub values: Vec<ValueCount>,
+    /// Number of documents without a value.
+    pub without: usize,
+}
+
 /// A folder of the file-system view, filtered by facets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
@@ -232,6 +251,9 @@ pub enum ScopeError {
     NoFolder { folder: String },
     #[error("a path has at most {MAX_FILTERS} facets")]
     TooLong,
+    /// The catalog cannot be read.
+    #[error(transparent)]
+    Port(#[from] PortError),
 }
 
 fn facet_names() -> String {
@@ -288,14 +310,7 @@ impl Scope {
             scope.filters.push((facet, choice));
         }
         scope.folder = folder.join("/");
-        if !scope.folder.is_empty()
-            && !catalog
-                .documents()
-                .iter()
-                .any(|document: &CatalogDocument| {
-                    path_below(&scope.folder, &document.version().path).is_some()
-                })
-        {
+        if !scope.folder.is_empty() && !catalog.has_folder(&scope.folder)? {
             return Err(ScopeError::NoFolder {
                 folder: scope.folder,
             });
@@ -316,46 +331,29 @@ impl Scope {
                 })
     }
 
-    /// The values of a facet in this scope with their document counts, in order, spelled as in the first document.
-    pub fn values(&self, facet: FacetField, catalog: &Catalog) -> Vec<(String, usize)> {
-        let values = self.folded_values(facet, catalog);
-        values
-            .into_values()
-            .map(|(value, documents)| (value.to_owned(), documents))
-            .collect()
+    /// The values of a facet in this scope, in order of their normalized form.
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read.
+    pub fn values(&self, facet: FacetField, catalog: &Catalog) -> PortResult<Vec<ValueCount>> {
+        let mut values = catalog
+            .facet_counts(&catalog.in_scope(self)?, facet)?
+            .values;
+        let narrowed = self.filters.iter().filter(|(on, _)| *on == facet);
+        values.retain(|value| {
+            narrowed
+                .clone()
+                .all(|(_, choice)| choice.matches(&value.normalized))
+        });
+        Ok(values)
     }
 
-    // Like `values`, keyed by normalized value.
-    pub(crate) fn folded_values<'a>(
-        &self,
-        facet: FacetField,
-        catalog: &'a Catalog,
-    ) -> BTreeMap<String, (&'a str, usize)> {
-        let mut values: BTreeMap<String, (&str, usize)> = BTreeMap::new();
-        let narrowed: Vec<&FacetSelector> = self
-            .filters
-            .iter()
-            .filter(|(on, _)| *on == facet)
-            .map(|(_, choice)| choice)
-            .collect();
-        for document in catalog
-            .documents()
-            .iter()
-            .filter(|document| self.contains(document))
-        {
-            let mut document_values: Vec<String> = Vec::new();
-            for value in facet.values(document) {
-                let normalized = normalize_value(facet, value);
-                // A document counts once for each distinct selected value.
-                if !document_values.contains(&normalized)
-                    && narrowed.iter().all(|choice| choice.matches(&normalized))
-                {
-                    values.entry(normalized.clone()).or_insert((value, 0)).1 += 1;
-                    document_values.push(normalized);
-                }
-            }
-        }
-        values
+    /// How many values of a facet the documents in this scope have.
+    ///
+    /// # Errors
+    /// As [`Scope::values`].
+    pub fn value_count(&self, facet: FacetField, catalog: &Catalog) -> PortResult<usize> {
+        Ok(self.values(facet, catalog)?.len())
     }
 
     /// The scope as a path with normalized values; `/` for all documents.
@@ -495,17 +493,17 @@ fn find_value(
 ) -> Result<String, ScopeError> {
     // An exact match wins; otherwise the value may be a prefix of whole words, if it fits one value only.
     let normalized_text = normalize_value(facet, normalized);
-    let values = Scope::default().values(facet, catalog);
+    let values = Scope::default().values(facet, catalog)?;
     if values
         .iter()
-        .any(|(value, _)| normalize_value(facet, value) == normalized_text)
+        .any(|value| value.normalized == normalized_text)
     {
         return Ok(normalized_text);
     }
     let mut candidates: Vec<String> = values
         .iter()
-        .map(|(value, _)| value.clone())
-        .filter(|value| starts_with_words(&normalize_value(facet, value), &normalized_text))
+        .filter(|value| starts_with_words(&value.normalized, &normalized_text))
+        .map(|value| value.value.clone())
         .collect();
     let axis_name = facet.as_str();
     let value = normalized.to_owned();
@@ -514,11 +512,10 @@ fn find_value(
         0 => {
             let near = values
                 .into_iter()
-                .map(|(value, _)| value)
-                .filter(|value: &String| {
-                    !normalized_text.is_empty()
-                        && normalize_value(facet, value).contains(&normalized_text)
+                .filter(|value| {
+                    !normalized_text.is_empty() && value.normalized.contains(&normalized_text)
                 })
+                .map(|value| value.value)
                 .take(5)
                 .collect();
             Err(ScopeError::NoValue {
@@ -562,19 +559,24 @@ mod tests {
     fn documents_at(path: &str) -> Result<Vec<String>, ScopeError> {
         let catalog = catalog();
         let scope = Scope::parse(path, &catalog)?;
-        let documents = catalog
-            .documents()
-            .iter()
-            .filter(|document| scope.contains(document));
+        let inside = catalog.in_scope(&scope)?;
+        let documents = catalog.list(&inside);
         Ok(documents
-            .map(|document| document.version().path.clone())
+            .map(|document| document.unwrap().version().path.clone())
             .collect())
     }
 
     #[test]
     fn company_spellings_share_one_value() {
-        let values = Scope::default().values(FacetField::Company, &catalog());
-        assert_eq!(values[0], ("3M COMPANY".to_owned(), 2));
+        let values = Scope::default()
+            .values(FacetField::Company, &catalog())
+            .unwrap();
+        let spelled = ValueCount {
+            normalized: "3m".into(),
+            value: "3M COMPANY".into(),
+            documents: 2,
+        };
+        assert_eq!(values[0], spelled);
         assert_eq!(
             documents_at("/@company/3m").unwrap(),
             ["10-K/a.pdf", "10-K/b.pdf"]
@@ -608,16 +610,9 @@ mod tests {
     fn printed_values_parse_back() {
         let catalog = catalog();
         for facet in FacetField::ALL {
-            for (value, documents) in Scope::default().values(facet, &catalog) {
-                let scope = Scope::parse(&value_path(facet, &value), &catalog).unwrap();
-                assert_eq!(
-                    catalog
-                        .documents()
-                        .iter()
-                        .filter(|listed| scope.contains(listed))
-                        .count(),
-                    documents
-                );
+            for value in Scope::default().values(facet, &catalog).unwrap() {
+                let scope = Scope::parse(&value_path(facet, &value.value), &catalog).unwrap();
+                assert_eq!(catalog.in_scope(&scope).unwrap().len(), value.documents);
             }
         }
     }

@@ -628,11 +628,9 @@ mod tests {
         second.doubt = Some(0.5);
         let catalog = Catalog::from_entries([first, second]);
         let filter = Filter::parse(filter).unwrap();
-        let fits = catalog
-            .documents()
-            .iter()
-            .filter(|document| filter.matches(document));
-        fits.map(|document| document.version().path.clone())
+        let fits = catalog.matching(&filter).unwrap();
+        let fits = catalog.list(&fits);
+        fits.map(|document| document.unwrap().version().path.clone())
             .collect()
     }
 

@@ -1,5 +1,7 @@
 //! Catalog entries for tests of this and other crates.
 
+#![expect(clippy::expect_used, reason = "tests")]
+
 use serde_json::json;
 use stemma_document::{
     CatalogEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Extent, Fact,
@@ -10,11 +12,19 @@ use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 
-use crate::catalog::Catalog;
+use std::sync::Arc;
+
+use crate::catalog::{Catalog, CatalogDocument};
 use crate::change_log::ChangeCursor;
 use crate::latest_changes::LatestChanges;
 use crate::snapshot;
 use crate::started_runs::StartedRuns;
+
+/// All documents of a catalog that can be read.
+pub fn documents(catalog: &Catalog) -> Vec<Arc<CatalogDocument>> {
+    let documents: PortResult<Vec<_>> = catalog.documents().collect();
+    documents.expect("the catalog can be read")
+}
 
 pub fn entry(path: &str) -> CatalogEntry {
     let uri = format!("file:///{path}");

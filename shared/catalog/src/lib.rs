@@ -22,6 +22,8 @@ mod change_log;
 pub mod compaction;
 mod display_names;
 mod document;
+mod document_names;
+mod document_set;
 pub mod document_store;
 mod facet_buckets;
 pub mod facets;

@@ -12,12 +12,15 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
+use stemma_engine::{PortError, PortResult};
 
-use crate::catalog::{Catalog, CatalogDocument};
-use crate::display_names::{split_id_suffix, split_name, unescape};
-use crate::facets::{FacetField, Scope};
+use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
+use crate::display_names::{split_id_suffix, unescape};
+use crate::document_names::{DocumentName, fold_name};
+use crate::facets::{FacetField, Scope, ScopeError};
 use crate::items::{self, SectionItem};
 
 // Candidates listed in an error.
@@ -203,6 +206,9 @@ pub enum ResolveError {
         /// Locators, at most five.
         candidates: Vec<String>,
     },
+    /// The catalog cannot be read.
+    #[error(transparent)]
+    Port(#[from] PortError),
 }
 
 impl Catalog {
@@ -213,130 +219,103 @@ impl Catalog {
     ///
     /// # Errors
     /// [`ResolveError`] if nothing matches (with similar names), or several documents do.
-    pub fn resolve(&self, name: &str) -> Result<&CatalogDocument, ResolveError> {
+    pub fn resolve(&self, name: &str) -> Result<Arc<CatalogDocument>, ResolveError> {
         if let Some(document) = self.find_exact(name)? {
             return Ok(document);
         }
-        let all = self.documents();
         let name = name.trim();
         let is_id =
             name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
-        let id = name.to_ascii_lowercase();
-        if let Some(document) = self.find_unique(
-            name,
-            &all.iter()
-                .filter(|document: &&CatalogDocument| {
-                    is_id && document.doc().to_string().starts_with(&id)
-                })
-                .collect::<Vec<_>>(),
-        )? {
-            return Ok(document);
+        if is_id {
+            let id = name.to_ascii_lowercase();
+            if let Some(document) = self.find_unique(name, &DocumentName::IdPrefix(&id), None)? {
+                return Ok(document);
+            }
         }
         if let Some(document) = self.find_in_folder(name)? {
             return Ok(document);
         }
         let normalized = fold_name(&unescape(name));
-        let lenient = all.iter().filter(|document| {
-            fold_name(&document.version().name) == normalized
-                || document.label.to_lowercase() == name.to_lowercase()
-        });
-        match self.find_unique(name, &lenient.collect::<Vec<_>>())? {
+        let lenient = DocumentName::Folded {
+            stem: &normalized,
+            label: Some(&name.to_lowercase()),
+        };
+        match self.find_unique(name, &lenient, None)? {
             Some(document) => Ok(document),
             None => Err(ResolveError::NotFound {
                 name: name.into(),
-                near: self.similar_labels(&normalized),
+                near: self.similar_labels(&normalized)?,
             }),
         }
     }
 
     // Matches a label, path or name exactly.
-    pub(crate) fn find_exact(&self, name: &str) -> Result<Option<&CatalogDocument>, ResolveError> {
-        let all = self.documents();
-        if let Some(document) = all.iter().find(|document| document.label == name) {
+    pub(crate) fn find_exact(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<CatalogDocument>>, ResolveError> {
+        if let Some(document) = self.find_unique(name, &DocumentName::Label(name), None)? {
             return Ok(Some(document));
         }
         let name = name.trim();
         let plain = unescape(name);
         // A folder whose name starts with `@` is printed escaped, so an unescaped `@` always means a facet.
         let has_facet = name.split('/').any(|segment| segment.starts_with('@'));
-        let steps: [&dyn Fn(&CatalogDocument) -> bool; 2] = [
-            &|document| {
-                !has_facet && document.version().path == plain.trim_matches('/')
-                    || document.version().uri == name
-            },
-            &|document| {
-                document.version().name == plain || split_name(&document.version().name).0 == plain
-            },
-        ];
-        for step in steps {
-            if let Some(document) = self.find_unique(
-                name,
-                &all.iter()
-                    .filter(|document| step(document))
-                    .collect::<Vec<_>>(),
-            )? {
-                return Ok(Some(document));
-            }
+        let place = DocumentName::PathOrUri {
+            path: (!has_facet).then(|| plain.trim_matches('/')),
+            uri: name,
+        };
+        if let Some(document) = self.find_unique(name, &place, None)? {
+            return Ok(Some(document));
         }
-        Ok(None)
+        self.find_unique(name, &DocumentName::NameOrStem(&plain), None)
     }
 
-    fn find_unique<'a>(
+    fn find_unique(
         &self,
         name: &str,
-        fitting: &[&'a CatalogDocument],
-    ) -> Result<Option<&'a CatalogDocument>, ResolveError> {
-        match fitting {
-            [] => Ok(None),
-            [one] => Ok(Some(one)),
-            more => {
-                let candidates = more
-                    .iter()
-                    .take(MAX_CANDIDATES)
-                    .map(|document| document.label.clone())
-                    .collect();
-                Err(ResolveError::Ambiguous {
-                    name: name.into(),
-                    count: more.len(),
-                    candidates,
-                })
-            }
+        wanted: &DocumentName<'_>,
+        inside: Option<&DocumentSet>,
+    ) -> Result<Option<Arc<CatalogDocument>>, ResolveError> {
+        let mut named = self.named(wanted, inside, MAX_CANDIDATES)?;
+        if named.count > 1 {
+            let candidates = named.first.iter().map(|document| document.label.clone());
+            return Err(ResolveError::Ambiguous {
+                name: name.into(),
+                count: named.count,
+                candidates: candidates.collect(),
+            });
         }
+        Ok(named.first.pop())
     }
 
     // `/folder/name` or `/@facet/value/name`, with the name as `path::file_names` prints it.
-    fn find_in_folder(&self, name: &str) -> Result<Option<&CatalogDocument>, ResolveError> {
+    fn find_in_folder(&self, name: &str) -> Result<Option<Arc<CatalogDocument>>, ResolveError> {
         let Some((folder, leaf)) = name.trim_end_matches('/').rsplit_once('/') else {
             return Ok(None);
         };
-        let Ok(scope) = Scope::parse(folder, self) else {
-            return Ok(None);
+        let scope = match Scope::parse(folder, self) {
+            Ok(scope) => scope,
+            Err(ScopeError::Port(error)) => return Err(error.into()),
+            Err(_) => return Ok(None),
         };
+        let inside = self.in_scope(&scope)?;
         let plain = unescape(leaf);
-        let inside: Vec<&CatalogDocument> = self
-            .documents()
-            .iter()
-            .filter(|document| scope.contains(document))
-            .collect();
         let marked = split_id_suffix(&plain);
-        let steps: [&dyn Fn(&CatalogDocument) -> bool; 3] = [
-            &|document| document.label == leaf || document.version().name == plain,
-            &|document| {
-                marked.as_ref().is_some_and(|(name, id): &(String, &str)| {
-                    document.version().name == *name && has_id_prefix(document, id)
-                })
-            },
-            &|document| fold_name(&document.version().name) == fold_name(&plain),
-        ];
-        for step in steps {
-            if let Some(document) = self.find_unique(
-                name,
-                &inside
-                    .iter()
-                    .copied()
-                    .filter(|document| step(document))
-                    .collect::<Vec<_>>(),
-            )? {
+        let marked = marked
+            .as_ref()
+            .map(|(name, id)| DocumentName::WithId { name, id });
+        let folded = fold_name(&plain);
+        let lenient = DocumentName::Folded {
+            stem: &folded,
+            label: None,
+        };
+        let exact = DocumentName::LabelOrName {
+            label: leaf,
+            name: &plain,
+        };
+        for wanted in [Some(exact), marked, Some(lenient)].iter().flatten() {
+            if let Some(document) = self.find_unique(name, wanted, Some(&inside))? {
                 return Ok(Some(document));
             }
         }
@@ -345,15 +324,16 @@ impl Catalog {
 
     // Labels of the documents that have most of the words in `normalized`, and of those whose names are within
     // `MAX_EDITS` of it or contain it. Forms and years alone make no document similar.
-    fn similar_labels(&self, normalized: &str) -> Vec<String> {
+    fn similar_labels(&self, normalized: &str) -> PortResult<Vec<String>> {
         let target: Vec<char> = normalized.chars().take(200).collect();
         let (names, filing): (Vec<String>, Vec<String>) = words(normalized)
             .take(MAX_WORDS)
             .partition(|word| !word.starts_with(|c: char| c.is_ascii_digit()) || word.len() < 3);
         let max_edits = MAX_EDITS.min(target.len() / 3);
-        let mut near: Vec<(usize, usize, usize, &str)> = Vec::new();
+        let mut near: Vec<(usize, usize, usize, String)> = Vec::new();
         for document in self.documents() {
-            let has = document_words(document);
+            let document = document?;
+            let has = document_words(&document);
             let count =
                 |wanted: &[String]| wanted.iter().filter(|word| has.contains(*word)).count();
             let name_words = count(&names);
@@ -368,14 +348,12 @@ impl Catalog {
                 let missing = names.len() - name_words;
                 let filing_missing = filing.len() - count(&filing);
                 let edits = edits.unwrap_or(MAX_EDITS + 1);
-                near.push((missing, filing_missing, edits, &document.label));
+                near.push((missing, filing_missing, edits, document.label.clone()));
             }
         }
         near.sort_unstable();
-        near.into_iter()
-            .take(MAX_CANDIDATES)
-            .map(|(.., label)| label.to_owned())
-            .collect()
+        let near = near.into_iter().take(MAX_CANDIDATES);
+        Ok(near.map(|(.., label)| label).collect())
     }
 }
 
@@ -408,15 +386,6 @@ fn document_words(document: &CatalogDocument) -> HashSet<String> {
         .chain([document.version().name.as_str()])
         .flat_map(words)
         .collect()
-}
-
-fn has_id_prefix(document: &CatalogDocument, digits: &str) -> bool {
-    document.doc().to_string().starts_with(digits)
-}
-
-// Lower case, without the file extension.
-fn fold_name(name: &str) -> String {
-    split_name(name).0.to_lowercase()
 }
 
 // Levenshtein distance by the two-row method; `None` above `most`, with an early exit.
@@ -501,7 +470,7 @@ mod tests {
     use stemma_document::{Collection, DocId, Fact};
 
     use super::*;
-    use crate::fixtures::{entry, of_company};
+    use crate::fixtures::{self, entry, of_company};
 
     fn catalog(paths: &[&str]) -> Catalog {
         Catalog::from_entries(paths.iter().map(|path| entry(path)))
@@ -592,8 +561,8 @@ mod tests {
     #[test]
     fn equal_names_are_distinguished_by_id() {
         let catalog = catalog(&["a/x.pdf", "b/x.pdf", "x.md"]);
-        let labels: Vec<&str> = catalog
-            .documents()
+        let documents = fixtures::documents(&catalog);
+        let labels: Vec<&str> = documents
             .iter()
             .map(|document| document.label.as_str())
             .collect();
@@ -661,8 +630,8 @@ mod tests {
         ) {
             let paths: Vec<String> = names.iter().map(|(folder, name)| format!("{folder}/{}", name.replace('/', ""))).collect();
             let catalog = Catalog::from_entries(paths.iter().enumerate().map(|(at, path)| entry(&format!("{at}{path}"))));
-            for listed in catalog.documents() {
-                prop_assert_eq!(catalog.resolve(&listed.label).map(CatalogDocument::doc), Ok(listed.doc()));
+            for listed in fixtures::documents(&catalog) {
+                prop_assert_eq!(catalog.resolve(&listed.label).map(|found| found.doc()), Ok(listed.doc()));
                 for printed in [section_locator(&listed.label, SectionId(section)), page_locator(&listed.label, PageNo::new(page).unwrap())] {
                     let locator = Locator::parse(&printed);
                     prop_assert_eq!(&locator.document, &listed.label);

@@ -5,9 +5,6 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
-use std::iter::{FlatMap, Map};
-use std::ops::Index;
-use std::slice;
 use std::sync::Arc;
 
 use crate::document::CatalogDocument;
@@ -20,19 +17,9 @@ type Block = Arc<Vec<Arc<CatalogDocument>>>;
 /// An order of documents.
 pub(crate) type DocumentOrder = fn(&CatalogDocument, &CatalogDocument) -> Ordering;
 
-/// Iterates over the documents of a list.
-pub type Documents<'a> = Map<
-    FlatMap<
-        slice::Iter<'a, Block>,
-        slice::Iter<'a, Arc<CatalogDocument>>,
-        fn(&'a Block) -> slice::Iter<'a, Arc<CatalogDocument>>,
-    >,
-    fn(&'a Arc<CatalogDocument>) -> &'a CatalogDocument,
->;
-
 /// An ordered list of documents. Clones share their memory.
 #[derive(Debug, Clone)]
-pub struct OrderedDocuments {
+pub(crate) struct OrderedDocuments {
     // None is empty.
     blocks: Vec<Block>,
     len: usize,
@@ -52,19 +39,8 @@ impl OrderedDocuments {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub fn iter(&self) -> Documents<'_> {
-        self.blocks
-            .iter()
-            .flat_map((|block| block.iter()) as fn(&Block) -> slice::Iter<'_, _>)
-            .map(|document| document)
     }
 
     pub(crate) fn shared(&self) -> impl Iterator<Item = &Arc<CatalogDocument>> {
@@ -176,30 +152,4 @@ fn unshared<'a>(
         .iter()
         .filter(move |block| !known.contains(&Arc::as_ptr(block)));
     blocks.flat_map(|block| block.iter())
-}
-
-impl<'a> IntoIterator for &'a OrderedDocuments {
-    type Item = &'a CatalogDocument;
-    type IntoIter = Documents<'a>;
-
-    fn into_iter(self) -> Documents<'a> {
-        self.iter()
-    }
-}
-
-impl Index<usize> for OrderedDocuments {
-    type Output = CatalogDocument;
-
-    /// # Panics
-    /// If there are not as many documents.
-    fn index(&self, index: usize) -> &CatalogDocument {
-        let mut rest = index;
-        for block in &self.blocks {
-            match block.get(rest) {
-                Some(document) => return document,
-                None => rest -= block.len(),
-            }
-        }
-        &self.blocks[self.blocks.len()][rest]
-    }
 }

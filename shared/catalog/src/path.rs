@@ -9,8 +9,10 @@
 //! same name; without one, the document wins.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use stemma_document::{Section, SectionId};
+use stemma_engine::{PortError, PortResult};
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::split_name;
@@ -24,12 +26,12 @@ const MAX_INSIDE: usize = 32;
 const MAX_SLUG: usize = 40;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum ResolvedPath<'a> {
+pub enum ResolvedPath {
     /// An ingested folder, or a facet.
     Folder(Scope),
     /// A document, or a part of it.
     Document {
-        listed: &'a CatalogDocument,
+        listed: Arc<CatalogDocument>,
         /// `None` for the whole document.
         inside: Option<DocumentPart>,
     },
@@ -54,19 +56,35 @@ pub enum PathError {
     Document(#[from] ResolveError),
 }
 
+impl From<PortError> for PathError {
+    fn from(error: PortError) -> Self {
+        ResolveError::Port(error).into()
+    }
+}
+
+impl PathError {
+    fn is_port_error(&self) -> bool {
+        let scope = matches!(self, PathError::Scope(ScopeError::Port(_)));
+        scope || matches!(self, PathError::Document(ResolveError::Port(_)))
+    }
+}
+
 impl Catalog {
     /// Resolves a path, a locator or a document name.
     ///
     /// # Errors
     /// [`PathError`] if nothing fits, or more than one document does.
-    pub fn resolve_path(&self, text: &str) -> Result<ResolvedPath<'_>, PathError> {
+    pub fn resolve_path(&self, text: &str) -> Result<ResolvedPath, PathError> {
         if text.trim().trim_matches('/').is_empty() {
             return Ok(ResolvedPath::Folder(Scope::default()));
         }
-        self.resolve_whole(text).or_else(|error| {
-            self.resolve_inside(text)
-                .ok_or_else(|| self.fragment_error(text).unwrap_or(error))
-        })
+        match self.resolve_whole(text) {
+            Err(error) if !error.is_port_error() => match self.resolve_inside(text)? {
+                Some(inside) => Ok(inside),
+                None => Err(self.fragment_error(text).unwrap_or(error)),
+            },
+            whole => whole,
+        }
     }
 
     // Why the text after `#` names no part of a document, if the text before it names one.
@@ -88,12 +106,12 @@ impl Catalog {
     }
 
     // A folder, a document, or a part named after a `#`.
-    fn resolve_whole(&self, text: &str) -> Result<ResolvedPath<'_>, PathError> {
+    fn resolve_whole(&self, text: &str) -> Result<ResolvedPath, PathError> {
         // A file may be called `notes #3`.
-        let is_document = || matches!(self.find_exact(text), Ok(Some(_)));
+        let exact = self.find_exact(text);
         if let Some((document, fragment)) = text.rsplit_once('#')
             && let Ok(part) = fragment.parse()
-            && !is_document()
+            && !matches!(exact, Ok(Some(_)))
         {
             return Ok(ResolvedPath::Document {
                 listed: self.resolve(document)?,
@@ -102,13 +120,17 @@ impl Catalog {
         }
         let scope = Scope::parse(text, self);
         let from_root = text.starts_with('/');
-        match (scope, self.find_exact(text)) {
+        match (scope, exact) {
+            (_, Err(ResolveError::Port(error))) => Err(error.into()),
             (Ok(scope), Ok(None) | Err(_)) => Ok(ResolvedPath::Folder(scope)),
             (Ok(scope), Ok(Some(_))) if from_root => Ok(ResolvedPath::Folder(scope)),
             (_, Ok(Some(catalog_document))) => Ok(whole_document(catalog_document)),
+            (Err(ScopeError::Port(error)), _) => Err(error.into()),
             (Err(scope), _) => match self.resolve(text) {
                 Ok(catalog_document) => Ok(whole_document(catalog_document)),
-                Err(error @ ResolveError::Ambiguous { .. }) => Err(error.into()),
+                Err(error @ (ResolveError::Ambiguous { .. } | ResolveError::Port(_))) => {
+                    Err(error.into())
+                }
                 Err(_) if from_root => Err(scope.into()),
                 Err(error) => Err(error.into()),
             },
@@ -116,37 +138,46 @@ impl Catalog {
     }
 
     // A path inside a document: the document's own path, followed by section folders, `@item/…` or `@page/…`.
-    fn resolve_inside(&self, text: &str) -> Option<ResolvedPath<'_>> {
+    fn resolve_inside(&self, text: &str) -> PortResult<Option<ResolvedPath>> {
         let mut document = text.trim_end_matches('/');
         let mut part: Option<DocumentPart> = None;
         for _ in 0..MAX_INSIDE {
-            let (above, last) = document.rsplit_once('/')?;
-            let (above, inside) = match above.rsplit_once('/') {
-                Some((document, "@item")) => (document, item_part(last)?),
-                Some((document, "@page")) => (
-                    document,
-                    DocumentPart::Fragment(Fragment::Pages(parse_pages(last)?)),
-                ),
-                _ => (above, folder_part(last)?),
+            let Some((above, inside)) = last_part(document) else {
+                return Ok(None);
             };
             document = above;
             // Only the last segment says what is named; those before it are the sections above.
             let inside = part.get_or_insert(inside);
-            if let Ok(catalog_document) = self.resolve(document) {
-                return Some(ResolvedPath::Document {
-                    listed: catalog_document,
-                    inside: Some(inside.clone()),
-                });
+            match self.resolve(document) {
+                Ok(listed) => {
+                    let inside = Some(inside.clone());
+                    return Ok(Some(ResolvedPath::Document { listed, inside }));
+                }
+                Err(ResolveError::Port(error)) => return Err(error),
+                Err(_) => {}
             }
             if !matches!(inside, DocumentPart::Fragment(Fragment::Section(_))) {
-                return None;
+                return Ok(None);
             }
         }
-        None
+        Ok(None)
     }
 }
 
-fn whole_document(document: &CatalogDocument) -> ResolvedPath<'_> {
+// Splits the last part off a path inside a document.
+fn last_part(path: &str) -> Option<(&str, DocumentPart)> {
+    let (above, last) = path.rsplit_once('/')?;
+    Some(match above.rsplit_once('/') {
+        Some((document, "@item")) => (document, item_part(last)?),
+        Some((document, "@page")) => (
+            document,
+            DocumentPart::Fragment(Fragment::Pages(parse_pages(last)?)),
+        ),
+        _ => (above, folder_part(last)?),
+    })
+}
+
+fn whole_document(document: Arc<CatalogDocument>) -> ResolvedPath {
     ResolvedPath::Document {
         listed: document,
         inside: None,
@@ -190,7 +221,11 @@ pub fn section_folder(section: &Section) -> String {
 
 /// Names of `documents` in the listing of `scope`: the file name, or `name~3f2a.pdf` if another document or one of
 /// `folders` has that name.
-pub fn file_names(scope: &Scope, documents: &[&CatalogDocument], folders: &[&str]) -> Vec<String> {
+pub fn file_names(
+    scope: &Scope,
+    documents: &[Arc<CatalogDocument>],
+    folders: &[&str],
+) -> Vec<String> {
     let mut by_name: HashMap<&str, Vec<String>> = HashMap::with_capacity(documents.len());
     for document in documents {
         by_name
@@ -204,7 +239,7 @@ pub fn file_names(scope: &Scope, documents: &[&CatalogDocument], folders: &[&str
     let months = matches!(scope.filters.last(), Some((FacetField::Filed, FacetSelector::Range { from, .. })) if from.len() == 4);
     documents
         .iter()
-        .map(|document: &&CatalogDocument| {
+        .map(|document| {
             let name = document.version().name.as_str();
             let is_alone =
                 by_name.get(name).is_some_and(|ids| ids.len() == 1) && !folders.contains(name);

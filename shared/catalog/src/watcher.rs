@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::DocumentState;
-    use crate::fixtures::{entry, failure};
+    use crate::fixtures::{self, entry, failure};
 
     async fn publish(blobs: &MemoryBlobs, at_ms: u64, path: &str, seq: u64) {
         let mut entry = entry(path);
@@ -158,12 +158,9 @@ mod tests {
 
     fn listed(catalog: Option<Catalog>) -> Vec<(String, u64)> {
         let catalog = catalog.expect("something changed");
-        catalog
-            .documents()
-            .iter()
-            .map(|document: &crate::catalog::CatalogDocument| {
-                (document.version().path.clone(), document.version().seq)
-            })
+        let documents = fixtures::documents(&catalog).into_iter();
+        documents
+            .map(|document| (document.version().path.clone(), document.version().seq))
             .collect()
     }
 
@@ -235,7 +232,7 @@ mod tests {
 
     fn states(catalog: Option<Catalog>) -> Vec<(String, DocumentState)> {
         let catalog = catalog.expect("something changed");
-        let documents = catalog.documents().iter();
+        let documents = fixtures::documents(&catalog).into_iter();
         documents
             .map(|document| (document.version().path.clone(), document.state))
             .collect()

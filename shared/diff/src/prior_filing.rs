@@ -1,8 +1,9 @@
 //! Finds the filing to compare with when none is named: the issuer's previous one on the same form.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
-use stemma_document::{CatalogEntry, DocId, Fact, FilingFacts};
+use stemma_document::{CatalogEntry, Fact, FilingFacts};
+use stemma_engine::{PortError, PortResult};
 
 use super::titles::form_family;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
@@ -52,6 +53,9 @@ pub enum PriorFilingError {
         /// Labels of its filings.
         candidates: Vec<String>,
     },
+    /// The catalog cannot be read.
+    #[error(transparent)]
+    Port(#[from] PortError),
 }
 
 /// The filing before `catalog_document`: same issuer and form, the latest period that ended before its own. For a quarter, the
@@ -60,10 +64,10 @@ pub enum PriorFilingError {
 ///
 /// # Errors
 /// [`PriorFilingError`] when there is no such filing or more than one, with candidates.
-pub fn prior_filing<'c>(
-    catalog: &'c Catalog,
+pub fn prior_filing(
+    catalog: &Catalog,
     catalog_document: &CatalogDocument,
-) -> Result<&'c CatalogDocument, PriorFilingError> {
+) -> Result<Arc<CatalogDocument>, PriorFilingError> {
     let document = catalog_document.label.clone();
     let facts = catalog_document.entry().map(|entry| &entry.facts);
     let lacking = |missing, candidates| PriorFilingError::NotAFiling {
@@ -75,9 +79,13 @@ pub fn prior_filing<'c>(
     else {
         return Err(lacking("issuer", Vec::new()));
     };
-    let same: Vec<&CatalogDocument> = other_filings(catalog, catalog_document)
-        .filter(|other| is_issued_by(other, facts))
-        .collect();
+    let mut same = Vec::new();
+    for other in catalog.documents() {
+        let other = other?;
+        if other.doc() != catalog_document.doc() && is_issued_by(&other, facts) {
+            same.push(other);
+        }
+    }
     let Some(form) = fact_value(&facts.form) else {
         return Err(lacking("form", labels(&same)));
     };
@@ -88,34 +96,34 @@ pub fn prior_filing<'c>(
     // A quarter is compared with the same quarter of the year before: business is seasonal.
     let quarter = fact_value(&facts.fiscal_period).filter(|_| form_family(Some(form)) == "10-Q");
     let amends = form.ends_with("/A");
-    let all: Vec<&CatalogDocument> = same
+    let all: Vec<Arc<CatalogDocument>> = same
         .iter()
-        .filter(|other: &&&CatalogDocument| {
+        .filter(|other| {
             facts_of(other)
                 .and_then(|facts| fact_value(&facts.form))
                 .is_some_and(|other| other == form_family(Some(form)))
         })
-        .filter(|other: &&&CatalogDocument| {
+        .filter(|other| {
             facts_of(other)
                 .and_then(period_text)
                 .is_some_and(|theirs| theirs < period || amends && theirs == period)
         })
-        .copied()
+        .cloned()
         .collect();
-    let last_year: Vec<&CatalogDocument> = all
+    let last_year: Vec<Arc<CatalogDocument>> = all
         .iter()
-        .filter(|other: &&&CatalogDocument| {
+        .filter(|other| {
             let theirs = facts_of(other).and_then(|facts| fact_value(&facts.fiscal_period));
             quarter.is_none_or(|quarter| theirs == Some(quarter))
         })
-        .copied()
+        .cloned()
         .collect();
     let among = if last_year.is_empty() { all } else { last_year };
     let latest = among
         .iter()
         .filter_map(|other| facts_of(other).and_then(period_text))
         .max();
-    let earlier: Vec<&CatalogDocument> = among
+    let earlier: Vec<Arc<CatalogDocument>> = among
         .into_iter()
         .filter(|other| facts_of(other).and_then(period_text) == latest)
         .collect();
@@ -130,7 +138,7 @@ pub fn prior_filing<'c>(
                 candidates,
             })
         }
-        [one] => Ok(one),
+        [one] => Ok(Arc::clone(one)),
         more => {
             let count = more.len();
             let candidates = labels(more);
@@ -149,17 +157,17 @@ pub fn prior_filing<'c>(
 ///
 /// # Errors
 /// [`PriorFilingError`] when there is no such filing or more than one.
-pub fn filing_for_year<'c>(
-    filings: &[&'c CatalogDocument],
+pub fn filing_for_year(
+    filings: &[Arc<CatalogDocument>],
     form: Option<&str>,
     year: &str,
-) -> Result<&'c CatalogDocument, PriorFilingError> {
-    let of_year: Vec<&CatalogDocument> = filings
+) -> Result<Arc<CatalogDocument>, PriorFilingError> {
+    let of_year: Vec<Arc<CatalogDocument>> = filings
         .iter()
         .filter(|document| {
             facts_of(document).and_then(|facts| fact_value(&facts.fiscal_year)) == Some(year)
         })
-        .copied()
+        .cloned()
         .collect();
     let best_matches = match form {
         Some(form) => on_form(&of_year, form),
@@ -173,7 +181,7 @@ pub fn filing_for_year<'c>(
         .and_then(|facts| fact_value(&facts.issuer));
     let issuer = issuer.unwrap_or("the company").to_owned();
     match best_matches.as_slice() {
-        [one] => Ok(one),
+        [one] => Ok(Arc::clone(one)),
         [] => {
             let candidates = if of_year.is_empty() {
                 labels(filings)
@@ -197,54 +205,29 @@ pub fn filing_for_year<'c>(
     }
 }
 
-fn on_form<'c>(filings: &[&'c CatalogDocument], form: &str) -> Vec<&'c CatalogDocument> {
+fn on_form(filings: &[Arc<CatalogDocument>], form: &str) -> Vec<Arc<CatalogDocument>> {
     filings
         .iter()
-        .copied()
         .filter(|document| {
             facts_of(document).and_then(|facts| fact_value(&facts.form)) == Some(form)
         })
+        .cloned()
         .collect()
 }
 
 /// All filings of the issuers of `filings`, under any name: `ADOBE SYSTEMS INCORPORATED` and `ADOBE INC.` share a file number.
-pub fn filings_of_issuers<'c>(
-    catalog: &'c Catalog,
-    filings: &[&CatalogDocument],
-) -> Vec<&'c CatalogDocument> {
-    let docs: HashSet<DocId> = filings.iter().map(|document| document.doc()).collect();
-    let registrant_ids: HashSet<String> = filings
-        .iter()
-        .filter_map(facts_of)
-        .flat_map(FilingFacts::issuer_identity)
-        .collect();
-    catalog
-        .documents()
-        .iter()
-        .filter(|document: &&CatalogDocument| {
-            docs.contains(&document.doc())
-                || facts_of(document).is_some_and(|facts| {
-                    facts
-                        .issuer_identity()
-                        .iter()
-                        .any(|number| registrant_ids.contains(number))
-                })
-        })
-        .collect()
+///
+/// # Errors
+/// `PortError` if the catalog cannot be read.
+pub fn filings_of_issuers(
+    catalog: &Catalog,
+    filings: &[Arc<CatalogDocument>],
+) -> PortResult<Vec<Arc<CatalogDocument>>> {
+    let of_issuers = catalog.of_same_issuers(filings)?;
+    catalog.list(&of_issuers).collect()
 }
 
-fn other_filings<'c>(
-    catalog: &'c Catalog,
-    document: &CatalogDocument,
-) -> impl Iterator<Item = &'c CatalogDocument> {
-    let doc = document.doc();
-    catalog
-        .documents()
-        .iter()
-        .filter(move |other| other.doc() != doc && other.entry().is_some())
-}
-
-fn facts_of<'c>(document: &&'c CatalogDocument) -> Option<&'c FilingFacts> {
+fn facts_of(document: &CatalogDocument) -> Option<&FilingFacts> {
     document.entry().map(|entry: &CatalogEntry| &entry.facts)
 }
 
@@ -253,7 +236,7 @@ fn fact_value(fact: &Option<Fact>) -> Option<&str> {
 }
 
 // By CIK, else by file number, tax number, or name without its legal form.
-fn is_issued_by(other: &&CatalogDocument, facts: &FilingFacts) -> bool {
+fn is_issued_by(other: &CatalogDocument, facts: &FilingFacts) -> bool {
     let Some(theirs) = facts_of(other) else {
         return false;
     };
@@ -304,7 +287,7 @@ fn period_text(facts: &FilingFacts) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn labels(document: &[&CatalogDocument]) -> Vec<String> {
+fn labels(document: &[Arc<CatalogDocument>]) -> Vec<String> {
     document
         .iter()
         .take(MAX_CANDIDATES)
@@ -318,7 +301,7 @@ fn leading_year(text: &str) -> i64 {
         .unwrap_or(0)
 }
 
-fn nearest_labels(document: &[&CatalogDocument], period: &str) -> Vec<String> {
+fn nearest_labels(document: &[Arc<CatalogDocument>], period: &str) -> Vec<String> {
     let mut sorted = document.to_vec();
     sorted.sort_by_key(|other| {
         let theirs = facts_of(other).and_then(period_text).unwrap_or_default();
@@ -394,7 +377,7 @@ mod tests {
     #[test]
     fn prior_filing_has_same_issuer_form_and_quarter() {
         let archive = archive();
-        let before = |name: &str| match prior_filing(&archive, archive.resolve(name).unwrap()) {
+        let before = |name: &str| match prior_filing(&archive, &archive.resolve(name).unwrap()) {
             Ok(listed) => listed.label.clone(),
             Err(error) => error.to_string(),
         };
@@ -420,10 +403,10 @@ mod tests {
     #[test]
     fn fiscal_year_resolves_to_annual_report_across_renames() {
         let archive = archive();
-        let acme: Vec<&CatalogDocument> = ["k21", "q1"]
+        let acme: Vec<Arc<CatalogDocument>> = ["k21", "q1"]
             .map(|name| archive.resolve(name).unwrap())
             .into();
-        let all = filings_of_issuers(&archive, &acme);
+        let all = filings_of_issuers(&archive, &acme).unwrap();
         assert_eq!(
             all.iter()
                 .map(|listed| listed.label.as_str())

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_answers::{Answer, AnswerMode, AnswerOutcome, Citation};
-use stemma_archive::Archive;
+use stemma_archive::{ApiError, Archive};
 
 use crate::SkippedEntry;
 use crate::match_documents::DocumentMatcher;
@@ -184,26 +184,27 @@ pub struct QuestionTarget {
     pub gold_pages: Vec<(String, u32)>,
 }
 
-/// Resolves the documents of each question; an error is the reason why the question is skipped.
+/// Resolves the documents of each question; the inner error is the reason why the question is skipped.
+///
+/// # Errors
+/// [`ApiError`] if the catalog cannot be read.
 pub fn eval_targets(
     archive: &Archive,
     questions: &[GoldQuestion],
-) -> Vec<Result<QuestionTarget, String>> {
-    let matcher = DocumentMatcher::new(&archive.catalog);
-    questions
-        .iter()
-        .map(|question| {
-            let resolved = matcher.resolve(question)?;
-            Ok(QuestionTarget {
-                within: resolved.document.map(|document| document.label.clone()),
-                gold_pages: resolved
-                    .gold_pages
-                    .iter()
-                    .map(|(document, page)| (document.doc().to_string(), *page))
-                    .collect(),
-            })
+) -> Result<Vec<Result<QuestionTarget, String>>, ApiError> {
+    let matcher = DocumentMatcher::new(&archive.catalog)?;
+    let targets = questions.iter().map(|question| {
+        let resolved = matcher.resolve(question)?;
+        Ok(QuestionTarget {
+            within: resolved.document.map(|document| document.label.clone()),
+            gold_pages: resolved
+                .gold_pages
+                .iter()
+                .map(|(document, page)| (document.doc().to_string(), *page))
+                .collect(),
         })
-        .collect()
+    });
+    Ok(targets.collect())
 }
 
 impl AnswerRow {

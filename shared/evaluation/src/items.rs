@@ -48,13 +48,13 @@ pub async fn eval_items(
     gold: &[GoldItems],
     count_missing: bool,
 ) -> Result<ItemsEval, ApiError> {
-    let matcher = DocumentMatcher::new(&archive.catalog);
+    let matcher = DocumentMatcher::new(&archive.catalog)?;
     let mut scored = Vec::new();
     let mut skipped = Vec::new();
     let mut entries = 0;
     for gold in gold {
         let published = match matcher.find(&gold.doc) {
-            Ok(document) => archive.load_tree(document).await?,
+            Ok(document) => archive.load_tree(&document).await?,
             Err(reason) => {
                 skipped.push(SkippedEntry::new(&gold.doc, reason));
                 None

@@ -1,28 +1,31 @@
 //! Finds the documents that gold data names.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
+use stemma_archive::ApiError;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 
 use crate::question::GoldQuestion;
 
 /// Documents by path, locator, file name and file name without extension.
-pub(super) struct DocumentMatcher<'a> {
-    by_name: HashMap<String, Vec<&'a CatalogDocument>>,
+pub(super) struct DocumentMatcher {
+    by_name: HashMap<String, Vec<Arc<CatalogDocument>>>,
 }
 
 /// The documents that a question names.
-pub(super) struct ResolvedQuestion<'a> {
+pub(super) struct ResolvedQuestion {
     /// The document of the question, if it names one.
-    pub(super) document: Option<&'a CatalogDocument>,
+    pub(super) document: Option<Arc<CatalogDocument>>,
     /// Gold pages that have a document, and their physical page numbers.
-    pub(super) gold_pages: Vec<(&'a CatalogDocument, u32)>,
+    pub(super) gold_pages: Vec<(Arc<CatalogDocument>, u32)>,
 }
 
-impl<'a> DocumentMatcher<'a> {
-    pub(super) fn new(catalog: &'a Catalog) -> Self {
-        let mut by_name: HashMap<String, Vec<&CatalogDocument>> = HashMap::new();
+impl DocumentMatcher {
+    pub(super) fn new(catalog: &Catalog) -> Result<Self, ApiError> {
+        let mut by_name: HashMap<String, Vec<Arc<CatalogDocument>>> = HashMap::new();
         for document in catalog.documents() {
+            let document = document?;
             let version = document.version();
             let names = BTreeSet::from([
                 version.path.as_str(),
@@ -31,17 +34,18 @@ impl<'a> DocumentMatcher<'a> {
                 stem(&version.name),
             ]);
             for name in names {
-                by_name.entry(name.into()).or_default().push(document);
+                let named = by_name.entry(name.into()).or_default();
+                named.push(Arc::clone(&document));
             }
         }
-        Self { by_name }
+        Ok(Self { by_name })
     }
 
     /// The only document of this name that has a tree.
     ///
     /// # Errors
     /// The reason why the entry is skipped.
-    pub(super) fn find(&self, name: &str) -> Result<&'a CatalogDocument, String> {
+    pub(super) fn find(&self, name: &str) -> Result<Arc<CatalogDocument>, String> {
         let matches = self
             .by_name
             .get(name)
@@ -50,7 +54,7 @@ impl<'a> DocumentMatcher<'a> {
             .unwrap_or_default();
         match matches {
             [] => Err("no document of this name".into()),
-            [document] if document.entry().is_some() => Ok(document),
+            [document] if document.entry().is_some() => Ok(Arc::clone(document)),
             [document] => Err(match &document.failure {
                 Some(failure) => format!("it has no tree: {}", failure.message),
                 None => format!("it has no tree yet: {}", document.state.as_str()),
@@ -72,7 +76,7 @@ impl<'a> DocumentMatcher<'a> {
 
     /// # Errors
     /// The reason why the question is skipped.
-    pub(super) fn resolve(&self, question: &GoldQuestion) -> Result<ResolvedQuestion<'a>, String> {
+    pub(super) fn resolve(&self, question: &GoldQuestion) -> Result<ResolvedQuestion, String> {
         let document = question
             .doc
             .as_deref()
@@ -85,7 +89,7 @@ impl<'a> DocumentMatcher<'a> {
                 .as_deref()
                 .map(|name| self.find(name))
                 .transpose()?;
-            if let Some(document) = other.or(document) {
+            if let Some(document) = other.or_else(|| document.clone()) {
                 gold_pages.push((document, gold.page));
             }
         }

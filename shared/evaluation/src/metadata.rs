@@ -1,7 +1,7 @@
 //! Scores the facts of filings against gold metadata.
 
 use serde::Serialize;
-use stemma_archive::Archive;
+use stemma_archive::{ApiError, Archive};
 use stemma_document::FilingFacts;
 
 use crate::SkippedEntry;
@@ -48,12 +48,15 @@ pub struct WrongFact {
 
 /// Scores the facts of the documents that the gold data names. With `count_missing`, a missing document counts as one
 /// without facts.
+///
+/// # Errors
+/// [`ApiError`] if the catalog cannot be read.
 pub fn eval_metadata(
     archive: &Archive,
     gold: &[GoldMetadata],
     count_missing: bool,
-) -> MetadataEval {
-    let matcher = DocumentMatcher::new(&archive.catalog);
+) -> Result<MetadataEval, ApiError> {
+    let matcher = DocumentMatcher::new(&archive.catalog)?;
     let mut scored = Vec::new();
     let mut skipped = Vec::new();
     let mut documents = 0;
@@ -75,13 +78,13 @@ pub fn eval_metadata(
     let facts = fact_rows(&scored);
     let mean = facts.iter().map(|row| row.score).sum::<f64>() / facts.len().max(1) as f64;
     scored.retain(|scored| scored.fact.verdict != FactVerdict::Right);
-    MetadataEval {
+    Ok(MetadataEval {
         facts,
         mean,
         documents,
         mistakes: scored,
         skipped,
-    }
+    })
 }
 
 fn fact_rows(scored: &[WrongFact]) -> Vec<FactRow> {

@@ -101,7 +101,7 @@ pub async fn eval_retrieval(
     everywhere: bool,
     count_missing: bool,
 ) -> Result<RetrievalEval, ApiError> {
-    let matcher = DocumentMatcher::new(&archive.catalog);
+    let matcher = DocumentMatcher::new(&archive.catalog)?;
     let mut rows = Vec::new();
     let mut skipped = Vec::new();
     for question in questions {
@@ -155,7 +155,7 @@ type ResolvedGold = (Vec<(String, u32)>, Option<String>);
 
 fn resolve_gold(
     question: &GoldQuestion,
-    matcher: &DocumentMatcher<'_>,
+    matcher: &DocumentMatcher,
 ) -> Result<ResolvedGold, String> {
     let resolved = matcher.resolve(question)?;
     if question.gold_pages.is_empty() {

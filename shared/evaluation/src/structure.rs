@@ -64,13 +64,13 @@ pub async fn eval_structure(
     gold: &[GoldStructure],
     count_missing: bool,
 ) -> Result<StructureEval, ApiError> {
-    let matcher = DocumentMatcher::new(&archive.catalog);
+    let matcher = DocumentMatcher::new(&archive.catalog)?;
     let mut documents = Vec::new();
     let mut skipped = Vec::new();
     for gold in gold {
         let (published, locator) = match matcher.find(&gold.doc) {
             Ok(document) => (
-                archive.load_tree(document).await?,
+                archive.load_tree(&document).await?,
                 Some(document.label.clone()),
             ),
             Err(reason) => {

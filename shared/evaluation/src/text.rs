@@ -72,7 +72,7 @@ pub async fn eval_text(
     gold: &[GoldPageText],
     count_missing: bool,
 ) -> Result<TextEval, ApiError> {
-    let matcher = DocumentMatcher::new(&archive.catalog);
+    let matcher = DocumentMatcher::new(&archive.catalog)?;
     let mut by_doc: BTreeMap<&str, Vec<&GoldPageText>> = BTreeMap::new();
     for page in gold {
         by_doc.entry(&page.doc).or_default().push(page);
@@ -81,7 +81,7 @@ pub async fn eval_text(
     let mut skipped = Vec::new();
     for (doc, gold_pages) in by_doc {
         let loaded = match matcher.find(doc) {
-            Ok(document) => load_body(archive, document)
+            Ok(document) => load_body(archive, &document)
                 .await?
                 .map(|body| (body, document.label.clone()))
                 .ok_or("its text is not in the store".into()),

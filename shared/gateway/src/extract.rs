@@ -1,6 +1,7 @@
 //! Extractors and responses shared by the routes: axum's own, with problems as rejections.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -136,11 +137,11 @@ pub fn page_limit(limit: Option<usize>) -> Result<usize, Problem> {
 }
 
 /// Finds a document by id, name or path.
-pub fn find_document<'a>(archive: &'a Archive, doc: &str) -> Result<&'a CatalogDocument, ApiError> {
-    let by_id = doc
-        .parse::<DocId>()
-        .ok()
-        .and_then(|id| archive.catalog().get(id));
+pub fn find_document(archive: &Archive, doc: &str) -> Result<Arc<CatalogDocument>, ApiError> {
+    let by_id = match doc.parse::<DocId>() {
+        Ok(id) => archive.catalog().get(id)?,
+        Err(_) => None,
+    };
     by_id.map_or_else(
         || archive.catalog().resolve(doc).map_err(ApiError::from),
         Ok,
@@ -148,17 +149,17 @@ pub fn find_document<'a>(archive: &'a Archive, doc: &str) -> Result<&'a CatalogD
 }
 
 /// Finds a document with a published tree; the error for one without is its state.
-pub fn published_document<'a>(
-    archive: &'a Archive,
+pub fn published_document(
+    archive: &Archive,
     doc: &str,
-) -> Result<&'a CatalogDocument, HandlerError> {
+) -> Result<Arc<CatalogDocument>, HandlerError> {
     let listed = find_document(archive, doc)?;
     if listed.entry().is_some() {
         Ok(listed)
     } else {
         Err(HandlerError::NotReady(Box::new(NotReady {
             ready: false,
-            document: DocumentInfo::from_catalog(listed),
+            document: DocumentInfo::from_catalog(&listed),
         })))
     }
 }

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use stemma_archive::AnswerRequest;
+use stemma_archive::{AnswerRequest, ApiError};
 use stemma_gateway::AppState;
 use stemma_gateway::accept::{Accept, EVENTS, JSON};
 use stemma_gateway::admission::ModelRequest;
@@ -51,7 +51,7 @@ pub(crate) async fn ask(
     let answerer = site.answerer(&archive)?;
     let question = archive.ask_request(&request)?;
     answerer.check(&question).map_err(answer_problem)?;
-    let id = answerer.answer_id(&question);
+    let id = answerer.answer_id(&question).map_err(ApiError::from)?;
     if wants_events(&headers) {
         return Ok(sse_response(
             &id,

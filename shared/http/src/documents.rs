@@ -105,7 +105,7 @@ pub(crate) async fn tree(
         "outline" => outline(&archive.tree(&locator, depth, summary).await?).into_response(),
         "pageindex" => {
             let exported = archive
-                .export(listed, "", ExportFormat::PageIndex { text: false })
+                .export(&listed, "", ExportFormat::PageIndex { text: false })
                 .await?;
             (
                 [(header::CONTENT_TYPE, "application/json")],

@@ -47,7 +47,7 @@ pub(crate) async fn source(
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let listed = find_document(&archive, &doc)?;
     let version = listed.version();
-    let Some(original) = archive.original(listed).await.map_err(ApiError::from)? else {
+    let Some(original) = archive.original(&listed).await.map_err(ApiError::from)? else {
         let detail = "the store does not have the file: it was ingested in place";
         return Err(Problem::new(404, "source.elsewhere", detail)
             .with_next("read the file at `uri` of the document")

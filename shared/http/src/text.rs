@@ -139,7 +139,7 @@ pub(crate) async fn item(
     let text = read.text.filter(|_| query.text);
     let pages = if query.text { read.pages } else { Vec::new() };
     json(MaybeReady::Yes(ItemResponse {
-        document: DocumentInfo::from_catalog(listed),
+        document: DocumentInfo::from_catalog(&listed),
         item,
         text,
         pages,

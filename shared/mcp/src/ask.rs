@@ -113,7 +113,7 @@ impl ToolContext {
             scopes,
             ..AnswerRequest::default()
         })?;
-        let id = answerer.answer_id(&request);
+        let id = answerer.answer_id(&request)?;
         let answerer = Arc::clone(answerer);
         let generation = async move {
             let _permit = permit;

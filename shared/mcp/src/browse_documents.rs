@@ -1,6 +1,7 @@
 //! `browse_documents`: documents and folders of a folder or axis path, newest first or ranked by a question.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -14,6 +15,7 @@ use stemma_archive::pageindex_fields::{
 use stemma_archive::{FolderContents, ListRequest, SearchRequest};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::DocId;
+use stemma_engine::PortResult;
 
 use crate::error::ToolError;
 use crate::paging::{PageRequest, default_limit};
@@ -149,13 +151,13 @@ Folders include axes: /@company, /@form, /@fiscal_year.",
 
 impl ToolContext {
     // Ranks documents by their best sections.
-    async fn rank_documents<'a>(
-        &'a self,
+    async fn rank_documents(
+        &self,
         query: String,
-        documents: &[&CatalogDocument],
-    ) -> Result<Vec<&'a CatalogDocument>, ToolError> {
+        documents: &[Arc<CatalogDocument>],
+    ) -> Result<Vec<Arc<CatalogDocument>>, ToolError> {
         let catalog = self.archive.catalog();
-        let is_whole = documents.len() == catalog.documents().len();
+        let is_whole = documents.len() == catalog.len();
         let request = SearchRequest {
             query,
             documents: (!is_whole).then(|| documents.iter().map(|listed| listed.doc()).collect()),
@@ -169,15 +171,14 @@ impl ToolContext {
                 ranked.push(hit.doc_id);
             }
         }
-        Ok(ranked
-            .into_iter()
-            .filter_map(|doc| catalog.get(doc))
-            .collect())
+        let ranked = ranked.into_iter();
+        let ranked = ranked.filter_map(|doc| catalog.get(doc).transpose());
+        Ok(ranked.collect::<PortResult<_>>()?)
     }
 
     fn documents_result(
         &self,
-        documents: &[&CatalogDocument],
+        documents: &[Arc<CatalogDocument>],
         folders: Vec<FolderRow>,
         page: &PageRequest,
         sort: Sort,
@@ -217,7 +218,7 @@ impl ToolContext {
 }
 
 // Subfolders with document counts or the values of an axis, then the axes that narrow the path, with value counts.
-fn folder_rows(level: &FolderContents<'_>) -> Vec<FolderRow> {
+fn folder_rows(level: &FolderContents) -> Vec<FolderRow> {
     let folders = level
         .folders
         .iter()

@@ -66,7 +66,7 @@ impl ToolContext {
         let all_pages = part
             .is_none()
             .then(|| PageSpan::new(1, u32::MAX).into_iter().collect());
-        let (request, item) = read_request(listed, &published, part, all_pages)?;
+        let (request, item) = read_request(&listed, &published, part, all_pages)?;
         let section = match &request {
             ReadRequest::Section(id, _) => Some(*id),
             ReadRequest::Pages(_) => None,
@@ -77,15 +77,15 @@ impl ToolContext {
             .iter()
             .map(|section| section.title.clone())
             .collect();
-        let title = title(listed, part, &short_path(&path));
+        let title = title(&listed, part, &short_path(&path));
         let limit = self.format.limit(arguments.max_tokens);
-        let read = self.read(listed, published, request, limit).await?;
+        let read = self.read(&listed, published, request, limit).await?;
         let url = match (section, read.passages.first()) {
             (Some(id), _) => section_address(listed.doc(), id),
             (None, Some(first)) if part.is_some() => page_address(listed.doc(), first.page),
             _ => format!("{SCHEME}{}", listed.doc()),
         };
-        Ok(fetch_result(listed, part, read, title, url, item))
+        Ok(fetch_result(&listed, part, read, title, url, item))
     }
 }
 

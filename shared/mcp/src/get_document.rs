@@ -120,10 +120,10 @@ impl ToolContext {
             let name = format!("Item {}", item.item);
             Some(link(section_address(listed.doc(), section), &name))
         });
-        let data = output(listed, item_rows(&items, self.format.limit(None) * 3 / 4));
-        let name = name_of(listed);
-        let text = delimited(name, &overview(listed, &data.items));
-        let result = ToolResult::new(data, summary(listed))
+        let data = output(&listed, item_rows(&items, self.format.limit(None) * 3 / 4));
+        let name = name_of(&listed);
+        let text = delimited(name, &overview(&listed, &data.items));
+        let result = ToolResult::new(data, summary(&listed))
             .with_text(text)
             .with_links(links.take(MAX_LINKS));
         Ok(match status(listed.state) {

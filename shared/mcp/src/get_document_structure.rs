@@ -149,7 +149,7 @@ impl ToolContext {
             .await?;
         let listed = context.listed(&document)?;
         if listed.entry().is_none() {
-            return Err(not_ready(listed));
+            return Err(not_ready(&listed));
         }
         let node = arguments.node_id;
         let node = node.or_else(|| document.fragment.as_ref().map(ToString::to_string));
@@ -177,7 +177,7 @@ impl ToolContext {
         let parts = outline.parts(context.format.limit(None));
         let part = arguments.part.min(parts.len());
         let range = parts[part - 1].clone();
-        let name = name_of(listed);
+        let name = name_of(&listed);
         let pagination = Pagination {
             part,
             total_parts: parts.len(),

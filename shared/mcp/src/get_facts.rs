@@ -100,7 +100,7 @@ impl ToolContext {
         let all = self.archive.facts(&request).await?;
         let rows = all.facts.iter().skip(page.offset).take(page.limit).map(row);
         let facts = take_fitting(rows, self.format.limit(None));
-        let name = name_of(listed).to_owned();
+        let name = name_of(&listed).to_owned();
         let next = page.offset + facts.len();
         let more = next < all.total;
         let text = delimited(&name, &listing(&facts));

@@ -1,7 +1,5 @@
 //! `get_folder_structure`: folders with document counts, for prompts written for PageIndex Cloud.
 
-use std::collections::BTreeMap;
-
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
@@ -42,20 +40,17 @@ impl ToolContext {
         &self,
         Parameters(_): Parameters<GetFolderStructureArguments>,
     ) -> ToolOutcome<GetFolderStructureOutput> {
-        let listed = self.archive.catalog().documents();
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for document in listed {
-            let path = &document.version().path;
-            for (at, _) in path.match_indices('/') {
-                *counts.entry(format!("/{}", &path[..at])).or_default() += 1;
-            }
-        }
+        let catalog = self.archive.catalog();
+        let inner = catalog.folders()?.into_iter();
+        let counts: Vec<_> = inner
+            .map(|(path, count)| (format!("/{path}"), count))
+            .collect();
         let total = counts.len();
         let axes = self.archive.folder(&ListRequest::default())?.axes;
         let axes = axes.into_iter().map(|axis| (axis.locator, axis.values));
         let mut folders = vec![FolderRow {
             id: "root".into(),
-            count: listed.len(),
+            count: catalog.len(),
         }];
         let mut room = self.format.limit(None);
         folders.extend(axes.chain(counts).map_while(|(id, count)| {
@@ -67,7 +62,7 @@ impl ToolContext {
             .iter()
             .map(|folder| format!("{} ({})", folder.id, folder.count))
             .collect();
-        let summary = format!("{} documents in {total} folders", listed.len());
+        let summary = format!("{} documents in {total} folders", catalog.len());
         let text = delimited("catalog", &lines.join("\n"));
         Ok(
             ToolResult::new(GetFolderStructureOutput { folders, total }, summary)

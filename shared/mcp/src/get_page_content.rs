@@ -123,15 +123,15 @@ get_document_structure or search. What does not fit is named in remaining; next_
             ));
         }
         let (listed, published) = context.load_published(&document).await?;
-        let (request, item) = read_request(listed, &published, part.as_ref(), pages)?;
+        let (request, item) = read_request(&listed, &published, part.as_ref(), pages)?;
         let title = |id| Some(published.tree.section(id)?.title.clone());
         let elsewhere: Vec<String> = item
             .iter()
             .flat_map(|item| elsewhere(&item.item, &item.content, title))
             .collect();
         let limit = context.format.limit(max_tokens);
-        let text = context.read(listed, published, request, limit).await?;
-        let result = page_result(listed, text, item.as_ref(), part.as_ref(), max_tokens);
+        let text = context.read(&listed, published, request, limit).await?;
+        let result = page_result(&listed, text, item.as_ref(), part.as_ref(), max_tokens);
         Ok(result.with_options(elsewhere))
     }
 }

@@ -122,7 +122,7 @@ impl ToolContext {
             .map(|(hit, around)| row(hit, around));
         let matches = take_fitting(rows, self.format.limit(None));
         let links = links(document.doc, &hits[..matches.len()]);
-        let name = name_of(listed);
+        let name = name_of(&listed);
         let as_text = if options.fixed {
             " (as text: it is not a regular expression)"
         } else {

@@ -46,10 +46,10 @@ pub(crate) async fn read(
         ));
     }
     let (listed, published) = context.load_published(&document).await?;
-    let (request, _) = read_request(listed, &published, document.fragment.as_ref(), None)?;
+    let (request, _) = read_request(&listed, &published, document.fragment.as_ref(), None)?;
     let limit = context.format.limit(Some(usize::MAX));
-    let read = context.read(listed, published, request, limit).await?;
-    let source = format!("{} {}s {}", name_of(listed), read.unit, read.returned);
+    let read = context.read(&listed, published, request, limit).await?;
+    let source = format!("{} {}s {}", name_of(&listed), read.unit, read.returned);
     let mut text = delimited(&source, &read.text());
     if let Some(remaining) = &read.remaining {
         text.push_str(&format!(

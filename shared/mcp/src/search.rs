@@ -249,8 +249,9 @@ impl ToolContext {
     }
 
     fn result_row(&self, hit: &SearchHit) -> ResultRow {
-        let listed = self.archive.catalog().get(hit.doc_id);
-        let name = listed.map_or(hit.name.as_str(), name_of);
+        // The name in the index serves where the catalog has none, or cannot be read.
+        let listed = self.archive.catalog().get(hit.doc_id).ok().flatten();
+        let name = listed.as_deref().map_or(hit.name.as_str(), name_of);
         let best = hit.best_pages.first();
         ResultRow {
             id: hit.locator.clone(),

@@ -125,11 +125,10 @@ impl ToolContext {
             },
             _ => locator_of(name),
         };
-        let by_id = locator
-            .document
-            .parse::<DocId>()
-            .ok()
-            .and_then(|doc| catalog.get(doc));
+        let by_id = match locator.document.parse::<DocId>() {
+            Ok(doc) => catalog.get(doc)?,
+            Err(_) => None,
+        };
         let resolved = match (by_id, folder.filter(|folder| !is_root(folder))) {
             (Some(listed), _) => Ok(listed),
             (None, Some(folder)) => catalog.resolve(&format!(
@@ -154,14 +153,14 @@ impl ToolContext {
         if !nothing_like {
             return failure;
         }
-        let documents = self.archive.catalog().documents().len();
+        let documents = self.archive.catalog().len();
         failure.with_option(format!(
             "browse_documents() lists the {documents} documents there are"
         ))
     }
 
-    pub(crate) fn listed(&self, document: &DocumentRef) -> Result<&CatalogDocument, ToolError> {
-        self.archive.catalog().get(document.doc).ok_or_else(|| {
+    pub(crate) fn listed(&self, document: &DocumentRef) -> Result<Arc<CatalogDocument>, ToolError> {
+        self.archive.catalog().get(document.doc)?.ok_or_else(|| {
             ToolError::new(
                 ToolErrorKind::NotFound,
                 "locator.not_found",
@@ -173,11 +172,11 @@ impl ToolContext {
     pub(crate) async fn load_published(
         &self,
         document: &DocumentRef,
-    ) -> Result<(&CatalogDocument, Arc<PublishedTree>), ToolError> {
+    ) -> Result<(Arc<CatalogDocument>, Arc<PublishedTree>), ToolError> {
         let listed = self.listed(document)?;
-        match self.archive.load_tree(listed).await? {
+        match self.archive.load_tree(&listed).await? {
             Some(published) => Ok((listed, published)),
-            None => Err(not_ready(listed)),
+            None => Err(not_ready(&listed)),
         }
     }
 

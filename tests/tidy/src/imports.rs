@@ -38,7 +38,12 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ),
     (
         "stemma-diff",
-        &["stemma-catalog", "stemma-document", "stemma-retrieval"],
+        &[
+            "stemma-catalog",
+            "stemma-document",
+            "stemma-engine",
+            "stemma-retrieval",
+        ],
     ),
     ("stemma-tables", &["stemma-document", "stemma-retrieval"]),
     (

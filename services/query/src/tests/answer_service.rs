@@ -362,7 +362,12 @@ async fn grep_of_an_agent_lists_pages_by_words_of_its_query() {
 async fn agents_cannot_leave_their_scope() {
     let fixture = AnswerFixture::new(Behavior::default()).await;
     let inside = fixture.question("spending on anvils", &["ACME_2021"]);
-    let archive = Arc::new(fixture.archive.restricted(&inside.within, &inside.filter));
+    let archive = Arc::new(
+        fixture
+            .archive
+            .restricted(&inside.within, &inside.filter)
+            .unwrap(),
+    );
     let tools = stemma_mcp::agent_tools(Env::system(), archive, None);
     use stemma_answers::ToolCall;
     let call = |tool: &str, document: &str, more: &str| ToolCall {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_answers::{Answer, AnswerError, AnswerEvent, Answerer, AskRequest, EventSink};
 use stemma_document::{Collection, DocId};
+use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 
 use super::openai::{frames, scripted};
@@ -422,8 +423,8 @@ impl Answerer for BrokenAnswerer {
         Err(AnswerError::Internal)
     }
 
-    fn answer_id(&self, _: &AskRequest) -> String {
-        "a-0".into()
+    fn answer_id(&self, _: &AskRequest) -> PortResult<String> {
+        Ok("a-0".into())
     }
 
     async fn stored(&self, _: &str) -> Result<Option<Answer>, AnswerError> {

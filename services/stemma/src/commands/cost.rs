@@ -81,12 +81,11 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
             }
         },
     };
-    let names: BTreeMap<String, &str> = reader
-        .catalog()
-        .documents()
-        .iter()
-        .map(|listed| (listed.doc().to_string(), listed.label.as_str()))
-        .collect();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for listed in reader.catalog().documents() {
+        let listed = listed?;
+        names.insert(listed.doc().to_string(), listed.label.clone());
+    }
     let mut cost = CostReport {
         by: BTreeMap::new(),
         total: ModelUsage::default(),
@@ -125,7 +124,7 @@ fn is_question(run: &str) -> bool {
     parts.is_some_and(|(_, id)| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn group(by: CostGrouping, sum: &CallSum, names: &BTreeMap<String, &str>) -> String {
+fn group(by: CostGrouping, sum: &CallSum, names: &BTreeMap<String, String>) -> String {
     match by {
         CostGrouping::Stage => sum.stage.clone(),
         CostGrouping::Model => sum.model.clone(),
@@ -137,7 +136,7 @@ fn group(by: CostGrouping, sum: &CallSum, names: &BTreeMap<String, &str>) -> Str
                 .0
                 .rsplit_once('-')
                 .map_or(sum.run.0.as_str(), |(doc, _)| doc);
-            names.get(doc).copied().unwrap_or(doc).to_string()
+            names.get(doc).map_or(doc, String::as_str).to_string()
         }
     }
 }

@@ -55,7 +55,7 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
         output.print(&view, &view.documents, || show(&view, is_filtered, output));
     }
     if let Some(conditions) = args.conditions.filter(|_| view.total == 0) {
-        note_unmet(&conditions, &reader, output);
+        note_unmet(&conditions, &reader, output)?;
     }
     Ok(Exit::nothing_if(view.total == 0))
 }

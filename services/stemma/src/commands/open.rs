@@ -68,14 +68,22 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
 }
 
 /// Says which condition of a filter no document meets. The filter is valid.
-pub fn note_unmet(conditions: &str, archive: &Archive, output: &Output) {
+///
+/// # Errors
+/// [`CommandError`] when the catalog cannot be read.
+pub fn note_unmet(
+    conditions: &str,
+    archive: &Archive,
+    output: &Output,
+) -> Result<(), CommandError> {
     let filter = Filter::parse(conditions).unwrap_or_default();
-    let documents = archive.catalog().documents();
     for condition in filter.conditions() {
-        if !documents.iter().any(|document| condition.matches(document)) {
+        let single = Filter::Condition(condition.clone());
+        if archive.catalog().matching(&single)?.is_empty() {
             output.note(&clean(&format!("no document has {condition}")));
         }
     }
+    Ok(())
 }
 
 /// Updates the index and reports progress if that takes long.

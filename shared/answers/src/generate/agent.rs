@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use stemma_catalog::locator::Locator;
+use stemma_catalog::catalog::Catalog;
+use stemma_catalog::locator::{Locator, ResolveError};
 use stemma_catalog::short_path::short_path;
 use stemma_document::DocId;
+use stemma_engine::PortResult;
 use stemma_retrieval::search::DocumentScope;
 
 use super::AnswerBuilder;
@@ -40,7 +42,7 @@ impl AnswerBuilder<'_, '_> {
         let mut fresh: Vec<usize> = Vec::new();
         // How many passages the last draft could see. In agent mode none was made before.
         let mut tried = self.allowance.map(|_| self.context.passages.len());
-        self.collect_reachable(text);
+        self.collect_reachable(text)?;
         let turns = self.question.limits.turns.max(1);
         for turn in 0..turns {
             if self.is_budget_exhausted(&session) {
@@ -129,7 +131,7 @@ impl AnswerBuilder<'_, '_> {
         );
         let reply = match known_tool {
             None => rejected_call("there is no such tool"),
-            Some(_) if !self.may_open(&call.document) => rejected_call(
+            Some(_) if !self.may_open(&call.document)? => rejected_call(
                 "refused: neither the question names this document nor has a tool found it",
             ),
             Some(_) => tools.call(call).await,
@@ -179,23 +181,23 @@ impl AnswerBuilder<'_, '_> {
     }
 
     // The documents that the question names, and all of a scope that lists documents.
-    fn collect_reachable(&mut self, text: &str) {
+    fn collect_reachable(&mut self, text: &str) -> PortResult<()> {
         let catalog = self.answerer.sources.catalog;
         let named_documents = text
             .split_whitespace()
             .map(|word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
             .filter(|word| word.len() > 2);
-        let named_documents: Vec<DocId> = named_documents
-            .filter_map(|word| Some(catalog.resolve(&word).ok()?.doc()))
-            .collect();
-        self.reachable.extend(named_documents);
+        for word in named_documents {
+            self.reachable.extend(named_document(catalog, &word)?);
+        }
         if let DocumentScope::Documents(docs) = &self.question.within {
             self.reachable.extend(docs);
         }
+        Ok(())
     }
 
     // An empty or unknown name is allowed: the tool itself reports what does not exist.
-    fn may_open(&self, document: &str) -> bool {
+    fn may_open(&self, document: &str) -> PortResult<bool> {
         // A name, a locator, or one of our resource URIs: `stemma://DOC/section/0007`.
         let target = document
             .trim()
@@ -205,12 +207,15 @@ impl AnswerBuilder<'_, '_> {
             });
         let name = Locator::parse(target).document;
         let catalog = self.answerer.sources.catalog;
-        let is_reachable = name
-            .parse::<DocId>()
-            .ok()
-            .filter(|doc| catalog.get(*doc).is_some());
-        let doc = is_reachable.or_else(|| Some(catalog.resolve(&name).ok()?.doc()));
-        document.trim().is_empty() || doc.is_none_or(|doc| self.reachable.contains(&doc))
+        let by_id = match name.parse::<DocId>() {
+            Ok(doc) => catalog.get(doc)?.map(|listed| listed.doc()),
+            Err(_) => None,
+        };
+        let doc = match by_id {
+            None => named_document(catalog, &name)?,
+            by_id => by_id,
+        };
+        Ok(document.trim().is_empty() || doc.is_none_or(|doc| self.reachable.contains(&doc)))
     }
 
     fn describe_reading(&self, read: Range<usize>) -> (String, String) {
@@ -253,5 +258,14 @@ fn rejected_call(message: &str) -> tools::ToolReply {
         summary: message.into(),
         is_rejected: true,
         ..tools::ToolReply::default()
+    }
+}
+
+// The one document of this name; `None` if there is none, or there are several.
+fn named_document(catalog: &Catalog, name: &str) -> PortResult<Option<DocId>> {
+    match catalog.resolve(name) {
+        Ok(document) => Ok(Some(document.doc())),
+        Err(ResolveError::Port(error)) => Err(error),
+        Err(_) => Ok(None),
     }
 }

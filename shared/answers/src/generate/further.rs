@@ -140,11 +140,11 @@ impl AnswerBuilder<'_, '_> {
         let parts: Vec<Reference> = parts.collect();
         let sources = self.answerer.sources;
         let documents: BTreeSet<DocId> = self.context.passages.iter().map(|one| one.doc).collect();
-        for document in documents
-            .into_iter()
-            .filter_map(|doc| sources.catalog.get(doc))
-        {
-            let tree = sources.store.tree(document).await?;
+        for doc in documents {
+            let Some(document) = sources.catalog.get(doc)? else {
+                continue;
+            };
+            let tree = sources.store.tree(&document).await?;
             let mut found = tree
                 .iter()
                 .flat_map(|tree| parts.iter().map(|part| part.section(tree)));
@@ -352,10 +352,10 @@ impl AnswerBuilder<'_, '_> {
         let sources = self.answerer.sources;
         let mut requests = Vec::new();
         for (_, doc, reference) in found {
-            let Some(document) = sources.catalog.get(doc) else {
+            let Some(document) = sources.catalog.get(doc)? else {
                 continue;
             };
-            let Some(tree) = sources.store.tree(document).await? else {
+            let Some(tree) = sources.store.tree(&document).await? else {
                 continue;
             };
             let request = reference

@@ -24,7 +24,7 @@ use crate::{
 };
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
-use stemma_catalog::fixtures::of_company;
+use stemma_catalog::fixtures::{self, of_company};
 use stemma_retrieval::search::{
     AppliedFilter, DocumentScope, MissingTerm, Query, SearchHit, SearchHitPage, SearchResults,
 };
@@ -144,12 +144,8 @@ impl SearchService for TestArchive {
         };
         let tree = tree();
         let mut hits = Vec::new();
-        for document in self
-            .catalog
-            .documents()
-            .iter()
-            .filter(|document| inside(&document.doc()))
-        {
+        let documents = fixtures::documents(&self.catalog).into_iter();
+        for document in documents.filter(|document| inside(&document.doc())) {
             for (page, section) in (1..).zip(&tree.sections) {
                 let wanted_documents =
                     query.text.to_lowercase().contains("risk") == section.title.contains("Risk");
@@ -219,7 +215,8 @@ impl TestArchive {
 
     /// A filing that no search finds.
     pub(super) fn add_filing(&mut self, path: &str, company: &str) {
-        let documents = self.catalog.documents().iter();
+        let documents = fixtures::documents(&self.catalog);
+        let documents = documents.iter();
         let entries: Vec<_> = documents.filter_map(|one| one.entry().cloned()).collect();
         self.catalog =
             Catalog::from_entries(entries.into_iter().chain([of_company(path, company)]));

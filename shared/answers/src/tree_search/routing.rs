@@ -4,10 +4,12 @@
 //! its own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stemma_document::DocId;
+use stemma_engine::{PortError, PortResult};
 use stemma_llm::request::OutputSchema;
 
 use super::llm_session::{LlmSession, Prompt, SessionError};
@@ -15,18 +17,19 @@ use super::result::Note;
 
 use super::search_tree::{one_line, truncate};
 use crate::document_scope::documents_in_scope;
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
+use stemma_catalog::facets::FacetField;
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
 // When no description fits, the next best documents by content are described once more.
 pub(super) const MAX_ROUNDS: usize = 2;
 const ABOUT_CHARS: usize = 300;
 const MAX_VALUES_SHOWN: usize = 40;
-const FIELDS: [FilterField; 4] = [
-    FilterField::Company,
-    FilterField::Form,
-    FilterField::FiscalYear,
-    FilterField::FiscalPeriod,
+const FIELDS: [(FilterField, FacetField); 4] = [
+    (FilterField::Company, FacetField::Company),
+    (FilterField::Form, FacetField::Form),
+    (FilterField::FiscalYear, FacetField::FiscalYear),
+    (FilterField::FiscalPeriod, FacetField::FiscalPeriod),
 ];
 const MIN_SCORE: f32 = 0.3;
 
@@ -44,6 +47,23 @@ pub enum Routing {
     Description,
     /// The model names metadata conditions.
     Metadata,
+}
+
+/// The documents to choose from.
+#[derive(Clone, Copy)]
+pub(super) struct RoutingScope<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) documents: &'a DocumentSet,
+}
+
+/// Why documents were not chosen.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RoutingError {
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The catalog cannot be read.
+    #[error(transparent)]
+    Port(#[from] PortError),
 }
 
 impl Routing {
@@ -70,10 +90,10 @@ impl Routing {
     pub(super) async fn narrow(
         self,
         question: &str,
-        scope: &[&CatalogDocument],
-        (candidates, described): (&[&CatalogDocument], usize),
+        scope: RoutingScope<'_>,
+        (candidates, described): (&[Arc<CatalogDocument>], usize),
         session: &LlmSession,
-    ) -> Result<RoutingOutcome, SessionError> {
+    ) -> Result<RoutingOutcome, RoutingError> {
         match self {
             Self::Auto | Self::Content => Ok(RoutingOutcome::default()),
             Self::Description => {
@@ -90,7 +110,7 @@ impl Routing {
             }
             Self::Metadata => {
                 let (filter, unknown) = by_metadata(question, scope, session).await?;
-                let documents = matching_documents(&filter, scope);
+                let documents = matching_documents(&filter, scope)?;
                 let message =
                     "no document has all that the model asked of its metadata: that was left out";
                 let is_empty = documents.is_none() && !filter.is_empty();
@@ -106,7 +126,10 @@ impl Routing {
 }
 
 // A filing also tells of the year before, so the filings of the year after each count too. `None` when nothing matches.
-pub(super) fn documents_of_years(years: &[u16], scope: &[&CatalogDocument]) -> Option<Vec<DocId>> {
+pub(super) fn documents_of_years(
+    years: &[u16],
+    scope: RoutingScope<'_>,
+) -> PortResult<Option<Vec<DocId>>> {
     let values: Vec<String> = years
         .iter()
         .flat_map(|year| [*year, year + 1])
@@ -118,7 +141,7 @@ pub(super) fn documents_of_years(years: &[u16], scope: &[&CatalogDocument]) -> O
         values,
     };
     if years.is_empty() {
-        return None;
+        return Ok(None);
     }
     matching_documents(&Filter::Condition(condition), scope)
 }
@@ -126,7 +149,7 @@ pub(super) fn documents_of_years(years: &[u16], scope: &[&CatalogDocument]) -> O
 // Matching documents, best first.
 async fn by_description(
     question: &str,
-    candidates: &[&CatalogDocument],
+    candidates: &[Arc<CatalogDocument>],
     session: &LlmSession,
 ) -> Result<Vec<DocId>, SessionError> {
     let node = json!({
@@ -178,10 +201,10 @@ async fn by_description(
 // The conditions of the model's reply, and how many of them no document has.
 async fn by_metadata(
     question: &str,
-    documents: &[&CatalogDocument],
+    scope: RoutingScope<'_>,
     session: &LlmSession,
-) -> Result<(Filter, u32), SessionError> {
-    let field_values = values(question, documents);
+) -> Result<(Filter, u32), RoutingError> {
+    let field_values = values(question, scope)?;
     if field_values.is_empty() {
         return Ok((Filter::default(), 0));
     }
@@ -260,64 +283,54 @@ async fn by_metadata(
 }
 
 // Values of the documents' fields; those that the question mentions come first.
-fn values(question: &str, documents: &[&CatalogDocument]) -> BTreeMap<FilterField, Vec<String>> {
+fn values(
+    question: &str,
+    scope: RoutingScope<'_>,
+) -> PortResult<BTreeMap<FilterField, Vec<String>>> {
     let lower = question.to_lowercase();
-    FIELDS
-        .into_iter()
-        .map(|field: FilterField| {
-            let all: BTreeSet<String> = documents
-                .iter()
-                .flat_map(|document| field.values(document))
-                .collect();
-            let (mut first, rest): (Vec<String>, Vec<String>) =
-                all.into_iter().partition(|value| {
-                    value
-                        .split_whitespace()
-                        .any(|word| word.len() > 1 && lower.contains(word))
-                });
-            first.extend(rest);
-            first.truncate(MAX_VALUES_SHOWN);
-            (
-                field,
-                first
-                    .iter()
-                    .map(|value| one_line(value))
-                    .collect::<Vec<_>>(),
-            )
-        })
-        .filter(|(_, values)| values.len() > 1)
-        .collect()
+    let mut values = BTreeMap::new();
+    for (field, facet) in FIELDS {
+        let all = scope.catalog.facet_counts(scope.documents, facet)?;
+        let all = all.values.into_iter().map(|value| value.normalized);
+        let (mut first, rest): (Vec<String>, Vec<String>) = all.partition(|value| {
+            value
+                .split_whitespace()
+                .any(|word| word.len() > 1 && lower.contains(word))
+        });
+        first.extend(rest);
+        first.truncate(MAX_VALUES_SHOWN);
+        if first.len() > 1 {
+            values.insert(field, first.iter().map(|value| one_line(value)).collect());
+        }
+    }
+    Ok(values)
 }
 
 // `None` when the filter is empty or nothing matches.
-fn matching_documents(filter: &Filter, scope: &[&CatalogDocument]) -> Option<Vec<DocId>> {
-    let fits = scope
-        .iter()
-        .filter(|document| filter.matches(document))
-        .map(|document| document.doc());
-    let fits: Vec<DocId> = if filter.is_empty() {
-        Vec::new()
-    } else {
-        fits.collect()
-    };
-    Some(fits).filter(|fits| !fits.is_empty())
+fn matching_documents(filter: &Filter, scope: RoutingScope<'_>) -> PortResult<Option<Vec<DocId>>> {
+    if filter.is_empty() {
+        return Ok(None);
+    }
+    let fits = scope.catalog.matching(filter)?.and(scope.documents);
+    let documents = scope.catalog.list(&fits);
+    let docs = documents.map(|document| Ok(document?.doc()));
+    let docs = docs.collect::<PortResult<Vec<DocId>>>()?;
+    Ok(Some(docs).filter(|docs| !docs.is_empty()))
 }
 
 // Documents in scope that have a tree.
-pub(super) fn in_scope<'a>(
-    catalog: &'a Catalog,
+pub(super) fn in_scope(
+    catalog: &Catalog,
     within: &stemma_retrieval::DocumentScope,
-    filter: &'a Filter,
-) -> Vec<&'a CatalogDocument> {
-    documents_in_scope(catalog, within, filter)
-        .filter(|document| document.entry().is_some())
-        .collect()
+    filter: &Filter,
+) -> PortResult<DocumentSet> {
+    Ok(documents_in_scope(catalog, within, filter)?.and(&catalog.with_tree()?))
 }
 
 fn describe_document(document: &CatalogDocument) -> String {
     let facts = FIELDS
         .iter()
-        .flat_map(|field| field.values(document))
+        .flat_map(|(field, _)| field.values(document))
         .collect::<Vec<_>>()
         .join(", ");
     let about = document

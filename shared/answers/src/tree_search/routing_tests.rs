@@ -88,7 +88,7 @@ async fn routed(
         entry
     }));
     let documents: Vec<CatalogDocument> = (0..20)
-        .map(|n| catalog.resolve(&format!("d{n:02}")).unwrap().clone())
+        .map(|n| CatalogDocument::clone(&catalog.resolve(&format!("d{n:02}")).unwrap()))
         .collect();
     let section = |title: &str| json!({ "title": title, "start_index": 1, "end_index": 1 });
     let structure = json!({ "doc_name": "d", "structure": [section("One"), section("Two")] });

@@ -11,7 +11,7 @@ use super::llm_session::{LlmClient, LlmSession, SessionError};
 use super::result::{
     Note, TraceSection, TraceStep, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace,
 };
-use super::routing::{self, MAX_ROUNDS, Routing};
+use super::routing::{self, MAX_ROUNDS, Routing, RoutingError, RoutingScope};
 use super::score_cache::ScoreCache;
 use super::scoring::ScoringQuestion;
 use super::search_tree::SearchTree;
@@ -22,6 +22,7 @@ use super::strategies::{
 };
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
+use stemma_engine::PortResult;
 use stemma_retrieval::search::{
     self, DocumentScope, MAX_LIMIT, Query, SearchError, SearchHit, SearchResults, SearchService,
 };
@@ -198,7 +199,7 @@ impl TreeSearcher {
         session: &LlmSession,
         trace: &mut TreeSearchTrace,
     ) -> Result<(SearchResults, Vec<DocId>), SearchError> {
-        let scope = routing::in_scope(sources.catalog, &plain.within, &plain.filter);
+        let scope = routing::in_scope(sources.catalog, &plain.within, &plain.filter)?;
         let most = self.settings.documents.max(1);
         let described = self.settings.routing_described.max(1);
         let wide = Query {
@@ -207,7 +208,7 @@ impl TreeSearcher {
         };
         let first = sources.search.search(&wide, Some(session)).await?;
         if scope.len() <= 1 {
-            return Ok((first, scope.iter().map(|document| document.doc()).collect()));
+            return Ok((first, sources.catalog.ids(&scope)?));
         }
         let ranked = best_documents(&first, MAX_ROUNDS * described);
         let routing = match self.settings.routing {
@@ -218,24 +219,20 @@ impl TreeSearcher {
             Routing::Auto => Routing::Description,
             named => named,
         };
-        let candidates_by_rank: Vec<&CatalogDocument> = ranked
-            .iter()
-            .filter_map(|doc| sources.catalog.get(*doc))
-            .collect();
-        let candidates = if candidates_by_rank.is_empty() {
-            &scope
-        } else {
-            &candidates_by_rank
+        let listed = ranked.iter().take(MAX_ROUNDS * described);
+        let listed: PortResult<Vec<_>> = listed.map(|doc| sources.catalog.get(*doc)).collect();
+        let mut shortlist: Vec<_> = listed?.into_iter().flatten().collect();
+        if shortlist.is_empty() {
+            // Without hits there is no next best document for a second round.
+            let first = sources.catalog.list(&scope).take(described);
+            shortlist = first.collect::<PortResult<_>>()?;
+        }
+        let choice = RoutingScope {
+            catalog: sources.catalog,
+            documents: &scope,
         };
-        // Without hits there is no next best document for a second round.
-        let described_count = if candidates_by_rank.is_empty() {
-            described
-        } else {
-            MAX_ROUNDS * described
-        };
-        let shortlist = &candidates[..candidates.len().min(described_count)];
         let asking = routing
-            .narrow(&question.question, &scope, (shortlist, described), session)
+            .narrow(&question.question, choice, (&shortlist, described), session)
             .await;
         let routed = match asking {
             Ok(routed) => {
@@ -243,7 +240,8 @@ impl TreeSearcher {
                 trace.notes.extend(routed.note);
                 routed.documents
             }
-            Err(error) => {
+            Err(RoutingError::Port(error)) => return Err(error.into()),
+            Err(RoutingError::Session(error)) => {
                 trace.note_failure("routing", &error);
                 None
             }
@@ -253,7 +251,10 @@ impl TreeSearcher {
             .as_ref()
             .map(|analysis| analysis.years.as_slice())
             .unwrap_or_default();
-        let routed = routed.or_else(|| routing::documents_of_years(years, &scope));
+        let routed = match routed {
+            None => routing::documents_of_years(years, choice)?,
+            routed => routed,
+        };
         let Some(narrowed) = routed else {
             return Ok((first, ranked.into_iter().take(most).collect()));
         };
@@ -328,7 +329,8 @@ impl TreeSearcher {
         }
         let mut texts = vec![String::new(); chosen.len()];
         for (index, walk) in walks.iter().enumerate() {
-            let Some(document) = sources.catalog.get(walk.tree.doc) else {
+            // Without the text, redundant sections stay: the same as for a text that cannot be read.
+            let Ok(Some(document)) = sources.catalog.get(walk.tree.doc) else {
                 continue;
             };
             let here: Vec<usize> = (0..chosen.len())
@@ -340,7 +342,7 @@ impl TreeSearcher {
                 .collect();
             let read = sources
                 .store
-                .section_texts(document, &ids, selection::COMPARED_BYTES)
+                .section_texts(&document, &ids, selection::COMPARED_BYTES)
                 .await
                 .unwrap_or_default();
             here.into_iter()
@@ -367,10 +369,10 @@ impl TreeSearcher {
         question: &ScoringQuestion,
         session: &LlmSession,
     ) -> Result<Option<DocumentWalk>, SearchError> {
-        let Some(document) = sources.catalog.get(doc) else {
+        let Some(document) = sources.catalog.get(doc)? else {
             return Ok(None);
         };
-        let Some(mut tree) = build_tree(sources, plain, document, question, session).await? else {
+        let Some(mut tree) = build_tree(sources, plain, &document, question, session).await? else {
             return Ok(None);
         };
         tree.boost(&question.expected_titles, self.settings.knowledge.prior);
@@ -384,7 +386,7 @@ impl TreeSearcher {
             settings,
             question,
             store,
-            listed: document,
+            listed: &document,
             scores,
         };
         let (chosen, why) = match strategy {

@@ -177,7 +177,7 @@ async fn search_in(
             .zip(
                 names
                     .iter()
-                    .map(|name: &&str| catalog.resolve(name).unwrap().clone()),
+                    .map(|name| CatalogDocument::clone(&catalog.resolve(name).unwrap())),
             )
             .collect(),
     );

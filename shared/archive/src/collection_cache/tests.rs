@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::Archive;
 use crate::tests as store;
+use stemma_catalog::fixtures;
 
 struct CacheFixture {
     cache: Arc<CollectionCache>,
@@ -134,10 +135,8 @@ async fn hits_of_removed_or_superseded_documents_are_dropped() {
     let fixture = CacheFixture::new().await;
     let catalog = fixture.catalog().await;
     let entries = || {
-        catalog
-            .documents()
-            .iter()
-            .filter_map(|listed| listed.entry().cloned())
+        let documents = fixtures::documents(&catalog).into_iter();
+        documents.filter_map(|listed| listed.entry().cloned())
     };
     let newer = entries()
         .filter(|entry| entry.version.name != "ACME_2021.pdf")
@@ -163,13 +162,12 @@ async fn trees_are_cached_by_version() {
         catalog.clone(),
     );
     let archive = archive.with_cache(Arc::clone(&fixture.cache));
-    let listed = catalog
-        .documents()
-        .iter()
+    let listed = fixtures::documents(&catalog)
+        .into_iter()
         .find(|listed| listed.entry().is_some())
         .unwrap();
-    let first = archive.load_tree(listed).await.unwrap();
-    assert_eq!(archive.load_tree(listed).await.unwrap(), first);
+    let first = archive.load_tree(&listed).await.unwrap();
+    assert_eq!(archive.load_tree(&listed).await.unwrap(), first);
     assert_eq!(
         (
             fixture.cache.trees.stats().entries,
@@ -244,8 +242,10 @@ async fn a_store_without_readable_documents_does_not_wait_for_its_index() {
     let blobs: Arc<dyn Blobs> = store::store().await;
     let collection = Collection::default();
     let catalog = Catalog::load(blobs.as_ref(), &collection, 0).await.unwrap();
-    let documents = catalog.documents().iter();
-    for entry in documents.filter_map(CatalogDocument::entry) {
+    for entry in fixtures::documents(&catalog)
+        .iter()
+        .filter_map(|listed| listed.entry())
+    {
         let version = &entry.version;
         let tree = stemma_document::blob_keys::tree_key(&collection, version.doc, version.seq);
         blobs.delete(&tree).await.unwrap();

@@ -16,6 +16,7 @@ use stemma_diff::{
     self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, Pair, SentenceRewording,
 };
 use stemma_document::{PublishedTree, Section, SectionId, SectionTree};
+use stemma_engine::PortResult;
 use stemma_retrieval::search::ItemRef;
 use utoipa::ToSchema;
 
@@ -127,17 +128,17 @@ impl Archive {
         let (after, part) = self.locate(&request.right)?;
         let (before, earlier_part) = match &request.left {
             Some(left) => self.locate(left)?,
-            None => (stemma_diff::prior_filing(&self.catalog, after)?, None),
+            None => (stemma_diff::prior_filing(&self.catalog, &after)?, None),
         };
-        let mut left = self.open_side(before).await?;
-        let mut right = self.open_side(after).await?;
+        let mut left = self.open_side(&before).await?;
+        let mut right = self.open_side(&after).await?;
         let item = request.item.as_deref();
         let focus = resolve_focus(item, (&mut left, earlier_part), (&mut right, part))?;
         let aligned = self.alignment(&left, &right, sentences).await?;
         let builder = ComparisonBuilder::new(&left, &right);
         let mut comparison = builder.build(&aligned, focus.as_ref());
         if request.left.is_none() {
-            comparison.notes.extend(missing_years_note(before, after));
+            comparison.notes.extend(missing_years_note(&before, &after));
         }
         if !outcomes.is_empty() {
             comparison
@@ -160,19 +161,18 @@ impl Archive {
         company: &str,
         form: Option<&str>,
         year: &str,
-    ) -> Result<&CatalogDocument, ApiError> {
+    ) -> Result<Arc<CatalogDocument>, ApiError> {
         let scope = Scope::parse(
             &format!("/@company/{}", company.trim().trim_matches('/')),
             &self.catalog,
         )?;
-        let filings: Vec<&CatalogDocument> = self
+        let filings = self.catalog.in_scope(&scope)?;
+        let filings = self
             .catalog
-            .documents()
-            .iter()
-            .filter(|listed| scope.contains(listed))
-            .collect();
+            .list(&filings)
+            .collect::<PortResult<Vec<_>>>()?;
         Ok(stemma_diff::filing_for_year(
-            &stemma_diff::filings_of_issuers(&self.catalog, &filings),
+            &stemma_diff::filings_of_issuers(&self.catalog, &filings)?,
             form,
             year,
         )?)

@@ -80,12 +80,12 @@ async fn left_side_defaults_to_the_previous_filing() {
     assert!(view.notes.is_empty());
     let listed = |name: &str| archive.catalog.resolve(name).unwrap();
     assert_eq!(
-        missing_years_note(listed("ACME_2021"), listed("ACME_2022")),
+        missing_years_note(&listed("ACME_2021"), &listed("ACME_2022")),
         None
     );
     let skipped = missing_years_note(
-        &with_fiscal_year(listed("ACME_2021"), "2019"),
-        listed("ACME_2022"),
+        &with_fiscal_year(&listed("ACME_2021"), "2019"),
+        &listed("ACME_2022"),
     );
     assert_eq!(
         skipped.unwrap(),

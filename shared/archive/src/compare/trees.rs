@@ -1,14 +1,13 @@
 //! Comparison of two trees of the same document: what other rules, or a person, changed.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_diff::{AlignInput, AlignOptions, align};
-use stemma_document::{
-    DocId, Method, PublishedTree, SectionId, SectionSpan, SectionTree, SourceBody,
-};
+use stemma_document::{Method, PublishedTree, SectionId, SectionSpan, SectionTree, SourceBody};
 
 use super::spawn_cpu;
 use crate::archive::no_tree;
@@ -111,35 +110,30 @@ impl Archive {
     /// # Errors
     /// [`ApiError`] when a store cannot be read.
     pub async fn compare_trees(&self, newer: &Archive) -> Result<TreeComparison, ApiError> {
-        let documents = newer.catalog.documents();
-        let by_id: HashMap<DocId, &CatalogDocument> = documents
-            .iter()
-            .map(|listed| (listed.doc(), listed))
-            .collect();
-        let by_path: HashMap<&str, &CatalogDocument> = documents
-            .iter()
-            .map(|listed| (listed.version().path.as_str(), listed))
-            .collect();
         let mut comparison = TreeComparison::default();
         let mut pairs = Vec::new();
         let mut matched = HashSet::new();
         for old in self.catalog.documents() {
-            let same = by_id
-                .get(&old.doc())
-                .or_else(|| by_path.get(old.version().path.as_str()));
+            let old = old?;
+            let same = match newer.catalog.get(old.doc())? {
+                None => newer.catalog.at_path(&old.version().path)?,
+                same => same,
+            };
             match same {
-                Some(new) if matched.insert(new.doc()) => pairs.push((old, *new)),
+                Some(new) if matched.insert(new.doc()) => pairs.push((old, new)),
                 _ => comparison.only_old.push(old.label.clone()),
             }
         }
-        let only_new = documents
-            .iter()
-            .filter(|listed| !matched.contains(&listed.doc()));
-        comparison.only_new = only_new.map(|listed| listed.label.clone()).collect();
+        for new in newer.catalog.documents() {
+            let new = new?;
+            if !matched.contains(&new.doc()) {
+                comparison.only_new.push(new.label.clone());
+            }
+        }
         let compared: Vec<ComparedDocument> = stream::iter(pairs)
             .map(
-                |(old, new): (&CatalogDocument, &CatalogDocument)| async move {
-                    let trees = (self.load_tree(old).await?, newer.load_tree(new).await?);
+                |(old, new): (Arc<CatalogDocument>, Arc<CatalogDocument>)| async move {
+                    let trees = (self.load_tree(&old).await?, newer.load_tree(&new).await?);
                     let (one, other) = match trees {
                         (Some(one), Some(other)) => (one, other),
                         (Some(_), None) => {
@@ -186,11 +180,11 @@ impl Archive {
         new: Option<u64>,
     ) -> Result<TreeComparison, ApiError> {
         let listed = self.locate(locator)?.0;
-        let newest = listed.entry().ok_or_else(|| no_tree(listed))?.version.seq;
-        let other = self.tree_of_version(listed, new.unwrap_or(newest)).await?;
+        let newest = listed.entry().ok_or_else(|| no_tree(&listed))?.version.seq;
+        let other = self.tree_of_version(&listed, new.unwrap_or(newest)).await?;
         let one = match old {
-            Some(old) => self.tree_of_version(listed, old).await?,
-            None => self.tree_before(listed, other.version.seq).await?,
+            Some(old) => self.tree_of_version(&listed, old).await?,
+            None => self.tree_before(&listed, other.version.seq).await?,
         };
         let bodies = (self.load_body(&one).await?, self.load_body(&other).await?);
         let label = listed.label.clone();

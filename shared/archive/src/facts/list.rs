@@ -171,7 +171,7 @@ impl Archive {
         let end = offset + facts.len();
         let total = selected.len();
         Ok(FactList {
-            document: DocumentInfo::from_catalog(listed),
+            document: DocumentInfo::from_catalog(&listed),
             facts,
             total,
             next_cursor: (end < total).then(|| cursor::encode(&key, &end.to_string())),

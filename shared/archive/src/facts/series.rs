@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
+use stemma_engine::PortResult;
 use stemma_xbrl::{Date, Decimals, FactTable, FactValue, Period, TaggedFact};
 use utoipa::ToSchema;
 
@@ -209,6 +210,10 @@ impl Archive {
                 "narrow the scope or add a filter: form=10-K",
             ));
         }
+        let documents = self
+            .catalog
+            .list(&documents)
+            .collect::<PortResult<Vec<_>>>()?;
         let reads: Vec<_> = documents
             .iter()
             .map(|listed| self.filing_values(listed, &names))

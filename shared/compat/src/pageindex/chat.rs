@@ -309,15 +309,12 @@ fn tag(archive: &Archive, citation: &Citation) -> String {
 }
 
 fn name(archive: &Archive, citation: &Citation) -> String {
-    let listed = citation
-        .doc_id
-        .parse::<DocId>()
-        .ok()
-        .and_then(|doc| archive.catalog().get(doc));
-    listed.map_or_else(
-        || citation.name.clone(),
-        |listed| name_of(listed).to_owned(),
-    )
+    let doc = citation.doc_id.parse::<DocId>();
+    // The name in the answer serves where the catalog has none, or cannot be read.
+    match doc.map(|doc| archive.catalog().get(doc)) {
+        Ok(Ok(Some(listed))) => name_of(&listed).to_owned(),
+        _ => citation.name.clone(),
+    }
 }
 
 fn page_citations(archive: &Archive, answer: &Record) -> Vec<PageIndexCitation> {

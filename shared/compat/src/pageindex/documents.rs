@@ -12,6 +12,7 @@ use stemma_archive::pageindex_fields::{
 use stemma_archive::{ApiError, Archive, ListRequest};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_document::{PageNo, PublishedTree, SourceBody};
+use stemma_engine::PortResult;
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json as answered};
 use stemma_gateway::problem::Problem;
@@ -164,16 +165,16 @@ pub(crate) async fn document(
         }
     };
     let listed = find_document(&archive, &doc)?;
-    let result = match archive.load_tree(listed).await.map_err(ApiError::from)? {
-        Some(published) => Some(result(&archive, listed, published, kind).await?),
+    let result = match archive.load_tree(&listed).await.map_err(ApiError::from)? {
+        Some(published) => Some(result(&archive, &listed, published, kind).await?),
         None => None,
     };
     answered(PageIndexDocumentContent {
         doc_id: listed.doc().to_string(),
         status: status(listed.state),
         retrieval_ready: result.is_some(),
-        name: name_of(listed).to_owned(),
-        metadata: json!(facts(listed)),
+        name: name_of(&listed).to_owned(),
+        metadata: json!(facts(&listed)),
         result,
     })
     .await
@@ -252,7 +253,8 @@ pub(crate) async fn metadata(
     QueryParams(query): QueryParams<LenientQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&collections, query.collection.as_deref())?;
-    answered(document_info(find_document(&archive, &doc)?)).await
+    let listed = find_document(&archive, &doc)?;
+    answered(document_info(&listed)).await
 }
 
 /// List documents
@@ -273,8 +275,11 @@ pub(crate) async fn list(
         return Err(Problem::parameter(400, "limit", detail).into());
     }
     let catalog = archive.catalog();
-    let mut documents: Vec<&CatalogDocument> = match query.folder_id {
-        None => catalog.documents().iter().collect(),
+    let mut documents: Vec<Arc<CatalogDocument>> = match query.folder_id {
+        None => catalog
+            .documents()
+            .collect::<PortResult<_>>()
+            .map_err(ApiError::from)?,
         Some(folder) => {
             let path = if is_root(&folder) {
                 "/"
@@ -297,7 +302,7 @@ pub(crate) async fn list(
         .into_iter()
         .skip(offset)
         .take(limit)
-        .map(document_info)
+        .map(|listed| document_info(&listed))
         .collect();
     answered(PageIndexDocumentList {
         documents,

@@ -1,6 +1,7 @@
 //! PageIndex folders: folders of ingested documents and the axes of the file-system view.
 
 use std::collections::BTreeMap;
+use stemma_engine::PortResult;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,7 @@ pub(crate) async fn list(
 ) -> HandlerResult {
     let archive = state.archive(&collections, query.collection.as_deref())?;
     let folders = match query.parent_folder_id {
-        None => all(&archive),
+        None => all(&archive).map_err(ApiError::from)?,
         Some(parent) => below(&archive, if is_root(&parent) { "/" } else { &parent })?,
     };
     answered(PageIndexFolderList {
@@ -83,40 +84,29 @@ fn folder(id: &str, file_count: usize, children_count: usize) -> PageIndexFolder
     }
 }
 
-fn all(archive: &Archive) -> Vec<PageIndexFolder> {
-    let mut counted: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for listed in archive.catalog().documents() {
-        let Some((path, _)) = listed.version().path.rsplit_once('/') else {
-            continue;
-        };
-        let mut path = format!("/{path}");
-        counted.entry(path.clone()).or_default().0 += 1;
-        // Stop at the first ancestor that is already counted.
-        while let Some((parent, _)) = path
-            .rsplit_once('/')
-            .filter(|(parent, _)| !parent.is_empty())
-        {
-            let parent = parent.to_owned();
-            let is_counted = counted.contains_key(&parent);
-            counted.entry(parent.clone()).or_default();
-            if is_counted {
-                break;
-            }
-            path = parent;
-        }
-    }
-    let ids: Vec<String> = counted.keys().cloned().collect();
-    for id in &ids {
+fn all(archive: &Archive) -> PortResult<Vec<PageIndexFolder>> {
+    // With the documents of their subfolders.
+    let totals = archive.catalog().folders()?;
+    let mut counted: BTreeMap<String, (usize, usize)> = totals
+        .into_iter()
+        .map(|(path, documents)| (format!("/{path}"), (documents, 0)))
+        .collect();
+    let inner: Vec<(String, usize)> = counted
+        .iter()
+        .map(|(id, (documents, _))| (id.clone(), *documents))
+        .collect();
+    for (id, documents) in inner {
         if let Some((parent, _)) = id.rsplit_once('/').filter(|(parent, _)| !parent.is_empty())
             && let Some(counts) = counted.get_mut(parent)
         {
+            counts.0 -= documents;
             counts.1 += 1;
         }
     }
-    counted
+    Ok(counted
         .iter()
         .map(|(id, (documents, folders))| folder(id, *documents, *folders))
-        .collect()
+        .collect())
 }
 
 fn below(archive: &Archive, parent: &str) -> Result<Vec<PageIndexFolder>, ApiError> {

@@ -114,10 +114,13 @@ pub(crate) async fn result(
     QueryParams(parameters): QueryParams<LenientQuery>,
 ) -> HandlerResult {
     let archive = state.archive(&collections, parameters.collection.as_deref())?;
-    let found = decode_id(&id).and_then(|RetrievalId { doc, query }| {
-        let listed = archive.catalog().get(doc)?;
-        Some((listed, query))
-    });
+    let found = match decode_id(&id) {
+        Some(RetrievalId { doc, query }) => {
+            let listed = archive.catalog().get(doc).map_err(ApiError::from)?;
+            listed.map(|listed| (listed, query))
+        }
+        None => None,
+    };
     let (listed, query) = found.ok_or_else(|| {
         Problem::new(
             404,
@@ -144,7 +147,7 @@ pub(crate) async fn result(
         ..SearchRequest::default()
     };
     let response = archive.search(&search).await?;
-    let published = archive.load_tree(listed).await.map_err(ApiError::from)?;
+    let published = archive.load_tree(&listed).await.map_err(ApiError::from)?;
     let packed = match &published {
         Some(published) => archive
             .load_source(published)
@@ -152,7 +155,7 @@ pub(crate) async fn result(
             .map_err(ApiError::from)?,
         None => None,
     };
-    let packed = packed.ok_or_else(|| no_text(listed))?;
+    let packed = packed.ok_or_else(|| no_text(&listed))?;
     let nodes = stemma_archive::archive::spawn_cpu(move || {
         response
             .hits

@@ -163,7 +163,9 @@ async fn wait_until_visible(
         let Ok(reader) = site.archive(collections, None) else {
             return;
         };
-        if reader.catalog().get(doc).is_some() == listed {
+        // A catalog that cannot be read fails the next request; the upload is stored.
+        let is_listed = reader.catalog().get(doc);
+        if is_listed.is_ok_and(|document| document.is_some() == listed) {
             return;
         }
         site.collections.refresh_soon(&reader.collection);

@@ -4,9 +4,9 @@
 //! only for the calls that were in flight.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
@@ -128,13 +128,11 @@ impl SemanticRouter {
             .await?
             .into_keys()
             .chain(self.vectors.partial_documents().await?);
-        for doc in versions.filter(|doc: &stemma_document::DocId| {
-            catalog
-                .get(*doc)
-                .is_none_or(|document| document.entry().is_none())
-        }) {
-            self.vectors.remove(doc).await?;
-            report.removed += 1;
+        for doc in versions {
+            if catalog.tree_version(doc)?.is_none() {
+                self.vectors.remove(doc).await?;
+                report.removed += 1;
+            }
         }
         let outdated = self.outdated(catalog).await?;
         report.remaining = outdated.len();
@@ -176,7 +174,7 @@ impl SemanticRouter {
     ) -> Result<EmbedEstimate, EmbeddingError> {
         let mut estimate = EmbedEstimate::default();
         for document in self.outdated(catalog).await? {
-            let Some(texts) = self.section_texts(document, store).await? else {
+            let Some(texts) = self.section_texts(&document, store).await? else {
                 continue;
             };
             let (sections, tokens) = run_cpu(move || {
@@ -197,20 +195,20 @@ impl SemanticRouter {
         Ok(estimate)
     }
 
-    async fn outdated<'a>(
+    async fn outdated(
         &self,
-        catalog: &'a Catalog,
-    ) -> Result<Vec<&'a CatalogDocument>, EmbeddingError> {
+        catalog: &Catalog,
+    ) -> Result<Vec<Arc<CatalogDocument>>, EmbeddingError> {
         let versions = self.vectors.versions().await?;
-        Ok(catalog
-            .documents()
-            .iter()
-            .filter(|document: &&CatalogDocument| {
-                document
-                    .entry()
-                    .is_some_and(|entry| versions.get(&document.doc()) != Some(&entry.version.seq))
-            })
-            .collect())
+        let mut outdated = Vec::new();
+        for document in catalog.documents() {
+            let document = document?;
+            let version = document.entry().map(|entry| entry.version.seq);
+            if version.is_some() && versions.get(&document.doc()).copied() != version {
+                outdated.push(document);
+            }
+        }
+        Ok(outdated)
     }
 
     // `None` if the tree has been deleted.

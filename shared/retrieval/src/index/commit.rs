@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
-use stemma_document::{CatalogEntry, DocId};
+use stemma_catalog::catalog::Catalog;
+use stemma_document::DocId;
+use stemma_engine::PortResult;
 use tantivy::Searcher;
 
 use super::IndexError;
@@ -52,9 +53,11 @@ impl IndexCommit {
     }
 
     /// The documents that it does not have in the version of `catalog`. Walks the whole catalog.
-    pub fn missing_documents(&self, catalog: &Catalog) -> MissingDocuments {
-        let documents = catalog.documents().iter();
-        self.missing_of(documents.filter_map(CatalogDocument::entry))
+    ///
+    /// # Errors
+    /// [`PortError`](stemma_engine::PortError) if the catalog cannot be read.
+    pub fn missing_documents(&self, catalog: &Catalog) -> PortResult<MissingDocuments> {
+        self.missing_of(catalog.tree_versions(&catalog.with_tree()?))
     }
 
     /// Those of these documents that it does not have in the version of `catalog`.
@@ -62,23 +65,29 @@ impl IndexCommit {
         &self,
         catalog: &Catalog,
         docs: impl IntoIterator<Item = DocId>,
-    ) -> MissingDocuments {
-        let listed = docs.into_iter().filter_map(|doc| catalog.get(doc));
-        self.missing_of(listed.filter_map(CatalogDocument::entry))
+    ) -> PortResult<MissingDocuments> {
+        let versions = docs.into_iter().filter_map(|doc| {
+            let seq = catalog.tree_version(doc).transpose()?;
+            Some(seq.map(|seq| (doc, seq)))
+        });
+        self.missing_of(versions)
     }
 
-    fn missing_of<'a>(&self, entries: impl Iterator<Item = &'a CatalogEntry>) -> MissingDocuments {
+    fn missing_of(
+        &self,
+        versions: impl Iterator<Item = PortResult<(DocId, u64)>>,
+    ) -> PortResult<MissingDocuments> {
         let mut missing = MissingDocuments::default();
-        for entry in entries {
-            let doc = entry.version.doc;
-            let seq = Some(entry.version.seq);
+        for version in versions {
+            let (doc, seq) = version?;
+            let seq = Some(seq);
             if self.unreadable.get(&doc).copied() == seq {
                 missing.unreadable.push(doc);
             } else if self.versions.get(doc) != seq {
                 missing.not_indexed.push(doc);
             }
         }
-        missing
+        Ok(missing)
     }
 }
 

@@ -3,10 +3,12 @@
 //! Updates write to one folder under its lock. A search reads an [`IndexCommit`], which never changes. If another
 //! process on this machine holds the lock, its commits are read.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use stemma_document::{CatalogEntry, Collection, DocId};
+use stemma_document::{Collection, DocId};
+use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use tokio::sync::{Notify, watch};
@@ -18,7 +20,7 @@ use super::indexed_versions::IndexedVersions;
 use super::snapshot::{SnapshotManifest, SnapshotUpload, Snapshots};
 use super::sync::{self, BATCH, CatalogDiff, CommitPlan, CommitReport};
 use super::{IndexError, run_blocking};
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::catalog::{Catalog, CatalogState};
 use stemma_catalog::document_store::DocumentStore;
 
 // Fetching a snapshot is cheaper than indexing this many documents.
@@ -67,8 +69,8 @@ pub struct LocalIndex {
     pub(super) snapshots: Snapshots,
     store: Arc<dyn DocumentStore>,
     open: RwLock<Option<(IndexGeneration, Arc<IndexCommit>)>>,
-    // A catalog, and the number of a commit that has all of it: later catalogs differ by a few documents.
-    complete: Mutex<Option<(u64, Catalog)>>,
+    // The number of a commit that has all of a catalog, and the state of that: later catalogs differ by a few documents.
+    complete: Mutex<Option<(u64, CatalogState)>>,
     // Versions that this process could not read; it does not try them again.
     tried: Mutex<DocumentVersions>,
     write_lock: tokio::sync::Mutex<()>,
@@ -261,9 +263,8 @@ impl LocalIndex {
             report.is_rebuilt = false;
             let mut diff = self.diff(catalog).await?;
             // The process that writes has tried them.
-            let unreadable = self.known_unreadable(catalog);
-            diff.add
-                .retain(|entry| !unreadable.contains_key(&entry.version.doc));
+            let unreadable = self.known_unreadable(catalog)?;
+            diff.add.retain(|(doc, _)| !unreadable.contains_key(doc));
             report.missing = diff.len().max(usize::from(rebuild));
             return Ok(report);
         };
@@ -315,7 +316,7 @@ impl LocalIndex {
         let CatalogDiff { add, mut remove } = self.diff(catalog).await?;
         let total = add.len() + remove.len();
         let mut remaining = total;
-        let no_documents: &[Arc<CatalogEntry>] = &[];
+        let no_documents: &[(DocId, u64)] = &[];
         // Removals without additions still need one commit.
         let batches = if add.is_empty() && !remove.is_empty() {
             vec![no_documents]
@@ -325,10 +326,14 @@ impl LocalIndex {
         for batch in batches {
             let removed = std::mem::take(&mut remove);
             let before = remaining - removed.len();
+            let entries = batch.iter().map(|(doc, _)| catalog.get(*doc));
+            let entries: PortResult<Vec<_>> = entries.collect();
+            let entries = entries?.into_iter().flatten();
+            let entries = entries.filter_map(|document| document.shared_entry().cloned());
             let plan = CommitPlan {
-                add: batch,
+                add: &entries.collect::<Vec<_>>(),
                 remove: &removed,
-                known_unreadable: self.known_unreadable(catalog),
+                known_unreadable: self.known_unreadable(catalog)?,
                 total,
             };
             let commit = sync::apply_diff(
@@ -353,16 +358,16 @@ impl LocalIndex {
     }
 
     // The documents that were unreadable for the last commit and are still listed in that version.
-    fn known_unreadable(&self, catalog: &Catalog) -> DocumentVersions {
-        let Some(commit) = self.current_commit() else {
-            return DocumentVersions::new();
-        };
-        let is_listed = |(doc, seq): &(DocId, u64)| {
-            let entry = catalog.get(*doc).and_then(CatalogDocument::entry);
-            entry.is_some_and(|entry| entry.version.seq == *seq)
-        };
-        let known = commit.unreadable.iter().map(|(doc, seq)| (*doc, *seq));
-        known.filter(is_listed).collect()
+    fn known_unreadable(&self, catalog: &Catalog) -> PortResult<DocumentVersions> {
+        let mut known = DocumentVersions::new();
+        if let Some(commit) = self.current_commit() {
+            for (doc, seq) in commit.unreadable.iter() {
+                if catalog.tree_version(*doc)? == Some(*seq) {
+                    known.insert(*doc, *seq);
+                }
+            }
+        }
+        Ok(known)
     }
 
     // Reopens the generation if another process has committed to it or replaced it.
@@ -393,35 +398,48 @@ impl LocalIndex {
             Some(commit) => Some(commit),
             None => self.open().await?,
         }) else {
-            return Ok(
-                self.without_tried(CatalogDiff::between(&IndexedVersions::default(), catalog))
-            );
+            let difference = CatalogDiff::between(&IndexedVersions::default(), catalog)?;
+            return Ok(self.without_tried(difference));
         };
-        let complete = lock(&self.complete).clone();
-        let difference = match complete.filter(|(number, _)| *number == commit.number) {
-            Some((_, older)) => {
-                let changed = catalog.changed_since(&older);
-                CatalogDiff::of_documents(&commit.versions, catalog, changed)
-            }
-            None => CatalogDiff::between(&commit.versions, catalog),
+        let difference = match self.changed_since(&commit, catalog)? {
+            Some(changed) => CatalogDiff::of_documents(&commit.versions, catalog, changed)?,
+            None => CatalogDiff::between(&commit.versions, catalog)?,
         };
         Ok(self.without_tried(difference))
+    }
+
+    // The documents that changed since the commit was complete; `None` if it is not known to have been.
+    fn changed_since(
+        &self,
+        commit: &IndexCommit,
+        catalog: &Catalog,
+    ) -> PortResult<Option<BTreeSet<DocId>>> {
+        let complete = lock(&self.complete).clone();
+        match complete.filter(|(number, _)| *number == commit.number) {
+            Some((_, state)) => catalog.changed_since(&state),
+            None => Ok(None),
+        }
     }
 
     // Remembers that the current commit has all documents of a catalog that can be read.
     fn set_complete(&self, catalog: &Catalog) {
         if let Some(commit) = self.current_commit() {
-            *lock(&self.complete) = Some((commit.number, catalog.clone()));
+            *lock(&self.complete) = Some((commit.number, catalog.state()));
         }
     }
 
     /// The documents of `catalog` that a commit does not have in their current version. Walks the whole catalog if the
     /// commit is not that of the last update.
-    pub fn missing_documents(&self, commit: &IndexCommit, catalog: &Catalog) -> MissingDocuments {
-        let complete = lock(&self.complete).clone();
-        match complete.filter(|(number, _)| *number == commit.number) {
-            Some((_, older)) => {
-                let mut changed = catalog.changed_since(&older);
+    ///
+    /// # Errors
+    /// [`PortError`](stemma_engine::PortError) if the catalog cannot be read.
+    pub fn missing_documents(
+        &self,
+        commit: &IndexCommit,
+        catalog: &Catalog,
+    ) -> PortResult<MissingDocuments> {
+        match self.changed_since(commit, catalog)? {
+            Some(mut changed) => {
                 changed.extend(commit.unreadable.keys());
                 commit.missing_among(catalog, changed)
             }
@@ -433,7 +451,7 @@ impl LocalIndex {
         let tried = lock(&self.tried);
         difference
             .add
-            .retain(|entry| tried.get(&entry.version.doc) != Some(&entry.version.seq));
+            .retain(|(doc, seq)| tried.get(doc) != Some(seq));
         difference
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use stemma_document::{CatalogEntry, DocId};
+use stemma_engine::PortResult;
 use tantivy::TantivyDocument;
 use tantivy::indexer::LogMergePolicy;
 use tantivy::schema::Document;
@@ -43,51 +44,52 @@ const MAX_DELETED_SHARE: f32 = 0.3;
 /// The difference between a catalog and an index.
 #[derive(Debug, Default)]
 pub struct CatalogDiff {
-    /// Published documents that the index lacks or has in an older version.
-    pub add: Vec<Arc<CatalogEntry>>,
+    /// Published documents that the index lacks or has in an older version, with their version.
+    pub add: Vec<(DocId, u64)>,
     /// Indexed documents that are no longer published.
     pub remove: Vec<DocId>,
 }
 
 impl CatalogDiff {
     /// Compares the indexed versions with a catalog.
-    pub fn between(versions: &IndexedVersions, catalog: &Catalog) -> Self {
-        let add = catalog
-            .documents()
-            .iter()
-            .filter_map(CatalogDocument::shared_entry)
-            .filter(|entry: &&Arc<CatalogEntry>| {
-                versions
-                    .get(entry.version.doc)
-                    .is_none_or(|seq| seq < entry.version.seq)
-            })
-            .cloned()
-            .collect();
-        let is_published = |doc: &DocId| {
-            let listed = catalog.get(*doc);
-            listed.is_some_and(|listed| listed.entry().is_some())
-        };
-        let remove = versions.docs().filter(|doc| !is_published(doc)).collect();
-        Self { add, remove }
+    ///
+    /// # Errors
+    /// [`PortError`](stemma_engine::PortError) if the catalog cannot be read.
+    pub fn between(versions: &IndexedVersions, catalog: &Catalog) -> PortResult<Self> {
+        let mut difference = Self::default();
+        for version in catalog.tree_versions(&catalog.with_tree()?) {
+            let (doc, seq) = version?;
+            if versions.get(doc).is_none_or(|indexed| indexed < seq) {
+                difference.add.push((doc, seq));
+            }
+        }
+        for doc in versions.docs() {
+            if catalog.tree_version(doc)?.is_none() {
+                difference.remove.push(doc);
+            }
+        }
+        Ok(difference)
     }
 
     /// Compares the indexed versions of some documents with a catalog.
+    ///
+    /// # Errors
+    /// As [`CatalogDiff::between`].
     pub fn of_documents(
         versions: &IndexedVersions,
         catalog: &Catalog,
         docs: impl IntoIterator<Item = DocId>,
-    ) -> Self {
+    ) -> PortResult<Self> {
         let mut difference = Self::default();
         for doc in docs {
-            let listed = catalog.get(doc).and_then(CatalogDocument::shared_entry);
-            match (versions.get(doc), listed) {
-                (Some(seq), Some(entry)) if seq >= entry.version.seq => {}
-                (_, Some(entry)) => difference.add.push(Arc::clone(entry)),
+            match (versions.get(doc), catalog.tree_version(doc)?) {
+                (Some(indexed), Some(seq)) if indexed >= seq => {}
+                (_, Some(seq)) => difference.add.push((doc, seq)),
                 (Some(_), None) => difference.remove.push(doc),
                 (None, None) => {}
             }
         }
-        difference
+        Ok(difference)
     }
 
     /// Number of documents that differ.

@@ -712,8 +712,8 @@ async fn an_index_follows_the_catalogs_of_a_watcher() {
     put(2_003, ChangeKind::Removed { doc, seq: 2 }).await;
     let catalog = watcher.poll(&*blobs).await.unwrap().unwrap();
     let commit = machine.index.current_commit().unwrap();
-    let missing = machine.index.missing_documents(&commit, &catalog);
-    assert_eq!(missing, commit.missing_documents(&catalog));
+    let missing = machine.index.missing_documents(&commit, &catalog).unwrap();
+    assert_eq!(missing, commit.missing_documents(&catalog).unwrap());
     assert_eq!(
         (missing.not_indexed.len(), missing.unreadable.len()),
         (2, 1)
@@ -726,8 +726,8 @@ async fn an_index_follows_the_catalogs_of_a_watcher() {
     assert_eq!(machine.count_matches("d8"), 0);
     assert_eq!(machine.count_matches("v2"), 1);
     let commit = machine.index.current_commit().unwrap();
-    let missing = machine.index.missing_documents(&commit, &catalog);
-    assert_eq!(missing, commit.missing_documents(&catalog));
+    let missing = machine.index.missing_documents(&commit, &catalog).unwrap();
+    assert_eq!(missing, commit.missing_documents(&catalog).unwrap());
     assert_eq!(missing.not_indexed, []);
     assert!(machine.sync(&catalog).await.indexed == 0 && machine.opened() == 0);
 }

@@ -86,7 +86,7 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         .zip(stemma_evaluation::answers::eval_targets(
             &session.reader,
             &questions,
-        ))
+        )?)
     {
         match (
             previous

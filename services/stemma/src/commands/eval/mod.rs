@@ -122,7 +122,7 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
         }
         EvalCommand::Metadata(args) => {
             let gold: Vec<GoldMetadata> = args.read()?;
-            let eval = eval_metadata(&open(context).await?, &gold, args.count_missing);
+            let eval = eval_metadata(&open(context).await?, &gold, args.count_missing)?;
             args.report(&eval, context)
         }
         EvalCommand::Items(truths) => {

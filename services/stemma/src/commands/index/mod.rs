@@ -12,7 +12,7 @@ use stemma_archive::CollectionCache;
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::catalog::Catalog;
 use stemma_catalog::watcher::CatalogWatcher;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
@@ -332,21 +332,18 @@ async fn status(
             bytes: manifest.bytes(),
             at_ms: manifest.at_ms,
         });
+    let mut lacking = 0;
+    for version in catalog.tree_versions(&catalog.with_tree()?) {
+        let (doc, seq) = version?;
+        let indexed = edition.as_ref().and_then(|edition| edition.version(doc));
+        lacking += usize::from(indexed < Some(seq));
+    }
     let view = IndexStatus {
         folder: corpus.folder().path().display().to_string(),
         documents: edition.as_ref().map_or(0, |edition| edition.documents()),
         entries: edition.as_ref().map_or(0, |edition| edition.entries()),
         bytes: corpus.bytes(),
-        lacking: catalog
-            .documents()
-            .iter()
-            .filter(|listed: &&CatalogDocument| {
-                let indexed_seq = edition
-                    .as_ref()
-                    .and_then(|edition| edition.version(listed.doc()));
-                listed.entry().is_some() && indexed_seq < Some(listed.version().seq)
-            })
-            .count(),
+        lacking,
         snapshot,
     };
     if context.output.is_text() {
@@ -386,18 +383,17 @@ async fn verify(
     let catalog =
         Catalog::load(blobs.as_ref(), &context.collection, Env::system().now_ms()).await?;
     if let Some(edition) = corpus.current_commit() {
-        let listed = catalog
-            .documents()
-            .iter()
-            .filter(|listed| listed.entry().is_some());
-        let newer =
-            listed.filter(|listed| edition.version(listed.doc()) > Some(listed.version().seq));
-        wrong.extend(newer.map(|listed| {
-            format!(
-                "contains a version of {} that was never published",
-                listed.label
-            )
-        }));
+        for version in catalog.tree_versions(&catalog.with_tree()?) {
+            let (doc, seq) = version?;
+            if edition.version(doc) > Some(seq)
+                && let Some(listed) = catalog.get(doc)?
+            {
+                let label = &listed.label;
+                wrong.push(format!(
+                    "contains a version of {label} that was never published"
+                ));
+            }
+        }
     }
     if let Some((seq, manifest)) = corpus.snapshots().newest().await? {
         let missing = corpus.snapshots().missing_parts(&manifest, true).await?;

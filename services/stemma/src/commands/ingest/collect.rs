@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use stemma_archive::Archive;
 use stemma_document::Digest;
-use stemma_engine::FailureRecord;
+use stemma_engine::{FailureRecord, PortResult};
 use stemma_pipeline::Submission;
 use stemma_pipeline::sources::{file_path, file_uri};
 
@@ -27,19 +27,23 @@ pub struct IngestBatch {
 
 impl IngestBatch {
     /// Finds copies of documents that are known already, and known documents whose files are gone.
-    pub fn find_duplicates_and_removed(&mut self, reader: &Archive) {
+    ///
+    /// # Errors
+    /// `PortError` if the catalog cannot be read.
+    pub fn find_duplicates_and_removed(&mut self, reader: &Archive) -> PortResult<()> {
         let submitted: HashSet<&str> = self
             .submissions
             .iter()
             .map(|submission| submission.uri.as_str())
             .collect();
-        let mut by_digest: HashMap<Digest, &str> = HashMap::new();
+        let mut by_digest: HashMap<Digest, String> = HashMap::new();
         for listed in reader.catalog().documents() {
+            let listed = listed?;
             let version = listed.version();
             if submitted.contains(version.uri.as_str()) {
                 continue;
             }
-            by_digest.insert(version.source, &listed.label);
+            by_digest.insert(version.source, listed.label.clone());
             if self
                 .discovery
                 .roots
@@ -53,9 +57,10 @@ impl IngestBatch {
         let copies = self.submissions.iter().filter_map(|submission| {
             by_digest
                 .get(&submission.source)
-                .map(|label| (submission.path.clone(), (*label).to_string()))
+                .map(|label| (submission.path.clone(), label.clone()))
         });
         self.duplicates.extend(copies);
+        Ok(())
     }
 }
 

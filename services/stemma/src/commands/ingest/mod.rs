@@ -116,7 +116,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let blobs = store.ports.blobs.raw();
     batch.find_duplicates_and_removed(
         &Archive::open(&env, Arc::clone(blobs), context.collection.clone()).await?,
-    );
+    )?;
     let (sender, events) = mpsc::unbounded_channel();
     // Sending fails only while the services stop, when nobody needs the event any more.
     let observer = Arc::new(move |event| drop(sender.send(event)));
