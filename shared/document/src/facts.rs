@@ -137,6 +137,8 @@ pub enum FactSource {
     Text,
     /// The path, in the layout of EDGAR archives: `…/CIK/ACCESSION/…`.
     Path,
+    /// Tags of inline XBRL on the cover, as the filer declared them.
+    Tags,
     Header,
     /// A `metadata.csv` next to the file, maintained by the owner of the archive.
     Sidecar,

@@ -2,7 +2,7 @@
 //! names are never used, and nothing is guessed (`docs/adr/0009-stated-facts.md`).
 //!
 //! A document without the cover of a form may be an earnings release (by its headline) or an annual report (by its title).
-//! The header of an EDGAR submission fills in missing facts.
+//! The header of an EDGAR submission and the tags of a cover fill in missing facts.
 
 use stemma_document::{Fact, FactSource, FilingFacts, PageNo, Source, SourceBody};
 
@@ -16,7 +16,9 @@ pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     let mut facts = cover_page::cover_facts(&front, signed.as_ref())
         .unwrap_or_else(|| press_release::release_or_report_facts(&front, source));
     apply_header(source, &mut facts);
+    apply_tags(source, &mut facts);
     fiscal::fill_fiscal_period(&mut facts, source);
+    apply_fiscal_tags(source, &mut facts);
     facts.language = language_of(source);
     facts
 }
@@ -62,6 +64,40 @@ fn apply_header(source: &Source, facts: &mut FilingFacts) {
         .collect();
 }
 
+// The filer declares the cover in tags as in a header; the header of a submission counts more, because EDGAR checks it.
+fn apply_tags(source: &Source, facts: &mut FilingFacts) {
+    let is_equal: fn(&str, &str) -> bool = |a, b| a == b;
+    let period = tag(source, "period").filter(|date| Date::from_iso(&date.value).is_some());
+    let fields = [
+        (&mut facts.form, tag(source, "form"), is_equal),
+        (&mut facts.issuer, tag(source, "company"), is_same_company),
+        (&mut facts.period_end, period, is_equal),
+    ];
+    for (fact, tag, agree) in fields {
+        let read = fact.take();
+        let tag = tag.filter(|_| {
+            read.as_ref()
+                .is_none_or(|fact| fact.source != FactSource::Header)
+        });
+        *fact = declared(read, tag, agree);
+    }
+    facts.cik = facts.cik.take().or_else(|| {
+        let fact = tag(source, "cik")?;
+        let cik = FilingFacts::parse_cik(&fact.value)?;
+        Some(fact.with_value(cik))
+    });
+}
+
+// Year and quarter are otherwise derived by their definition.
+fn apply_fiscal_tags(source: &Source, facts: &mut FilingFacts) {
+    let year = tag(source, "fiscal_year")
+        .filter(|year| year.value.len() == 4 && year.value.bytes().all(|b| b.is_ascii_digit()));
+    facts.fiscal_year = declared(facts.fiscal_year.take(), year, |a, b| a == b);
+    let period = tag(source, "fiscal_period")
+        .filter(|period| ["FY", "Q1", "Q2", "Q3", "Q4"].contains(&period.value.as_str()));
+    facts.fiscal_period = declared(facts.fiscal_period.take(), period, |a, b| a == b);
+}
+
 fn declared(
     read: Option<Fact>,
     header: Option<Fact>,
@@ -100,10 +136,18 @@ pub fn is_same_company(printed: &str, conformed: &str) -> bool {
 }
 
 fn header_fact(source: &Source, key: &str) -> Option<Fact> {
+    metadata_fact(source, key, FactSource::Header)
+}
+
+fn tag(source: &Source, name: &str) -> Option<Fact> {
+    metadata_fact(source, &format!("tags.{name}"), FactSource::Tags)
+}
+
+fn metadata_fact(source: &Source, key: &str, from: FactSource) -> Option<Fact> {
     let value = source.metadata.get(key).filter(|value| !value.is_empty())?;
     Some(Fact::from_source(
         value.chars().take(200).collect::<String>(),
-        FactSource::Header,
+        from,
     ))
 }
 
@@ -304,5 +348,42 @@ mod tests {
                 "{printed} {conformed}"
             );
         }
+    }
+
+    #[test]
+    fn tags_of_the_cover_count_where_the_text_differs_or_says_nothing() {
+        let cover = format!(
+            "{TOP}FORM 10-K\nFor the fiscal year ended February 1, 2025\n\
+             ACME ANVILS, INC.\n(Exact name of registrant as specified in its charter)"
+        );
+        let mut source = paged(&[&cover]);
+        let tags = [
+            ("tags.cik", "0000000077"),
+            ("tags.company", "Acme Anvils Inc"),
+            ("tags.form", "10-K/A"),
+            ("tags.fiscal_year", "2024"),
+            ("tags.fiscal_period", "H2"),
+        ];
+        let tags = tags.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        source.metadata.extend(tags);
+        let facts = extract_facts(&source);
+        insta::assert_snapshot!(render(&facts), @r"
+        company=ACME ANVILS, INC. p1
+        form=10-K/A p-
+        fiscal_year=2024 p-
+        fiscal_period=FY p1
+        period_end=2025-02-01 p1
+        cik=77 p-
+        language=en p1
+        ");
+        let cik = facts.cik.unwrap();
+        assert_eq!((cik.value.as_str(), cik.source), ("77", FactSource::Tags));
+
+        // The header of a submission counts more.
+        let header = [("accession", "0000000077-25-000001"), ("form", "10-K")];
+        let header = header.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        source.metadata.extend(header);
+        let facts = extract_facts(&source);
+        assert_eq!(facts.form.unwrap().value, "10-K");
     }
 }

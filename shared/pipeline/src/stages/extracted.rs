@@ -7,10 +7,13 @@ use bytes::Bytes;
 
 const WITH_FACTS: u8 = 0xFA;
 
+/// The parts of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ExtractedBlobs {
-    pub(crate) source: Bytes,
-    pub(crate) facts: Option<Bytes>,
+pub struct ExtractedBlobs {
+    /// An encoded source.
+    pub source: Bytes,
+    /// Encoded facts of a filing with inline XBRL.
+    pub facts: Option<Bytes>,
 }
 
 /// Joins an encoded source and encoded facts; `None` if the source is larger than 4 GiB.
@@ -19,8 +22,8 @@ pub(crate) fn join(source: &[u8], facts: &[u8]) -> Option<Vec<u8>> {
     Some([&[WITH_FACTS][..], &size.to_le_bytes(), source, facts].concat())
 }
 
-/// `None` if the reply is cut short.
-pub(crate) fn split(reply: Bytes) -> Option<ExtractedBlobs> {
+/// Takes a reply apart; `None` if it is cut short.
+pub fn split_extracted(reply: Bytes) -> Option<ExtractedBlobs> {
     if reply.first() != Some(&WITH_FACTS) {
         return Some(ExtractedBlobs {
             source: reply,
@@ -44,13 +47,13 @@ mod tests {
     #[test]
     fn replies_with_and_without_facts_are_split() {
         let joined = Bytes::from(join(b"\x03source", b"\x01facts").unwrap());
-        let blobs = split(joined.clone()).unwrap();
+        let blobs = split_extracted(joined.clone()).unwrap();
         assert_eq!(blobs.source, &b"\x03source"[..]);
         assert_eq!(blobs.facts.as_deref(), Some(&b"\x01facts"[..]));
-        let alone = split(Bytes::from_static(b"\x03source")).unwrap();
+        let alone = split_extracted(Bytes::from_static(b"\x03source")).unwrap();
         assert_eq!((alone.source.len(), alone.facts), (7, None));
         for end in 1..12 {
-            assert_eq!(split(joined.slice(..end)), None, "cut at {end}");
+            assert_eq!(split_extracted(joined.slice(..end)), None, "cut at {end}");
         }
     }
 }

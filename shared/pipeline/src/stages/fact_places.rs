@@ -82,7 +82,8 @@ mod tests {
     #[test]
     fn facts_of_a_filing_have_the_page_and_line_where_they_are_shown() {
         let job = ExtractJob::new("a.htm".into(), FILING.into(), None, Limits::default());
-        let blobs = extracted::split(Bytes::from(extract_document(job).unwrap())).unwrap();
+        let blobs =
+            extracted::split_extracted(Bytes::from(extract_document(job).unwrap())).unwrap();
         let source = EncodedSource::open(blobs.source).unwrap().decode().unwrap();
         assert!(
             source
@@ -110,7 +111,8 @@ mod tests {
     fn documents_without_facts_are_a_source_alone() {
         for (name, text) in [("a.htm", "<html><p>Cash 12</p></html>"), ("a.md", "# Cash")] {
             let job = ExtractJob::new(name.into(), text.into(), None, Limits::default());
-            let blobs = extracted::split(Bytes::from(extract_document(job).unwrap())).unwrap();
+            let blobs =
+                extracted::split_extracted(Bytes::from(extract_document(job).unwrap())).unwrap();
             assert_eq!(blobs.facts, None, "{name}");
         }
     }

@@ -3,6 +3,7 @@
 mod assemble;
 mod codec;
 mod correct;
+mod cover_tags;
 mod describe;
 mod draft_outline;
 mod extracted;
@@ -24,6 +25,7 @@ pub(crate) use assemble::Assemble;
 pub(crate) use correct::Correct;
 pub(crate) use describe::{Describe, DescriptionBlob, QUESTION as DESCRIBE};
 pub(crate) use draft_outline::{DraftOutcome, DraftOutline, ReadWindows};
+pub use extracted::{ExtractedBlobs, split_extracted};
 pub(crate) use outline::Outline;
 pub use paginate::extract_document;
 pub(crate) use paginate::{Paginate, PaginateOutcome};

@@ -14,6 +14,7 @@ use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob};
 use stemma_llm::tokens::TokenCounter;
 use stemma_xbrl::FactTable;
 
+use super::cover_tags::cover_tags;
 use super::extracted;
 use super::fact_places::place_facts;
 use crate::settings::RunSettings;
@@ -62,7 +63,7 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 10;
+    const REVISION: u32 = 11;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);
@@ -94,7 +95,7 @@ impl Stage for Paginate {
             .await
             .map_err(extract_failure)?;
         let unreadable = |error: String| Failure::transient("extract.reply", error);
-        let blobs = extracted::split(Bytes::from(reply))
+        let blobs = extracted::split_extracted(Bytes::from(reply))
             .ok_or_else(|| unreadable("the reply is cut short".into()))?;
         let source = EncodedSource::open(blobs.source.clone())
             .map_err(|error: CodecError| unreadable(error.to_string()))?;
@@ -141,6 +142,7 @@ pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     count_tokens(&mut source);
     if let Some(table) = &mut facts {
         place_facts(table, &source);
+        source.metadata.extend(cover_tags(table));
         source.defects.extend(table.defects.iter().cloned());
     }
     let encoded =

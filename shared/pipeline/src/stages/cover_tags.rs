@@ -1,0 +1,68 @@
+//! What a filing with inline XBRL declares about itself: the facts of its cover, most of which no page shows.
+
+use std::collections::BTreeMap;
+
+use stemma_xbrl::{FactTable, FactValue};
+
+// Name of the fact in the metadata of a source, and the concept.
+const COVER: [(&str, &str); 6] = [
+    ("tags.cik", "dei:EntityCentralIndexKey"),
+    ("tags.company", "dei:EntityRegistrantName"),
+    ("tags.form", "dei:DocumentType"),
+    ("tags.period", "dei:DocumentPeriodEndDate"),
+    ("tags.fiscal_year", "dei:DocumentFiscalYearFocus"),
+    ("tags.fiscal_period", "dei:DocumentFiscalPeriodFocus"),
+];
+
+/// The facts of the cover by their names in the metadata of a source. Those of a part of the company, such as a co-registrant, have
+/// dimensions and do not count. Of a fact that is tagged twice the first counts.
+pub(super) fn cover_tags(table: &FactTable) -> BTreeMap<String, String> {
+    let mut tags = BTreeMap::new();
+    for fact in table.facts().filter(|fact| fact.dimensions.is_empty()) {
+        let Some((name, _)) = COVER.iter().find(|(_, concept)| *concept == fact.concept) else {
+            continue;
+        };
+        let value = match fact.value {
+            FactValue::Text(text) => text.trim().to_owned(),
+            FactValue::Number(number) => number.normalize().to_string(),
+            FactValue::Nil | FactValue::Unreadable => continue,
+        };
+        if !value.is_empty() && !fact.is_cut {
+            tags.entry((*name).to_owned()).or_insert(value);
+        }
+    }
+    tags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_of_the_whole_company_are_read() {
+        let filing = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance">
+<ix:header><ix:hidden><ix:nonNumeric name="dei:EntityCentralIndexKey" contextRef="part">0000000078</ix:nonNumeric>
+<ix:nonNumeric name="dei:EntityCentralIndexKey" contextRef="all">0000000077</ix:nonNumeric>
+<ix:nonNumeric name="dei:DocumentFiscalYearFocus" contextRef="all">2024</ix:nonNumeric>
+<ix:nonNumeric name="dei:AmendmentFlag" contextRef="all">false</ix:nonNumeric></ix:hidden><ix:resources>
+<xbrli:context id="all"><xbrli:entity><xbrli:identifier scheme="x">0000000077</xbrli:identifier></xbrli:entity>
+<xbrli:period><xbrli:instant>2024-12-31</xbrli:instant></xbrli:period></xbrli:context>
+<xbrli:context id="part"><xbrli:entity><xbrli:identifier scheme="x">0000000077</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="dei:LegalEntityAxis">x:PartMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity>
+<xbrli:period><xbrli:instant>2024-12-31</xbrli:instant></xbrli:period></xbrli:context></ix:resources></ix:header>
+<body><ix:nonNumeric name="dei:EntityRegistrantName" contextRef="all">Acme  Anvils</ix:nonNumeric>
+<ix:nonNumeric name="dei:EntityRegistrantName" contextRef="all">Other</ix:nonNumeric></body></html>"#;
+        let tags = cover_tags(&stemma_xbrl::read_facts(filing.as_bytes()));
+        let expected = [
+            ("tags.cik", "0000000077"),
+            ("tags.company", "Acme Anvils"),
+            ("tags.fiscal_year", "2024"),
+        ];
+        assert_eq!(
+            tags,
+            expected
+                .map(|(name, value)| (name.into(), value.into()))
+                .into()
+        );
+    }
+}
