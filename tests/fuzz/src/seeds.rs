@@ -169,6 +169,79 @@ pub fn texts() -> Vec<Vec<u8>> {
     seeds
 }
 
+const TAGGED_FILING: &str = r##"<?xml version="1.0" encoding="utf-8"?>
+<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance" xmlns:us-gaap="http://fasb.org/us-gaap/2024">
+<body style="font-family:Times;font-size:10pt"><div style="display:none"><ix:header><ix:hidden>
+<ix:nonNumeric name="dei:EntityCentralIndexKey" contextRef="y">0000000077</ix:nonNumeric></ix:hidden><ix:resources>
+<xbrli:context id="y"><xbrli:entity><xbrli:identifier scheme="x">0000000077</xbrli:identifier></xbrli:entity><xbrli:period>
+<xbrli:startDate>2023-01-01</xbrli:startDate><xbrli:endDate>2023-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="d"><xbrli:entity><xbrli:identifier scheme="x">77</xbrli:identifier><xbrli:segment><xbrldi:explicitMember
+dimension="a:b">a:c</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period><xbrli:instant>2023-12-31</xbrli:instant>
+</xbrli:period></xbrli:context><xbrli:unit id="usd"><xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unit></ix:resources></ix:header></div>
+<p align="center"><font size="4"><b>FORM 10-K</b></font></p>
+<table><tr><td><a href="#i1">Item 1.</a></td><td>Business</td><td align="right">3</td></tr></table><hr style="page-break-after:always">
+<p id="i1" style="font-weight:bold">Item&nbsp;1. Business</p><p>We make anvils &amp; rockets&#8212;many.</p>
+<table border="1"><tr><td rowspan="2"></td><td colspan="3"><b>Year ended</b></td></tr><tr><td></td><td colspan="2">2023</td></tr>
+<tr><td>Revenue</td><td>$</td><td><ix:nonFraction name="us-gaap:Revenues" contextRef="y" unitRef="usd" scale="6" decimals="-6"
+format="ixt:num-dot-decimal">1,234</ix:nonFraction></td><td>)</td></tr><tr><td>Loss</td><td>(</td><td><ix:nonFraction
+name="us-gaap:ProfitLoss" contextRef="d" unitRef="usd" sign="-" scale="6">56.7</ix:nonFraction></td></tr></table>
+<ul><li>one<li>two</ul><pre>kept   as it is</pre><ix:continuation id="c1" continuedAt="c2">a</ix:continuation>
+<ix:nonNumeric name="us-gaap:Policy" contextRef="y" continuedAt="c1" escape="true"><b>Item 1A. Risk Factors</b></ix:nonNumeric>
+<!-- no --><script>no()</script><style>p{}</style><center>5</center></body></html>"##;
+
+/// Pages with every kind of element: styles, old fonts, tables with spans, links, tags of inline XBRL.
+pub fn pages_of_html() -> Vec<Vec<u8>> {
+    let old = "<HTML><HEAD><TITLE>x</TITLE></HEAD><BODY><P ALIGN=CENTER><FONT SIZE=5><B>PART I</B></FONT><PAGE><TABLE><TR><TD>a<TD>b\
+        <TR><TH COLSPAN=2>c</TABLE><P>caf\u{e9} &eacute; &#x41; &bogus; <A NAME=x></A><A HREF=\"#x\">Item 2.</A>";
+    vec![
+        TAGGED_FILING.as_bytes().to_vec(),
+        old.as_bytes().to_vec(),
+        utf16(old),
+        old.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect(),
+    ]
+}
+
+const HEADER: &str = "<SEC-HEADER>0000000077-23-000012.hdr.sgml : 20230301\nACCESSION NUMBER:\t\t0000000077-23-000012\n\
+    CONFORMED SUBMISSION TYPE:\t10-K\nPUBLIC DOCUMENT COUNT:\t\t2\nCONFORMED PERIOD OF REPORT:\t20221231\nFILED AS OF DATE:\t\t20230301\n\n\
+    FILER:\n\n\tCOMPANY DATA:\t\n\t\tCOMPANY CONFORMED NAME:\t\t\tACME CORP\n\t\tCENTRAL INDEX KEY:\t\t\t0000000077\n</SEC-HEADER>\n";
+
+/// Full submissions, without their first line.
+pub fn submissions() -> Vec<Vec<u8>> {
+    let document = |kind: &str, name: &str, text: &str| {
+        format!("<DOCUMENT>\n<TYPE>{kind}\n<SEQUENCE>1\n<FILENAME>{name}\n<DESCRIPTION>x\n<TEXT>\n{text}\n</TEXT>\n</DOCUMENT>\n")
+    };
+    let uuencoded = "begin 644 a.jpg\nM_]C_X``02D9)1@`!`0``\n`\nend";
+    let parts = [
+        document("10-K", "a.htm", TAGGED_FILING),
+        document("EX-21", "b.txt", "<PAGE>\nExhibit 21\n\nSubsidiaries\n"),
+        document("GRAPHIC", "a.jpg", uuencoded),
+        document("EX-101.INS", "a.xml", "<XBRL>\n<xbrl></xbrl>\n</XBRL>"),
+    ];
+    let whole = format!("{HEADER}{}</SEC-DOCUMENT>\n", parts.concat());
+    let text = plain_text(5, TextKind::ALL[0].0, 5).0;
+    let cut = format!("{HEADER}<DOCUMENT>\n<TYPE>10-Q\n<TEXT>\n<PAGE>\n{text}");
+    vec![whole.into_bytes(), cut.into_bytes()]
+}
+
+/// Index files of every kind, behind a byte that selects it.
+pub fn index_files() -> Vec<Vec<u8>> {
+    let headers = format!("<html><pre>{HEADER}</pre><a href=\"a.htm\">a.htm</a></html>");
+    let page = "<div class=\"formGrouping\"><div class=\"infoHead\">Filing Date</div><div class=\"info\">2023-03-01</div></div>\
+        <table class=\"tableFile\" summary=\"Document Format Files\"><tr><td>1</td><td>10-K</td>\
+        <td><a href=\"/Archives/edgar/data/77/000000007723000012/a.htm\">a.htm</a></td><td>10-K</td><td>12</td></tr></table>";
+    let bodies = [headers, HEADER.to_owned(), page.to_owned(), "{}".to_owned()];
+    let marked = (0..).zip(bodies);
+    marked
+        .map(|(kind, body): (u8, String)| [&[kind], body.as_bytes()].concat())
+        .collect()
+}
+
+/// Encoded facts.
+pub fn encoded_facts() -> Vec<Vec<u8>> {
+    let table = stemma_xbrl::read_facts(TAGGED_FILING.as_bytes());
+    stemma_xbrl::encode_facts(&table).into_iter().collect()
+}
+
 fn utf16(text: &str) -> Vec<u8> {
     [0xFF, 0xFE]
         .into_iter()

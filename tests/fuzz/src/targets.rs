@@ -6,9 +6,13 @@ use stemma_document::{
     CatalogEntry, PageNo, PageSpan, PublishedTree, SectionTree, Source, SourceBody, TextLines,
     TreeObject, pageindex, text,
 };
+use stemma_edgar::{FilingFolder, FilingIndex, FolderPlan, IndexKind};
 use stemma_extract::{EncodedSource, ExtractJob, Limits, pdf};
 use stemma_outline::{enrich, structure};
+use stemma_pipeline::filing_facts::index_facts;
 use stemma_pipeline::stages;
+use stemma_tables::tables_of_pages;
+use stemma_xbrl::FactTable;
 
 use crate::{inputs, invariants, seeds};
 
@@ -19,7 +23,7 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-const ALL: [Target; 9] = [
+const ALL: [Target; 13] = [
     Target {
         name: "pdf",
         run: pdf,
@@ -49,6 +53,26 @@ const ALL: [Target; 9] = [
         name: "text",
         run: plain_text,
         seeds: seeds::texts,
+    },
+    Target {
+        name: "html",
+        run: html,
+        seeds: seeds::pages_of_html,
+    },
+    Target {
+        name: "submission",
+        run: submission,
+        seeds: seeds::submissions,
+    },
+    Target {
+        name: "index",
+        run: index,
+        seeds: seeds::index_files,
+    },
+    Target {
+        name: "facts",
+        run: facts,
+        seeds: seeds::encoded_facts,
     },
     Target {
         name: "tree",
@@ -114,6 +138,61 @@ fn markdown(bytes: &[u8]) {
 
 fn plain_text(bytes: &[u8]) {
     document("a.txt", bytes.to_vec());
+}
+
+/// A page of HTML: text, structure, tables and tagged facts.
+fn html(bytes: &[u8]) {
+    document("a.htm", bytes.to_vec());
+}
+
+/// A full submission of EDGAR, whose documents are text or HTML.
+fn submission(bytes: &[u8]) {
+    document("a.txt", [b"<SEC-DOCUMENT>a.txt\n", bytes].concat());
+}
+
+/// An index file of a mirrored folder. The first byte selects its kind.
+fn index(bytes: &[u8]) {
+    let Some((kind, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let kinds = [
+        IndexKind::Headers,
+        IndexKind::HeaderOnly,
+        IndexKind::Page,
+        IndexKind::Names,
+    ];
+    let index = FilingIndex::parse(kinds[usize::from(*kind) % kinds.len()], bytes);
+    let folder = FilingFolder::from_path("data/77/000000007723000012").expect("a folder");
+    let names: Vec<String> = index
+        .entries
+        .iter()
+        .filter_map(|entry| entry.filename.clone())
+        .collect();
+    let plan = FolderPlan::new(&folder, &names, &index);
+    assert!(
+        plan.documents
+            .iter()
+            .all(|document| names.contains(&document.name)),
+        "a document that is no file of the folder"
+    );
+    let _ = index_facts(&folder, &index, index.entries.first());
+}
+
+/// Stored facts.
+fn facts(bytes: &[u8]) {
+    if let Ok(table) = stemma_xbrl::decode_facts(bytes) {
+        check_facts(&table);
+    }
+}
+
+/// Facts can be read one by one, and survive a round trip.
+fn check_facts(table: &FactTable) {
+    assert_eq!(table.facts().count(), table.len());
+    let encoded = stemma_xbrl::encode_facts(table).expect("it was decoded");
+    assert!(
+        stemma_xbrl::decode_facts(&encoded).is_ok_and(|again| again == *table),
+        "encoding changes the facts"
+    );
 }
 
 /// A stored tree. Readers must not panic, whatever it contains.
@@ -190,13 +269,20 @@ fn import(bytes: &[u8]) {
 /// Extraction and outline of one file.
 fn document(name: &str, bytes: Vec<u8>) {
     let job = ExtractJob::new(name.into(), bytes, None, Limits::default());
-    let encoded = match stages::extract_document(job) {
-        Ok(encoded) => encoded,
+    let reply = match stages::extract_document(job) {
+        Ok(reply) => reply,
         Err(error) => return invariants::check_error(&error),
     };
-    let source = EncodedSource::open(encoded)
+    let blobs = stages::split_extracted(reply.into()).expect("it was just joined");
+    let source = EncodedSource::open(blobs.source)
         .and_then(EncodedSource::decode)
         .expect("it was just encoded");
+    if let Some(facts) = blobs.facts {
+        check_facts(&stemma_xbrl::decode_facts(&facts).expect("they were just encoded"));
+    }
+    if let SourceBody::Pages(pages) = &source.body {
+        let _ = tables_of_pages(1, pages);
+    }
     finish(&source);
 }
 
@@ -241,6 +327,7 @@ pub fn published(tree: SectionTree) -> PublishedTree {
         size_bytes: 1,
         settings: "s".into(),
         sidecar_facts: std::collections::BTreeMap::new(),
+        filing_facts: std::collections::BTreeMap::new(),
         correction: None,
     };
     PublishedTree {
