@@ -9,7 +9,7 @@ use stemma_engine::PortResult;
 use super::answer::{Claim, Computation, FinalAnswer, Operand, RejectedCounts, missing_sentence};
 use super::citation::{Citation, QuoteMatch};
 use super::context::{AnswerContext, Passage};
-use super::declared::{DeclaredFacts, foreign_company};
+use super::declared::DeclaredFacts;
 use super::figures::{CitedPages, CitedText};
 use super::final_answer::with_claims;
 use super::issuers::Issuers;
@@ -75,15 +75,6 @@ pub(super) fn compose_answer(
                 verdict.reason = Some(format!("it names {name}, and cites documents of others"));
             }
         }
-        let around = text.join("\n");
-        let names_other = cited.iter().find_map(|one| {
-            let around = format!("{around}\n{}", one.page_text);
-            foreign_company(&statement, one.declared.as_ref()?.table, &around)
-        });
-        if let Some(name) = names_other.filter(|_| verdict.verified) {
-            verdict.verified = false;
-            verdict.reason = Some(format!("it names {name}, which the cited filing does not"));
-        }
         let ids: Vec<String> = cited
             .into_iter()
             .map(|one| composed.citation_id(one.citation))
@@ -142,7 +133,7 @@ pub(super) fn compose_answer(
 
 impl CheckedCitation<'_> {
     // What may name an issuer beside that of the document: the sentences and lines of the quote, and the section.
-    fn cited_text(&self) -> [&str; 4] {
+    pub(super) fn cited_text(&self) -> [&str; 4] {
         let sentences = self.text.as_ref().map_or("", |text| &text.sentences);
         [&self.citation.quote, &self.lines, sentences, &self.location]
     }

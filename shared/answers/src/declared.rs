@@ -9,7 +9,7 @@ use stemma_xbrl::{FactTable, FactValue, Period, TaggedFact, concept_words};
 use super::numbers::NumberMention;
 use super::period::StatedPeriod;
 use super::statement::Statement;
-use super::terms::phrase;
+use super::terms::{phrase, position};
 
 // What a word of a label counts that the statement lacks.
 const MISSING_COST: f64 = 0.5;
@@ -384,15 +384,15 @@ impl ClaimContext<'_> {
 
     // No other concept has a name that the statement has in full and more of.
     fn check_concept(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
-        let labels = self
-            .facts
-            .labels
-            .iter()
-            .map(String::as_str)
-            .chain([fact.label]);
-        let own = labels
-            .map(|label| LabelFit::new(&self.words, label).score())
+        let quoted = self.facts.labels.iter().map(String::as_str);
+        let labels = || quoted.clone().chain([fact.label]);
+        let fits = || labels().map(|label| LabelFit::new(&self.words, label));
+        let own = fits()
+            .map(|fit| fit.score())
             .fold(f64::NEG_INFINITY, f64::max);
+        let own_hit = fits().map(|fit| fit.hit).max().unwrap_or(0);
+        let is_said = |label: &str| position(&phrase(label), &self.words).is_some();
+        let is_own_said = labels().any(is_said);
         let mut seen = BTreeSet::new();
         for other in self.facts.table.facts() {
             if other.number().is_none()
@@ -402,10 +402,10 @@ impl ClaimContext<'_> {
                 continue;
             }
             let rival = LabelFit::new(&self.words, other.label);
-            if rival.missing == 0
-                && rival.score() > own + 1e-9
-                && !self.has_claimed_value(other.concept)
-            {
+            // Other words, or the same in its own order: `restricted cash and cash equivalents`.
+            let fits_better = rival.score() > own + 1e-9
+                || !is_own_said && rival.hit >= own_hit && is_said(other.label);
+            if rival.missing == 0 && fits_better && !self.has_claimed_value(other.concept) {
                 return Err(format!(
                     "{} is declared as {}, not as {}",
                     fact.displayed, fact.label, other.label

@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 
 use super::claims::CheckedCitation;
 use super::computation::{Computed, check_computation};
-use super::declared::{DeclaredCheck, check_declared};
+use super::declared::{DeclaredCheck, check_declared, foreign_company};
 use super::figures::{CitedText, FigureCheck, check_figure};
 use super::numbers::{NumberMention, NumberRole, numbers};
 use super::period::period_mentions;
@@ -80,7 +80,21 @@ pub(super) fn judge_claim(
     };
     verdict.verified =
         stands && verdict.unsupported.is_empty() && verdict.reason.is_none() && has_words;
+    if let Some(name) = names_other_company(text, cited).filter(|_| verdict.verified) {
+        verdict.verified = false;
+        verdict.reason = Some(format!("it names {name}, which the cited filing does not"));
+    }
     verdict
+}
+
+// A company that neither a cited filing nor what is cited names.
+fn names_other_company<'t>(text: &'t str, cited: &[CheckedCitation<'_>]) -> Option<&'t str> {
+    let quoted: Vec<&str> = cited.iter().flat_map(CheckedCitation::cited_text).collect();
+    let quoted = quoted.join("\n");
+    cited.iter().find_map(|one| {
+        let around = format!("{quoted}\n{}", one.page_text);
+        foreign_company(text, one.declared.as_ref()?.table, &around)
+    })
 }
 
 // That of the documents, where they agree.

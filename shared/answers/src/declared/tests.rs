@@ -2,7 +2,8 @@ use stemma_xbrl::{FactTable, read_facts};
 
 use super::*;
 
-// A statement of income of two years, each figure on a line of its own: revenues 0 and 1, cost 2, a loss 3, Europe 4.
+// A statement of income of two years, each figure on a line of its own: revenues 0 and 1, cost 2, a loss 3, Europe 4,
+// restricted cash 5, all cash 6.
 const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"
  xmlns:xbrldi="http://xbrl.org/2006/xbrldi" xmlns:ixt="http://www.xbrl.org/inlineXBRL/transformation/2020-02-12"><ix:header><ix:resources>
 <xbrli:context id="y24"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier></xbrli:entity><xbrli:period>
@@ -18,7 +19,9 @@ const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xml
 <ix:nonFraction name="us-gaap:Revenues" contextRef="y23" unitRef="usd" scale="6" format="ixt:num-dot-decimal">1,150</ix:nonFraction>
 <ix:nonFraction name="us-gaap:CostOfGoodsSold" contextRef="y24" unitRef="usd" scale="6">900</ix:nonFraction>
 <ix:nonFraction name="us-gaap:NetIncomeLoss" contextRef="y24" unitRef="usd" scale="6" sign="-">343</ix:nonFraction>
-<ix:nonFraction name="us-gaap:Revenues" contextRef="eu" unitRef="usd" scale="6">77</ix:nonFraction></html>"#;
+<ix:nonFraction name="us-gaap:Revenues" contextRef="eu" unitRef="usd" scale="6">77</ix:nonFraction>
+<ix:nonFraction name="us-gaap:RestrictedCashAndCashEquivalents" contextRef="y24" unitRef="usd" scale="6">12</ix:nonFraction>
+<ix:nonFraction name="us-gaap:CashCashEquivalentsRestrictedCash" contextRef="y24" unitRef="usd" scale="6">99</ix:nonFraction></html>"#;
 
 fn table() -> FactTable {
     let mut table = read_facts(FILING.as_bytes());
@@ -58,6 +61,10 @@ fn figures_with_the_declared_period_scale_sign_and_concept_are_confirmed() {
         ("The net loss was $343 million in 2024.", 3),
         ("Net income was -$343 million in 2024.", 3),
         ("Revenues in Europe were $77 million in 2024.", 4),
+        (
+            "Cash, cash equivalents and restricted cash were $99 million in 2024.",
+            6,
+        ),
     ] {
         assert_eq!(check(text, line), DeclaredCheck::Confirmed, "{text}");
     }
@@ -100,6 +107,11 @@ fn the_same_digits_for_something_else_are_refused_with_what_they_are() {
             "Revenues were $77 million in 2024.",
             4,
             "77 is declared for Europe member",
+        ),
+        (
+            "Restricted cash and cash equivalents were $99 million in 2024.",
+            6,
+            "99 is declared as Cash cash equivalents restricted cash, not as Restricted cash and cash equivalents",
         ),
         (
             "Revenues in the three months ended December 31, 2024 were $1,500 million.",

@@ -4,6 +4,7 @@ mod blocks;
 mod bounds;
 mod cells;
 mod continued;
+mod declared;
 mod document;
 mod faults;
 mod periods;
@@ -11,9 +12,11 @@ mod rows;
 mod sentences;
 
 use stemma_document::{Collection, DocId, Line, Page, Pt, Rect, Word};
+use stemma_xbrl::FactTable;
 
 use crate::citation::{Citation, QuoteMatch};
 use crate::claims::CheckedCitation;
+use crate::declared::DeclaredFacts;
 use crate::figures::{CitedPages, CitedText};
 use crate::prompt::{DraftClaim, DraftOperand};
 use crate::quote::check_quote;
@@ -306,6 +309,15 @@ fn judge(targets: &[QuoteTarget<'_>], claim: &DraftClaim) -> Verdict {
 }
 
 fn judge_pages(pages: &CitedPages<'_, '_>, claim: &DraftClaim) -> Verdict {
+    judge_declared(pages, claim, None)
+}
+
+// The same of a filing that tags its figures.
+fn judge_declared(
+    pages: &CitedPages<'_, '_>,
+    claim: &DraftClaim,
+    facts: Option<&FactTable>,
+) -> Verdict {
     let targets = pages.targets;
     let lines: Vec<String> = targets.iter().map(QuoteTarget::full_text).collect();
     let page_text = lines.join("\n");
@@ -318,8 +330,16 @@ fn judge_pages(pages: &CitedPages<'_, '_>, claim: &DraftClaim) -> Verdict {
                 .matched
                 .is_verbatim()
                 .then(|| CitedText::new(pages, &checked.spans, &checked.quote, &page_text));
+            let spans = checked.spans.iter();
+            let places = spans.map(|span| (targets[span.target].number, span.line as u32));
+            let cells = text.iter().flat_map(|text: &CitedText<'_>| &text.cells);
             CheckedCitation {
-                declared: None,
+                declared: facts.map(|table| DeclaredFacts {
+                    table,
+                    lines: places.collect(),
+                    labels: cells.map(|(_, cell)| cell.label.clone()).collect(),
+                    year_shift: 0,
+                }),
                 doc: DocId::new(&Collection::default(), "acme"),
                 citation: test_citation(&checked.quote, checked.matched),
                 text,
