@@ -1,5 +1,7 @@
 //! The facts of a document in columns.
 
+use std::collections::HashMap;
+
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Defect, PageNo};
@@ -152,6 +154,26 @@ impl FactTable {
             .iter()
             .map(|found| found.map_or(0, |(_, line)| line.saturating_add(1)))
             .collect();
+    }
+
+    /// Moves all offsets: the file is a part of a larger one that begins there.
+    pub fn move_by(&mut self, offset: u32) {
+        let parts = self
+            .parts
+            .iter_mut()
+            .flat_map(|part| [&mut part.byte, &mut part.end]);
+        for byte in self.byte.iter_mut().chain(&mut self.end).chain(parts) {
+            *byte = byte.saturating_add(offset);
+        }
+    }
+
+    /// Replaces the labels of concepts that `labels` has, by their names with prefix.
+    pub fn set_labels(&mut self, labels: &HashMap<String, String>) {
+        for (concept, label) in self.concepts.iter().zip(&mut self.labels) {
+            if let Some(stated) = labels.get(concept) {
+                label.clone_from(stated);
+            }
+        }
     }
 
     pub(crate) fn push(&mut self, row: &Row) {

@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn facts_of_the_whole_company_are_read() {
-        let filing = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance">
-<ix:header><ix:hidden><ix:nonNumeric name="dei:EntityCentralIndexKey" contextRef="part">0000000078</ix:nonNumeric>
+        let filing = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"
+xmlns:xbrldi="http://xbrl.org/2006/xbrldi"><ix:header><ix:hidden><ix:nonNumeric name="dei:EntityCentralIndexKey" contextRef="part">0000000078</ix:nonNumeric>
 <ix:nonNumeric name="dei:EntityCentralIndexKey" contextRef="all">0000000077</ix:nonNumeric>
 <ix:nonNumeric name="dei:DocumentFiscalYearFocus" contextRef="all">2024</ix:nonNumeric>
 <ix:nonNumeric name="dei:AmendmentFlag" contextRef="all">false</ix:nonNumeric></ix:hidden><ix:resources>

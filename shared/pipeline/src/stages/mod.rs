@@ -15,6 +15,7 @@ mod publish;
 mod read_window;
 mod replies;
 mod summarize;
+mod tagged_facts;
 mod withdraw;
 
 use stemma_engine::stage::Stage;

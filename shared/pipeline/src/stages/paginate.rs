@@ -6,17 +6,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, DocumentVersion, Extent, Origin, Source, SourceBody, SourceFormat};
+use stemma_document::{Digest, DocumentVersion, Extent, Origin, Source, SourceBody};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
 use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob};
 use stemma_llm::tokens::TokenCounter;
-use stemma_xbrl::FactTable;
 
 use super::cover_tags::cover_tags;
 use super::extracted;
 use super::fact_places::place_facts;
+use super::tagged_facts::tagged_facts;
 use crate::settings::RunSettings;
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask, sources};
@@ -63,7 +63,7 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 11;
+    const REVISION: u32 = 12;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);
@@ -129,8 +129,8 @@ fn extract_failure(error: ExtractError) -> Failure {
     failure.with_next(error.next)
 }
 
-/// Runs in the extraction process: reads the document, counts its tokens once, and encodes it, with the facts that an HTML
-/// filing tags.
+/// Runs in the extraction process: reads the document, counts its tokens once, and encodes it, with the facts that a filing
+/// tags.
 ///
 /// # Errors
 /// [`ExtractError`] if the document cannot be read at all.
@@ -153,15 +153,6 @@ pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     let facts = stemma_xbrl::encode_facts(&table).map_err(|error| too_large(error.to_string()))?;
     extracted::join(&encoded, &facts)
         .ok_or_else(|| too_large("the source is larger than 4 GiB".into()))
-}
-
-// `None` for documents without inline XBRL, and for those that are refused anyway.
-fn tagged_facts(job: &ExtractJob) -> Option<FactTable> {
-    let is_small = job.bytes.len() as u64 <= job.limits.max_bytes;
-    let format = stemma_extract::detect_format(&job.bytes, &job.name);
-    let is_html = is_small && format == Ok(SourceFormat::Html);
-    let table = is_html.then(|| stemma_xbrl::read_facts(&job.bytes))?;
-    (!table.is_empty() || !table.defects.is_empty()).then_some(table)
 }
 
 fn count_tokens(source: &mut Source) {

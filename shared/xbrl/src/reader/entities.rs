@@ -3,7 +3,7 @@
 use quick_xml::escape::resolve_predefined_entity;
 
 /// Appends the character of a reference, given without `&` and `;`. An unknown one stays as written.
-pub(super) fn push_entity(text: &mut String, entity: &str) {
+pub(crate) fn push_entity(text: &mut String, entity: &str) {
     let number = match entity.strip_prefix('#') {
         Some(hex) if hex.starts_with(['x', 'X']) => u32::from_str_radix(&hex[1..], 16).ok(),
         Some(decimal) => decimal.parse().ok(),
@@ -21,7 +21,7 @@ pub(super) fn push_entity(text: &mut String, entity: &str) {
 }
 
 /// The value of an attribute.
-pub(super) fn unescape(value: &str) -> String {
+pub(crate) fn unescape(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut rest = value;
     while let Some((before, after)) = rest.split_once('&') {

@@ -19,7 +19,7 @@ use quick_xml::reader::Reader;
 
 use self::defects::DefectLog;
 use self::elements::{Element, Elements};
-use self::entities::push_entity;
+pub(crate) use self::entities::{push_entity, unescape};
 use self::header::Header;
 use self::names::{Names, Vocabulary};
 use crate::FactTable;
@@ -46,7 +46,7 @@ pub fn read_facts(bytes: &[u8]) -> FactTable {
 
 // The text with the same offsets as the bytes, and the number of bytes that are not UTF-8. Of those a no-break space of
 // latin-1 becomes a space: it stands between figures.
-fn as_text(bytes: &[u8]) -> (Cow<'_, str>, usize) {
+pub(crate) fn as_text(bytes: &[u8]) -> (Cow<'_, str>, usize) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (Cow::Borrowed(text), 0);
     }
