@@ -15,8 +15,8 @@ pub(super) fn extract_facts(source: &Source) -> FilingFacts {
     let signed = registrant::signed_name(source);
     let mut facts = cover_page::cover_facts(&front, signed.as_ref())
         .unwrap_or_else(|| press_release::release_or_report_facts(&front, source));
-    apply_header(source, &mut facts);
     apply_tags(source, &mut facts);
+    apply_header(source, &mut facts);
     fiscal::fill_fiscal_period(&mut facts, source);
     apply_fiscal_tags(source, &mut facts);
     facts.language = language_of(source);
@@ -47,10 +47,11 @@ fn apply_header(source: &Source, facts: &mut FilingFacts) {
         .file_number
         .take()
         .or_else(|| header_fact(source, "file_number"));
-    facts.cik = header_fact(source, "cik").and_then(|fact| {
+    let cik = header_fact(source, "cik").and_then(|fact| {
         let cik = FilingFacts::parse_cik(&fact.value)?;
         Some(fact.with_value(cik))
     });
+    facts.cik = cik.or(facts.cik.take());
     facts.accession = header_fact(source, "accession").and_then(|fact| {
         let accession = FilingFacts::parse_accession(&fact.value)?;
         Some(fact.with_value(accession))
@@ -74,15 +75,9 @@ fn apply_tags(source: &Source, facts: &mut FilingFacts) {
         (&mut facts.period_end, period, is_equal),
     ];
     for (fact, tag, agree) in fields {
-        let read = fact.take();
-        let tag = tag.filter(|_| {
-            read.as_ref()
-                .is_none_or(|fact| fact.source != FactSource::Header)
-        });
-        *fact = declared(read, tag, agree);
+        *fact = declared(fact.take(), tag, agree);
     }
-    facts.cik = facts.cik.take().or_else(|| {
-        let fact = tag(source, "cik")?;
+    facts.cik = tag(source, "cik").and_then(|fact| {
         let cik = FilingFacts::parse_cik(&fact.value)?;
         Some(fact.with_value(cik))
     });
