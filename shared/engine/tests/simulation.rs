@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use stemma_engine_testing::fault::{FaultPlan, FaultRates, Outage, PortFault};
 use stemma_engine_testing::simulation::{self, SimulationScenario};
@@ -107,6 +109,66 @@ fn any_single_port_call_may_fail() {
         }
     });
     println!("{} calls", expected.calls);
+}
+
+/// Every message comes twice, so that two handlers do the same at once; one of them stops right before or right after each
+/// create, while the other goes on to its end, or until leases have expired.
+#[test]
+fn handlers_of_one_message_may_pass_each_other_at_every_create() {
+    let chances = FaultRates {
+        duplicate: 1_000,
+        ..FaultRates::default()
+    };
+    let quiet = SimulationScenario {
+        small: number("STEMMA_SCHEDULES").is_none(),
+        ..SimulationScenario::quiet()
+    };
+    let twice = SimulationScenario {
+        plan: FaultPlan::random(1, chances),
+        coordinators: 2,
+        workers: 2,
+        ..quiet.clone()
+    };
+    let creates = Arc::new(Mutex::new(Vec::new()));
+    let found = Arc::clone(&creates);
+    let listener = Box::new(
+        move |n: u64, operation: &str, _: &str, _: Option<PortFault>| {
+            if operation == "blobs.put" {
+                found.lock().unwrap().push(n);
+            }
+        },
+    );
+    simulation::simulate_with_listener(&twice, Some(listener)).unwrap();
+    let creates = std::mem::take(&mut *creates.lock().unwrap());
+    assert!(creates.len() > 20, "{} creates", creates.len());
+    let holds = [1, 45, 150].map(Duration::from_secs);
+    let faults = holds.map(|hold| [PortFault::Delay(hold), PortFault::DelayResult(hold)]);
+    let expected = simulation::simulate(&quiet).unwrap();
+    in_parallel(0..creates.len() as u64, |number| {
+        let call = creates[number as usize];
+        for fault in faults.into_iter().flatten() {
+            let mut script = twice.clone();
+            script.plan.calls.insert(call, fault);
+            let compared = simulation::simulate(&script)
+                .and_then(|ended| simulation::compare(&ended, &expected));
+            compared.unwrap_or_else(|violated| panic!("call {call}, {fault:?}: {violated}"));
+        }
+    });
+    println!("{} creates, {} orders", creates.len(), 6 * creates.len());
+}
+
+/// A job that has all slots is paused for long: others end meanwhile, and nothing of it is executed.
+#[test]
+fn a_paused_job_with_full_slots_stops_no_other() {
+    if let Some(seed) = number("STEMMA_SEED") {
+        simulation::check_paused(seed).unwrap_or_else(|violated| panic!("{violated}"));
+        return;
+    }
+    let first = number("STEMMA_FIRST").unwrap_or(1);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(24);
+    in_parallel(first..first + schedules, |seed| {
+        simulation::check_paused(seed).unwrap_or_else(|violated| panic!("{violated}"));
+    });
 }
 
 #[test]

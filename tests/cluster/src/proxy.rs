@@ -88,6 +88,8 @@ struct ProxyState {
     faults: watch::Sender<ProxyFaults>,
     /// Number of calls of [`Proxy::cut`].
     cuts: watch::Sender<u64>,
+    /// Number of calls of [`Proxy::abandon`].
+    abandons: watch::Sender<u64>,
     rng: Mutex<SmallRng>,
     open: AtomicUsize,
     fault_counts: Mutex<FaultCounts>,
@@ -120,6 +122,7 @@ impl Proxy {
             http,
             faults: watch::Sender::new(ProxyFaults::default()),
             cuts: watch::Sender::new(0),
+            abandons: watch::Sender::new(0),
             rng: Mutex::new(SmallRng::seed_from_u64(seed)),
             open: AtomicUsize::new(0),
             fault_counts: Mutex::new(FaultCounts::default()),
@@ -144,10 +147,23 @@ impl Proxy {
 
     /// Resets every connection and returns their number. New connections are accepted at once.
     pub fn cut(&self) -> usize {
-        let open = self.shared.open.load(Ordering::SeqCst);
+        let open = self.open();
         self.shared.cuts.send_modify(|cuts| *cuts += 1);
         self.shared.note(|suffered| suffered.cut += open);
         open
+    }
+
+    /// Leaves every connection half open, and returns their number: nothing passes any more, and neither side learns that the
+    /// other is gone, as after a crash of a router. New connections are accepted at once.
+    pub fn abandon(&self) -> usize {
+        let open = self.open();
+        self.shared.abandons.send_modify(|abandons| *abandons += 1);
+        open
+    }
+
+    /// Number of connections that are forwarded.
+    pub fn open(&self) -> usize {
+        self.shared.open.load(Ordering::SeqCst)
     }
 
     /// HTTP requests so far, by kind.
@@ -235,15 +251,21 @@ async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
 /// Serves one connection. Errors only end this connection.
 async fn serve(mut client: TcpStream, shared: Arc<ProxyState>) -> Result<()> {
     let mut cuts = shared.cuts.subscribe();
+    let mut abandons = shared.abandons.subscribe();
     let mut server = TcpStream::connect(shared.upstream).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     shared.open.fetch_add(1, Ordering::SeqCst);
     let ended = tokio::select! {
-        ended = pass(&mut client, &mut server, &shared) => ended,
-        _ = cuts.changed() => Err(anyhow::anyhow!("cut")),
+        ended = pass(&mut client, &mut server, &shared) => Some(ended),
+        _ = cuts.changed() => Some(Err(anyhow::anyhow!("cut"))),
+        _ = abandons.changed() => None,
     };
     shared.open.fetch_sub(1, Ordering::SeqCst);
+    let Some(ended) = ended else {
+        // The sockets stay open, and nobody reads them.
+        return std::future::pending().await;
+    };
     if ended.is_err() {
         client.set_zero_linger()?;
         server.set_zero_linger()?;

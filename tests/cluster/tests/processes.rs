@@ -76,6 +76,51 @@ async fn services_start_and_drain() {
     }
 }
 
+/// Connections whose peer is gone without a FIN, as after a crash of a router: nothing passes, and nothing is closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn services_survive_half_open_connections() {
+    let Some(servers) = TestServers::from_env().unwrap() else {
+        return;
+    };
+    let proxy = async |server| {
+        let address = servers.address(server).unwrap();
+        Proxy::tcp(address).await.unwrap()
+    };
+    let broker = proxy(ServerKind::RabbitMq).await;
+    let redis = proxy(ServerKind::Redis).await;
+    let through = [
+        (ServerKind::RabbitMq, broker.address()),
+        (ServerKind::Redis, redis.address()),
+    ];
+    let mut fleet = fleet(&servers, "halfopen", &through).await.unwrap();
+    let names: Vec<_> = SERVICES
+        .into_iter()
+        .map(|role| fleet.spawn(role, &[]).unwrap())
+        .collect();
+    for name in &names {
+        fleet.wait_until_ready(name, READY_TIMEOUT).await.unwrap();
+    }
+    for proxy in [&broker, &redis] {
+        assert!(proxy.abandon() >= SERVICES.len(), "services are connected");
+        let started = Instant::now();
+        // Each has connected again: the broker's heartbeats notice it, and calls to Redis that have no reply.
+        while proxy.open() < SERVICES.len() {
+            let waited = started.elapsed();
+            assert!(waited < READY_TIMEOUT, "not connected after {waited:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        println!("connected after {:.1} s", started.elapsed().as_secs_f64());
+    }
+    for name in &names {
+        fleet.wait_until_ready(name, READY_TIMEOUT).await.unwrap();
+    }
+    assert_eq!(fleet.take_ended().unwrap(), [""; 0]);
+    for name in &names {
+        let status = fleet.terminate(name, GRACE).await.unwrap();
+        assert_eq!(status.code(), Some(0), "{}", fleet.log(name).unwrap());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn services_survive_broker_outages() {
     let Some(servers) = TestServers::from_env().unwrap() else {

@@ -29,6 +29,8 @@ pub enum PortFault {
     FailAfter,
     /// The call starts late.
     Delay(Duration),
+    /// The call takes effect, and its result comes late.
+    DelayResult(Duration),
     /// The call is made twice; the second result counts.
     Duplicate,
     /// A publication is confirmed, but each of its messages is lost with even odds: worse than any broker (I-9). Other
@@ -269,6 +271,11 @@ impl FaultInjector {
             Some(PortFault::Delay(delay)) => {
                 self.0.env.sleep(delay).await;
                 call().await
+            }
+            Some(PortFault::DelayResult(delay)) => {
+                let result = call().await;
+                self.0.env.sleep(delay).await;
+                result
             }
         };
         self.1.pass(&self.0.env).await;

@@ -11,7 +11,7 @@ use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::{Env, JobId, PortError, PortResult, Priority, RunId};
 
 use crate::ledger::{done, key, task_spec};
-use crate::server::PrivateRedis;
+use crate::server::{PrivateRedis, StallingProxy};
 
 fn run() -> RunId {
     RunId("run".into())
@@ -97,6 +97,28 @@ async fn unresponsive_server_times_out() {
     }
     server.freeze(false);
     retry_until_ok(|| exercise_ledger(&ledger)).await;
+}
+
+// Neither side learns that the other is gone, so nothing ever comes back on the old connection.
+#[tokio::test]
+async fn half_open_connections_are_replaced() {
+    let Some(server) = PrivateRedis::start(&[]) else {
+        return;
+    };
+    let proxy = StallingProxy::in_front_of(&server).await;
+    let ledger = RedisLedger::new(proxy.client());
+    for _ in 0..3 {
+        exercise_ledger(&ledger).await.unwrap();
+        ledger.record(&run(), &key(1), done(1)).await.unwrap();
+        proxy.stall();
+        let began = Instant::now();
+        let run = run();
+        expect_transient(ledger.outcomes(&run, 0)).await;
+        let outcomes = retry_until_ok(|| ledger.outcomes(&run, 0)).await;
+        assert_eq!(outcomes.entries.len(), 1, "the server kept what it has");
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(3), "connected after {took:?}");
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine_testing::servers::server_from_env;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -186,12 +189,7 @@ impl PrivateRedis {
 
     /// A client with a timeout of half a second.
     pub fn client(&self, credentials: &str) -> RedisClient {
-        let settings = RedisSettings::new(self.url(credentials).into());
-        RedisClient::open(&RedisSettings {
-            timeout: Duration::from_millis(500),
-            ..settings
-        })
-        .unwrap()
+        client(&self.url(credentials))
     }
 }
 
@@ -199,6 +197,67 @@ impl Drop for PrivateRedis {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Forwards connections to a server until they stall.
+pub struct StallingProxy {
+    port: u16,
+    stalls: watch::Sender<u32>,
+    accepting: JoinHandle<()>,
+}
+
+impl StallingProxy {
+    pub async fn in_front_of(server: &PrivateRedis) -> Self {
+        let upstream = server.port;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stalls = watch::Sender::new(0);
+        let stalled = stalls.clone();
+        let accepting = tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut stall = stalled.subscribe();
+                tokio::spawn(async move {
+                    let Ok(mut server) = TcpStream::connect(("127.0.0.1", upstream)).await else {
+                        return;
+                    };
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+                        // Both stay open, and nobody reads them.
+                        _ = stall.changed() => std::future::pending().await,
+                    }
+                });
+            }
+        });
+        Self {
+            port,
+            stalls,
+            accepting,
+        }
+    }
+
+    /// Stops forwarding on every open connection without closing it. New ones are forwarded.
+    pub fn stall(&self) {
+        self.stalls.send_modify(|stalls| *stalls += 1);
+    }
+
+    /// A client of the server with a timeout of half a second.
+    pub fn client(&self) -> RedisClient {
+        client(&format!("redis://127.0.0.1:{}", self.port))
+    }
+}
+
+impl Drop for StallingProxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+fn client(url: &str) -> RedisClient {
+    RedisClient::open(&RedisSettings {
+        timeout: Duration::from_millis(500),
+        ..RedisSettings::new(url.into())
+    })
+    .unwrap()
 }
 
 // Below the range of outgoing connections, so that nothing takes the port while the server is down.

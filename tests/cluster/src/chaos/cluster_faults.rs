@@ -120,6 +120,12 @@ impl ClusterFaultRun<'_> {
                 // What was held back belongs to connections that the broker has given up.
                 self.broker.cut();
             }
+            ChaosFault::AbandonBroker => {
+                self.broker.abandon();
+            }
+            ChaosFault::AbandonRedis => {
+                self.redis.abandon();
+            }
             ChaosFault::Housekeeping => self.keep_house().await?,
             ChaosFault::FailProvider => {
                 self.provider.set_behavior(Behavior {

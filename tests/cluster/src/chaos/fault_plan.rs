@@ -54,6 +54,10 @@ pub enum ChaosFault {
     FillBrokerDisk,
     /// Connections to RabbitMQ stay open, and nothing passes: longer than its heartbeats wait.
     PauseBroker,
+    /// Connections to RabbitMQ are half open: both peers are gone for each other, without a FIN. New ones work.
+    AbandonBroker,
+    /// Connections to Redis are half open.
+    AbandonRedis,
     /// The provider answers most requests with errors.
     FailProvider,
     /// No fault: documents of another collection are indexed, imported and removed beside the job, and garbage is collected.
@@ -92,6 +96,8 @@ impl ChaosFault {
         Self::BlockPublishers,
         Self::FillBrokerDisk,
         Self::PauseBroker,
+        Self::AbandonBroker,
+        Self::AbandonRedis,
         Self::FailProvider,
         Self::Housekeeping,
     ];
@@ -124,6 +130,8 @@ impl ChaosFault {
             Self::BlockPublishers => "broker memory alarm for 30 s",
             Self::FillBrokerDisk => "broker disk alarm for 30 s",
             Self::PauseBroker => "broker silent for 45 s",
+            Self::AbandonBroker => "broker connections half open",
+            Self::AbandonRedis => "Redis connections half open",
             Self::FailProvider => "provider fails for 20 s",
             Self::Housekeeping => "rm, import and gc beside",
         }
@@ -137,6 +145,8 @@ impl ChaosFault {
             | Self::KillAssembler
             | Self::RestartBroker
             | Self::CutConnections
+            | Self::AbandonBroker
+            | Self::AbandonRedis
             | Self::FlushRedis
             | Self::RestartRedis
             | Self::LoseAllButS3

@@ -97,6 +97,10 @@ pub struct SimulationResult {
     pub took_ms: Millis,
     /// Number of started stage executions.
     pub starts: u32,
+    /// When each job ended, in milliseconds of virtual time.
+    pub ended_ms: Vec<Millis>,
+    /// When which scope's tasks were started.
+    pub start_times: Vec<(Millis, String)>,
 }
 
 impl SimulationScenario {
@@ -306,6 +310,53 @@ pub fn check_controlled(seed: u64) -> Result<SimulationResult, String> {
     Ok(ended)
 }
 
+// A job is paused for this long: longer than everything else takes.
+const LONG_PAUSE_MS: Millis = 5_400_000;
+// After the last fault, a lost message is repeated within this time, and a run learns that its job is paused.
+const SETTLED_MS: Millis = FAULTS_UNTIL_MS + 600_000;
+
+/// Runs a schedule in which the first job, which has all slots, is paused for a long time.
+///
+/// # Errors
+/// The violated property.
+pub fn check_paused(seed: u64) -> Result<SimulationResult, String> {
+    let mut script = SimulationScenario::from_seed(seed);
+    script.single_jobs = 4;
+    let mut rng = SmallRng::seed_from_u64(!seed);
+    let paused_ms = rng.random_range(0..30_000);
+    let pause = FaultEvent::Command(0, JobCommand::Pause);
+    script.fault_events.push((paused_ms, pause));
+    script.fault_events.sort_by_key(|(at, _)| *at);
+    let resume = FaultEvent::Command(0, JobCommand::Resume);
+    script.fault_events.push((LONG_PAUSE_MS, resume));
+    let quiet = SimulationScenario {
+        single_jobs: script.single_jobs,
+        ..SimulationScenario::quiet()
+    };
+    static QUIET: OnceLock<Result<SimulationResult, String>> = OnceLock::new();
+    let expected = QUIET.get_or_init(|| simulate(&quiet));
+    let expected = expected.as_ref().map_err(Clone::clone)?;
+    let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
+    compare(&ended, expected).map_err(|what| violation(&what, &script))?;
+    let first_ended = ended.ended_ms[0] < LONG_PAUSE_MS; // before it was paused
+    if let Some(late) = ended.ended_ms[1..].iter().find(|ms| **ms >= LONG_PAUSE_MS) {
+        let what = format!("another job ended only after {late} ms");
+        return Err(violation(&what, &script));
+    }
+    let is_paused = |(at_ms, scope): &&(Millis, String)| {
+        let is_shared = SHARED_SCOPES.iter().any(|shared| shared.starts_with(scope));
+        let is_of_first = scope.starts_with("c/x/d/") && !is_shared;
+        (SETTLED_MS..LONG_PAUSE_MS).contains(at_ms) && is_of_first
+    };
+    match ended.start_times.iter().find(is_paused) {
+        Some((at_ms, scope)) if !first_ended => {
+            let what = format!("a task of {scope} was started at {at_ms} ms, of a paused job");
+            Err(violation(&what, &script))
+        }
+        _ => Ok(ended),
+    }
+}
+
 // Scopes of documents that other jobs request besides the first.
 const SHARED_SCOPES: [&str; 3] = ["c/x/d/3/", "c/y/d/0/", "c/y/d/4/"];
 
@@ -429,15 +480,6 @@ impl Simulation {
             self.processes.push(member);
         }
         let manifests = self.submit(script.small, script.single_jobs).await;
-        for (at, event) in &script.fault_events {
-            self.wait_until(*at).await;
-            match event {
-                FaultEvent::Command(job, command) => {
-                    self.send_command(&manifests[*job].job, *command).await?;
-                }
-                event => self.apply_fault(*event),
-            }
-        }
         let rest = self.env.clone();
         let faults = self.faults.clone();
         let patience = self.started_ms + FAULTS_UNTIL_MS;
@@ -448,9 +490,19 @@ impl Simulation {
             .await;
             faults.disable();
         });
-        let counts = tokio::time::timeout(TIME_LIMIT, self.reports(&manifests)).await;
-        let counts =
-            counts.map_err(|_| format!("not ended after {} h", TIME_LIMIT.as_secs() / 3600))?;
+        for (at, event) in &script.fault_events {
+            self.wait_until(*at).await;
+            match event {
+                FaultEvent::Command(job, command) => {
+                    self.send_command(&manifests[*job].job, *command).await?;
+                }
+                event => self.apply_fault(*event),
+            }
+        }
+        let reports = tokio::time::timeout(TIME_LIMIT, self.reports(&manifests)).await;
+        let reports =
+            reports.map_err(|_| format!("not ended after {} h", TIME_LIMIT.as_secs() / 3600))?;
+        let (counts, ended_ms) = reports?.into_iter().unzip();
         let took_ms = self.env.now_ms() - self.started_ms;
         let calls = self.faults.calls();
         let log = self.faults.digest();
@@ -460,10 +512,18 @@ impl Simulation {
         self.check_invariants(script)?;
         let objects = self.store.snapshot().into_iter();
         let results = objects.filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"));
-        let starts = self.tools.history().starts.values().sum();
+        let history = self.tools.history();
+        let starts = history.starts.values().sum();
+        let since_start = history.start_times.iter();
+        let since_start = since_start.map(|(at, scope)| {
+            let at_ms = at.saturating_sub(self.started_ms);
+            (at_ms, scope.clone())
+        });
         Ok(SimulationResult {
             objects: results.collect(),
-            counts: counts?,
+            counts,
+            ended_ms,
+            start_times: since_start.collect(),
             calls,
             log,
             took_ms,
@@ -504,7 +564,10 @@ impl Simulation {
 
     // Waits for all reports. The bulk jobs share a document, which may be unchanged for whichever comes second, so only
     // the sum of their counts is certain.
-    async fn reports(&self, manifests: &[JobManifest]) -> Result<Vec<EntryCounts>, String> {
+    async fn reports(
+        &self,
+        manifests: &[JobManifest],
+    ) -> Result<Vec<(EntryCounts, Millis)>, String> {
         let mut counts = Vec::new();
         for manifest in manifests {
             let report = loop {
@@ -523,7 +586,8 @@ impl Simulation {
                 failed,
                 cancelled,
             } = report.counts;
-            counts.push(match manifest.class {
+            let ended_ms = report.ended_ms.saturating_sub(self.started_ms);
+            let these = match manifest.class {
                 Priority::Interactive => report.counts,
                 Priority::Bulk => EntryCounts {
                     done: done + done_with_gaps + unchanged,
@@ -531,7 +595,8 @@ impl Simulation {
                     cancelled,
                     ..EntryCounts::default()
                 },
-            });
+            };
+            counts.push((these, ended_ms));
         }
         Ok(counts)
     }

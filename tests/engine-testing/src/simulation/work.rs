@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
+use stemma_engine::env::Millis;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
 use stemma_engine::key::{
@@ -50,6 +51,8 @@ pub struct SimulatedTools {
 pub struct WorkHistory {
     /// Started executions, by document scope and task.
     pub starts: BTreeMap<(String, TaskKey), u32>,
+    /// When which scope's tasks were started.
+    pub start_times: Vec<(Millis, String)>,
     /// Failed executions, by document scope and task.
     pub failures: BTreeMap<(String, TaskKey), u32>,
     /// Tasks that were started although their artifact existed.
@@ -81,6 +84,8 @@ impl SimulatedTools {
                 task.env.now_ms()
             ));
         }
+        let started = (task.env.now_ms(), task.run.scope.clone());
+        history.start_times.push(started);
         let starts = history
             .starts
             .entry((task.run.scope.clone(), task.key))
