@@ -101,15 +101,25 @@ async fn services_survive_half_open_connections() {
         fleet.wait_until_ready(name, READY_TIMEOUT).await.unwrap();
     }
     for proxy in [&broker, &redis] {
-        assert!(proxy.abandon() >= SERVICES.len(), "services are connected");
+        let abandoned = proxy.abandon();
+        assert!(abandoned >= SERVICES.len(), "services are connected");
         let started = Instant::now();
+        while proxy.open() > 0 && started.elapsed() < Duration::from_secs(1) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(proxy.open(), 0, "nothing is forwarded");
         // Each has connected again: the broker's heartbeats notice it, and calls to Redis that have no reply.
-        while proxy.open() < SERVICES.len() {
+        while proxy.open() < abandoned {
             let waited = started.elapsed();
-            assert!(waited < READY_TIMEOUT, "not connected after {waited:?}");
+            let open = proxy.open();
+            let state = format!("{open} of {abandoned} connected after {waited:?}");
+            assert!(waited < READY_TIMEOUT, "{state}");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        println!("connected after {:.1} s", started.elapsed().as_secs_f64());
+        println!(
+            "{abandoned} connected after {:.1} s",
+            started.elapsed().as_secs_f64()
+        );
     }
     for name in &names {
         fleet.wait_until_ready(name, READY_TIMEOUT).await.unwrap();
