@@ -128,6 +128,7 @@ pub(super) fn check_declared(
     };
     let context = ClaimContext {
         words: statement.words(),
+        text: statement.text.to_lowercase(),
         stated: statement.period_of(figure).unwrap_or_default(),
         cover: Cover::new(facts.table),
         claimed,
@@ -247,6 +248,8 @@ impl Cover {
 
 struct ClaimContext<'a> {
     words: Vec<String>,
+    // The statement in lower case.
+    text: String,
     stated: StatedPeriod,
     cover: Cover,
     claimed: ClaimedValue<'a>,
@@ -393,6 +396,9 @@ impl ClaimContext<'_> {
         let own_hit = fits().map(|fit| fit.hit).max().unwrap_or(0);
         let is_said = |label: &str| position(&phrase(label), &self.words).is_some();
         let is_own_said = labels().any(is_said);
+        // `And` may be all that two names differ in.
+        let is_literal = |label: &str| self.text.contains(&label.to_lowercase());
+        let is_own_literal = labels().any(is_literal);
         let mut seen = BTreeSet::new();
         for other in self.facts.table.facts() {
             if other.number().is_none()
@@ -403,8 +409,9 @@ impl ClaimContext<'_> {
             }
             let rival = LabelFit::new(&self.words, other.label);
             // Other words, or the same in its own order: `restricted cash and cash equivalents`.
-            let fits_better = rival.score() > own + 1e-9
-                || !is_own_said && rival.hit >= own_hit && is_said(other.label);
+            let is_other =
+                !is_own_said && is_said(other.label) || !is_own_literal && is_literal(other.label);
+            let fits_better = rival.score() > own + 1e-9 || rival.hit >= own_hit && is_other;
             if rival.missing == 0 && fits_better && !self.has_claimed_value(other.concept) {
                 return Err(format!(
                     "{} is declared as {}, not as {}",

@@ -3,7 +3,7 @@ use stemma_xbrl::{FactTable, read_facts};
 use super::*;
 
 // A statement of income of two years, each figure on a line of its own: revenues 0 and 1, cost 2, a loss 3, Europe 4,
-// restricted cash 5, all cash 6.
+// restricted cash 5, all cash 6, gains before cost tax 7, and before cost and tax 8.
 const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"
  xmlns:xbrldi="http://xbrl.org/2006/xbrldi" xmlns:ixt="http://www.xbrl.org/inlineXBRL/transformation/2020-02-12"><ix:header><ix:resources>
 <xbrli:context id="y24"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier></xbrli:entity><xbrli:period>
@@ -21,7 +21,9 @@ const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xml
 <ix:nonFraction name="us-gaap:NetIncomeLoss" contextRef="y24" unitRef="usd" scale="6" sign="-">343</ix:nonFraction>
 <ix:nonFraction name="us-gaap:Revenues" contextRef="eu" unitRef="usd" scale="6">77</ix:nonFraction>
 <ix:nonFraction name="us-gaap:RestrictedCashAndCashEquivalents" contextRef="y24" unitRef="usd" scale="6">12</ix:nonFraction>
-<ix:nonFraction name="us-gaap:CashCashEquivalentsRestrictedCash" contextRef="y24" unitRef="usd" scale="6">99</ix:nonFraction></html>"#;
+<ix:nonFraction name="us-gaap:CashCashEquivalentsRestrictedCash" contextRef="y24" unitRef="usd" scale="6">99</ix:nonFraction>
+<ix:nonFraction name="us-gaap:GainBeforeCostTax" contextRef="y24" unitRef="usd" scale="6">63</ix:nonFraction>
+<ix:nonFraction name="us-gaap:GainBeforeCostAndTax" contextRef="y24" unitRef="usd" scale="6">88</ix:nonFraction></html>"#;
 
 fn table() -> FactTable {
     let mut table = read_facts(FILING.as_bytes());
@@ -112,6 +114,11 @@ fn the_same_digits_for_something_else_are_refused_with_what_they_are() {
             "Restricted cash and cash equivalents were $99 million in 2024.",
             6,
             "99 is declared as Cash cash equivalents restricted cash, not as Restricted cash and cash equivalents",
+        ),
+        (
+            "Gain before cost and tax was $63 million in 2024.",
+            7,
+            "63 is declared as Gain before cost tax, not as Gain before cost and tax",
         ),
         (
             "Revenues in the three months ended December 31, 2024 were $1,500 million.",
