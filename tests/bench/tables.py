@@ -35,11 +35,13 @@ def cells(store, name):
     found, linked = {}, {}
     for info in stemma(store, "tables", name).get("tables", []):
         table = stemma(store, "table", info["locator"])["table"]
+        # What all figures are in stands in a head of its own in some filings, and is the unit of the table.
+        unit = plain(table["unit"])
         for row in table["rows"]:
             for column, cell in zip(table["columns"], row["cells"]):
                 if not cell:
                     continue
-                place = plain(row["label"]), plain(column["head"])
+                place = plain(row["label"]), plain(column["head"]) + " " + unit
                 # `2.80% - 4.95%` is one cell with two numbers.
                 for number in {digits(cell["text"]), *map(digits, re.findall(r"\d[\d,.]*", cell["text"]))}:
                     found.setdefault(number, []).append(place)

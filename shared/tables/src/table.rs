@@ -150,6 +150,21 @@ impl FigureTable {
         }
     }
 
+    /// Title and unit, the table as Markdown, and its footnotes.
+    pub fn to_text(&self) -> String {
+        let above = [self.title.as_deref(), self.unit.as_deref()];
+        let above: Vec<&str> = above.into_iter().flatten().collect();
+        let mut text = above.join(" · ");
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&self.to_string());
+        for note in &self.notes {
+            text.push_str(&format!("\n({}) {}", note.mark, note.text));
+        }
+        text
+    }
+
     // The lines of a table of contents end in page numbers, which are in order.
     fn is_list_of_pages(&self) -> bool {
         let cells = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
@@ -439,12 +454,13 @@ impl PageTable {
             .take_while(|at| lines.may_be_head(*at) || unit_of(lines.text_of(*at)).is_some())
             .take(MAX_HEAD_LINES)
             .collect();
-        for at in heads
-            .iter()
-            .rev()
-            .filter(|at| unit_of(lines.text_of(**at)).is_none())
-        {
-            add_heads(&mut columns, &lines.chunks_of(*at));
+        let head_lines = heads.iter().rev().copied();
+        let head_lines: Vec<usize> = head_lines
+            .filter(|at| unit_of(lines.text_of(*at)).is_none())
+            .collect();
+        for row in head_lines.chunk_by(|one, two| are_side_by_side(page, *one, *two)) {
+            let chunks = row.iter().flat_map(|at| lines.chunks_of(*at));
+            add_heads(&mut columns, &chunks.collect::<Vec<_>>());
         }
         let top = heads.last().copied().unwrap_or(first);
         let unit = above.clone().find_map(|at| unit_of(lines.text_of(at)));
@@ -498,6 +514,16 @@ impl PageTable {
             row
         }));
     }
+}
+
+// Whether two lines stand at one height: `Three Months Ended` and `Six Months Ended` may be lines of their own.
+fn are_side_by_side(page: &Page, one: usize, two: usize) -> bool {
+    let rect = |at: usize| page.lines.get(at).map(|line| line.rect);
+    rect(one).zip(rect(two)).is_some_and(|(one, two)| {
+        let step = (one.y1.points() - two.y1.points()).abs();
+        let overlaps = one.x0 < two.x1 && two.x0 < one.x1;
+        !overlaps && step < one.height().min(two.height()) / 2.0
+    })
 }
 
 // One column for each right edge at which digits end. The row with the most cells says how many there are.
