@@ -46,7 +46,7 @@ pub struct TextResponse {
     /// Titles from the root to the section.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
-    /// Tokens of the text (o200k).
+    /// Tokens of the text (o200k); 0 for a table, whose text is made when it is asked for.
     pub tokens: u32,
     /// Pages with their text, if pages were requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -139,6 +139,14 @@ impl Archive {
                     item: Some(item),
                     locator,
                     ..view
+                })
+            }
+            Some(Fragment::Table(_)) => {
+                let content = self.table(locator).await?;
+                let locator = format!("{}#{}", listed.label, content.table.id);
+                Ok(TextResponse {
+                    text: Some(content.table.to_text()),
+                    ..empty_response(&listed, locator, 0)
                 })
             }
             Some(fragment) => {

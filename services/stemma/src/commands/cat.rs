@@ -9,20 +9,21 @@ use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 
-/// Print the text of a section, an Item, pages, or a whole document.
+/// Print the text of a section, an Item, pages, a table, or a whole document.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma cat 3M_2022_10K#0019        a section with its sub-sections
   stemma cat 3M_2022_10K#item-7A     an Item
   stemma cat 3M_2022_10K#p=5-7,9     pages, counted from the first page of the file
+  stemma cat 3M_2022_10K#t12         a table as Markdown (stemma table has CSV and JSON)
   stemma cat 3M_2022_10K --page 5-7  the same
   stemma cat 3M_2022_10K --structure its sections instead of text (stemma tree)
 
 If the start or end of an Item cannot be verified, its text is printed with a warning and exit
 code 3; its JSON says `boundary_unverifiable`.")]
 pub struct CatArgs {
-    /// A document, or a section, an Item or pages of it.
+    /// A document, or a section, an Item, pages or a table of it.
     #[arg(value_name = "LOCATOR", required = true)]
     locators: Vec<String>,
     /// Pages, counted from the first page of the file: 5-7,9.

@@ -39,6 +39,14 @@ fn tables_are_listed_and_shown_with_exact_values() {
         .stemma("store", ["table", "acme#t1", "--format", "csv"])
         .run();
     assert!(csv.out.contains("\n,Receivables,820,(31)\n"), "{}", csv.out);
+    let text = lab.stemma("store", ["cat", "acme#t1"]).run();
+    let title = "CONSOLIDATED BALANCE SHEETS · (In thousands)\n";
+    assert!(text.out.starts_with(title), "{}", text.out);
+    assert!(
+        text.out.contains("\n| Receivables | 820 | (31) |\n"),
+        "{}",
+        text.out
+    );
 }
 
 #[test]
