@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_archive::collections::Collections;
-use stemma_archive::{ListRequest, SearchRequest};
+use stemma_archive::{Archive, ListRequest, SearchRequest};
+use stemma_catalog::catalog::Catalog;
 use stemma_catalog::facets::FacetField;
 use stemma_catalog::fixtures;
 use stemma_document::{
@@ -229,29 +230,48 @@ impl Bench {
 
     fn time_lists(&self) -> Result<()> {
         let archive = self.collections.get(&Collection::default());
-        let archive = archive.ok_or("no archive")?;
-        let timed = |name: &str, list: &dyn Fn() -> Result<usize>| -> Result<()> {
-            let began = Instant::now();
-            let count = list()?;
-            println!("{name}: {:.1} ms ({count})", millis(began.elapsed()));
-            Ok(())
-        };
-        let all = ListRequest::default();
-        timed("first page of all documents", &|| {
-            Ok(archive.list_documents(&all, 50, None)?.total)
-        })?;
-        let one = ListRequest {
-            filter: Some("company = \"Company 7 Holdings Inc\"".into()),
-            ..ListRequest::default()
-        };
-        timed("documents of one company", &|| {
-            Ok(archive.list_documents(&one, 50, None)?.total)
-        })?;
-        timed("facet counts of form and year", &|| {
-            let fields = [FacetField::Form, FacetField::FiscalYear];
-            Ok(archive.count_facets(&all, &fields, 10)?.total)
-        })
+        time_lists(archive.as_deref().ok_or("no archive")?)
     }
+}
+
+fn time_lists(archive: &Archive) -> Result<()> {
+    let timed = |name: &str, list: &dyn Fn() -> Result<usize>| -> Result<()> {
+        let began = Instant::now();
+        let count = list()?;
+        println!("{name}: {:.1} ms ({count})", millis(began.elapsed()));
+        Ok(())
+    };
+    let all = ListRequest::default();
+    timed("first page of all documents", &|| {
+        Ok(archive.list_documents(&all, 50, None)?.total)
+    })?;
+    let one = ListRequest {
+        filter: Some("company = \"Company 7 Holdings Inc\"".into()),
+        ..ListRequest::default()
+    };
+    timed("documents of one company", &|| {
+        Ok(archive.list_documents(&one, 50, None)?.total)
+    })?;
+    timed("facet counts of form and year", &|| {
+        let fields = [FacetField::Form, FacetField::FiscalYear];
+        Ok(archive.count_facets(&all, &fields, 10)?.total)
+    })?;
+    timed("facet counts of company", &|| {
+        Ok(archive
+            .count_facets(&all, &[FacetField::Company], 10)?
+            .total)
+    })?;
+    let catalog = archive.catalog();
+    timed("100 locators", &|| {
+        let found = (0..100).filter(|number| {
+            let name = format!("company-{number}-{number}-10-K");
+            catalog.resolve(&name).is_ok()
+        });
+        Ok(found.count())
+    })?;
+    timed("a name that no document has", &|| {
+        Ok(usize::from(catalog.resolve("compamy_7").is_ok()))
+    })
 }
 
 fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
@@ -358,18 +378,40 @@ async fn run(folder: &Path, documents: u64, publications: u64, latency_ms: u64) 
     Ok(())
 }
 
+// The catalog alone: how long it takes to load and to reopen, its memory, and the time of lists.
+async fn run_lists(folder: &Path, documents: u64) -> Result<()> {
+    let blobs: Arc<dyn Blobs> = Arc::new(FolderBlobs::open(folder)?);
+    let cache = folder.with_extension("catalog");
+    print_memory("at the start")?;
+    for what in ["loaded", "reopened"] {
+        let began = Instant::now();
+        let now_ms = Env::system().now_ms();
+        let collection = Collection::default();
+        let catalog = Catalog::load_from(&cache, blobs.as_ref(), &collection, now_ms).await?;
+        let seconds = began.elapsed().as_secs_f64();
+        println!("catalog of {documents} documents {what} after {seconds:.2} s");
+        print_memory(&format!("with the catalog {what}"))?;
+        time_lists(&Archive::new(Arc::clone(&blobs), collection, catalog))?;
+    }
+    print_memory("at the end")?;
+    println!("catalog of {:.1} MB", folder_bytes(&cache)? as f64 / 1e6);
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [folder, documents, rest @ ..] = args.as_slice() else {
         return Err(
-            "usage: freshness FOLDER DOCUMENTS (prepare | PUBLICATIONS [LATENCY_MS])".into(),
+            "usage: freshness FOLDER DOCUMENTS (prepare | lists | PUBLICATIONS [LATENCY_MS])"
+                .into(),
         );
     };
     let folder = PathBuf::from(folder);
     let documents = documents.parse()?;
     match rest {
         [word] if word == "prepare" => prepare(&folder, documents).await,
+        [word] if word == "lists" => run_lists(&folder, documents).await,
         [publications, rest @ ..] => {
             let latency_ms = rest.first().map_or(Ok(25), |text| text.parse())?;
             run(&folder, documents, publications.parse()?, latency_ms).await

@@ -55,6 +55,21 @@ impl Archive {
         Ok(Self::new(blobs, collection, catalog))
     }
 
+    /// Opens a collection with the caches of its index, and the catalog that is stored beside that.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the store or the disk cannot be read.
+    pub async fn open_cached(
+        env: &Env,
+        blobs: Arc<dyn Blobs>,
+        collection: Collection,
+        cache: Arc<CollectionCache>,
+    ) -> Result<Self, ApiError> {
+        let folder = cache.catalog_folder();
+        let catalog = Catalog::load_from(folder, blobs.as_ref(), &collection, env.now_ms()).await?;
+        Ok(Self::new(blobs, collection, catalog).with_cache(cache))
+    }
+
     /// An archive over a catalog that is already loaded.
     pub fn new(blobs: Arc<dyn Blobs>, collection: Collection, catalog: Catalog) -> Self {
         let store = BlobDocumentStore {
@@ -96,7 +111,7 @@ impl Archive {
             if let DocumentScope::Documents(docs) = within {
                 documents = documents.and(&catalog.set_of(docs.iter().copied())?);
             }
-            catalog = catalog.restricted(&documents)?;
+            catalog = catalog.restricted(&documents);
         }
         Ok(Self {
             store: self.store.clone(),

@@ -122,6 +122,11 @@ impl CollectionCache {
         &self.index
     }
 
+    /// Where the catalog is stored: beside the index.
+    pub fn catalog_folder(&self) -> &Path {
+        self.index.folder().path()
+    }
+
     // Searches the index. It lags behind the catalog until it is synced, so hits of documents that `catalog` lists in
     // another version, or no longer lists, are dropped, and the result says how many documents in scope it lacks.
     pub(crate) async fn search(

@@ -212,8 +212,13 @@ impl Collections {
     ) -> PortResult<bool> {
         let changed = match follower {
             None => {
+                let folder = self
+                    .caches
+                    .get(collection)
+                    .map(|cache| cache.catalog_folder());
                 let (new, catalog) =
-                    CatalogWatcher::start(blobs.as_ref(), collection.clone(), env.now_ms()).await?;
+                    CatalogWatcher::start(folder, blobs.as_ref(), collection.clone(), env.now_ms())
+                        .await?;
                 *follower = Some(new);
                 Some(catalog)
             }

@@ -1,36 +1,41 @@
 //! The current documents of a collection.
 //!
-//! They come from the newest snapshot and the change records after it, documents without a tree included, so that listing
-//! 100,000 documents reads a few objects and a short tail.
+//! They come from the newest snapshot and the change records after it, documents without a tree included. They are stored in
+//! tables, on disk or in memory, and read when they are asked for: a catalog takes the same memory for any number of them.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
 
-use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId, FilingFacts};
+use roaring::RoaringBitmap;
+use stemma_document::{Collection, DocId};
 use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 
 pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
 pub use crate::document_set::{DocumentSet, Documents};
-use crate::facets::{
-    FacetCounts, FacetField, FacetSelector, Scope, ValueCount, normalize_value, path_below,
-};
-use crate::filter::Filter;
-use crate::latest_changes::LatestChanges;
-use crate::ordered_documents::OrderedDocuments;
-use crate::started_runs::StartedRuns;
-use crate::{display_names, snapshot};
+use crate::store::{CatalogStore, StoreReader};
+use crate::watcher::CatalogWatcher;
 
-/// All current documents of a collection, ordered by path, then id. Clones, and the catalogs before and after a
-/// publication, share their memory.
+/// All current documents of a collection, ordered by path, then id. It stays as it is while it is held. Clones share their
+/// memory.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    by_path: OrderedDocuments,
-    by_id: OrderedDocuments,
+    reader: Arc<StoreReader>,
+    // The documents of a restricted catalog.
+    only: Option<Arc<RoaringBitmap>>,
+    store: u64,
     id: u64,
+}
+
+/// A state of a catalog, to compare later ones with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogState {
+    store: u64,
+    sequence: u64,
 }
 
 /// What lies directly in a folder.
@@ -42,23 +47,8 @@ pub struct FolderLevel {
     pub documents: Vec<Arc<CatalogDocument>>,
 }
 
-/// A state of a catalog.
-#[derive(Debug, Clone)]
-pub struct CatalogState(Catalog);
-
-impl Default for Catalog {
-    fn default() -> Self {
-        Self {
-            by_path: OrderedDocuments::from_sorted(&[], by_path),
-            by_id: OrderedDocuments::from_sorted(&[], by_id),
-            id: 0,
-        }
-    }
-}
-
 impl Catalog {
-    /// Loads the newest snapshot and later change records, and looks up which open runs have begun. If the tail of records
-    /// was long, it also writes a new snapshot; without write access that step is skipped.
+    /// Loads the catalog into memory, as [`Catalog::load_from`] does without a stored one.
     ///
     /// # Errors
     /// `PortError` if the blob store fails. Unreadable records are skipped and logged.
@@ -67,65 +57,68 @@ impl Catalog {
         collection: &Collection,
         now_ms: Millis,
     ) -> PortResult<Self> {
-        let (current, _) = snapshot::load_current(blobs, collection, now_ms).await?;
-        let mut started = StartedRuns::default();
-        started.refresh(blobs, collection, &current).await?;
-        Ok(Self::from_changes(&current, &started))
+        let started = CatalogWatcher::start(None, blobs, collection.clone(), now_ms).await?;
+        Ok(started.1)
     }
 
-    /// Builds a catalog of published documents from other sources than change records.
-    pub fn from_entries(entries: impl IntoIterator<Item = CatalogEntry>) -> Self {
-        let mut current = LatestChanges::default();
-        for entry in entries {
-            current.apply(Change {
-                at_ms: 0,
-                kind: ChangeKind::Published(Box::new(entry)),
-            });
-        }
-        Self::from_changes(&current, &StartedRuns::default())
+    /// Brings the catalog that is stored in `folder` up to date: with the newest snapshot if there is none, and with the
+    /// change records behind it. Looks up which open runs have begun. If the tail of records was long, it also writes a new
+    /// snapshot; without write access that step is skipped. In memory if another process has the stored one.
+    ///
+    /// # Errors
+    /// As [`Catalog::load`], and if the disk fails.
+    pub async fn load_from(
+        folder: &Path,
+        blobs: &dyn Blobs,
+        collection: &Collection,
+        now_ms: Millis,
+    ) -> PortResult<Self> {
+        let started =
+            CatalogWatcher::start(Some(folder), blobs, collection.clone(), now_ms).await?;
+        Ok(started.1)
     }
 
-    // Entries are shared with `current`, not copied.
-    pub(crate) fn from_changes(current: &LatestChanges, started: &StartedRuns) -> Self {
-        let documents = current.latest.iter().filter_map(|(doc, changes)| {
-            let open = changes.open.as_ref();
-            let has_started = open.is_some_and(|open| started.contains(*doc, open.claim.seq));
-            CatalogDocument::from_changes(changes, has_started)
-        });
-        let mut documents: Vec<CatalogDocument> = documents.collect();
-        documents.sort_by(by_path);
-        display_names::assign_labels(&mut documents);
-        Self::new(documents.into_iter().map(Arc::new).collect())
+    /// The present state of a store.
+    pub(crate) fn from_store(store: &CatalogStore) -> PortResult<Self> {
+        Ok(Self {
+            reader: Arc::new(store.reader()?),
+            only: None,
+            store: store.id(),
+            id: next_id(),
+        })
     }
 
-    // From documents ordered by path.
-    fn new(mut documents: Vec<Arc<CatalogDocument>>) -> Self {
-        let sorted_by_path = OrderedDocuments::from_sorted(&documents, by_path);
-        documents.sort_by_key(|document| document.doc());
+    /// A catalog of the documents in `set`. Labels stay as they are, so that they still resolve in the full catalog.
+    #[must_use]
+    pub fn restricted(&self, set: &DocumentSet) -> Self {
+        let numbers = match &self.only {
+            Some(only) => &set.numbers & only.as_ref(),
+            None => set.numbers.clone(),
+        };
         Self {
-            by_path: sorted_by_path,
-            by_id: OrderedDocuments::from_sorted(&documents, by_id),
+            reader: Arc::clone(&self.reader),
+            only: Some(Arc::new(numbers)),
+            store: self.store,
             id: next_id(),
         }
     }
 
-    /// A catalog of the documents in `set`. Labels stay as they are, so that they still resolve in the full catalog.
-    ///
-    /// # Errors
-    /// `PortError` if the catalog cannot be read.
-    pub fn restricted(&self, set: &DocumentSet) -> PortResult<Self> {
-        let documents: PortResult<Vec<_>> = self.list(set).collect();
-        Ok(Self::new(documents?))
-    }
-
-    /// Number of this state of a catalog in this process: only clones share it. The empty catalog has 0.
+    /// Number of this state of a catalog in this process: only clones share it.
     pub fn id(&self) -> u64 {
         self.id
     }
 
+    pub(crate) fn reader(&self) -> &StoreReader {
+        &self.reader
+    }
+
     /// Number of documents.
     pub fn len(&self) -> usize {
-        self.by_path.len()
+        let len = match &self.only {
+            Some(only) => only.len(),
+            None => self.reader.state.listed,
+        };
+        usize::try_from(len).unwrap_or(usize::MAX)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -134,7 +127,10 @@ impl Catalog {
 
     /// All documents, ordered by path, then id. Each may fail with `PortError` if the catalog cannot be read.
     pub fn documents(&self) -> Documents<'_> {
-        Documents::new(self.by_path.shared().cloned().map(Ok))
+        match self.all() {
+            Ok(all) => Documents::new(self, Cow::Owned(all), None),
+            Err(error) => Documents::failed(self, error),
+        }
     }
 
     /// The document with this id; `None` if it is not listed.
@@ -142,17 +138,43 @@ impl Catalog {
     /// # Errors
     /// `PortError` if the catalog cannot be read.
     pub fn get(&self, doc: DocId) -> PortResult<Option<Arc<CatalogDocument>>> {
-        Ok(self.find(doc).cloned())
+        match self.reader.number(doc)? {
+            Some(number) => self.read(number),
+            None => Ok(None),
+        }
+    }
+
+    // The document of a number, if it is listed here.
+    pub(crate) fn read(&self, number: u32) -> PortResult<Option<Arc<CatalogDocument>>> {
+        if self
+            .only
+            .as_ref()
+            .is_some_and(|only| !only.contains(number))
+        {
+            return Ok(None);
+        }
+        Ok(self.reader.document(number)?.map(Arc::new))
     }
 
     /// The last document, by id, at this path; `None` if there is none.
     ///
     /// # Errors
-    /// `PortError` if the catalog cannot be read.
+    /// As [`Catalog::get`].
     pub fn at_path(&self, path: &str) -> PortResult<Option<Arc<CatalogDocument>>> {
-        let is_before = |document: &CatalogDocument| document.version().path.as_str() <= path;
-        let last = self.by_path.last_before(&is_before);
-        Ok(last.filter(|last| last.version().path == path).cloned())
+        for number in self.reader.at_path(path)?.into_iter().rev() {
+            if let Some(document) = self.read(number)? {
+                return Ok(Some(document));
+            }
+        }
+        Ok(None)
+    }
+
+    // The listed ones of these numbers.
+    pub(crate) fn listed(&self, numbers: RoaringBitmap) -> DocumentSet {
+        DocumentSet::new(match &self.only {
+            Some(only) => numbers & only.as_ref(),
+            None => numbers,
+        })
     }
 
     /// All documents as a set.
@@ -160,7 +182,10 @@ impl Catalog {
     /// # Errors
     /// `PortError` if the catalog cannot be read, as for all sets.
     pub fn all(&self) -> PortResult<DocumentSet> {
-        self.set_where(|_| true)
+        match &self.only {
+            Some(only) => Ok(DocumentSet::new(only.as_ref().clone())),
+            None => Ok(DocumentSet::new(self.reader.all()?.as_ref().clone())),
+        }
     }
 
     /// The listed ones of these documents.
@@ -168,8 +193,13 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::all`].
     pub fn set_of(&self, docs: impl IntoIterator<Item = DocId>) -> PortResult<DocumentSet> {
-        let docs = docs.into_iter().filter(|doc| self.find(*doc).is_some());
-        Ok(docs.collect())
+        let mut numbers = RoaringBitmap::new();
+        for doc in docs {
+            numbers.extend(self.reader.number(doc)?);
+        }
+        // Removed documents have a number, too.
+        numbers &= self.reader.all()?.as_ref();
+        Ok(self.listed(numbers))
     }
 
     /// The documents whose ids begin with one of these eight bytes, as big-endian numbers.
@@ -177,10 +207,16 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::all`].
     pub fn set_of_keys(&self, keys: &BTreeSet<u64>) -> PortResult<DocumentSet> {
-        self.set_where(|document| {
-            let first = document.doc().as_bytes().first_chunk::<8>().copied();
-            first.is_some_and(|bytes| keys.contains(&u64::from_be_bytes(bytes)))
-        })
+        let mut numbers = RoaringBitmap::new();
+        for key in keys {
+            let from = u128::from(*key) << 64;
+            numbers.extend(
+                self.reader
+                    .numbers_between(from, from | u128::from(u64::MAX))?,
+            );
+        }
+        numbers &= self.reader.all()?.as_ref();
+        Ok(self.listed(numbers))
     }
 
     /// The documents that have a tree.
@@ -188,150 +224,7 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::all`].
     pub fn with_tree(&self) -> PortResult<DocumentSet> {
-        self.set_where(|document| document.entry().is_some())
-    }
-
-    /// The documents of a scope.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
-    pub fn in_scope(&self, scope: &Scope) -> PortResult<DocumentSet> {
-        self.set_where(|document| scope.contains(document))
-    }
-
-    /// The documents that match a filter.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
-    pub fn matching(&self, filter: &Filter) -> PortResult<DocumentSet> {
-        self.set_where(|document| filter.matches(document))
-    }
-
-    /// The values of a facet among the documents of a set.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
-    pub fn facet_counts(&self, set: &DocumentSet, facet: FacetField) -> PortResult<FacetCounts> {
-        let mut without = 0;
-        let mut counts: BTreeMap<String, (BTreeMap<String, usize>, BTreeSet<DocId>)> =
-            BTreeMap::new();
-        for document in self.list(set) {
-            let document = document?;
-            let values = facet.values(&document);
-            without += usize::from(values.is_empty());
-            for value in values {
-                let normalized = normalize_value(facet, value);
-                let (spellings, docs) = counts.entry(normalized).or_default();
-                *spellings.entry(value.to_owned()).or_default() += 1;
-                docs.insert(document.doc());
-            }
-        }
-        let values = counts.into_iter().map(|(normalized, (spellings, docs))| {
-            let spellings = spellings.into_iter();
-            let usual = spellings.max_by(|(a, n), (b, m)| n.cmp(m).then(b.cmp(a)));
-            ValueCount {
-                normalized,
-                value: usual.map(|(value, _)| value).unwrap_or_default(),
-                documents: docs.len(),
-            }
-        });
-        Ok(FacetCounts {
-            values: values.collect(),
-            without,
-        })
-    }
-
-    /// The folders and documents directly in a folder; empty for all.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
-    pub fn folder_level(&self, folder: &str) -> PortResult<FolderLevel> {
-        let mut folders = BTreeMap::<&str, usize>::new();
-        let mut documents = Vec::new();
-        for document in self.by_path.shared() {
-            match path_below(folder, &document.version().path).map(|rest| rest.split_once('/')) {
-                Some(Some((inner, _))) => *folders.entry(inner).or_default() += 1,
-                Some(None) => documents.push(Arc::clone(document)),
-                None => {}
-            }
-        }
-        let folders = folders.into_iter();
-        Ok(FolderLevel {
-            folders: folders
-                .map(|(name, count)| (name.to_owned(), count))
-                .collect(),
-            documents,
-        })
-    }
-
-    /// All folders, each with the number of documents in it and below it; by path.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
-    pub fn folders(&self) -> PortResult<Vec<(String, usize)>> {
-        let mut folders = BTreeMap::<&str, usize>::new();
-        for document in self.by_path.shared() {
-            let path = document.version().path.as_str();
-            for (at, _) in path.match_indices('/') {
-                *folders.entry(&path[..at]).or_default() += 1;
-            }
-        }
-        let folders = folders.into_iter();
-        Ok(folders
-            .map(|(path, count)| (path.to_owned(), count))
-            .collect())
-    }
-
-    /// The documents whose newest run failed, with an earlier tree or without.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
-    pub fn with_failure(&self) -> PortResult<DocumentSet> {
-        self.set_where(|document| document.failure.is_some())
-    }
-
-    /// The documents with a selected value.
-    pub(crate) fn with_value(
-        &self,
-        facet: FacetField,
-        selector: &FacetSelector,
-    ) -> PortResult<DocumentSet> {
-        let filters = vec![(facet, selector.clone())];
-        self.in_scope(&Scope {
-            filters,
-            ..Scope::default()
-        })
-    }
-
-    /// These documents, and all that share a number of their issuer: filings under a former name, too.
-    ///
-    /// # Errors
-    /// As [`Catalog::all`].
-    pub fn of_same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
-        let identity = |document: &CatalogDocument| {
-            let facts = document.entry().map(|entry| &entry.facts);
-            facts.map(FilingFacts::issuer_identity).unwrap_or_default()
-        };
-        let numbers: BTreeSet<String> = documents
-            .iter()
-            .flat_map(|document| identity(document))
-            .collect();
-        let own: BTreeSet<DocId> = documents.iter().map(|document| document.doc()).collect();
-        self.set_where(|document| {
-            own.contains(&document.doc())
-                || identity(document).iter().any(|it| numbers.contains(it))
-        })
-    }
-
-    /// Whether a document is in this folder or below it.
-    pub(crate) fn has_folder(&self, folder: &str) -> PortResult<bool> {
-        let mut documents = self.by_path.shared();
-        Ok(documents.any(|document| path_below(folder, &document.version().path).is_some()))
-    }
-
-    fn set_where(&self, keep: impl Fn(&CatalogDocument) -> bool) -> PortResult<DocumentSet> {
-        let documents = self.by_path.shared().filter(|document| keep(document));
-        Ok(documents.map(|document| document.doc()).collect())
+        Ok(self.listed(self.reader.with_tree()?.as_ref().clone()))
     }
 
     /// The documents of a set, ordered by path, then id.
@@ -345,12 +238,7 @@ impl Catalog {
         set: &'a DocumentSet,
         after: Option<(&str, DocId)>,
     ) -> Documents<'a> {
-        let is_before = |document: &CatalogDocument| {
-            after.is_some_and(|after| (document.version().path.as_str(), document.doc()) <= after)
-        };
-        let documents = self.by_path.starting_at(&is_before);
-        let documents = documents.filter(|document| set.contains(document.doc()));
-        Documents::new(documents.cloned().map(Ok))
+        Documents::new(self, Cow::Borrowed(set), after)
     }
 
     /// The ids of the documents of a set, in their order.
@@ -358,29 +246,32 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::all`].
     pub fn ids(&self, set: &DocumentSet) -> PortResult<Vec<DocId>> {
-        Ok(set.docs().collect())
+        let mut docs = Vec::with_capacity(set.len());
+        for number in &set.numbers {
+            docs.extend(self.reader.version(number)?.map(|(doc, _)| doc));
+        }
+        docs.sort_unstable();
+        Ok(docs)
     }
 
-    pub(crate) fn shared_documents(&self) -> impl Iterator<Item = &Arc<CatalogDocument>> {
-        self.by_path.shared()
-    }
-
-    pub(crate) fn find(&self, doc: DocId) -> Option<&Arc<CatalogDocument>> {
-        self.by_id.find(|document| document.doc().cmp(&doc))
-    }
-
-    /// This state of the catalog, to compare later ones with.
+    /// This state of the catalog.
     pub fn state(&self) -> CatalogState {
-        CatalogState(self.clone())
+        CatalogState {
+            store: self.store,
+            sequence: self.reader.state.sequence,
+        }
     }
 
-    /// The documents that may differ between an earlier state and this one; `None` if that is not known.
+    /// The documents that changed, or were removed, since an earlier state; `None` if that is not known.
     ///
     /// # Errors
     /// As [`Catalog::all`].
     pub fn changed_since(&self, earlier: &CatalogState) -> PortResult<Option<BTreeSet<DocId>>> {
-        let differences = self.by_id.differences(&earlier.0.by_id);
-        Ok(Some(differences.map(|document| document.doc()).collect()))
+        if earlier.store != self.store || earlier.sequence > self.reader.state.sequence {
+            return Ok(None);
+        }
+        let changed = self.reader.changed_after(earlier.sequence)?;
+        Ok(Some(changed.into_iter().collect()))
     }
 
     /// The version of the tree of a document; `None` without a tree.
@@ -388,8 +279,18 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::all`].
     pub fn tree_version(&self, doc: DocId) -> PortResult<Option<u64>> {
-        let document = self.get(doc)?;
-        Ok(document.and_then(|document| Some(document.entry()?.version.seq)))
+        let Some(number) = self.reader.number(doc)? else {
+            return Ok(None);
+        };
+        if self
+            .only
+            .as_ref()
+            .is_some_and(|only| !only.contains(number))
+        {
+            return Ok(None);
+        }
+        let version = self.reader.version(number)?;
+        Ok(version.map(|(_, seq)| seq).filter(|seq| *seq > 0))
     }
 
     /// The documents of a set that have a tree, with its version.
@@ -397,30 +298,11 @@ impl Catalog {
         &'a self,
         set: &'a DocumentSet,
     ) -> impl Iterator<Item = PortResult<(DocId, u64)>> + 'a {
-        let versions = set.docs().map(|doc| Ok((doc, self.tree_version(doc)?)));
-        versions.filter_map(|version: PortResult<(DocId, Option<u64>)>| match version {
-            Ok((doc, seq)) => seq.map(|seq| Ok((doc, seq))),
+        let versions = set.numbers.iter().map(|number| self.reader.version(number));
+        versions.filter_map(|version| match version {
+            Ok(version) => version.filter(|(_, seq)| *seq > 0).map(Ok),
             Err(error) => Some(Err(error)),
         })
-    }
-
-    // Inserts a document, or replaces the one with its id.
-    pub(crate) fn insert(&mut self, document: Arc<CatalogDocument>) {
-        self.remove(document.doc());
-        self.by_path.insert(Arc::clone(&document));
-        self.by_id.insert(document);
-    }
-
-    pub(crate) fn remove(&mut self, doc: DocId) -> Option<Arc<CatalogDocument>> {
-        let old = Arc::clone(self.by_id.find(|document| document.doc().cmp(&doc))?);
-        self.by_path.remove(&old);
-        self.by_id.remove(&old);
-        Some(old)
-    }
-
-    /// Makes this another state than its clones.
-    pub(crate) fn renumber(&mut self) {
-        self.id = next_id();
     }
 }
 
@@ -429,17 +311,9 @@ fn next_id() -> u64 {
     NEXT_ID.fetch_add(1, atomic::Ordering::Relaxed)
 }
 
-fn by_path(a: &CatalogDocument, b: &CatalogDocument) -> Ordering {
-    (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc()))
-}
-
-fn by_id(a: &CatalogDocument, b: &CatalogDocument) -> Ordering {
-    a.doc().cmp(&b.doc())
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
-    use stemma_document::blob_keys;
+mod tests {
+    use stemma_document::{Change, ChangeKind, blob_keys};
     use stemma_engine::blobs::{MemoryBlobs, list_all};
 
     use super::*;

@@ -8,10 +8,12 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_document::{Change, Collection, blob_keys};
-use stemma_engine::PortResult;
+use stemma_document::{Change, Collection, DocId, blob_keys};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
+use stemma_engine::{PortError, PortResult};
+
+use crate::store::{CatalogStore, StoreBatch};
 
 // Programs before this protocol write by their clocks alone, which may differ by this much.
 const SKEW_MINUTES: u64 = 10;
@@ -19,6 +21,8 @@ const SKEW_MINUTES: u64 = 10;
 const POLLED_MINUTES: usize = 3;
 const READS_AT_ONCE: usize = 32;
 const LISTS_AT_ONCE: usize = 8;
+// Records of one transaction: some megabytes. A first load waits for the disk after each.
+const RECORDS_AT_ONCE: usize = 2_000;
 const LIST_PAGE: usize = 10_000;
 
 /// The change records already applied: all before minute `floor`, and those in `names`.
@@ -78,15 +82,15 @@ fn minute(name: &str) -> Option<u64> {
     name.split('/').next()?.parse().ok()
 }
 
-/// Applies the records that `cursor` does not cover, and adds them to it. Returns their number. Unreadable ones are logged
-/// and count as applied, so that they are not read again.
+/// Applies the records that `cursor` does not cover to a store, and adds them to it. Returns whether a document changed.
+/// Unreadable ones are logged and count as applied, so that they are not read again.
 pub(crate) async fn apply_new(
     blobs: &dyn Blobs,
     collection: &Collection,
     cursor: &mut ChangeCursor,
     extent: Extent,
-    mut apply: impl FnMut(Change),
-) -> PortResult<usize> {
+    store: &CatalogStore,
+) -> PortResult<bool> {
     let prefix = blob_keys::changes_prefix(collection);
     // Listing continues after this key; "{minute}" sorts right before "{minute}/".
     let after = format!("{:010}", cursor.floor);
@@ -96,30 +100,67 @@ pub(crate) async fn apply_new(
         folders.retain(|folder| !cursor.has_record_in(folder));
         folders.extend(newest);
     }
-    let lists = folders
-        .into_iter()
-        .map(|folder| list_keys(blobs, format!("{prefix}{folder}")));
+    let mut has_changed = false;
+    for folders in folders.chunks(LISTS_AT_ONCE) {
+        let new = new_names(blobs, &prefix, folders, cursor).await?;
+        for names in new.chunks(RECORDS_AT_ONCE) {
+            let batch = read_batch(blobs, &prefix, names).await?;
+            let read = batch.names.clone();
+            has_changed |= !apply_batch(store, batch).await?.is_empty();
+            cursor.names.extend(read);
+        }
+    }
+    Ok(has_changed)
+}
+
+/// Applies a batch where waiting for the disk holds up nobody. Returns the documents that changed.
+pub(crate) async fn apply_batch(store: &CatalogStore, batch: StoreBatch) -> PortResult<Vec<DocId>> {
+    let store = store.clone();
+    let applied = tokio::task::spawn_blocking(move || store.apply(batch)).await;
+    applied.map_err(|error| PortError::transient("catalog.store", error.to_string()))?
+}
+
+// The records in some minutes that the cursor does not have.
+async fn new_names(
+    blobs: &dyn Blobs,
+    prefix: &str,
+    folders: &[String],
+    cursor: &ChangeCursor,
+) -> PortResult<Vec<String>> {
+    // Owned: a future that borrows from its closure's argument cannot be sent.
+    let keys: Vec<String> = folders
+        .iter()
+        .map(|folder| format!("{prefix}{folder}"))
+        .collect();
+    let lists = keys.into_iter().map(|key| list_keys(blobs, key));
     let mut lists = stream::iter(lists).buffered(LISTS_AT_ONCE);
     let mut new = Vec::new();
     while let Some(keys) = lists.try_next().await? {
         let names = keys
             .into_iter()
-            .filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
+            .filter_map(|key| Some(key.strip_prefix(prefix)?.to_owned()));
         new.extend(names.filter(|name| !cursor.names.contains(name)));
     }
-    let records = new
-        .into_iter()
-        .map(|name| read_record(blobs, format!("{prefix}{name}"), name));
+    Ok(new)
+}
+
+async fn read_batch(blobs: &dyn Blobs, prefix: &str, names: &[String]) -> PortResult<StoreBatch> {
+    let records = names.iter().cloned().map(|name| {
+        let key = format!("{prefix}{name}");
+        read_record(blobs, key, name)
+    });
     let mut records = stream::iter(records).buffered(READS_AT_ONCE);
-    let mut count = 0;
+    let mut batch = StoreBatch {
+        is_durable: names.len() == RECORDS_AT_ONCE,
+        ..StoreBatch::default()
+    };
     while let Some(record) = records.try_next().await? {
         if let Some((name, changes)) = record {
-            cursor.names.insert(name);
-            changes.into_iter().for_each(&mut apply);
-            count += 1;
+            batch.names.push(name);
+            batch.changes.extend(changes);
         }
     }
-    Ok(count)
+    Ok(batch)
 }
 
 async fn read_record(

@@ -95,9 +95,10 @@ mod tests {
             Vec::<String>::new()
         );
         let before = load(&blobs, start + DAY_MS).await;
-        let (mut suspended, _) = CatalogWatcher::start(&blobs, collection.clone(), start + DAY_MS)
-            .await
-            .unwrap();
+        let (mut suspended, _) =
+            CatalogWatcher::start(None, &blobs, collection.clone(), start + DAY_MS)
+                .await
+                .unwrap();
         assert_eq!(
             superseded(&blobs, start + 2 * DAY_MS).await,
             Vec::<String>::new()

@@ -1,62 +1,11 @@
 //! Display names: the shortest name unique to a document, escaped so that it parses back as a locator.
+//!
+//! A stem or name is used only if no other document has it as stem or name, so that every label resolves to one document.
 
-use std::collections::HashMap;
 use std::fmt::Write;
-
-use crate::document::CatalogDocument;
 
 /// Above this number, equal names get longer labels.
 pub(crate) const MANY_EQUAL_NAMES: usize = 20;
-
-/// Labels every document with its `stem` or `name.ext`, or with the first digits of its id: `stem~3f2a.ext`.
-///
-/// A stem or name is used only if no other document has it as stem or name, so that every label resolves to one document.
-pub(crate) fn assign_labels(documents: &mut [CatalogDocument]) {
-    let labels: Vec<String> = {
-        let mut answers: HashMap<&str, u32> = HashMap::with_capacity(2 * documents.len());
-        for document in documents.iter() {
-            let name = document.version().name.as_str();
-            let (stem, ending) = split_name(name);
-            *answers.entry(name).or_default() += 1;
-            if !ending.is_empty() {
-                *answers.entry(stem).or_default() += 1;
-            }
-        }
-        documents
-            .iter()
-            .map(|document| unique_label(document, &answers))
-            .collect()
-    };
-    let mut uses: HashMap<&str, u32> = HashMap::with_capacity(labels.len());
-    for label in &labels {
-        *uses.entry(label).or_default() += 1;
-    }
-    for (document, label) in documents.iter_mut().zip(&labels) {
-        // Two documents with equal names and equal id prefixes get their full ids.
-        let is_unique = uses.get(label.as_str()) == Some(&1);
-        document.label = if is_unique {
-            label.clone()
-        } else {
-            document.doc().to_string()
-        };
-    }
-}
-
-fn unique_label(document: &CatalogDocument, answers: &HashMap<&str, u32>) -> String {
-    let name = document.version().name.as_str();
-    let (stem, ending) = split_name(name);
-    let is_unique = |label: &&str| !label.is_empty() && answers.get(*label) == Some(&1);
-    if let Some(label) = [stem, name].into_iter().find(is_unique) {
-        return escape(label);
-    }
-    let id = document.doc().to_string();
-    let others = answers.get(name).copied().unwrap_or(1) as usize;
-    let unique = id_digits(others)
-        .into_iter()
-        .map(|digits| label_with_id(stem, ending, &id, digits))
-        .find(|label| !answers.contains_key(label.as_str()));
-    escape(&unique.unwrap_or(id))
-}
 
 /// How many digits of the id to try in the label of a document that shares its name with this many.
 // A prefix of four digits often collides among 100,000 equal names, one of twelve practically never.

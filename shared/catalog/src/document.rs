@@ -7,7 +7,7 @@ use stemma_document::{CatalogEntry, DocId, DocumentVersion, Gap};
 use stemma_engine::FailureRecord;
 use stemma_engine::env::Millis;
 
-use crate::latest_changes::DocumentChanges;
+use crate::document_changes::DocumentChanges;
 
 /// Processing state of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -353,7 +353,11 @@ impl Scope {
     /// # Errors
     /// As [`Scope::values`].
     pub fn value_count(&self, facet: FacetField, catalog: &Catalog) -> PortResult<usize> {
-        Ok(self.values(facet, catalog)?.len())
+        // A selected range narrows the values.
+        if self.filters.iter().any(|(on, _)| *on == facet) {
+            return Ok(self.values(facet, catalog)?.len());
+        }
+        catalog.value_count(&catalog.in_scope(self)?, facet)
     }
 
     /// The scope as a path with normalized values; `/` for all documents.
@@ -493,13 +497,11 @@ fn find_value(
 ) -> Result<String, ScopeError> {
     // An exact match wins; otherwise the value may be a prefix of whole words, if it fits one value only.
     let normalized_text = normalize_value(facet, normalized);
-    let values = Scope::default().values(facet, catalog)?;
-    if values
-        .iter()
-        .any(|value| value.normalized == normalized_text)
-    {
+    let exact = FacetSelector::Exact(normalized_text.clone());
+    if !catalog.with_value(facet, &exact)?.is_empty() {
         return Ok(normalized_text);
     }
+    let values = Scope::default().values(facet, catalog)?;
     let mut candidates: Vec<String> = values
         .iter()
         .filter(|value| starts_with_words(&value.normalized, &normalized_text))

@@ -143,7 +143,7 @@ impl FilterField {
     }
 
     // `None` for fields that documents are not listed by.
-    fn facet(self) -> Option<FacetField> {
+    pub(crate) fn facet(self) -> Option<FacetField> {
         Some(match self {
             FilterField::Company => FacetField::Company,
             FilterField::Ticker => FacetField::Ticker,

@@ -16,14 +16,46 @@ use std::sync::Arc;
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::change_log::ChangeCursor;
-use crate::latest_changes::LatestChanges;
 use crate::snapshot;
-use crate::started_runs::StartedRuns;
+use crate::store::{CatalogStore, StoreBatch};
 
 /// All documents of a catalog that can be read.
 pub fn documents(catalog: &Catalog) -> Vec<Arc<CatalogDocument>> {
     let documents: PortResult<Vec<_>> = catalog.documents().collect();
     documents.expect("the catalog can be read")
+}
+
+impl Catalog {
+    /// A catalog in memory of published documents.
+    ///
+    /// # Panics
+    /// If memory cannot be written to.
+    pub fn from_entries(entries: impl IntoIterator<Item = CatalogEntry>) -> Self {
+        Self::from_changes(entries.into_iter().map(|entry| Change {
+            at_ms: 0,
+            kind: ChangeKind::Published(Box::new(entry)),
+        }))
+    }
+
+    /// A catalog in memory after some changes.
+    ///
+    /// # Panics
+    /// If memory cannot be written to.
+    pub(crate) fn from_changes(changes: impl IntoIterator<Item = Change>) -> Self {
+        let store = CatalogStore::in_memory().expect("memory can be written to");
+        let batch = StoreBatch {
+            changes: changes.into_iter().collect(),
+            ..StoreBatch::default()
+        };
+        store.apply(batch).expect("memory can be written to");
+        Self::from_store(&store).expect("memory can be read")
+    }
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::from_entries([])
+    }
 }
 
 pub fn entry(path: &str) -> CatalogEntry {
@@ -64,14 +96,8 @@ pub fn of_company(path: &str, company: &str) -> CatalogEntry {
 
 /// A catalog of documents whose only run failed.
 pub fn failed(paths: &[&str]) -> Catalog {
-    let mut current = LatestChanges::default();
-    for path in paths {
-        current.apply(Change {
-            at_ms: 0,
-            kind: failure(entry(path).version),
-        });
-    }
-    Catalog::from_changes(&current, &StartedRuns::default())
+    let kinds = paths.iter().map(|path| failure(entry(path).version));
+    Catalog::from_changes(kinds.map(|kind| Change { at_ms: 0, kind }))
 }
 
 /// The change that says that the run of a version failed.
@@ -92,17 +118,21 @@ pub async fn write_snapshot(
     entries: Vec<CatalogEntry>,
     now_ms: Millis,
 ) -> PortResult<()> {
-    let mut current = LatestChanges::default();
-    for entry in entries {
-        let kind = ChangeKind::Published(Box::new(entry));
-        current.apply(Change {
-            at_ms: now_ms,
-            kind,
-        });
+    let changes = entries.into_iter().map(|entry| Change {
+        at_ms: now_ms,
+        kind: ChangeKind::Published(Box::new(entry)),
+    });
+    let mut changes = changes.peekable();
+    let store = CatalogStore::in_memory()?;
+    while changes.peek().is_some() {
+        store.apply(StoreBatch {
+            changes: changes.by_ref().take(4_000).collect(),
+            ..StoreBatch::default()
+        })?;
     }
     let cursor = ChangeCursor {
         floor: now_ms / 60_000,
         ..ChangeCursor::default()
     };
-    snapshot::write(blobs, collection, &current, &cursor).await
+    snapshot::write(blobs, collection, &store.reader()?, &cursor).await
 }

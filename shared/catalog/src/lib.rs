@@ -13,33 +13,37 @@
 //! assert_eq!(locator.fragment, Some(Fragment::Item { part: None, number: "1A".into() }));
 //! ```
 //!
-//! A name that fits two documents is an error, never a guess. The crate writes nothing but snapshots, which can be
-//! deleted at any time: they are rebuilt from the change records.
+//! A name that fits two documents is an error, never a guess. The crate writes nothing but snapshots and stored catalogs,
+//! which can be deleted at any time: they are rebuilt from the change records.
 
 pub mod catalog;
-mod catalog_builder;
 mod change_log;
 pub mod compaction;
 mod display_names;
 mod document;
+mod document_changes;
 mod document_names;
 mod document_set;
 pub mod document_store;
 mod facet_buckets;
+mod facet_sets;
 pub mod facets;
 pub mod filter;
+mod filter_sets;
 #[cfg(any(test, feature = "testing"))]
 pub mod fixtures;
 pub mod items;
-mod latest_changes;
+mod labels;
 pub mod locator;
-mod ordered_documents;
+#[cfg(test)]
+mod model_tests;
 pub mod path;
-mod shared_values;
 pub mod short_path;
+mod similar_labels;
 mod snapshot;
 mod started_runs;
 mod state_walk;
+mod store;
 pub mod watcher;
 
 pub use state_walk::newest_claim;

@@ -15,20 +15,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
-use stemma_engine::{PortError, PortResult};
+use stemma_engine::PortError;
 
 use crate::catalog::{Catalog, CatalogDocument, DocumentSet};
 use crate::display_names::{split_id_suffix, unescape};
 use crate::document_names::{DocumentName, fold_name};
 use crate::facets::{FacetField, Scope, ScopeError};
 use crate::items::{self, SectionItem};
+use crate::similar_labels::MAX_SUGGESTED;
 
-// Candidates listed in an error.
-const MAX_CANDIDATES: usize = 5;
-// Edits at which a name is still suggested.
-const MAX_EDITS: usize = 2;
-// Bounds the work for names from outside.
-const MAX_WORDS: usize = 16;
 // Bounds the work for locators from outside.
 const MAX_SPANS: usize = 64;
 
@@ -277,7 +272,7 @@ impl Catalog {
         wanted: &DocumentName<'_>,
         inside: Option<&DocumentSet>,
     ) -> Result<Option<Arc<CatalogDocument>>, ResolveError> {
-        let mut named = self.named(wanted, inside, MAX_CANDIDATES)?;
+        let mut named = self.named(wanted, inside, MAX_SUGGESTED)?;
         if named.count > 1 {
             let candidates = named.first.iter().map(|document| document.label.clone());
             return Err(ResolveError::Ambiguous {
@@ -321,44 +316,10 @@ impl Catalog {
         }
         Ok(None)
     }
-
-    // Labels of the documents that have most of the words in `normalized`, and of those whose names are within
-    // `MAX_EDITS` of it or contain it. Forms and years alone make no document similar.
-    fn similar_labels(&self, normalized: &str) -> PortResult<Vec<String>> {
-        let target: Vec<char> = normalized.chars().take(200).collect();
-        let (names, filing): (Vec<String>, Vec<String>) = words(normalized)
-            .take(MAX_WORDS)
-            .partition(|word| !word.starts_with(|c: char| c.is_ascii_digit()) || word.len() < 3);
-        let max_edits = MAX_EDITS.min(target.len() / 3);
-        let mut near: Vec<(usize, usize, usize, String)> = Vec::new();
-        for document in self.documents() {
-            let document = document?;
-            let has = document_words(&document);
-            let count =
-                |wanted: &[String]| wanted.iter().filter(|word| has.contains(*word)).count();
-            let name_words = count(&names);
-            let name: Vec<char> = fold_name(&document.version().name)
-                .chars()
-                .take(200)
-                .collect();
-            let edits = edit_distance(&target, &name, max_edits);
-            let is_inside =
-                || target.len() >= 3 && name.windows(target.len()).any(|part| part == target);
-            if name_words > 0 || edits.is_some() || is_inside() {
-                let missing = names.len() - name_words;
-                let filing_missing = filing.len() - count(&filing);
-                let edits = edits.unwrap_or(MAX_EDITS + 1);
-                near.push((missing, filing_missing, edits, document.label.clone()));
-            }
-        }
-        near.sort_unstable();
-        let near = near.into_iter().take(MAX_CANDIDATES);
-        Ok(near.map(|(.., label)| label).collect())
-    }
 }
 
 // Words in lower case; `10-K` is the word `10k`.
-fn words(text: &str) -> impl Iterator<Item = String> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
     let mut words: Vec<String> = Vec::new();
     let parts = text.split(|c: char| !c.is_alphanumeric());
     for part in parts.filter(|part| !part.is_empty()) {
@@ -374,7 +335,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 // The words of a document's name and of the facts that people name filings by.
-fn document_words(document: &CatalogDocument) -> HashSet<String> {
+pub(crate) fn document_words(document: &CatalogDocument) -> HashSet<String> {
     const FACTS: [FacetField; 4] = [
         FacetField::Company,
         FacetField::Ticker,
@@ -386,27 +347,6 @@ fn document_words(document: &CatalogDocument) -> HashSet<String> {
         .chain([document.version().name.as_str()])
         .flat_map(words)
         .collect()
-}
-
-// Levenshtein distance by the two-row method; `None` above `most`, with an early exit.
-fn edit_distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
-    if a.len().abs_diff(b.len()) > most {
-        return None;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, &x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-        if row.iter().min().is_some_and(|least| *least > most) {
-            return None;
-        }
-    }
-    row.last().copied().filter(|edits| *edits <= most)
 }
 
 /// Finds the section of an Item.
@@ -453,7 +393,7 @@ pub fn resolve_item(
                     true => format!("{label}#{}", item.fragment(&all)),
                     false => section_locator(label, item.section),
                 })
-                .take(MAX_CANDIDATES)
+                .take(MAX_SUGGESTED)
                 .collect();
             Err(ResolveError::AmbiguousItem {
                 document,

@@ -16,9 +16,8 @@ use stemma_engine::blobs::{Blobs, list_all, put_json};
 use stemma_engine::env::Millis;
 use stemma_engine::{PortError, PortResult};
 
-use crate::change_log::{self, ChangeCursor, Extent};
-use crate::latest_changes::{DocumentChanges, LatestChanges};
-use crate::state_walk;
+use crate::change_log::{self, ChangeCursor};
+use crate::store::{CatalogStore, StoreBatch, StoreReader};
 
 const FORMAT: u32 = 3;
 // One object without open runs.
@@ -30,9 +29,13 @@ const PART_BYTES: usize = if cfg!(test) { 8 << 10 } else { 8 << 20 };
 // Guards against decompression bombs. A part has one document more than its size at most.
 const MAX_PART_BYTES: u64 = 64 << 20;
 const COMPRESSION_LEVEL: i32 = 3;
-const PARTS_AT_ONCE: usize = 4;
+// A decoded part has some 30 MB.
+const PARTS_AT_ONCE: usize = 2;
+// Changes of one transaction, and documents read at once.
+const CHANGES_AT_ONCE: usize = 4_000;
+const DOCUMENTS_AT_ONCE: usize = 64;
 // Reading this many records one by one takes longer than writing a snapshot, which saves them for the next reader.
-const SNAPSHOT_THRESHOLD: usize = 1_000;
+const SNAPSHOT_THRESHOLD: u64 = 1_000;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SnapshotManifest {
@@ -55,45 +58,75 @@ impl SnapshotManifest {
     }
 }
 
-/// What a snapshot says, or the empty catalog.
+/// What a loaded snapshot covers.
 #[derive(Default)]
-struct LoadedSnapshot {
-    current: LatestChanges,
-    cursor: ChangeCursor,
+pub(crate) struct LoadedSnapshot {
+    pub(crate) cursor: ChangeCursor,
     // Whether documents without a tree are in it.
-    has_open_runs: bool,
+    pub(crate) has_open_runs: bool,
 }
 
-/// The newest snapshot with the change records after it, and which records that includes.
-pub(crate) async fn load_current(
+/// Loads the newest snapshot into an empty store; without one, the store stays empty.
+pub(crate) async fn load(
     blobs: &dyn Blobs,
     collection: &Collection,
+    store: &mut CatalogStore,
     now_ms: Millis,
-) -> PortResult<(LatestChanges, ChangeCursor)> {
-    let LoadedSnapshot {
-        mut current,
-        mut cursor,
-        has_open_runs,
-    } = load_newest(blobs, collection, now_ms).await?;
-    let apply = |change| {
-        current.apply(change);
-    };
-    let mut read =
-        change_log::apply_new(blobs, collection, &mut cursor, Extent::All, apply).await?;
-    if !has_open_runs {
-        for change in state_walk::unrecorded_changes(blobs, collection, &current).await? {
-            current.apply(change);
+) -> PortResult<LoadedSnapshot> {
+    let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
+    for key in keys.iter().rev() {
+        let is_in_parts = match key.rsplit('.').next() {
+            Some("json") => true,
+            Some("zst") => false,
+            _ => continue,
+        };
+        // A floor in the future was written by a clock that was ahead: it would hide what older programs write.
+        if let Some(floor) = floor_of_key(key).filter(|floor| *floor > now_ms / 60_000) {
+            tracing::warn!(
+                key,
+                floor,
+                "catalog snapshot is from the future: check the clocks; trying an older one"
+            );
+            continue;
         }
-        read = read.max(current.latest.len());
+        let loaded = if is_in_parts {
+            load_parts(blobs, key, store).await
+        } else {
+            load_one_object(blobs, key, store).await
+        };
+        match loaded {
+            Ok(loaded) => return Ok(loaded),
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => {
+                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one");
+                *store = store.clone().emptied()?;
+            }
+        }
     }
-    if read > SNAPSHOT_THRESHOLD.max(current.latest.len() / 10) {
-        let written = write(blobs, collection, &current, &cursor.trimmed(now_ms)).await;
+    Ok(LoadedSnapshot::default())
+}
+
+/// Writes a snapshot if reading the changes behind the newest one takes longer, or `is_needed`.
+pub(crate) async fn write_if_due(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    store: &CatalogStore,
+    cursor: &ChangeCursor,
+    is_needed: bool,
+) -> PortResult<()> {
+    let reader = store.reader()?;
+    let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
+    let newest = keys.iter().rev().find(|key| key.ends_with(".json"));
+    let covered = newest.and_then(|key| changes_of_key(key)).unwrap_or(0);
+    let behind = reader.state.changes.saturating_sub(covered);
+    if is_needed || behind > SNAPSHOT_THRESHOLD.max(reader.state.listed / 10) {
+        let written = write(blobs, collection, &reader, cursor).await;
         // Without write access, later readers only have more records to read.
         if let Err(error) = written {
             tracing::debug!(%error, "catalog snapshot was not written");
         }
     }
-    Ok((current, cursor))
+    Ok(())
 }
 
 /// The newest snapshots that are complete, at most `count`.
@@ -133,41 +166,14 @@ pub(crate) async fn newest_floor(
     Ok(manifests.filter_map(|key| floor_of_key(key)).next())
 }
 
+// How many changes the snapshot of a manifest has.
+fn changes_of_key(key: &str) -> Option<u64> {
+    key.rsplit('/').next()?.split('-').nth(1)?.parse().ok()
+}
+
 /// The floor of the snapshot that a manifest or part belongs to.
 pub(crate) fn floor_of_key(key: &str) -> Option<u64> {
     key.rsplit('/').next()?.split('-').next()?.parse().ok()
-}
-
-// A snapshot with a floor in the future was written by a clock that was ahead: it would hide what older programs write.
-async fn load_newest(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-    now_ms: Millis,
-) -> PortResult<LoadedSnapshot> {
-    let keys = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
-    for key in keys.iter().rev() {
-        let loaded = match key.rsplit('.').next() {
-            Some("json") => load_parts(blobs, key).await,
-            Some("zst") => load_one_object(blobs, key).await,
-            _ => continue,
-        };
-        match loaded {
-            Ok(loaded) if loaded.cursor.floor > now_ms / 60_000 => {
-                let floor = loaded.cursor.floor;
-                tracing::warn!(
-                    key,
-                    floor,
-                    "catalog snapshot is from the future: check the clocks; trying an older one"
-                );
-            }
-            Ok(loaded) => return Ok(loaded),
-            Err(error) if error.is_transient() => return Err(error),
-            Err(error) => {
-                tracing::warn!(key, %error, "catalog snapshot cannot be read; trying an older one");
-            }
-        }
-    }
-    Ok(LoadedSnapshot::default())
 }
 
 async fn read_manifest(blobs: &dyn Blobs, key: &str) -> PortResult<SnapshotManifest> {
@@ -181,25 +187,51 @@ async fn read_manifest(blobs: &dyn Blobs, key: &str) -> PortResult<SnapshotManif
     Ok(manifest)
 }
 
-async fn load_parts(blobs: &dyn Blobs, key: &str) -> PortResult<LoadedSnapshot> {
+async fn load_parts(
+    blobs: &dyn Blobs,
+    key: &str,
+    store: &CatalogStore,
+) -> PortResult<LoadedSnapshot> {
     let manifest = read_manifest(blobs, key).await?;
     let parts = manifest.parts.into_iter().map(|key| load_part(blobs, key));
     let mut parts = stream::iter(parts).buffered(PARTS_AT_ONCE);
-    let mut current = LatestChanges::default();
     while let Some(changes) = parts.try_next().await? {
-        for change in changes {
-            current.apply(change);
-        }
+        apply_changes(store, changes).await?;
     }
-    current.changes = manifest.changes;
+    let cursor = ChangeCursor {
+        floor: manifest.floor,
+        names: manifest.names,
+    };
+    finish(store, &cursor, manifest.changes).await?;
     Ok(LoadedSnapshot {
-        current,
-        cursor: ChangeCursor {
-            floor: manifest.floor,
-            names: manifest.names,
-        },
+        cursor,
         has_open_runs: true,
     })
+}
+
+async fn apply_changes(store: &CatalogStore, changes: Vec<Change>) -> PortResult<()> {
+    let mut changes = changes.into_iter().peekable();
+    while changes.peek().is_some() {
+        let batch = StoreBatch {
+            changes: changes.by_ref().take(CHANGES_AT_ONCE).collect(),
+            is_durable: true,
+            ..StoreBatch::default()
+        };
+        change_log::apply_batch(store, batch).await?;
+    }
+    Ok(())
+}
+
+// Records what the snapshot covers.
+async fn finish(store: &CatalogStore, cursor: &ChangeCursor, changes: u64) -> PortResult<()> {
+    let batch = StoreBatch {
+        names: cursor.names.iter().cloned().collect(),
+        floor: Some(cursor.floor),
+        change_count: Some(changes),
+        is_durable: true,
+        ..StoreBatch::default()
+    };
+    change_log::apply_batch(store, batch).await.map(drop)
 }
 
 async fn load_part(blobs: &dyn Blobs, key: String) -> PortResult<Vec<Change>> {
@@ -210,12 +242,26 @@ async fn load_part(blobs: &dyn Blobs, key: String) -> PortResult<Vec<Change>> {
         .map_err(|error| damaged(&key, &error))
 }
 
-async fn load_one_object(blobs: &dyn Blobs, key: &str) -> PortResult<LoadedSnapshot> {
+async fn load_one_object(
+    blobs: &dyn Blobs,
+    key: &str,
+    store: &CatalogStore,
+) -> PortResult<LoadedSnapshot> {
     let packed = get(blobs, key).await?;
     let loaded = tokio::task::spawn_blocking(move || decode_one_object(&packed)).await;
-    loaded
+    let (head, changes) = loaded
         .map_err(|error| damaged(key, &error))?
-        .map_err(|error| damaged(key, &error))
+        .map_err(|error| damaged(key, &error))?;
+    apply_changes(store, changes).await?;
+    let cursor = ChangeCursor {
+        floor: head.floor,
+        names: head.names,
+    };
+    finish(store, &cursor, head.changes).await?;
+    Ok(LoadedSnapshot {
+        cursor,
+        has_open_runs: false,
+    })
 }
 
 async fn get(blobs: &dyn Blobs, key: &str) -> PortResult<Bytes> {
@@ -231,25 +277,22 @@ fn damaged(key: &str, error: &dyn std::fmt::Display) -> PortError {
 pub(crate) async fn write(
     blobs: &dyn Blobs,
     collection: &Collection,
-    current: &LatestChanges,
+    reader: &StoreReader,
     cursor: &ChangeCursor,
 ) -> PortResult<()> {
+    let changes = reader.state.changes;
     let stem = format!(
-        "{}{:010}-{:012}",
+        "{}{:010}-{changes:012}",
         blob_keys::catalog_prefix(collection),
         cursor.floor,
-        current.changes
     );
-    let failed = |error: std::io::Error| PortError::permanent("blobs.put", error.to_string());
-    let mut documents: Vec<(&DocId, &DocumentChanges)> = current.latest.iter().collect();
-    documents.sort_unstable_by_key(|(doc, _)| **doc);
-    let mut documents = documents.into_iter().peekable();
+    let mut last = None;
     let mut parts = Vec::new();
-    while documents.peek().is_some() {
-        let packed = encode_part(&mut documents).map_err(failed)?;
+    while let Some((packed, doc)) = encode_part(reader, last)? {
         let key = format!("{stem}-{}.part", Digest::from_content(&packed).short());
         blobs.put(&key, packed.into()).await?;
         parts.push(key);
+        last = Some(doc);
     }
     let digest = Digest::from_content(parts.join("\n").as_bytes()).short();
     let key = format!("{stem}-{digest}.json");
@@ -257,7 +300,7 @@ pub(crate) async fn write(
         key: key.clone(),
         format: FORMAT,
         floor: cursor.floor,
-        changes: current.changes,
+        changes,
         names: cursor.names.clone(),
         parts,
     };
@@ -265,26 +308,37 @@ pub(crate) async fn write(
     Ok(())
 }
 
-// Takes documents until the part is complete.
-fn encode_part<'a>(
-    documents: &mut impl Iterator<Item = (&'a DocId, &'a DocumentChanges)>,
-) -> std::io::Result<Vec<u8>> {
-    let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
+// The part with the documents behind an id, and its last document; `None` behind the last one.
+fn encode_part(reader: &StoreReader, after: Option<DocId>) -> PortResult<Option<(Vec<u8>, DocId)>> {
+    let failed = |error: std::io::Error| PortError::permanent("blobs.put", error.to_string());
+    let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL).map_err(failed)?;
     let mut line = Vec::new();
     let mut bytes = 0;
-    for (doc, document) in documents {
-        line.clear();
-        for change in document.to_changes(*doc) {
-            serde_json::to_writer(&mut line, &change)?;
-            line.push(b'\n');
-        }
-        encoder.write_all(&line)?;
-        bytes += line.len();
-        if bytes >= PART_BYTES {
+    let mut last = after;
+    while bytes < PART_BYTES {
+        let documents = reader.stored_after(last, DOCUMENTS_AT_ONCE)?;
+        if documents.is_empty() {
             break;
         }
+        for (doc, document) in documents {
+            line.clear();
+            for change in document.to_changes(doc) {
+                serde_json::to_writer(&mut line, &change).map_err(|error| failed(error.into()))?;
+                line.push(b'\n');
+            }
+            encoder.write_all(&line).map_err(failed)?;
+            bytes += line.len();
+            last = Some(doc);
+            if bytes >= PART_BYTES {
+                break;
+            }
+        }
     }
-    encoder.finish()
+    let last = last.filter(|_| bytes > 0);
+    Ok(match last {
+        Some(last) => Some((encoder.finish().map_err(failed)?, last)),
+        None => None,
+    })
 }
 
 fn decode_part(packed: &[u8]) -> std::io::Result<Vec<Change>> {
@@ -295,14 +349,14 @@ fn decode_part(packed: &[u8]) -> std::io::Result<Vec<Change>> {
         .collect()
 }
 
-fn decode_one_object(packed: &[u8]) -> std::io::Result<LoadedSnapshot> {
+fn decode_one_object(packed: &[u8]) -> std::io::Result<(SnapshotManifest, Vec<Change>)> {
     let mut lines = BufReader::new(zstd::Decoder::new(packed)?).split(b'\n');
     let head = lines.next().transpose()?.unwrap_or_default();
     let head: SnapshotManifest = serde_json::from_slice(&head)?;
-    let mut current = LatestChanges::default();
+    let mut changes = Vec::new();
     for line in lines {
         let line = line?;
-        current.apply(match head.format {
+        changes.push(match head.format {
             FORMAT_OF_ONE_OBJECT => serde_json::from_slice(&line)?,
             FORMAT_WITHOUT_TIMES => {
                 let kind: ChangeKind = serde_json::from_slice(&line)?;
@@ -314,15 +368,7 @@ fn decode_one_object(packed: &[u8]) -> std::io::Result<LoadedSnapshot> {
             }
         });
     }
-    current.changes = head.changes;
-    Ok(LoadedSnapshot {
-        current,
-        cursor: ChangeCursor {
-            floor: head.floor,
-            names: head.names,
-        },
-        has_open_runs: false,
-    })
+    Ok((head, changes))
 }
 
 #[cfg(test)]
@@ -370,9 +416,14 @@ mod tests {
             let prefix = blob_keys::catalog_prefix(&collection);
             let key = format!("{prefix}0000000007-000000000009-00000000.zst");
             blobs.put(&key, packed).await.unwrap();
-            let (current, cursor) = load_current(&blobs, &collection, 8 * 60_000).await.unwrap();
-            assert_eq!((current.changes, cursor.floor), (9, 7));
-            let document = &current.latest[&entry("a").version.doc];
+            let mut store = CatalogStore::in_memory().unwrap();
+            let loaded = load(&blobs, &collection, &mut store, 8 * 60_000)
+                .await
+                .unwrap();
+            let reader = store.reader().unwrap();
+            assert_eq!((reader.state.changes, loaded.cursor.floor), (9, 7));
+            assert!(!loaded.has_open_runs);
+            let document = reader.changes(entry("a").version.doc).unwrap();
             let finished = document.finished.as_ref().unwrap();
             assert_eq!(finished.at_ms, at_ms);
             assert!(finished.entry.is_some());
@@ -384,12 +435,12 @@ mod tests {
     async fn a_snapshot_of_many_parts_is_read_part_by_part() {
         let blobs = MemoryBlobs::default();
         let collection = Collection::default();
-        let mut current = LatestChanges::default();
+        let mut changes = Vec::new();
         for n in 0..20 {
             let mut entry = entry(&format!("{n:02}"));
             entry.description = Some("d".repeat(PART_BYTES / 4));
             let kind = ChangeKind::Published(Box::new(entry));
-            current.apply(Change { at_ms: 5, kind });
+            changes.push(Change { at_ms: 5, kind });
         }
         let open = entry("open").version;
         for kind in [
@@ -403,22 +454,31 @@ mod tests {
                 seq: 3,
             },
         ] {
-            current.apply(Change { at_ms: 6, kind });
+            changes.push(Change { at_ms: 6, kind });
         }
         let cursor = ChangeCursor {
             floor: 4,
             names: BTreeSet::from(["0000000005/x".to_owned()]),
         };
-        write(&blobs, &collection, &current, &cursor).await.unwrap();
+        let store = CatalogStore::in_memory().unwrap();
+        apply_changes(&store, changes).await.unwrap();
+        let reader = store.reader().unwrap();
+        write(&blobs, &collection, &reader, &cursor).await.unwrap();
         let keys = list_all(&blobs, &blob_keys::catalog_prefix(&collection))
             .await
             .unwrap();
         let parts = keys.iter().filter(|key| key.ends_with(".part"));
         assert!((4..=20).contains(&parts.count()), "{keys:?}");
-        let loaded = load_newest(&blobs, &collection, 10 * 60_000).await.unwrap();
+        let mut again = CatalogStore::in_memory().unwrap();
+        let loaded = load(&blobs, &collection, &mut again, 10 * 60_000)
+            .await
+            .unwrap();
         assert!(loaded.has_open_runs);
-        assert_eq!(loaded.current.latest, current.latest);
-        assert_eq!(loaded.current.changes, current.changes);
+        let again = again.reader().unwrap();
+        let all = |reader: &StoreReader| reader.stored_after(None, 100).unwrap();
+        assert_eq!(all(&again), all(&reader));
+        assert_eq!(all(&again).len(), 22);
+        assert_eq!(again.state.changes, reader.state.changes);
         assert_eq!(loaded.cursor.names, cursor.names);
     }
 }

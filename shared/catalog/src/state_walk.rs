@@ -11,7 +11,7 @@ use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::{FailureRecord, PortResult, RunHeader};
 
 use crate::change_log::list_children;
-use crate::latest_changes::LatestChanges;
+use crate::store::StoreReader;
 
 const READS_AT_ONCE: usize = 16;
 
@@ -19,7 +19,7 @@ const READS_AT_ONCE: usize = 16;
 pub(crate) async fn unrecorded_changes(
     blobs: &dyn Blobs,
     collection: &Collection,
-    current: &LatestChanges,
+    current: &StoreReader,
 ) -> PortResult<Vec<Change>> {
     let ids = list_children(blobs, &blob_keys::documents_prefix(collection), None).await?;
     let docs: Vec<DocId> = ids
@@ -39,10 +39,7 @@ pub(crate) async fn unrecorded_changes(
 }
 
 // The newest failed run of each document, if it is newer than the finished version.
-async fn failed_runs(
-    blobs: &dyn Blobs,
-    current: &LatestChanges,
-) -> PortResult<BTreeMap<DocId, u64>> {
+async fn failed_runs(blobs: &dyn Blobs, current: &StoreReader) -> PortResult<BTreeMap<DocId, u64>> {
     let mut failed = BTreeMap::new();
     for run in list_children(blobs, "runs/", None).await? {
         let Some((doc, seq)) = run.trim_end_matches('/').split_once('-') else {
@@ -51,7 +48,7 @@ async fn failed_runs(
         let (Ok(doc), Ok(seq)) = (doc.parse::<DocId>(), seq.parse::<u64>()) else {
             continue;
         };
-        if current.finished_seq(doc) < seq {
+        if current.changes(doc)?.finished_seq() < seq {
             let newest = failed.entry(doc).or_insert(seq);
             *newest = seq.max(*newest);
         }
@@ -64,7 +61,7 @@ async fn document_changes(
     blobs: &dyn Blobs,
     collection: &Collection,
     doc: DocId,
-    current: &LatestChanges,
+    current: &StoreReader,
     failed: Option<u64>,
 ) -> PortResult<Vec<Change>> {
     let mut changes = Vec::new();
@@ -80,12 +77,13 @@ async fn document_changes(
             kind: ChangeKind::Failed { version, failure },
         });
     }
-    if current.is_published(doc) {
+    let known = current.changes(doc)?;
+    if known.entry().is_some() {
         return Ok(changes);
     }
     // `None` if it was never claimed, or the newest claim is torn or reserved.
     if let Some(version) = newest_claim(blobs, collection, doc).await?
-        && version.seq > current.finished_seq(doc)
+        && version.seq > known.finished_seq()
     {
         changes.push(Change {
             at_ms: 0,

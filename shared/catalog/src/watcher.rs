@@ -4,77 +4,103 @@
 //! [`CatalogWatcher::full_scan`] also finds late records of programs that do not repeat them, and looks up which open runs
 //! have begun. Neither walks the documents.
 
-use std::collections::BTreeSet;
+use std::path::Path;
 
-use stemma_document::{Collection, DocId};
+use stemma_document::Collection;
+use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
-use stemma_engine::{PortError, PortResult};
 
-use crate::catalog::{Catalog, CatalogDocument};
-use crate::catalog_builder::CatalogBuilder;
+use crate::catalog::Catalog;
 use crate::change_log::{self, ChangeCursor, Extent};
-use crate::latest_changes::LatestChanges;
-use crate::snapshot;
-use crate::started_runs::StartedRuns;
+use crate::started_runs::{self, MAX_LOOKUPS};
+use crate::store::{self, CatalogStore, StoreBatch};
+use crate::{snapshot, state_walk};
 
-/// The state of a collection, and the change records it includes.
+/// The stored catalog of a collection, and the change records that it includes.
 pub struct CatalogWatcher {
     collection: Collection,
-    latest: LatestChanges,
+    store: CatalogStore,
     cursor: ChangeCursor,
-    started: StartedRuns,
-    builder: CatalogBuilder,
-    // Documents that changed since the last catalog; survives a failed read.
-    changed: BTreeSet<DocId>,
+    // Whether a document changed since the last catalog; survives a failed read.
+    has_changed: bool,
+    // Reports of damage in this process that the store is younger than.
+    damage_reports: u64,
 }
 
 impl CatalogWatcher {
-    /// Loads the catalog.
+    /// Brings the catalog that is stored in `folder` up to date, or one in memory.
     ///
     /// # Errors
-    /// [`PortError`] if the blob store fails.
+    /// [`PortError`](stemma_engine::PortError) if the blob store or the disk fails.
     pub async fn start(
+        folder: Option<&Path>,
         blobs: &dyn Blobs,
         collection: Collection,
         now_ms: Millis,
     ) -> PortResult<(Self, Catalog)> {
-        let (current, cursor) = snapshot::load_current(blobs, &collection, now_ms).await?;
-        let mut started = StartedRuns::default();
-        started.refresh(blobs, &collection, &current).await?;
-        let built = tokio::task::spawn_blocking(move || {
-            let catalog = Catalog::from_changes(&current, &started);
-            (
-                CatalogBuilder::new(catalog.clone()),
-                catalog,
-                current,
-                started,
-            )
-        });
-        let (builder, catalog, latest, started) = built
-            .await
-            .map_err(|error| PortError::permanent("blobs.list", error.to_string()))?;
-        let watcher = Self {
-            collection,
-            latest,
-            cursor,
-            started,
-            builder,
-            changed: BTreeSet::new(),
+        let store = match folder {
+            Some(folder) => CatalogStore::open(folder)?,
+            None => CatalogStore::in_memory()?,
         };
+        Self::start_with(store, blobs, collection, now_ms).await
+    }
+
+    async fn start_with(
+        mut store: CatalogStore,
+        blobs: &dyn Blobs,
+        collection: Collection,
+        now_ms: Millis,
+    ) -> PortResult<(Self, Catalog)> {
+        let damage_reports = store::damage_reports();
+        let mut cursor = store.cursor()?;
+        let state = store.reader()?.state;
+        let mut has_open_runs = true;
+        if !state.is_complete || is_behind(blobs, &collection, &cursor).await? {
+            if state.sequence > 0 {
+                store = store.emptied()?;
+            }
+            let loaded = snapshot::load(blobs, &collection, &mut store, now_ms).await?;
+            cursor = loaded.cursor;
+            has_open_runs = loaded.has_open_runs;
+        }
+        change_log::apply_new(blobs, &collection, &mut cursor, Extent::All, &store).await?;
+        if !has_open_runs {
+            let reader = store.reader()?;
+            let changes = state_walk::unrecorded_changes(blobs, &collection, &reader).await?;
+            let batch = StoreBatch {
+                changes,
+                ..StoreBatch::default()
+            };
+            change_log::apply_batch(&store, batch).await?;
+        }
+        cursor = cursor.trimmed(now_ms);
+        snapshot::write_if_due(blobs, &collection, &store, &cursor, !has_open_runs).await?;
+        let mut watcher = Self {
+            collection,
+            store,
+            cursor,
+            has_changed: false,
+            damage_reports,
+        };
+        watcher.look_up_runs(blobs, true).await?;
+        watcher.has_changed = false;
+        let catalog = Catalog::from_store(&watcher.store)?;
         Ok((watcher, catalog))
     }
 
     /// Reads new change records; `None` if nothing changed.
     ///
     /// # Errors
-    /// [`PortError`] if the blob store fails. The next poll continues from the same position.
+    /// [`PortError`](stemma_engine::PortError) if the blob store or the disk fails. The next poll continues from the same
+    /// position.
     pub async fn poll(&mut self, blobs: &dyn Blobs) -> PortResult<Option<Catalog>> {
         self.apply_changes(blobs, Extent::New).await?;
-        Ok(self.changed_catalog())
+        self.changed_catalog()
     }
 
-    /// Reads all new change records, and looks up which open runs have begun; `None` if nothing changed.
+    /// Reads all new change records, and looks up which open runs have begun; `None` if nothing changed. A store that was
+    /// found to be damaged is built anew.
     ///
     /// # Errors
     /// As [`CatalogWatcher::poll`].
@@ -83,49 +109,68 @@ impl CatalogWatcher {
         blobs: &dyn Blobs,
         now_ms: Millis,
     ) -> PortResult<Option<Catalog>> {
-        // Records below a newer snapshot may be gone if this process was suspended for days.
-        let newest = self.cursor.newest_minute();
-        let floor = snapshot::newest_floor(blobs, &self.collection).await?;
-        if floor.is_some_and(|floor| floor > newest) {
-            let (watcher, catalog) = Self::start(blobs, self.collection.clone(), now_ms).await?;
+        let is_damaged = store::damage_reports() > self.damage_reports;
+        if is_damaged || is_behind(blobs, &self.collection, &self.cursor).await? {
+            let store = self.store.clone().emptied()?;
+            let started = Self::start_with(store, blobs, self.collection.clone(), now_ms).await;
+            let (watcher, catalog) = started?;
             *self = watcher;
             return Ok(Some(catalog));
         }
         self.apply_changes(blobs, Extent::All).await?;
         self.cursor = self.cursor.trimmed(now_ms);
-        let newly_started = self
-            .started
-            .refresh(blobs, &self.collection, &self.latest)
-            .await?;
-        self.changed.extend(newly_started);
-        Ok(self.changed_catalog())
+        self.look_up_runs(blobs, false).await?;
+        self.changed_catalog()
     }
 
     async fn apply_changes(&mut self, blobs: &dyn Blobs, extent: Extent) -> PortResult<()> {
-        let current = &mut self.latest;
-        let changed = &mut self.changed;
-        let apply = |change| changed.extend(current.apply(change));
-        change_log::apply_new(blobs, &self.collection, &mut self.cursor, extent, apply).await?;
+        let collection = &self.collection;
+        let cursor = &mut self.cursor;
+        self.has_changed |=
+            change_log::apply_new(blobs, collection, cursor, extent, &self.store).await?;
         Ok(())
     }
 
-    fn changed_catalog(&mut self) -> Option<Catalog> {
-        if self.changed.is_empty() {
-            return None;
+    // Records which open runs have begun, and the position of the cursor, so that they survive a crash.
+    async fn look_up_runs(&mut self, blobs: &dyn Blobs, is_complete: bool) -> PortResult<()> {
+        let reader = self.store.reader()?;
+        let queued = reader.newest_queued(MAX_LOOKUPS)?;
+        let started = started_runs::started_runs(blobs, &self.collection, queued).await?;
+        if started.is_empty() && !is_complete && reader.is_durable_at(self.cursor.floor) {
+            return Ok(());
         }
-        let changed = std::mem::take(&mut self.changed).into_iter();
-        let changes = changed.map(|doc| {
-            let changes = self.latest.latest.get(&doc);
-            let document = changes.and_then(|changes| {
-                let open = changes.open.as_ref();
-                let has_started =
-                    open.is_some_and(|open| self.started.contains(doc, open.claim.seq));
-                CatalogDocument::from_changes(changes, has_started)
-            });
-            (doc, document)
-        });
-        Some(self.builder.update(changes.collect()))
+        let batch = StoreBatch {
+            started,
+            floor: Some(self.cursor.floor),
+            is_complete,
+            is_durable: true,
+            ..StoreBatch::default()
+        };
+        self.has_changed |= !change_log::apply_batch(&self.store, batch)
+            .await?
+            .is_empty();
+        Ok(())
     }
+
+    fn changed_catalog(&mut self) -> PortResult<Option<Catalog>> {
+        if !self.has_changed {
+            return Ok(None);
+        }
+        let catalog = Catalog::from_store(&self.store)?;
+        self.has_changed = false;
+        Ok(Some(catalog))
+    }
+}
+
+// Whether records behind the cursor may be gone, because the process was away for days.
+async fn is_behind(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    cursor: &ChangeCursor,
+) -> PortResult<bool> {
+    let newest = cursor.newest_minute();
+    let floor = snapshot::newest_floor(blobs, collection).await?;
+    Ok(floor.is_some_and(|floor| floor > newest))
 }
 
 #[cfg(test)]
@@ -172,7 +217,7 @@ mod tests {
             publish(&blobs, at * minute, "a", 1).await;
         }
         let (mut watcher, first) =
-            CatalogWatcher::start(&blobs, Collection::default(), 101 * minute)
+            CatalogWatcher::start(None, &blobs, Collection::default(), 101 * minute)
                 .await
                 .unwrap();
         assert_eq!(listed(Some(first)), [("a".into(), 1)]);
@@ -202,7 +247,7 @@ mod tests {
         let minute = 60_000;
         let now = 100 * minute;
         publish(&blobs, now + 1_440 * minute, "tomorrow", 1).await;
-        let (mut watcher, _) = CatalogWatcher::start(&blobs, Collection::default(), now)
+        let (mut watcher, _) = CatalogWatcher::start(None, &blobs, Collection::default(), now)
             .await
             .unwrap();
         assert!(watcher.full_scan(&blobs, now).await.unwrap().is_none());
@@ -213,11 +258,11 @@ mod tests {
         for n in 1..=1_100 {
             publish(&blobs, now + n, &format!("bulk {n}"), 1).await;
         }
-        CatalogWatcher::start(&blobs, Collection::default(), ahead)
+        CatalogWatcher::start(None, &blobs, Collection::default(), ahead)
             .await
             .unwrap();
         publish(&blobs, now + minute, "later", 1).await;
-        let (_, catalog) = CatalogWatcher::start(&blobs, Collection::default(), now + minute)
+        let (_, catalog) = CatalogWatcher::start(None, &blobs, Collection::default(), now + minute)
             .await
             .unwrap();
         assert_eq!(listed(Some(catalog)).len(), 1_103);
@@ -300,12 +345,12 @@ mod tests {
             put_change(&blobs.inner, 100, 6_000_000 + n, failure(version)).await;
         }
         let now = 101 * 60_000;
-        CatalogWatcher::start(&blobs, collection.clone(), now)
+        CatalogWatcher::start(None, &blobs, collection.clone(), now)
             .await
             .unwrap();
         let walks = blobs.walks.load(Ordering::Relaxed);
         assert_eq!(walks, 2, "once, for what older programs wrote");
-        let (mut watcher, _) = CatalogWatcher::start(&blobs, collection.clone(), now)
+        let (mut watcher, _) = CatalogWatcher::start(None, &blobs, collection.clone(), now)
             .await
             .unwrap();
         let claim = |path: &str| ChangeKind::Claimed(Box::new(entry(path).version));
@@ -346,7 +391,7 @@ mod tests {
                 let path = format!("before {n:02}");
                 put_change(&blobs, minute - 20 + n, n, published(&path)).await;
             }
-            let (mut watcher, _) = CatalogWatcher::start(&blobs, Collection::default(), now)
+            let (mut watcher, _) = CatalogWatcher::start(None, &blobs, Collection::default(), now)
                 .await
                 .unwrap();
             watcher.full_scan(&blobs, now).await.unwrap();
@@ -363,10 +408,89 @@ mod tests {
                 );
                 watcher.full_scan(&blobs, now).await.unwrap();
             }
-            let (_, catalog) = CatalogWatcher::start(&blobs, Collection::default(), now)
+            let (_, catalog) = CatalogWatcher::start(None, &blobs, Collection::default(), now)
                 .await
                 .unwrap();
             assert_eq!(states(Some(catalog)).len() as u64, known);
         }
+    }
+
+    async fn start_in(folder: &Path, blobs: &MemoryBlobs) -> (CatalogWatcher, Catalog) {
+        let now = 101 * 60_000;
+        CatalogWatcher::start(Some(folder), blobs, Collection::default(), now)
+            .await
+            .unwrap()
+    }
+
+    fn store_file(folder: &Path) -> std::path::PathBuf {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(paths.len(), 1, "{paths:?}");
+        paths.remove(0)
+    }
+
+    #[tokio::test]
+    async fn a_stored_catalog_is_continued_after_a_crash() {
+        let blobs = MemoryBlobs::default();
+        let folder = tempfile::tempdir().unwrap();
+        for n in 0..40 {
+            publish(&blobs, 6_000_000 + n, &format!("{n:02}"), 1).await;
+        }
+        let (mut watcher, first) = start_in(folder.path(), &blobs).await;
+        assert_eq!(first.len(), 40);
+        publish(&blobs, 6_000_100, "later", 1).await;
+        publish(&blobs, 6_000_101, "00", 2).await;
+        let expected = watcher.poll(&blobs).await.unwrap().unwrap();
+        // What is on the disk while the store is open is what a crash leaves.
+        let crashed = tempfile::tempdir().unwrap();
+        let file = store_file(folder.path());
+        std::fs::copy(&file, crashed.path().join(file.file_name().unwrap())).unwrap();
+        let (_, again) = start_in(crashed.path(), &blobs).await;
+        assert_eq!(fixtures::documents(&again), fixtures::documents(&expected));
+        // A second process has its catalog in memory, and writes no file.
+        let (_, beside) = start_in(folder.path(), &blobs).await;
+        assert_eq!(fixtures::documents(&beside), fixtures::documents(&expected));
+        drop((watcher, first, expected, beside));
+        let (_, reopened) = start_in(folder.path(), &blobs).await;
+        assert_eq!(fixtures::documents(&reopened), fixtures::documents(&again));
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_first_load_begins_again() {
+        let blobs = MemoryBlobs::default();
+        let folder = tempfile::tempdir().unwrap();
+        for n in 0..10 {
+            publish(&blobs, 6_000_000 + n, &format!("{n:02}"), 1).await;
+        }
+        let store = CatalogStore::open(folder.path()).unwrap();
+        let kind = ChangeKind::Published(Box::new(entry("never recorded")));
+        let batch = StoreBatch {
+            changes: vec![Change { at_ms: 1, kind }],
+            is_durable: true,
+            ..StoreBatch::default()
+        };
+        store.apply(batch).unwrap();
+        drop(store);
+        let (_, catalog) = start_in(folder.path(), &blobs).await;
+        assert_eq!(catalog.len(), 10);
+        assert!(catalog.resolve("never recorded").is_err());
+    }
+
+    #[tokio::test]
+    async fn stores_that_cannot_be_read_are_built_anew() {
+        let blobs = MemoryBlobs::default();
+        let folder = tempfile::tempdir().unwrap();
+        publish(&blobs, 6_000_000, "a", 1).await;
+        std::fs::write(folder.path().join("catalog-0.redb"), "another format").unwrap();
+        drop(start_in(folder.path(), &blobs).await);
+        let file = store_file(folder.path());
+        std::fs::write(&file, "not a store").unwrap();
+        let (mut watcher, catalog) = start_in(folder.path(), &blobs).await;
+        assert_eq!(catalog.len(), 1);
+        // Damage that a reader finds is mended by the next full scan.
+        drop(catalog);
+        let _ = store::damaged("a page is torn");
+        let rebuilt = watcher.full_scan(&blobs, 6_060_000).await.unwrap();
+        assert_eq!(rebuilt.map(|catalog| catalog.len()), Some(1));
     }
 }

@@ -170,6 +170,16 @@ impl DocId {
         id.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         Self(id)
     }
+
+    /// The id as a number that sorts as the id does.
+    pub fn to_u128(self) -> u128 {
+        u128::from_be_bytes(self.0)
+    }
+
+    /// The inverse of [`DocId::to_u128`].
+    pub fn from_u128(number: u128) -> Self {
+        Self(number.to_be_bytes())
+    }
 }
 
 impl Digest {

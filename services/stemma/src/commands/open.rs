@@ -1,5 +1,6 @@
 //! Opens the collection: for reading, or with an updated search index.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -47,7 +48,8 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
         models.embeddings.router(&store.blobs, collection),
         models.answers.as_ref(),
     );
-    let archive = Archive::open(&env, store.blobs, collection.clone()).await?;
+    let archive =
+        Archive::open_cached(&env, store.blobs, collection.clone(), Arc::clone(&cache)).await?;
     let began = Instant::now();
     let missing = loop {
         let missing = sync_index(cache.index(), archive.catalog(), context)
@@ -64,7 +66,7 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
             counted(missing, "document")
         ));
     }
-    Ok(archive.with_cache(cache))
+    Ok(archive)
 }
 
 /// Says which condition of a filter no document meets. The filter is valid.

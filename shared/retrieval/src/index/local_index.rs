@@ -414,7 +414,7 @@ impl LocalIndex {
         commit: &IndexCommit,
         catalog: &Catalog,
     ) -> PortResult<Option<BTreeSet<DocId>>> {
-        let complete = lock(&self.complete).clone();
+        let complete = *lock(&self.complete);
         match complete.filter(|(number, _)| *number == commit.number) {
             Some((_, state)) => catalog.changed_since(&state),
             None => Ok(None),

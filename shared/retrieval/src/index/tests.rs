@@ -699,9 +699,10 @@ async fn an_index_follows_the_catalogs_of_a_watcher() {
         put(n, published(&format!("d{n}"), 1)).await;
     }
     put(2_000, published("gone", 1)).await;
-    let (mut watcher, catalog) = CatalogWatcher::start(&*blobs, Collection::default(), 60_000)
-        .await
-        .unwrap();
+    let (mut watcher, catalog) =
+        CatalogWatcher::start(None, &*blobs, Collection::default(), 60_000)
+            .await
+            .unwrap();
     let store: Arc<dyn Blobs> = blobs.clone();
     let machine = Machine::new(&store);
     assert_eq!(machine.sync(&catalog).await.indexed, 2_000);

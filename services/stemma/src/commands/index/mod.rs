@@ -142,7 +142,8 @@ struct IndexBuilder<'a> {
 
 impl IndexBuilder<'_> {
     async fn build_once(&self) -> Result<Exit, CommandError> {
-        let catalog = Catalog::load(
+        let catalog = Catalog::load_from(
+            self.corpus.folder().path(),
             self.blobs.as_ref(),
             &self.context.collection,
             self.env.now_ms(),
@@ -180,8 +181,14 @@ impl IndexBuilder<'_> {
 
     async fn follow(&self, stop: &CancellationToken) -> Result<Exit, CommandError> {
         let collection = self.context.collection.clone();
-        let (mut follower, mut catalog) =
-            CatalogWatcher::start(self.blobs.as_ref(), collection, self.env.now_ms()).await?;
+        let folder = self.corpus.folder().path();
+        let (mut follower, mut catalog) = CatalogWatcher::start(
+            Some(folder),
+            self.blobs.as_ref(),
+            collection,
+            self.env.now_ms(),
+        )
+        .await?;
         let mut changed = true;
         let mut last = None::<Instant>;
         let mut looks = 0;
@@ -319,8 +326,13 @@ async fn status(
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let edition = corpus.open().await?;
-    let catalog =
-        Catalog::load(blobs.as_ref(), &context.collection, Env::system().now_ms()).await?;
+    let catalog = Catalog::load_from(
+        corpus.folder().path(),
+        blobs.as_ref(),
+        &context.collection,
+        Env::system().now_ms(),
+    )
+    .await?;
     let snapshot = corpus
         .snapshots()
         .newest()
@@ -380,8 +392,13 @@ async fn verify(
         Ok(altered) => wrong.extend(altered.iter().map(|name| format!("corrupt: {name}"))),
         Err(error) => wrong.push(error.to_string()),
     }
-    let catalog =
-        Catalog::load(blobs.as_ref(), &context.collection, Env::system().now_ms()).await?;
+    let catalog = Catalog::load_from(
+        corpus.folder().path(),
+        blobs.as_ref(),
+        &context.collection,
+        Env::system().now_ms(),
+    )
+    .await?;
     if let Some(edition) = corpus.current_commit() {
         for version in catalog.tree_versions(&catalog.with_tree()?) {
             let (doc, seq) = version?;

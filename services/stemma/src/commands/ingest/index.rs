@@ -70,7 +70,8 @@ impl<'a> IngestIndex<'a> {
             self.indexed.store(indexed, Ordering::Relaxed);
         };
         let synced = async {
-            let catalog = Catalog::load(
+            let catalog = Catalog::load_from(
+                self.cache.catalog_folder(),
                 self.blobs.as_ref(),
                 &self.context.collection,
                 self.env.now_ms(),

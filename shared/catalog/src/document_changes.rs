@@ -1,24 +1,10 @@
-//! Folds change records into the latest state of each document.
+//! Folds change records into the latest state of a document.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use stemma_document::{CatalogEntry, Change, ChangeKind, DocId, DocumentVersion};
 use stemma_engine::FailureRecord;
 use stemma_engine::env::Millis;
-
-use crate::shared_values::SharedValues;
-
-/// The latest changes of each document.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LatestChanges {
-    pub(crate) latest: HashMap<DocId, DocumentChanges>,
-    // Documents without a tree whose newest run is open.
-    pub(crate) queued: HashSet<DocId>,
-    // How many changes were applied; orders snapshots of the same minute.
-    pub(crate) changes: u64,
-    shared: SharedValues,
-}
 
 /// What is known about a document.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -74,8 +60,8 @@ impl DocumentChanges {
         self.finished.as_ref()?.entry.as_ref()
     }
 
-    // Whether it has no tree and its newest run is open.
-    fn is_queued(&self) -> bool {
+    /// Whether it has no tree and its newest run is open.
+    pub(crate) fn is_queued(&self) -> bool {
         let open = self.open.as_ref();
         self.entry().is_none() && open.is_some_and(|open| open.failure().is_none())
     }
@@ -134,6 +120,36 @@ impl DocumentChanges {
         }
     }
 
+    /// Applies a change of the document. Returns whether that changed anything.
+    pub(crate) fn apply(&mut self, change: Change) -> bool {
+        let at_ms = change.at_ms;
+        let (doc, seq) = change.kind.version();
+        match change.kind {
+            ChangeKind::Published(entry) => self.finish(FinishedVersion {
+                seq,
+                entry: Some(Arc::from(entry)),
+                at_ms,
+            }),
+            ChangeKind::Removed { .. } => self.finish(FinishedVersion {
+                seq,
+                entry: None,
+                at_ms,
+            }),
+            ChangeKind::Claimed(version) => self.claim(&version, at_ms),
+            ChangeKind::Failed { version, failure } => match serde_json::from_value(failure) {
+                Ok(record) => self.fail(FailedVersion {
+                    version: *version,
+                    record,
+                    at_ms,
+                }),
+                Err(error) => {
+                    tracing::warn!(%doc, %error, "a recorded failure cannot be read; its document is listed as queued");
+                    self.claim(&version, at_ms)
+                }
+            },
+        }
+    }
+
     /// The changes that lead to this state.
     pub(crate) fn to_changes(&self, doc: DocId) -> Vec<Change> {
         let mut changes = Vec::new();
@@ -162,61 +178,6 @@ impl DocumentChanges {
             changes.push(Change { at_ms, kind });
         }
         changes
-    }
-}
-
-impl LatestChanges {
-    pub(crate) fn is_published(&self, doc: DocId) -> bool {
-        self.latest
-            .get(&doc)
-            .is_some_and(|document| document.entry().is_some())
-    }
-
-    pub(crate) fn finished_seq(&self, doc: DocId) -> u64 {
-        self.latest
-            .get(&doc)
-            .map_or(0, DocumentChanges::finished_seq)
-    }
-
-    /// Applies a change. Returns its document if that changed anything.
-    pub(crate) fn apply(&mut self, change: Change) -> Option<DocId> {
-        self.changes += 1;
-        let at_ms = change.at_ms;
-        let (doc, seq) = change.kind.version();
-        let document = self.latest.entry(doc).or_default();
-        let changed = match change.kind {
-            ChangeKind::Published(mut entry) => {
-                self.shared.share(&mut entry);
-                document.finish(FinishedVersion {
-                    seq,
-                    entry: Some(Arc::from(entry)),
-                    at_ms,
-                })
-            }
-            ChangeKind::Removed { .. } => document.finish(FinishedVersion {
-                seq,
-                entry: None,
-                at_ms,
-            }),
-            ChangeKind::Claimed(version) => document.claim(&version, at_ms),
-            ChangeKind::Failed { version, failure } => match serde_json::from_value(failure) {
-                Ok(record) => document.fail(FailedVersion {
-                    version: *version,
-                    record,
-                    at_ms,
-                }),
-                Err(error) => {
-                    tracing::warn!(%doc, %error, "a recorded failure cannot be read; its document is listed as queued");
-                    document.claim(&version, at_ms)
-                }
-            },
-        };
-        if document.is_queued() {
-            self.queued.insert(doc);
-        } else {
-            self.queued.remove(&doc);
-        }
-        changed.then_some(doc)
     }
 }
 
@@ -260,11 +221,11 @@ mod tests {
     }
 
     fn fold(kinds: impl IntoIterator<Item = ChangeKind>) -> DocumentChanges {
-        let mut latest = LatestChanges::default();
+        let mut changes = DocumentChanges::default();
         for kind in kinds {
-            latest.apply(Change { at_ms: 5, kind });
+            changes.apply(Change { at_ms: 5, kind });
         }
-        latest.latest.remove(&version(1).doc).unwrap()
+        changes
     }
 
     #[test]

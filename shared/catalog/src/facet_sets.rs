@@ -1,0 +1,190 @@
+//! Counts values and folders of sets of documents.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+use stemma_engine::PortResult;
+
+use crate::catalog::{Catalog, DocumentSet, FolderLevel};
+use crate::facets::{FacetCounts, FacetField, ValueCount, normalize_value};
+use crate::store::terms::TermField;
+
+// Reading a document takes as long as intersecting the set with about this many values.
+const VALUES_PER_DOCUMENT: u64 = 8;
+
+// How often each spelling of a value occurs, and the documents that have it.
+#[derive(Default)]
+struct SpelledValue {
+    spellings: Vec<(String, u64)>,
+    numbers: RoaringBitmap,
+}
+
+impl Catalog {
+    /// The values of a facet among the documents of a set.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn facet_counts(&self, set: &DocumentSet, facet: FacetField) -> PortResult<FacetCounts> {
+        let set = self.listed(set.numbers.clone());
+        let values = if set.numbers.len() * VALUES_PER_DOCUMENT < self.distinct(facet) {
+            self.values_of_documents(&set, facet)?
+        } else {
+            self.intersected_values(&set, facet)?
+        };
+        let with_value = self
+            .reader()
+            .with_value(TermField::HasFacet, facet.as_str())?;
+        let without = set.numbers.len() - set.numbers.intersection_len(&with_value);
+        Ok(FacetCounts {
+            values,
+            without: usize::try_from(without).unwrap_or(usize::MAX),
+        })
+    }
+
+    // Number of values of a facet among all documents of the collection.
+    fn distinct(&self, facet: FacetField) -> u64 {
+        let at = FacetField::ALL.iter().position(|one| *one == facet);
+        let distinct = at.and_then(|at| self.reader().state.distinct.get(at));
+        distinct.copied().unwrap_or(0)
+    }
+
+    /// How many values of a facet the documents of a set have.
+    pub(crate) fn value_count(&self, set: &DocumentSet, facet: FacetField) -> PortResult<usize> {
+        // Most listings are of the whole collection, where some facets have a value for each document.
+        if set.numbers.len() == self.reader().state.listed {
+            return Ok(usize::try_from(self.distinct(facet)).unwrap_or(usize::MAX));
+        }
+        Ok(self.facet_counts(set, facet)?.values.len())
+    }
+
+    fn intersected_values(
+        &self,
+        set: &DocumentSet,
+        facet: FacetField,
+    ) -> PortResult<Vec<ValueCount>> {
+        let mut values = Vec::new();
+        let mut current: Option<(String, SpelledValue)> = None;
+        for value in self.reader().values_from(TermField::Facet(facet), "")? {
+            let mut value = value?;
+            value.numbers &= &set.numbers;
+            if value.numbers.is_empty() {
+                continue;
+            }
+            if current
+                .as_ref()
+                .is_none_or(|(normalized, _)| *normalized != value.normalized)
+            {
+                values.extend(current.take().map(value_count));
+            }
+            let (_, spelled) =
+                current.get_or_insert_with(|| (value.normalized, SpelledValue::default()));
+            spelled
+                .spellings
+                .push((value.spelling, value.numbers.len()));
+            spelled.numbers |= value.numbers;
+        }
+        values.extend(current.map(value_count));
+        Ok(values)
+    }
+
+    fn values_of_documents(
+        &self,
+        set: &DocumentSet,
+        facet: FacetField,
+    ) -> PortResult<Vec<ValueCount>> {
+        let mut values: BTreeMap<String, (BTreeMap<String, u64>, RoaringBitmap)> = BTreeMap::new();
+        for number in &set.numbers {
+            let Some(document) = self.read(number)? else {
+                continue;
+            };
+            for value in facet.values(&document) {
+                let (spellings, numbers) = values.entry(normalize_value(facet, value)).or_default();
+                if numbers.insert(number) || !spellings.contains_key(value) {
+                    *spellings.entry(value.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        let values = values
+            .into_iter()
+            .map(|(normalized, (spellings, numbers))| {
+                let spellings = spellings.into_iter().collect();
+                value_count((normalized, SpelledValue { spellings, numbers }))
+            });
+        Ok(values.collect())
+    }
+
+    /// The folders and documents directly in a folder; empty for all.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn folder_level(&self, folder: &str) -> PortResult<FolderLevel> {
+        let prefix = if folder.is_empty() {
+            String::new()
+        } else {
+            format!("{folder}/")
+        };
+        let mut level = FolderLevel::default();
+        let mut deeper = RoaringBitmap::new();
+        let mut folders: BTreeMap<String, usize> = BTreeMap::new();
+        let mut from = prefix.clone();
+        while let Some(value) = self.reader().first_value(TermField::Folder, &from)? {
+            let Some(rest) = value.strip_prefix(&prefix) else {
+                break;
+            };
+            if let Some((inner, _)) = rest.split_once('/') {
+                // All that is below this folder: `0` is the character behind `/`.
+                from = format!("{prefix}{inner}0");
+                continue;
+            }
+            let inside = self.listed(self.reader().with_value(TermField::Folder, &value)?);
+            if !inside.is_empty() {
+                folders.insert(rest.to_owned(), inside.len());
+            }
+            deeper |= inside.numbers;
+            from = format!("{value}\0");
+        }
+        level.folders = folders.into_iter().collect();
+        let all = if folder.is_empty() {
+            self.all()?.numbers
+        } else {
+            self.listed(self.reader().with_value(TermField::Folder, folder)?)
+                .numbers
+        };
+        let direct = DocumentSet::in_folder(all - deeper, folder);
+        level.documents = self.list(&direct).collect::<PortResult<_>>()?;
+        Ok(level)
+    }
+
+    /// All folders, each with the number of documents in it and below it; by path.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn folders(&self) -> PortResult<Vec<(String, usize)>> {
+        let mut folders = Vec::new();
+        for value in self.reader().values_from(TermField::Folder, "")? {
+            let value = value?;
+            let inside = self.listed(value.numbers);
+            if !inside.is_empty() {
+                folders.push((value.normalized, inside.len()));
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Whether a document is in this folder or below it.
+    pub(crate) fn has_folder(&self, folder: &str) -> PortResult<bool> {
+        let inside = self.reader().with_value(TermField::Folder, folder)?;
+        Ok(!self.listed(inside).is_empty())
+    }
+}
+
+fn value_count((normalized, spelled): (String, SpelledValue)) -> ValueCount {
+    let spellings = spelled.spellings.into_iter();
+    // Of equally frequent spellings the first.
+    let usual = spellings.max_by(|(a, n), (b, m)| n.cmp(m).then(b.cmp(a)));
+    ValueCount {
+        normalized,
+        value: usual.map(|(spelling, _)| spelling).unwrap_or_default(),
+        documents: usize::try_from(spelled.numbers.len()).unwrap_or(usize::MAX),
+    }
+}
