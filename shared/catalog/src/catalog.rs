@@ -5,20 +5,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
 
 use roaring::RoaringBitmap;
-use stemma_document::{Collection, DocId};
+use stemma_document::DocId;
 use stemma_engine::PortResult;
-use stemma_engine::blobs::Blobs;
-use stemma_engine::env::Millis;
 
 pub use crate::document::{CatalogDocument, DocumentRecord, DocumentState};
 pub use crate::document_set::{DocumentSet, Documents};
 use crate::store::{CatalogStore, StoreReader};
-use crate::watcher::CatalogWatcher;
 
 /// All current documents of a collection, ordered by path, then id. It stays as it is while it is held. Clones share their
 /// memory.
@@ -48,36 +44,6 @@ pub struct FolderLevel {
 }
 
 impl Catalog {
-    /// Loads the catalog into memory, as [`Catalog::load_from`] does without a stored one.
-    ///
-    /// # Errors
-    /// `PortError` if the blob store fails. Unreadable records are skipped and logged.
-    pub async fn load(
-        blobs: &dyn Blobs,
-        collection: &Collection,
-        now_ms: Millis,
-    ) -> PortResult<Self> {
-        let started = CatalogWatcher::start(None, blobs, collection.clone(), now_ms).await?;
-        Ok(started.1)
-    }
-
-    /// Brings the catalog that is stored in `folder` up to date: with the newest snapshot if there is none, and with the
-    /// change records behind it. Looks up which open runs have begun. If the tail of records was long, it also writes a new
-    /// snapshot; without write access that step is skipped. In memory if another process has the stored one.
-    ///
-    /// # Errors
-    /// As [`Catalog::load`], and if the disk fails.
-    pub async fn load_from(
-        folder: &Path,
-        blobs: &dyn Blobs,
-        collection: &Collection,
-        now_ms: Millis,
-    ) -> PortResult<Self> {
-        let started =
-            CatalogWatcher::start(Some(folder), blobs, collection.clone(), now_ms).await?;
-        Ok(started.1)
-    }
-
     /// The present state of a store.
     pub(crate) fn from_store(store: &CatalogStore) -> PortResult<Self> {
         Ok(Self {
@@ -313,8 +279,9 @@ fn next_id() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{Change, ChangeKind, blob_keys};
-    use stemma_engine::blobs::{MemoryBlobs, list_all};
+    use stemma_document::{Change, ChangeKind, Collection, blob_keys};
+    use stemma_engine::env::Millis;
+    use stemma_engine::blobs::{Blobs, MemoryBlobs, list_all};
 
     use super::*;
     use crate::fixtures::{self, entry};

@@ -162,6 +162,38 @@ impl CatalogWatcher {
     }
 }
 
+impl Catalog {
+    /// Loads the catalog into memory, as [`Catalog::load_from`] does without a stored one.
+    ///
+    /// # Errors
+    /// `PortError` if the blob store fails. Unreadable records are skipped and logged.
+    pub async fn load(
+        blobs: &dyn Blobs,
+        collection: &Collection,
+        now_ms: Millis,
+    ) -> PortResult<Self> {
+        let started = CatalogWatcher::start(None, blobs, collection.clone(), now_ms).await?;
+        Ok(started.1)
+    }
+
+    /// Brings the catalog that is stored in `folder` up to date: with the newest snapshot if there is none, and with the
+    /// change records behind it. Looks up which open runs have begun. If the tail of records was long, it also writes a new
+    /// snapshot; without write access that step is skipped. In memory if another process has the stored one.
+    ///
+    /// # Errors
+    /// As [`Catalog::load`], and if the disk fails.
+    pub async fn load_from(
+        folder: &Path,
+        blobs: &dyn Blobs,
+        collection: &Collection,
+        now_ms: Millis,
+    ) -> PortResult<Self> {
+        let started =
+            CatalogWatcher::start(Some(folder), blobs, collection.clone(), now_ms).await?;
+        Ok(started.1)
+    }
+}
+
 // Whether records behind the cursor may be gone, because the process was away for days.
 async fn is_behind(
     blobs: &dyn Blobs,

@@ -13,7 +13,7 @@ use super::posting;
 use super::stored_document::StoredDocument;
 use super::tables::{self, ListedRow, NameKey, PathKey, Postings, RecordRow, port_error};
 use super::terms::{self, NameKind, TermField};
-use crate::catalog::CatalogDocument;
+use crate::document::CatalogDocument;
 use crate::document_changes::DocumentChanges;
 
 /// A state of a stored catalog. It stays as it is while it is held.

@@ -5,7 +5,7 @@ use stemma_document::{Change, DocId};
 use stemma_engine::PortResult;
 
 use super::tables::damaged;
-use crate::catalog::CatalogDocument;
+use crate::document::CatalogDocument;
 use crate::document_changes::DocumentChanges;
 
 // Records have one to two kilobytes; higher levels save little of them.

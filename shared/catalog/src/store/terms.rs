@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stemma_document::FilingFacts;
 
-use crate::catalog::CatalogDocument;
+use crate::document::CatalogDocument;
 use crate::display_names::split_name;
 use crate::document_names::fold_name;
 use crate::facets::{FacetField, normalize_value};

@@ -252,7 +252,8 @@ impl<'t> Tables<'t> {
         if let Some((key, seq)) = queue_entry(doc, &after) {
             self.queued.insert(key, seq).map_err(port_error)?;
         }
-        let (before, after) = (before.document(), after.document());
+        let before = before.document();
+        let after = after.document();
         match &after {
             Some(after) => {
                 let seq = after.entry().map_or(0, |entry| entry.version.seq);
@@ -265,7 +266,7 @@ impl<'t> Tables<'t> {
         }
         state.listed += u64::from(after.is_some());
         state.listed -= u64::from(before.is_some());
-        let path = |document: &crate::catalog::CatalogDocument| document.version().path.clone();
+        let path = |document: &crate::document::CatalogDocument| document.version().path.clone();
         if let Some(before) = &before {
             terms.paths.insert((path(before), doc), None);
         }
