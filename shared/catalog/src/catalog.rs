@@ -280,8 +280,8 @@ fn next_id() -> u64 {
 #[cfg(test)]
 mod tests {
     use stemma_document::{Change, ChangeKind, Collection, blob_keys};
-    use stemma_engine::env::Millis;
     use stemma_engine::blobs::{Blobs, MemoryBlobs, list_all};
+    use stemma_engine::env::Millis;
 
     use super::*;
     use crate::fixtures::{self, entry};

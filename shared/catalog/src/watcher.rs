@@ -53,8 +53,11 @@ impl CatalogWatcher {
         now_ms: Millis,
     ) -> PortResult<(Self, Catalog)> {
         let damage_reports = store::damage_reports();
-        let mut cursor = store.cursor()?;
         let state = store.reader()?.state;
+        let mut cursor = ChangeCursor {
+            floor: state.floor,
+            names: store.applied_records()?,
+        };
         let mut has_open_runs = true;
         if !state.is_complete || is_behind(blobs, &collection, &cursor).await? {
             if state.sequence > 0 {

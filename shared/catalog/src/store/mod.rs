@@ -10,6 +10,7 @@ mod tables;
 pub(crate) mod terms;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,8 +26,6 @@ pub(crate) use tables::damage_reports;
 pub(crate) use tables::damaged;
 use tables::{DAMAGED, port_error};
 pub(crate) use writer::StoreBatch;
-
-use crate::change_log::ChangeCursor;
 
 // Pages that are kept decoded. What does not fit is read from the page cache of the system.
 const CACHE_BYTES: usize = 48 << 20;
@@ -182,16 +181,13 @@ impl CatalogStore {
         StoreReader::new(Arc::clone(&self.database), &transaction, state)
     }
 
-    /// The change records that are applied.
-    pub(crate) fn cursor(&self) -> PortResult<ChangeCursor> {
+    /// Names of the change records that are applied, from the floor on.
+    pub(crate) fn applied_records(&self) -> PortResult<BTreeSet<String>> {
         let transaction = self.database.begin_read().map_err(port_error)?;
         let seen = transaction.open_table(tables::SEEN).map_err(port_error)?;
         let rows = seen.range::<&str>(..).map_err(port_error)?;
         let names = rows.map(|row| Ok(row.map_err(port_error)?.0.value().to_owned()));
-        Ok(ChangeCursor {
-            floor: self.reader()?.state.floor,
-            names: names.collect::<PortResult<_>>()?,
-        })
+        names.collect()
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use stemma_document::FilingFacts;
 
-use crate::document::CatalogDocument;
 use crate::display_names::split_name;
+use crate::document::CatalogDocument;
 use crate::document_names::fold_name;
 use crate::facets::{FacetField, normalize_value};
 use crate::filter::FilterField;
