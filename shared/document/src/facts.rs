@@ -90,11 +90,6 @@ impl Fact {
     fn into_fields(self) -> FactFields {
         Arc::unwrap_or_clone(self.0)
     }
-
-    /// Whether other facts share its memory.
-    pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
-    }
 }
 
 impl From<FactFields> for Fact {
@@ -267,26 +262,6 @@ impl FilingFacts {
                 .any(|other| other.symbol.value == ticker.symbol.value)
         });
         distinct.map(|(_, ticker)| &ticker.symbol)
-    }
-
-    /// The facts that many documents have in common.
-    pub fn common_facts_mut(&mut self) -> impl Iterator<Item = &mut Fact> {
-        let single = [
-            &mut self.issuer,
-            &mut self.form,
-            &mut self.fiscal_year,
-            &mut self.fiscal_period,
-            &mut self.period_end,
-            &mut self.filed,
-            &mut self.file_number,
-            &mut self.irs_number,
-            &mut self.state,
-            &mut self.cik,
-            &mut self.language,
-        ];
-        let tickers = self.tickers.iter_mut().map(|ticker| &mut ticker.symbol);
-        let single = single.into_iter().flatten();
-        single.chain(tickers).chain(&mut self.reported_items)
     }
 
     /// All facts by their stable names. A name with several values occurs once per value.
