@@ -14,9 +14,9 @@ use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::watcher::CatalogWatcher;
-use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::{Env, PortResult};
 use stemma_retrieval::index::builder::{BuildOutcome, build};
 use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
 use stemma_retrieval::index::snapshot::SnapshotUpload;
@@ -320,19 +320,22 @@ struct SnapshotStatus {
     at_ms: u64,
 }
 
+async fn load_catalog(
+    blobs: &dyn Blobs,
+    corpus: &LocalIndex,
+    context: &Context,
+) -> PortResult<Catalog> {
+    let now_ms = Env::system().now_ms();
+    Catalog::load_from(corpus.folder().path(), blobs, &context.collection, now_ms).await
+}
+
 async fn status(
     blobs: &Arc<dyn Blobs>,
     corpus: &LocalIndex,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let edition = corpus.open().await?;
-    let catalog = Catalog::load_from(
-        corpus.folder().path(),
-        blobs.as_ref(),
-        &context.collection,
-        Env::system().now_ms(),
-    )
-    .await?;
+    let catalog = load_catalog(blobs.as_ref(), corpus, context).await?;
     let snapshot = corpus
         .snapshots()
         .newest()
@@ -392,13 +395,7 @@ async fn verify(
         Ok(altered) => wrong.extend(altered.iter().map(|name| format!("corrupt: {name}"))),
         Err(error) => wrong.push(error.to_string()),
     }
-    let catalog = Catalog::load_from(
-        corpus.folder().path(),
-        blobs.as_ref(),
-        &context.collection,
-        Env::system().now_ms(),
-    )
-    .await?;
+    let catalog = load_catalog(blobs.as_ref(), corpus, context).await?;
     if let Some(edition) = corpus.current_commit() {
         for version in catalog.tree_versions(&catalog.with_tree()?) {
             let (doc, seq) = version?;
