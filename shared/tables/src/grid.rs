@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{ByteSpan, GridLine, Page};
 
-use self::columns::Columns;
-use self::pieces::{Kind, Piece, attach_marks, row_pieces};
+pub(crate) use self::columns::Columns;
+pub(crate) use self::pieces::{Kind, Piece, with_signs};
+use self::pieces::{attach_marks, row_pieces};
 use crate::numbers::numbers;
 use crate::page::without_breaks;
 use crate::period::{head_period, period_mentions};
-use crate::table::{
-    FigureTable, TableCell, TableColumn, TableNote, TableRow, full_label, is_title, shares_of_page,
-    text_rect, unit_of,
-};
+use crate::placement::{shares_of_page, text_rect};
+use crate::surroundings::{is_title, unit_of};
+use crate::table::{FigureTable, TableCell, TableColumn, TableNote, TableRow};
 
 // A single figure in a table is a page number, or text that is laid out.
 const MIN_FIGURES: usize = 2;
@@ -37,19 +37,19 @@ pub(crate) struct Grid {
 }
 
 #[derive(Debug)]
-struct GridRow {
+pub(crate) struct GridRow {
     /// Index of the page, and of its first line there.
-    at: (usize, usize),
-    pieces: Vec<Piece>,
+    pub(crate) at: (usize, usize),
+    pub(crate) pieces: Vec<Piece>,
 }
 
 /// A part of a text on a page: its line and bytes there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
-    page: usize,
-    line: usize,
-    start: usize,
-    end: usize,
+pub(crate) struct Place {
+    pub(crate) page: usize,
+    pub(crate) line: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 /// A table with its place, and what is above it still to be read.
@@ -104,6 +104,10 @@ pub(crate) fn grids(pages: &[Page]) -> Vec<Grid> {
 }
 
 impl Grid {
+    pub(crate) fn new(rows: Vec<GridRow>) -> Self {
+        Self { rows }
+    }
+
     /// The tables of the grid, one for each set of heads. `first_page` is the number of the first page.
     pub(crate) fn tables(&self, first_page: u32, pages: &[Page]) -> Vec<GridTable> {
         let kinds = self.kinds();
@@ -490,6 +494,17 @@ fn stands_for(row: &[Piece], old: &[Piece]) -> bool {
 fn joined<'a>(pieces: impl IntoIterator<Item = &'a Piece>) -> String {
     let texts = pieces.into_iter().map(Piece::with_marks);
     texts.collect::<Vec<_>>().join(" ")
+}
+
+// A label that goes on from the line above: it has no words of its own, or begins in lower case.
+fn full_label(own: &str, above: &[String]) -> String {
+    let goes_on = own.is_empty() || own.starts_with(char::is_lowercase);
+    match above.last() {
+        Some(above) if goes_on && !above.ends_with(':') => {
+            format!("{above} {own}").trim().to_owned()
+        }
+        _ => own.to_owned(),
+    }
 }
 
 fn union(one: Option<ByteSpan>, two: Option<ByteSpan>) -> Option<ByteSpan> {

@@ -9,7 +9,7 @@ mod continuation;
 use std::ops::Range;
 
 use cell_spans::cell_spans;
-pub(crate) use cell_spans::{CellKind, cell_kind, without_breaks};
+pub(crate) use cell_spans::{CellKind, cell_kind, is_figure_part, is_filler, without_breaks};
 use continuation::Continuation;
 
 use stemma_document::{Line, Page};
@@ -136,26 +136,30 @@ impl<'a> TablePage<'a> {
         self.lines.get(at).map_or("", |line| line.text)
     }
 
-    pub(crate) fn is_label(&self, at: usize) -> bool {
-        let line = self.lines.get(at);
-        line.is_some_and(|line| line.is_label_only())
+    /// The left edge of the first cell of a line.
+    pub(crate) fn first_cell_left(&self, at: usize) -> Option<f32> {
+        let cell = self.lines.get(at)?.cells.first()?;
+        Some(cell.x?.0)
     }
 
-    /// Words of a line without gaps between them, with their left and right edges.
-    pub(crate) fn chunks_of(&self, at: usize) -> Vec<(&'a str, (f32, f32))> {
-        let Some(line) = self.lines.get(at) else {
-            return Vec::new();
-        };
-        let chunks = line.chunks().into_iter();
-        chunks
-            .map(|chunk| (&line.text[chunk.at], chunk.x))
-            .collect()
+    /// The texts of the cells of a line.
+    pub(crate) fn cell_texts(&self, at: usize) -> Vec<&'a str> {
+        let cells = self.lines.get(at).map_or(&[][..], |line| &line.cells);
+        let texts = cells
+            .iter()
+            .filter_map(|cell| self.text_of(at).get(cell.at.clone()));
+        texts.collect()
     }
 
-    /// Whether a line may be one of the heads of a table: it has no figures, and names periods or stands in several columns.
-    pub(crate) fn may_be_head(&self, at: usize) -> bool {
+    /// Whether a line has several texts with gaps between them.
+    pub(crate) fn stands_in_columns(&self, at: usize) -> bool {
         let line = self.lines.get(at);
-        line.is_some_and(|line| line.is_head || (!line.is_prose() && line.may_be_heads()))
+        line.is_some_and(|line| line.cells.is_empty() && line.chunks().len() > 1)
+    }
+
+    /// Whether a line names periods and no amounts.
+    pub(crate) fn names_periods(&self, at: usize) -> bool {
+        self.lines.get(at).is_some_and(|line| line.is_head)
     }
 
     /// Whether no table goes on past this line: heads of columns, or prose.

@@ -12,7 +12,7 @@ const MAX_ROWS: usize = 500;
 
 /// The columns of a table behind those of its labels.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(crate) struct Columns {
     // Columns of the file that the cells of each cover.
     ranges: Vec<Range<u16>>,
     // First column of the labels.
@@ -28,7 +28,7 @@ struct Cluster {
 
 impl Columns {
     /// The columns of rows with figures. `heads` are the texts above them.
-    pub(super) fn new<'a>(rows: impl Iterator<Item = &'a [Piece]>, heads: &[&'a Piece]) -> Self {
+    pub(crate) fn new<'a>(rows: impl Iterator<Item = &'a [Piece]>, heads: &[&'a Piece]) -> Self {
         let rows: Vec<&[Piece]> = rows.take(MAX_ROWS).collect();
         let first = rows.iter().filter_map(|row| row.first());
         let label_start = first.map(|piece| piece.columns.start).min().unwrap_or(0);
@@ -75,27 +75,27 @@ impl Columns {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// The first column of the file behind those of the labels.
-    pub(super) fn label_end(&self) -> u16 {
+    pub(crate) fn label_end(&self) -> u16 {
         self.label_end
     }
 
     /// Whether a first cell stands where labels stand.
-    pub(super) fn is_label(&self, piece: &Piece) -> bool {
+    pub(crate) fn is_label(&self, piece: &Piece) -> bool {
         piece.columns.start <= self.label_start
             || piece.kind == Kind::Text && piece.columns.start < self.label_end
     }
 
     /// The column of a cell.
-    pub(super) fn find(&self, piece: &Piece) -> Option<usize> {
+    pub(crate) fn find(&self, piece: &Piece) -> Option<usize> {
         let shared = |at: &usize| {
             let range = &self.ranges[*at];
             // Of columns that it covers alike, the one with which it ends.
@@ -108,8 +108,19 @@ impl Columns {
         (shared(&best).0 > 0).then_some(best)
     }
 
+    /// The columns that a cell covers in part at least.
+    pub(crate) fn overlapped(&self, piece: &Piece) -> Vec<usize> {
+        let all = 0..self.ranges.len();
+        all.filter(|at| self.is_under(*at, piece)).collect()
+    }
+
+    /// Columns of the file that a column covers.
+    pub(crate) fn range(&self, column: usize) -> Range<u16> {
+        self.ranges.get(column).cloned().unwrap_or_default()
+    }
+
     /// Whether a column stands under a cell.
-    pub(super) fn is_under(&self, column: usize, piece: &Piece) -> bool {
+    pub(crate) fn is_under(&self, column: usize, piece: &Piece) -> bool {
         let range = self.ranges.get(column);
         range.is_some_and(|range| overlap(range, &piece.columns) > 0)
     }

@@ -11,50 +11,69 @@ use crate::page::{CellKind, cell_kind};
 
 /// A cell with text.
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
-    pub(super) text: String,
-    pub(super) kind: Kind,
+pub(crate) struct Piece {
+    pub(crate) text: String,
+    pub(crate) kind: Kind,
     /// Columns of the cell itself.
-    pub(super) columns: Range<u16>,
+    pub(crate) columns: Range<u16>,
     /// One more than the last column, with those of the signs behind it.
     end: u16,
     /// How many rows it covers.
-    pub(super) rows: u16,
+    pub(crate) rows: u16,
     /// Marks of footnotes beside it, without parentheses.
-    pub(super) marks: Vec<String>,
-    pub(super) places: Vec<Place>,
-    pub(super) bytes: Option<ByteSpan>,
+    pub(crate) marks: Vec<String>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) bytes: Option<ByteSpan>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A number, or a dash that stands for one.
     Figure,
     Text,
 }
 
 impl Piece {
-    pub(super) fn has_digits(&self) -> bool {
+    pub(crate) fn new(text: &str, columns: Range<u16>, place: Place) -> Self {
+        Self {
+            text: text.to_owned(),
+            kind: Kind::Text,
+            end: columns.end,
+            columns,
+            rows: 1,
+            marks: Vec::new(),
+            places: vec![place],
+            bytes: None,
+        }
+    }
+
+    /// Gives it other columns.
+    pub(crate) fn set_columns(&mut self, columns: Range<u16>) {
+        self.end = columns.end;
+        self.columns = columns;
+    }
+
+    pub(crate) fn has_digits(&self) -> bool {
         self.text.contains(|c: char| c.is_ascii_digit())
     }
 
     /// A number or a dash; a year alone is rather a head.
-    pub(super) fn is_amount(&self) -> bool {
+    pub(crate) fn is_amount(&self) -> bool {
         self.kind == Kind::Figure && !self.is_year()
     }
 
     /// Whether it is a year and nothing else, as heads are.
-    pub(super) fn is_year(&self) -> bool {
+    pub(crate) fn is_year(&self) -> bool {
         let year = self.text.len() == 4 && self.text.bytes().all(|b| b.is_ascii_digit());
         year && matches!(self.text.get(..2), Some("19" | "20"))
     }
 
-    pub(super) fn with_marks(&self) -> String {
+    pub(crate) fn with_marks(&self) -> String {
         let marks = self.marks.iter().map(|mark| format!(" ({mark})"));
         format!("{}{}", self.text, marks.collect::<String>())
     }
 
-    fn append(&mut self, text: &str, other: &Self) {
+    pub(crate) fn append(&mut self, text: &str, other: &Self) {
         self.text.push_str(text);
         self.end = self.end.max(other.end);
         for place in &other.places {
@@ -83,7 +102,7 @@ impl Piece {
 }
 
 /// The cells of a row from the lines that show it.
-pub(super) fn row_pieces(pages: &[Page], lines: &[(usize, usize, &GridLine)]) -> Vec<Piece> {
+pub(crate) fn row_pieces(pages: &[Page], lines: &[(usize, usize, &GridLine)]) -> Vec<Piece> {
     let mut cells: BTreeMap<u16, Piece> = BTreeMap::new();
     for (page, line, grid) in lines {
         let text = pages
@@ -94,20 +113,17 @@ pub(super) fn row_pieces(pages: &[Page], lines: &[(usize, usize, &GridLine)]) ->
             let start = cell.start as usize;
             let end = cell.end as usize;
             let text = text.get(start..end).unwrap_or_default().trim();
+            let place = Place {
+                page: *page,
+                line: *line,
+                start,
+                end,
+            };
+            let columns = cell.column..cell.column.saturating_add(cell.columns.max(1));
             let piece = Piece {
-                text: text.to_owned(),
-                kind: Kind::Text,
-                columns: cell.column..cell.column.saturating_add(cell.columns.max(1)),
-                end: cell.column.saturating_add(cell.columns.max(1)),
                 rows: cell.rows.max(1),
-                marks: Vec::new(),
-                places: vec![Place {
-                    page: *page,
-                    line: *line,
-                    start,
-                    end,
-                }],
                 bytes: cell.bytes,
+                ..Piece::new(text, columns, place)
             };
             match cells.get_mut(&cell.column) {
                 Some(before) => before.append(&format!(" {text}"), &piece),
@@ -120,7 +136,7 @@ pub(super) fn row_pieces(pages: &[Page], lines: &[(usize, usize, &GridLine)]) ->
     with_signs(cells.into_values())
 }
 
-fn with_signs(cells: impl Iterator<Item = Piece>) -> Vec<Piece> {
+pub(crate) fn with_signs(cells: impl Iterator<Item = Piece>) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut opened: Option<Piece> = None;
     for mut cell in cells {
@@ -157,7 +173,7 @@ fn with_signs(cells: impl Iterator<Item = Piece>) -> Vec<Piece> {
 
 /// Takes the marks of footnotes that stand in cells of their own to what they mark. `(1)` beside a figure is a mark where its
 /// column has nothing but such marks, and else a negative number.
-pub(super) fn attach_marks<'a>(rows: impl Iterator<Item = &'a mut Vec<Piece>>) {
+pub(crate) fn attach_marks<'a>(rows: impl Iterator<Item = &'a mut Vec<Piece>>) {
     let mut rows: Vec<&mut Vec<Piece>> = rows.collect();
     let mut others: BTreeSet<u16> = BTreeSet::new();
     for row in &rows {

@@ -126,6 +126,16 @@ pub(crate) fn cell_kind(text: &str) -> CellKind {
     }
 }
 
+/// Whether a word is a leader between cells, and no text.
+pub(crate) fn is_filler(word: &str) -> bool {
+    matches!(token_kind(word), Token::Filler | Token::Bar)
+}
+
+/// Whether a word begins a figure: a number, a dash, or a sign of one.
+pub(crate) fn is_figure_part(word: &str) -> bool {
+    matches!(token_kind(word), Token::Value | Token::Empty | Token::Opens)
+}
+
 /// A cell without the white space at the commas of its number.
 pub(crate) fn without_breaks(cell: &str) -> String {
     cell.replace(", ", ",").replace(" ,", ",")

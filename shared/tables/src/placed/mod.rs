@@ -1,0 +1,427 @@
+//! Tables of pages without declared cells: the positions of words give them rows and columns, and the rest is that of declared
+//! tables.
+//!
+//! `chunks` tells the cells of a line apart, `rows` finds the rows of each table, `heads` finds the columns under each head, and
+//! this module makes a grid of them.
+
+mod chunks;
+mod heads;
+mod rows;
+
+use std::collections::BTreeMap;
+
+use stemma_document::Page;
+
+use crate::grid::{Columns, Grid, GridRow, Kind, Piece, Place, with_signs};
+use crate::page::TablePage;
+use crate::placement::text_rect;
+
+use self::chunks::{Chunk, chunks, loose_parts, space_of};
+use self::heads::{Extent, HeadLine, pitch, place_heads};
+use self::rows::{Region, are_side_by_side, regions};
+
+// Parts of a point in which columns are counted while they are looked for.
+const UNITS_PER_POINT: f32 = 16.0;
+// Lines of one label are closer than rows by this share at least, and never farther apart than this many line heights.
+const TIGHT: f32 = 0.93;
+const MAX_LINE_PITCH: f32 = 1.3;
+const MIN_LINE_PITCH: f32 = 0.8;
+// Labels in as many rows say where labels stand.
+const MIN_LABELS: usize = 2;
+
+/// The tables of page number `index`, from the top.
+pub(crate) fn placed_grids(lines: &TablePage<'_>, page: &Page, index: usize) -> Vec<Grid> {
+    let space = space_of(page);
+    let reader = PageReader { page, index, space };
+    let regions = regions(lines, page, space);
+    regions.iter().map(|region| reader.grid(region)).collect()
+}
+
+struct PageReader<'a> {
+    page: &'a Page,
+    index: usize,
+    space: f32,
+}
+
+// Lines at one height, or of one label.
+struct PlacedRow {
+    line: usize,
+    pieces: Vec<Piece>,
+    is_body: bool,
+}
+
+impl PageReader<'_> {
+    fn grid(&self, region: &Region) -> Grid {
+        let first = region.rows.first().copied().unwrap_or(0);
+        let mut rows: Vec<PlacedRow> = Vec::new();
+        for at in &region.lines {
+            let chunks = chunks(self.page, *at, self.space);
+            let pieces = with_signs(chunks.into_iter().map(|chunk| self.piece(&chunk)));
+            let is_body = region.rows.contains(at);
+            match rows.last_mut() {
+                Some(above) if are_side_by_side(self.page, above.line, *at) => {
+                    above.pieces.extend(pieces);
+                    above.pieces.sort_by_key(|piece| piece.columns.start);
+                    above.is_body |= is_body;
+                }
+                _ => rows.push(PlacedRow {
+                    line: *at,
+                    pieces,
+                    is_body,
+                }),
+            }
+        }
+        unify_labels(&mut rows);
+        let heads = rows.iter().take_while(|row| row.line < first);
+        let heads: Vec<&Piece> = heads.flat_map(|row| &row.pieces).collect();
+        let bodies = rows.iter().filter(|row| row.is_body);
+        let columns = Columns::new(bodies.map(|row| row.pieces.as_slice()), &heads);
+        if columns.is_empty() {
+            return Grid::new(Vec::new());
+        }
+        let mut extents = self.extents(&columns, &rows);
+        let labels_right = self.labels_right(&rows, &columns);
+        let left = extents.first().map_or(0.0, |first| first.0);
+        let is_stub = |piece: &Piece| {
+            let extent = self.extent(piece);
+            extent.is_none_or(|extent| extent.1 <= left && extent.0 < labels_right)
+        };
+        // Labels between the heads and the first row are groups.
+        let above = rows.iter().take_while(|row| row.line < first);
+        let above: Vec<bool> = above.map(|row| row.pieces.iter().all(is_stub)).collect();
+        let head_count = above.iter().rposition(|is_label| !is_label);
+        let body = rows.split_off(head_count.map_or(0, |last| last + 1));
+        let mut placed = self.head_rows(&rows, is_stub, &mut extents);
+        placed.extend(self.body_rows(body, &columns));
+        Grid::new(placed)
+    }
+
+    fn piece(&self, chunk: &Chunk) -> Piece {
+        let line = self.page.lines.get(chunk.line);
+        let text = line.and_then(|line| line.text.get(chunk.at.clone()));
+        let place = Place {
+            page: self.index,
+            line: chunk.line,
+            start: chunk.at.start,
+            end: chunk.at.end,
+        };
+        let unit = |x: f32| (x * UNITS_PER_POINT).round() as u16;
+        let columns = unit(chunk.x.0)..unit(chunk.x.1).max(unit(chunk.x.0) + 1);
+        Piece::new(text.unwrap_or_default().trim(), columns, place)
+    }
+
+    // Where a piece has text, with its signs.
+    fn extent(&self, piece: &Piece) -> Option<Extent> {
+        let place = piece.places.first()?;
+        let rect = text_rect(self.page, place.line, &(place.start..place.end))?;
+        Some((rect.x0.points(), rect.x1.points()))
+    }
+
+    fn extents(&self, columns: &Columns, rows: &[PlacedRow]) -> Vec<Extent> {
+        let mut extents: Vec<Option<Extent>> = vec![None; columns.len()];
+        let bodies = rows.iter().filter(|row| row.is_body);
+        for (at, piece) in bodies.flat_map(|row| row.pieces.iter().enumerate()) {
+            let is_label = at == 0 && columns.is_label(piece);
+            let column = columns.find(piece).filter(|_| !is_label);
+            let Some((column, own)) = column.zip(self.extent(piece)) else {
+                continue;
+            };
+            // A text over several columns says nothing about one.
+            if piece.kind == Kind::Text && columns.overlapped(piece).len() > 1 {
+                continue;
+            }
+            extents[column] = Some(match extents[column] {
+                Some(known) => (known.0.min(own.0), known.1.max(own.1)),
+                None => own,
+            });
+        }
+        let at = |column: usize| {
+            let range = columns.range(column);
+            (
+                f32::from(range.start) / UNITS_PER_POINT,
+                f32::from(range.end) / UNITS_PER_POINT,
+            )
+        };
+        let known = extents.into_iter().enumerate();
+        known
+            .map(|(column, extent)| extent.unwrap_or_else(|| at(column)))
+            .collect()
+    }
+
+    // Where the longest label of a row ends.
+    fn labels_right(&self, rows: &[PlacedRow], columns: &Columns) -> f32 {
+        let bodies = rows.iter().filter(|row| row.is_body);
+        let labels = bodies.filter_map(|row| {
+            let label = row.pieces.first().filter(|piece| columns.is_label(piece))?;
+            Some(self.extent(label)?.1)
+        });
+        labels.fold(0.0, f32::max)
+    }
+
+    // The rows of heads. What stands left of the columns is a stub.
+    fn head_rows(
+        &self,
+        rows: &[PlacedRow],
+        is_stub: impl Fn(&Piece) -> bool,
+        extents: &mut [Extent],
+    ) -> Vec<GridRow> {
+        let mut stubs: Vec<(f32, GridRow)> = Vec::new();
+        let mut lines: Vec<Vec<HeadLine>> = Vec::new();
+        for row in rows {
+            let Some(rect) = self.page.lines.get(row.line).map(|line| line.rect) else {
+                continue;
+            };
+            let mut line: Vec<HeadLine> = Vec::new();
+            let mut labels: Vec<Piece> = Vec::new();
+            for piece in &row.pieces {
+                match self.extent(piece) {
+                    Some(extent) if !is_stub(piece) => {
+                        let parts = self.head_parts(piece, extent, extents).into_iter();
+                        line.extend(parts.map(|(piece, x)| HeadLine {
+                            piece,
+                            x,
+                            bottom: rect.y1.points(),
+                            height: rect.height(),
+                        }));
+                    }
+                    _ => labels.push(piece.clone()),
+                }
+            }
+            lines.push(line);
+            let stub = merged(labels, 1).map(|label| GridRow {
+                at: (self.index, row.line),
+                pieces: vec![label],
+            });
+            stubs.extend(stub.map(|stub| (rect.y1.points(), stub)));
+        }
+        let mut placed = stubs;
+        for head in place_heads(lines, extents) {
+            let columns = head.columns();
+            let mut piece = head.piece;
+            let line = piece.places.last().map_or(0, |place| place.line);
+            piece.set_columns(column_number(*columns.start())..column_number(*columns.end()) + 1);
+            let known = placed
+                .iter_mut()
+                .find(|(bottom, _)| (*bottom - head.bottom).abs() < 1.0);
+            match known {
+                Some((_, row)) => row.pieces.push(piece),
+                None => placed.push((
+                    head.bottom,
+                    GridRow {
+                        at: (self.index, line),
+                        pieces: vec![piece],
+                    },
+                )),
+            }
+        }
+        placed.sort_by(|one, two| one.0.total_cmp(&two.0));
+        let mut rows: Vec<GridRow> = placed.into_iter().map(|(_, row)| row).collect();
+        for row in &mut rows {
+            row.pieces.sort_by_key(|piece| piece.columns.start);
+        }
+        rows
+    }
+
+    // Heads of neighboring columns may be hardly apart.
+    fn head_parts(
+        &self,
+        piece: &Piece,
+        extent: Extent,
+        columns: &[Extent],
+    ) -> Vec<(Piece, Extent)> {
+        let whole = || vec![(piece.clone(), extent)];
+        let Some(place) = piece.places.first().filter(|_| piece.places.len() == 1) else {
+            return whole();
+        };
+        let chunk = Chunk {
+            line: place.line,
+            at: place.start..place.end,
+            x: extent,
+        };
+        let mut parts: Vec<(Chunk, usize)> = Vec::new();
+        for part in loose_parts(self.page, &chunk, self.space) {
+            let middle = f32::midpoint(part.x.0, part.x.1);
+            let distance =
+                |at: &usize| (f32::midpoint(columns[*at].0, columns[*at].1) - middle).abs();
+            let column = (0..columns.len())
+                .min_by(|one, two| distance(one).total_cmp(&distance(two)))
+                .unwrap_or(0);
+            match parts.last_mut() {
+                Some((last, of)) if *of == column => {
+                    last.at.end = part.at.end;
+                    last.x.1 = part.x.1;
+                }
+                _ => parts.push((part, column)),
+            }
+        }
+        if parts.len() < 2 {
+            return whole();
+        }
+        parts
+            .into_iter()
+            .map(|(part, _)| (self.piece(&part), part.x))
+            .collect()
+    }
+
+    fn body_rows(&self, rows: Vec<PlacedRow>, columns: &Columns) -> Vec<GridRow> {
+        let links = self.links(&rows);
+        let mut placed: Vec<GridRow> = Vec::new();
+        let mut is_open = false;
+        for (row, is_linked) in rows.into_iter().zip(links) {
+            let pieces = snapped(row.pieces, columns);
+            match placed.last_mut() {
+                Some(above) if is_linked && is_open => join(above, pieces),
+                _ => placed.push(GridRow {
+                    at: (self.index, row.line),
+                    pieces,
+                }),
+            }
+            is_open = true;
+        }
+        placed
+    }
+
+    // Whether each row goes on the one above: lines of one label are closer than rows, and its first word had no room above.
+    fn links(&self, rows: &[PlacedRow]) -> Vec<bool> {
+        let line = |row: &PlacedRow| self.page.lines.get(row.line);
+        let pitch_of = |pair: &[PlacedRow]| {
+            let edges = |row| line(row).map(|line| (line.rect.y1.points(), line.rect.height()));
+            let pitch = pitch(edges(&pair[0])?, edges(&pair[1])?);
+            (pitch > MIN_LINE_PITCH).then_some(pitch)
+        };
+        let least = |pitches: &mut dyn Iterator<Item = f32>| pitches.fold(f32::INFINITY, f32::min);
+        let least_of_rows = least(
+            &mut rows
+                .windows(2)
+                .filter(|pair| pair[0].is_body && pair[1].is_body)
+                .filter_map(pitch_of),
+        );
+        let least_of_all = least(&mut rows.windows(2).filter_map(pitch_of));
+        let limit = MAX_LINE_PITCH
+            .min(TIGHT * least_of_rows)
+            .min(least_of_all / TIGHT);
+        let labels = rows.iter().filter_map(|row| {
+            let label = row
+                .pieces
+                .first()
+                .filter(|_| row.pieces.len() > 1 || !row.is_body)?;
+            self.extent(label)
+        });
+        let ends: Vec<f32> = labels.map(|extent| extent.1).collect();
+        let mut links = vec![false; rows.len()];
+        let mut has_body = rows.first().is_some_and(|row| row.is_body);
+        for (at, pair) in rows.windows(2).enumerate() {
+            let is_tight = pitch_of(pair).is_some_and(|pitch| pitch <= limit);
+            let is_link =
+                is_tight && !(has_body && pair[1].is_body) && self.is_wrapped(pair, &ends);
+            links[at + 1] = is_link;
+            has_body = pair[1].is_body || has_body && is_link;
+        }
+        links
+    }
+
+    // Whether the first word of a label had no room behind the label above. `ends` are the right edges of all labels.
+    fn is_wrapped(&self, pair: &[PlacedRow], ends: &[f32]) -> bool {
+        let Some(above) = pair[0].pieces.first().and_then(|piece| self.extent(piece)) else {
+            return false;
+        };
+        let first = pair[1]
+            .pieces
+            .first()
+            .and_then(|piece| piece.places.first());
+        let line = self.page.lines.get(pair[1].line);
+        let word = first.zip(line).and_then(|(place, line)| {
+            let mut words = line.words.iter();
+            words.find(|word| word.start as usize >= place.start)
+        });
+        let word = word.map_or(0.0, |word| word.x1.points() - word.x0.points());
+        let right = ends.iter().copied().fold(above.1, f32::max);
+        above.1 + word > right
+    }
+}
+
+// A figure below the labels of other rows is the beginning of a label: `2024 and 2023, respectively`.
+fn unify_labels(rows: &mut [PlacedRow]) {
+    let labels: Vec<std::ops::Range<u16>> = rows
+        .iter()
+        .filter(|row| row.is_body && row.pieces.len() > 1)
+        .filter_map(|row| row.pieces.first())
+        .filter(|piece| piece.kind == Kind::Text)
+        .map(|piece| piece.columns.clone())
+        .collect();
+    for row in rows.iter_mut().filter(|row| row.pieces.len() > 1) {
+        let Some(first) = row.pieces.first_mut() else {
+            continue;
+        };
+        let own = first.columns.clone();
+        let below = labels
+            .iter()
+            .filter(|label| label.start < own.end && own.start < label.end);
+        if below.count() >= MIN_LABELS {
+            first.kind = Kind::Text;
+        }
+    }
+}
+
+fn column_number(column: usize) -> u16 {
+    u16::try_from(column + 1).unwrap_or(u16::MAX - 1)
+}
+
+// The pieces of a row with the numbers of their columns: 0 is that of the labels.
+fn snapped(pieces: Vec<Piece>, columns: &Columns) -> Vec<Piece> {
+    let mut labels: Vec<Piece> = Vec::new();
+    let mut cells: Vec<Piece> = Vec::new();
+    let mut by_column: BTreeMap<u16, usize> = BTreeMap::new();
+    for (at, mut piece) in pieces.into_iter().enumerate() {
+        let over = columns.overlapped(&piece);
+        let is_label = at == 0 && columns.is_label(&piece);
+        if over.is_empty() || is_label {
+            let end = over.last().map_or(1, |last| column_number(*last) + 1);
+            piece.set_columns(0..end);
+            labels.push(piece);
+            continue;
+        }
+        let column = columns.find(&piece).unwrap_or(over[0]);
+        piece.set_columns(column_number(column)..column_number(column) + 1);
+        match by_column.get(&column_number(column)) {
+            Some(known) => cells[*known].append(&format!(" {}", piece.text.clone()), &piece),
+            None => {
+                by_column.insert(column_number(column), cells.len());
+                cells.push(piece);
+            }
+        }
+    }
+    let end = labels.first().map_or(1, |label| label.columns.end);
+    let mut all: Vec<Piece> = merged(labels, end).into_iter().collect();
+    all.extend(cells);
+    all
+}
+
+// Several parts of a label as one that ends before column `end`.
+fn merged(labels: Vec<Piece>, end: u16) -> Option<Piece> {
+    let mut labels = labels.into_iter();
+    let mut first = labels.next()?;
+    for label in labels {
+        first.append(&format!(" {}", label.text), &label);
+    }
+    first.set_columns(0..end);
+    Some(first)
+}
+
+// Adds a line to the row that it goes on.
+fn join(row: &mut GridRow, pieces: Vec<Piece>) {
+    for piece in pieces {
+        let same = row
+            .pieces
+            .iter_mut()
+            .find(|known| known.columns.start == piece.columns.start);
+        match same {
+            Some(known) => known.append(&format!(" {}", piece.text), &piece),
+            None => row.pieces.push(piece),
+        }
+    }
+    row.pieces.sort_by_key(|piece| piece.columns.start);
+}
+
+#[cfg(test)]
+mod tests;

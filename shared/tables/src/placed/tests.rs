@@ -1,0 +1,332 @@
+//! Made-up pages: six points for each character, lines ten points high.
+
+use stemma_document::{Line, Page, Pt, Rect, Word};
+
+use crate::{FigureTable, TableRow, tables_of_pages};
+
+// Lines of one cell are ten points apart, rows fourteen.
+const WRAPPED: f32 = 10.0;
+const ROW: f32 = 14.0;
+
+// Lines with the distance of each from the one above.
+fn page(lines: &[(f32, &str)]) -> Page {
+    let mut y = 0.0;
+    let mut page = Page {
+        width: Pt::new(612.0),
+        height: Pt::new(792.0),
+        ..Page::default()
+    };
+    for (step, spaced) in lines {
+        y += step;
+        let mut line = Line::default();
+        let mut from = 0;
+        for word in spaced.split_whitespace() {
+            let column = from + spaced[from..].find(word).unwrap();
+            from = column + word.len();
+            if !line.text.is_empty() {
+                line.text.push(' ');
+            }
+            let start = u32::try_from(line.text.len()).unwrap();
+            line.text.push_str(word);
+            let x = |column: usize| Pt::new(column as f32 * 6.0);
+            line.words.push(Word {
+                start,
+                end: u32::try_from(line.text.len()).unwrap(),
+                x0: x(column),
+                x1: x(from),
+            });
+        }
+        let left = line.words[0].x0.points();
+        line.rect = Rect::new(left, y, from as f32 * 6.0, y + 10.0);
+        page.lines.push(line);
+    }
+    page
+}
+
+fn only_table(lines: &[(f32, &str)]) -> FigureTable {
+    let mut tables = tables_of_pages(1, &[page(lines)]);
+    assert_eq!(tables.len(), 1, "{tables:#?}");
+    tables.remove(0)
+}
+
+fn heads(table: &FigureTable) -> Vec<&str> {
+    let heads = table.columns.iter();
+    heads.map(|column| column.head.as_str()).collect()
+}
+
+fn labels(table: &FigureTable) -> Vec<&str> {
+    table.rows.iter().map(|row| row.label.as_str()).collect()
+}
+
+fn texts(row: &TableRow) -> Vec<&str> {
+    let cells = row.cells.iter();
+    cells
+        .map(|cell| cell.as_ref().map_or("", |cell| cell.text.as_str()))
+        .collect()
+}
+
+#[test]
+fn a_short_head_covers_all_columns_that_it_is_centered_over() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                         Three Months            Six Months  ",
+        ),
+        (
+            ROW,
+            "                        2025      2024        2025      2024  ",
+        ),
+        (
+            ROW,
+            "Product sales            110       100         210       200  ",
+        ),
+        (
+            ROW,
+            "Services                  11        10          21        20  ",
+        ),
+    ]);
+    let expected = [
+        "Three Months 2025",
+        "Three Months 2024",
+        "Six Months 2025",
+        "Six Months 2024",
+    ];
+    assert_eq!(heads(&table), expected);
+}
+
+#[test]
+fn a_head_over_an_odd_number_of_columns_covers_more_than_the_middle_one() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                                  Years Ended             ",
+        ),
+        (
+            ROW,
+            "                         2025        2024        2023     ",
+        ),
+        (
+            ROW,
+            "Product sales             110         100         210     ",
+        ),
+        (
+            ROW,
+            "Services                   11          10          21     ",
+        ),
+    ]);
+    assert_eq!(
+        heads(&table),
+        ["Years Ended 2025", "Years Ended 2024", "Years Ended 2023"]
+    );
+}
+
+#[test]
+fn the_lines_of_one_head_stand_over_its_column_alone() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                                     Weighted              ",
+        ),
+        (
+            WRAPPED,
+            "                                      Average              ",
+        ),
+        (
+            WRAPPED,
+            "                       Shares      Grant Price      Value  ",
+        ),
+        (
+            ROW,
+            "Granted                   110            10.5         210  ",
+        ),
+        (
+            ROW,
+            "Vested                     11            10.1          21  ",
+        ),
+    ]);
+    assert_eq!(
+        heads(&table),
+        ["Shares", "Weighted Average Grant Price", "Value"]
+    );
+}
+
+#[test]
+fn the_day_of_a_head_on_a_line_of_its_own_is_no_row() {
+    let table = only_table(&[
+        (ROW, "                      June      December "),
+        (WRAPPED, "                        30            31 "),
+        (ROW, "(in millions)         2025          2024 "),
+        (ROW, "Cash                   110           100 "),
+        (ROW, "Receivables             11            10 "),
+    ]);
+    assert_eq!(heads(&table), ["June 30 2025", "December 31 2024"]);
+    assert_eq!(table.rows.len(), 2);
+}
+
+#[test]
+fn a_unit_below_the_heads_belongs_to_all_columns_under_it() {
+    let table = only_table(&[
+        (ROW, "                        2025      2024      2023  "),
+        (ROW, "                             (in thousands)       "),
+        (ROW, "Product sales            110       100       210  "),
+        (ROW, "Services                  11        10        21  "),
+    ]);
+    let expected = [
+        "2025 (in thousands)",
+        "2024 (in thousands)",
+        "2023 (in thousands)",
+    ];
+    assert_eq!(heads(&table), expected);
+}
+
+#[test]
+fn a_title_over_the_whole_table_is_no_head() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                 Statements of Income                     ",
+        ),
+        (
+            ROW,
+            "                                        2025        2024  ",
+        ),
+        (
+            ROW,
+            "Product sales                            110         100  ",
+        ),
+        (
+            ROW,
+            "Services                                  11          10  ",
+        ),
+    ]);
+    assert_eq!(heads(&table), ["2025", "2024"]);
+    assert_eq!(table.title.as_deref(), Some("Statements of Income"));
+}
+
+#[test]
+fn a_wrapped_label_is_one_label_and_a_group_is_none() {
+    let table = only_table(&[
+        (ROW, "                              2025      2024  "),
+        (ROW, "Current assets                                "),
+        (ROW, "Accounts receivable from                      "),
+        (WRAPPED, "Other Companies                110       100  "),
+        (ROW, "Inventories of finished         11        10  "),
+        (ROW, "Other                            1         2  "),
+    ]);
+    assert_eq!(
+        labels(&table),
+        [
+            "Accounts receivable from Other Companies",
+            "Inventories of finished",
+            "Other"
+        ]
+    );
+    assert_eq!(table.rows[0].group.as_deref(), Some("Current assets"));
+}
+
+#[test]
+fn a_label_on_a_slightly_lower_line_belongs_to_its_figures() {
+    let table = only_table(&[
+        (ROW, "                              2025      2024  "),
+        (ROW, "Commercial paper               110       100  "),
+        (ROW, "Corporate bonds                 11        10  "),
+        (ROW, "                               121       110  "),
+        (2.0, "Total                                         "),
+    ]);
+    assert_eq!(
+        labels(&table),
+        ["Commercial paper", "Corporate bonds", "Total"]
+    );
+}
+
+#[test]
+fn the_halves_of_a_row_at_one_height_are_one_row() {
+    let table = only_table(&[
+        (ROW, "                              2025      2024  "),
+        (ROW, "Basic                          110       100  "),
+        (ROW, "Diluted                                   10  "),
+        (0.0, "                                11            "),
+    ]);
+    assert_eq!(table.rows.len(), 2);
+    assert_eq!(texts(&table.rows[1]), ["11", "10"]);
+}
+
+#[test]
+fn a_long_label_in_the_column_of_labels_does_not_end_a_table() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                                                                      2025      2024  ",
+        ),
+        (
+            ROW,
+            "Accounts payable                                                       110       100  ",
+        ),
+        (
+            ROW,
+            "Common stock, par value of one cent a share; one million shares                       ",
+        ),
+        (
+            WRAPPED,
+            "were authorized and of these some were issued and all of these were                   ",
+        ),
+        (
+            WRAPPED,
+            "outstanding                                                             11        10  ",
+        ),
+        (
+            ROW,
+            "Total liabilities and equity                                           121       110  ",
+        ),
+    ]);
+    assert_eq!(table.rows.len(), 3);
+    assert_eq!(heads(&table), ["2025", "2024"]);
+}
+
+#[test]
+fn texts_between_labels_and_figures_are_a_column() {
+    let table = only_table(&[
+        (
+            ROW,
+            "                 Maturities     Rates           2025  ",
+        ),
+        (
+            ROW,
+            "Notes of May     2034 - 2044    4.80% - 4.95%    110  ",
+        ),
+        (
+            ROW,
+            "Notes of June    2025 - 2057    3.15% - 5.20%     11  ",
+        ),
+        (
+            ROW,
+            "Total                                            121  ",
+        ),
+    ]);
+    assert_eq!(heads(&table), ["Maturities", "Rates", "2025"]);
+    assert_eq!(labels(&table), ["Notes of May", "Notes of June", "Total"]);
+    assert_eq!(
+        texts(&table.rows[0]),
+        ["2034 - 2044", "4.80% - 4.95%", "110"]
+    );
+}
+
+#[test]
+fn heads_inside_of_a_table_begin_another() {
+    let tables = tables_of_pages(
+        1,
+        &[page(&[
+            (ROW, "                      Shares    Capital     Total  "),
+            (ROW, "Balance at January       110        100       210  "),
+            (ROW, "Issued                    11         10        21  "),
+            (ROW, "                       Stock     Income      Sum   "),
+            (ROW, "Balance at June          121        110       231  "),
+            (ROW, "Issued                    11         10        21  "),
+        ])],
+    );
+    let heads: Vec<Vec<&str>> = tables.iter().map(heads).collect();
+    assert_eq!(
+        heads,
+        [["Shares", "Capital", "Total"], ["Stock", "Income", "Sum"]]
+    );
+}

@@ -1,0 +1,111 @@
+//! What the lines around a table say: title, unit, scale, and whether it goes on from the page before.
+
+use std::ops::Range;
+
+use stemma_document::Page;
+
+use crate::grid::GridTable;
+use crate::page::TablePage;
+use crate::table::FigureTable;
+
+// Lines above the first row in which unit and title are looked for.
+const MAX_LINES_ABOVE: usize = 12;
+// Lines between a table and the edge of its page, such as a running head, beyond which the table does not go on.
+const MAX_LINES_AT_EDGES: usize = 4;
+// A longer line above a table is text, not its title.
+const MAX_TITLE_CHARS: usize = 120;
+
+impl GridTable {
+    // What the lines around it say: title, unit and scale.
+    pub(crate) fn read_surroundings(&mut self, lines: &TablePage<'_>, page: &Page) {
+        let first = self.first.1;
+        let above = (first.saturating_sub(MAX_LINES_ABOVE)..first)
+            .rev()
+            .filter(|at| page.lines.get(*at).is_some_and(|line| !line.is_furniture()))
+            .take_while(|at| !lines.is_row(*at));
+        let table = &mut self.table;
+        if table.unit.is_none() {
+            table.unit = above.clone().find_map(|at| unit_of(lines.text_of(at)));
+        }
+        if table.title.is_none() {
+            let mut texts = above.map(|at| lines.text_of(at).trim());
+            table.title = texts.find(|text| is_title(text)).map(str::to_owned);
+        }
+        table.scale = single_scale(&lines.scales_above(first));
+    }
+
+    // Whether it is the rest of a table with which the page before ends.
+    pub(crate) fn continues(&self, above: &Self, pages: &[Page]) -> bool {
+        let body = |page: usize, lines: Range<usize>| {
+            let lines = pages.get(page).and_then(|page| page.lines.get(lines));
+            let lines = lines.unwrap_or_default().iter();
+            lines.filter(|line| !line.is_furniture()).count()
+        };
+        let lines_above = pages.get(above.last.0).map_or(0, |page| page.lines.len());
+        !self.has_heads
+            && above.has_heads
+            && self.first.0 == above.last.0 + 1
+            && self.table.columns.len() == above.table.columns.len()
+            && body(self.first.0, 0..self.first.1) <= MAX_LINES_AT_EDGES
+            && body(above.last.0, above.last.1 + 1..lines_above) <= MAX_LINES_AT_EDGES
+    }
+
+    pub(crate) fn append(&mut self, rest: Self) {
+        self.last = rest.last;
+        self.table.pages.1 = rest.table.pages.1;
+        self.table.rows.extend(rest.table.rows);
+    }
+
+    pub(crate) fn finish(mut self, pages: &[Page]) -> FigureTable {
+        if let Some(page) = pages.get(self.last.0) {
+            self.table.read_notes(page, self.last.1);
+        }
+        self.table
+    }
+}
+
+// Scales are powers of a thousand.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn single_scale(scales: &[f64]) -> Option<u64> {
+    match scales {
+        [scale] if *scale >= 1.0 => Some(*scale as u64),
+        _ => None,
+    }
+}
+
+// `(in millions, except per share data)`, `Dollars in thousands`.
+pub(crate) fn unit_of(text: &str) -> Option<String> {
+    let lower = text.to_lowercase();
+    let names_unit = [
+        "in millions",
+        "in thousands",
+        "in billions",
+        "in dollars",
+        "millions of",
+        "thousands of",
+    ]
+    .iter()
+    .any(|unit| lower.contains(unit));
+    (names_unit && text.chars().count() <= MAX_TITLE_CHARS).then(|| {
+        let inside = text.find('(').and_then(|open| {
+            let close = text[open..].find(')')?;
+            Some(&text[open..=open + close])
+        });
+        let with_unit = inside.filter(|part| {
+            let lower = part.to_lowercase();
+            lower.contains("million")
+                || lower.contains("thousand")
+                || lower.contains("billion")
+                || lower.contains("dollar")
+        });
+        with_unit.unwrap_or(text).trim().to_owned()
+    })
+}
+
+pub(crate) fn is_title(text: &str) -> bool {
+    text.chars().any(char::is_alphabetic)
+        && text.chars().count() <= MAX_TITLE_CHARS
+        && !text.ends_with(['.', ':', ';', ','])
+        && !text.starts_with('(')
+        && unit_of(text).is_none_or(|unit| unit.len() < text.len())
+}
