@@ -91,11 +91,21 @@ fn show(list: &FactList, output: &Output) {
     }
 }
 
+// Whole notes are facts, too.
+const MAX_SHOWN_CHARS: usize = 60;
+
 fn shown_value(fact: &FactInfo) -> String {
     match &fact.value {
         Some(value) if fact.numeric => grouped(value),
-        Some(value) => value.clone(),
+        Some(value) => shorten(value),
         None => String::new(),
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -173,6 +183,16 @@ fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_shortened_between_characters() {
+        assert_eq!(
+            shorten("Large accelerated filer"),
+            "Large accelerated filer"
+        );
+        assert_eq!(shorten(&"ä".repeat(60)), "ä".repeat(60));
+        assert_eq!(shorten(&"ä".repeat(61)), format!("{}…", "ä".repeat(60)));
+    }
 
     #[test]
     fn numbers_are_grouped() {
