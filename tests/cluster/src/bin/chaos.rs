@@ -94,11 +94,11 @@ async fn run() -> Result<ChaosReport> {
     }
 }
 
-/// Requirements: at least 100 faults, each kind five times, with 50 tasks in flight, over 5,000 model tasks.
+/// Requirements: at least 150 faults, each kind five times, with 50 tasks in flight, over 5,000 model tasks.
 fn long_scenario() -> Scenario {
     let demand = Requirements {
         kinds: ChaosFault::CLUSTER,
-        faults: 100,
+        faults: 150,
         min_per_kind: 5,
         in_flight: 50,
         tasks: 5_000,
@@ -106,7 +106,7 @@ fn long_scenario() -> Scenario {
     };
     Scenario {
         seed: 1,
-        documents: 400,
+        documents: 600,
         pages: 28,
         fault_interval: 1.0,
         busy: false,
