@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 #[into_params(parameter_in = Query)]
 pub(crate) struct FactsQuery {
     collection: Option<String>,
-    /// name of a concept, with or without its prefix; or words of its label
+    /// name of a concept, with or without its prefix; or words of its label, else of the row that displays it
     concept: Option<String>,
     /// `2024` (ends in), `2024-12-31` (ends on) or `2024-01-01/2024-12-31`
     period: Option<String>,

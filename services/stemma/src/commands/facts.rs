@@ -19,7 +19,7 @@ Examples:
   stemma facts acme-10k --jsonl --fields concept,to,value,unit
 
 --concept is the name of a concept, with or without its prefix; where the filing has none of that
-name, all concepts with these words. Values are exact, with scale and sign applied. Facts of
+name, all concepts with these words in their label, else in the row that displays them. Values are exact, with scale and sign applied. Facts of
 segments and other dimensions are listed with --dimensions. Only HTML filings have tagged facts.")]
 pub struct FactsArgs {
     /// A document.

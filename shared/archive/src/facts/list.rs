@@ -14,7 +14,8 @@ use crate::{ApiError, Archive, DocumentInfo, cursor};
 pub struct FactsRequest {
     /// Locator of the document.
     pub document: String,
-    /// Name of a concept, with or without its prefix; or words of its label.
+    /// Name of a concept, with or without its prefix; or words of its label; or, where no label has them, of the row that
+    /// displays it.
     pub concept: Option<String>,
     /// `2024` (ends in), `2024-12-31` (ends on) or `2024-01-01/2024-12-31`.
     pub period: Option<String>,
@@ -152,7 +153,13 @@ impl Archive {
         let offset = cursor::decode_offset(request.cursor.as_deref(), &key)?;
         let table = self.load_facts(&published).await?.unwrap_or_default();
         let concept = request.concept.as_deref().map(ConceptQuery::new);
-        let is_asked = concept.as_ref().map(|concept| concept.filter(&table));
+        let rows = match &concept {
+            Some(concept) if !concept.is_in(&table) => self.load_body(&published).await?,
+            _ => None,
+        };
+        let is_asked = concept
+            .as_ref()
+            .map(|concept| concept.filter(&table, rows.as_ref()));
         let selected: Vec<TaggedFact<'_>> = table
             .facts()
             .filter(|fact| request.dimensions || fact.dimensions.is_empty())

@@ -1,10 +1,11 @@
 //! Which facts a request asks for.
 
+use stemma_document::SourceBody;
 use stemma_xbrl::{Date, FactTable, Period, TaggedFact};
 
 use crate::ApiError;
 
-/// A concept of a request: a name with or without its prefix, or words of its label.
+/// A concept of a request: a name with or without its prefix, or words of its label or of the row that displays it.
 pub(super) struct ConceptQuery {
     name: String,
     words: Vec<String>,
@@ -16,8 +17,13 @@ impl ConceptQuery {
         let words = name
             .split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty());
+        // Labels have words in the plural and in the singular: revenues and revenue.
+        let stem = |word: &str| match word.strip_suffix('s') {
+            Some(stem) if stem.len() > 2 => stem.to_owned(),
+            _ => word.to_owned(),
+        };
         Self {
-            words: words.map(str::to_owned).collect(),
+            words: words.map(stem).collect(),
             name,
         }
     }
@@ -27,23 +33,46 @@ impl ConceptQuery {
             || fact.local_name().eq_ignore_ascii_case(&self.name)
     }
 
-    // Words only count where no concept of the table has the name.
-    pub(super) fn filter<'t>(&self, table: &'t FactTable) -> impl Fn(&TaggedFact<'t>) -> bool {
+    /// Whether a fact has the name, or the words in its label.
+    pub(super) fn is_in(&self, table: &FactTable) -> bool {
+        table
+            .facts()
+            .any(|fact| self.is_named(&fact) || self.has_words(&fact))
+    }
+
+    /// Words count only where no concept of the table has the name, and rows only where no label has the words.
+    pub(super) fn filter<'t>(
+        &self,
+        table: &'t FactTable,
+        rows: Option<&SourceBody>,
+    ) -> impl Fn(&TaggedFact<'t>) -> bool {
         let is_name = table.facts().any(|fact| self.is_named(&fact));
-        move |fact| {
-            if is_name {
-                self.is_named(fact)
-            } else {
-                self.has_words(fact)
-            }
+        move |fact| match rows {
+            _ if is_name => self.is_named(fact),
+            Some(body) => row_text(fact, body).is_some_and(|row| self.has_all_words(row)),
+            None => self.has_words(fact),
         }
     }
 
     /// Whether the label has all words.
     pub(super) fn has_words(&self, fact: &TaggedFact<'_>) -> bool {
-        let label = fact.label.to_lowercase();
-        !self.words.is_empty() && self.words.iter().all(|word| label.contains(word.as_str()))
+        self.has_all_words(fact.label)
     }
+
+    fn has_all_words(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        !self.words.is_empty() && self.words.iter().all(|word| text.contains(word.as_str()))
+    }
+}
+
+// The line that displays a fact: in a table, its row.
+fn row_text<'b>(fact: &TaggedFact<'_>, body: &'b SourceBody) -> Option<&'b str> {
+    let SourceBody::Pages(pages) = body else {
+        return None;
+    };
+    let page = pages.get(fact.page?.index())?;
+    let line = page.lines.get(fact.line? as usize)?;
+    Some(&line.text)
 }
 
 /// A period of a request: the year in which it ends, its last day, or its first and last day.

@@ -30,7 +30,7 @@ async fn archive() -> Archive {
         .publish(
             blobs.as_ref(),
             "10-K/ACME_2023.htm",
-            &["Item 1. Business", "Item 8. Statements\nRevenues 1,200"],
+            &["Item 1. Business", "Item 8. Statements\nTotal net sales 1,200"],
         )
         .await;
     let second = [
@@ -114,6 +114,23 @@ async fn facts_are_found_by_name_words_and_period() {
         ["Acme Corp."]
     );
     assert!(values(Some("Liabilities"), None, true).await.is_empty());
+}
+
+#[tokio::test]
+async fn facts_whose_labels_lack_the_words_are_found_by_their_row() {
+    let archive = archive().await;
+    let find = async |concept: &str| {
+        let request = FactsRequest {
+            concept: Some(concept.into()),
+            ..request("ACME_2023")
+        };
+        archive.facts(&request).await.unwrap().facts
+    };
+    let [sales] = &find("net sales").await[..] else {
+        panic!("one row")
+    };
+    assert_eq!(sales.concept, REVENUES);
+    assert!(find("net income").await.is_empty());
 }
 
 #[tokio::test]
