@@ -199,13 +199,9 @@ async fn run_facts(
 
 // A job that waits for a run and runs itself; else the one that opened it.
 async fn waiting_job(job_context: &JobContext, header: &RunHeader) -> Result<JobId, CommandError> {
-    for job in job_context
-        .ports
-        .ledger
-        .raw()
-        .watchers(&header.at.run)
-        .await?
-    {
+    let ledger = job_context.ports.ledger.raw();
+    for watcher in ledger.watchers(&header.at.run).await? {
+        let (job, _) = watcher.split();
         if stemma_engine::jobs::load_control(job_context.blobs(), &job)
             .await?
             .is_running()
@@ -213,7 +209,7 @@ async fn waiting_job(job_context: &JobContext, header: &RunHeader) -> Result<Job
             return Ok(job);
         }
     }
-    Ok(header.opened_by.clone())
+    Ok(header.opened_by.split().0)
 }
 
 // Without a cluster, only the process that holds the write lock makes progress.

@@ -10,7 +10,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -454,15 +454,16 @@ fn account_lost() -> Failure {
     Failure::throttled("budget.account_lost", message, RESERVED_RETRY)
 }
 
-// Falls back to the job that opened the run when the ledger has lost the watchers.
-async fn waiting_jobs(ports: &Ports, run: &RunRef) -> Result<Vec<JobId>, Failure> {
-    let watchers = ports.ledger.watchers(&run.run).await?;
-    if !watchers.is_empty() {
-        return Ok(watchers);
+// The jobs, each once: the parts of a large job wait, and their job pays. Falls back to the job that opened the run when
+// the ledger has lost the watchers.
+async fn waiting_jobs(ports: &Ports, run: &RunRef) -> Result<BTreeSet<JobId>, Failure> {
+    let mut watchers = ports.ledger.watchers(&run.run).await?;
+    if watchers.is_empty() {
+        let header = ports.blobs.get(&run.header).await?;
+        let header = header.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok());
+        watchers.extend(header.map(|header| header.opened_by));
     }
-    let header = ports.blobs.get(&run.header).await?;
-    let header = header.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok());
-    Ok(header.map(|header| header.opened_by).into_iter().collect())
+    Ok(watchers.iter().map(|watcher| watcher.split().0).collect())
 }
 
 fn missing_price() -> Failure {

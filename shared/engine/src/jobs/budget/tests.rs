@@ -68,13 +68,32 @@ async fn setup(tokens: u64) -> (Env, Ports, RunRef) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn parts_of_a_large_job_are_charged_to_the_job_once() {
+    let (env, ports, _) = setup(100).await;
+    let run = RunRef {
+        run: RunId("divided".into()),
+        header: "h".into(),
+        scope: "s".into(),
+    };
+    let job = JobId("job".into());
+    for part in 0..2 {
+        let part = job.part(part);
+        ports.ledger.add_watcher(&run.run, &part).await.unwrap();
+    }
+    let budgets = BudgetRegistry::default();
+    let owners = budgets.owners(&env, &ports, &run).await.unwrap();
+    let owners: Vec<&JobId> = owners.iter().map(|owner| &owner.job.job).collect();
+    assert_eq!(owners, [&job]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn exhausted_budget_pauses_job_until_raised() {
     let (env, ports, run) = setup(100).await;
-    let purses = BudgetRegistry::default();
+    let budgets = BudgetRegistry::default();
     let log = Arc::new(FixedSpend(Mutex::new(0)));
     for n in 0..5 {
-        let payers = purses.owners(&env, &ports, &run).await.unwrap();
-        let reserved = purses
+        let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+        let reserved = budgets
             .reserve(&env, &ports, &payers, &call(n), log.clone())
             .await;
         assert_eq!(
@@ -83,7 +102,7 @@ async fn exhausted_budget_pauses_job_until_raised() {
             "{n}: 20 used each, and 30 reserved: {reserved:?}"
         );
         if reserved.is_ok() {
-            purses
+            budgets
                 .settle(
                     &env,
                     &ports,
@@ -102,7 +121,7 @@ async fn exhausted_budget_pauses_job_until_raised() {
         Some(PauseReason::Budget)
     );
     assert_eq!(
-        purses.owners(&env, &ports, &run).await.unwrap_err().code,
+        budgets.owners(&env, &ports, &run).await.unwrap_err().code,
         "budget.paused"
     );
 
@@ -123,13 +142,13 @@ async fn exhausted_budget_pauses_job_until_raised() {
     .await
     .unwrap();
     resume(&env, &lost, &job).await.unwrap();
-    let purses = BudgetRegistry::default();
-    let payers = purses.owners(&env, &lost, &run).await.unwrap();
-    purses
+    let budgets = BudgetRegistry::default();
+    let payers = budgets.owners(&env, &lost, &run).await.unwrap();
+    budgets
         .reserve(&env, &lost, &payers, &call(10), log.clone())
         .await
         .unwrap();
-    let failure = purses
+    let failure = budgets
         .reserve(&env, &lost, &payers, &call(11), log.clone())
         .await
         .unwrap_err();
@@ -153,9 +172,9 @@ async fn money_budget_without_price_is_refused() {
     )
     .await
     .unwrap();
-    let purses = BudgetRegistry::default();
-    let payers = purses.owners(&env, &ports, &run).await.unwrap();
-    let failure = purses
+    let budgets = BudgetRegistry::default();
+    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+    let failure = budgets
         .reserve(
             &env,
             &ports,
@@ -171,24 +190,24 @@ async fn money_budget_without_price_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_never_settle_give_back_their_reservations() {
     let (env, ports, run) = setup(100).await;
-    let purses = BudgetRegistry::default();
+    let budgets = BudgetRegistry::default();
     let log = Arc::new(FixedSpend(Mutex::new(0)));
-    let payers = purses.owners(&env, &ports, &run).await.unwrap();
+    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
     for id in 0..3 {
         // Its worker is killed during the call.
-        purses
+        budgets
             .reserve(&env, &ports, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
-    let waits = purses
+    let waits = budgets
         .reserve(&env, &ports, &payers, &call(3), log.clone())
         .await
         .unwrap_err();
     assert_eq!(waits.code, "budget.reserved");
     env.sleep(Duration::from_secs(3_600)).await;
     for id in 4..7 {
-        purses
+        budgets
             .reserve(&env, &ports, &payers, &call(id), log.clone())
             .await
             .unwrap();
@@ -202,10 +221,10 @@ async fn calls_that_never_settle_give_back_their_reservations() {
 #[tokio::test(start_paused = true)]
 async fn settlement_after_a_loss_keeps_the_reservations_of_others() {
     let (env, ports, run) = setup(100).await;
-    let purses = BudgetRegistry::default();
+    let budgets = BudgetRegistry::default();
     let log = Arc::new(FixedSpend(Mutex::new(0)));
-    let payers = purses.owners(&env, &ports, &run).await.unwrap();
-    purses
+    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+    budgets
         .reserve(&env, &ports, &payers, &call(1), log.clone())
         .await
         .unwrap();
@@ -215,14 +234,14 @@ async fn settlement_after_a_loss_keeps_the_reservations_of_others() {
         ..ports
     };
     for id in 2..5 {
-        purses
+        budgets
             .reserve(&env, &lost, &payers, &call(id), log.clone())
             .await
             .unwrap();
     }
     let used = SpendAmount { tokens: 10, ..CALL };
-    purses.settle(&env, &lost, &payers, &call(1), used).await;
-    let failure = purses
+    budgets.settle(&env, &lost, &payers, &call(1), used).await;
+    let failure = budgets
         .reserve(&env, &lost, &payers, &call(5), log.clone())
         .await
         .unwrap_err();
@@ -250,12 +269,12 @@ impl SpendLog for SlowSpend {
 #[tokio::test(start_paused = true)]
 async fn lost_account_is_rebuilt_beside_the_tasks_that_wait_for_it() {
     let (env, ports, run) = setup(100).await;
-    let purses = BudgetRegistry::default();
+    let budgets = BudgetRegistry::default();
     let log = Arc::new(SlowSpend(env.clone(), Mutex::new(0)));
-    let payers = purses.owners(&env, &ports, &run).await.unwrap();
+    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
     let start_ms = env.now_ms();
     for id in 0..8 {
-        let failure = purses
+        let failure = budgets
             .reserve(&env, &ports, &payers, &call(id), log.clone())
             .await
             .unwrap_err();
@@ -265,7 +284,7 @@ async fn lost_account_is_rebuilt_beside_the_tasks_that_wait_for_it() {
     assert!(waited_ms <= 8 * 2_000, "{waited_ms} ms for eight tasks");
     env.sleep(Duration::from_secs(600)).await;
     for id in 8..10 {
-        purses
+        budgets
             .reserve(&env, &ports, &payers, &call(id), log.clone())
             .await
             .unwrap();
