@@ -12,7 +12,7 @@ use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::Collection;
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::JobOptions;
-use stemma_engine::jobs::{self, JobBudget, PauseReason};
+use stemma_engine::jobs::{self, CHUNK_ENTRIES, JobBudget, PauseReason};
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, JobId, Ports, Priority};
 use stemma_filings::{Filing, FilingKind, Spec, generate};
@@ -20,7 +20,7 @@ use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
-use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, WorkerDeps};
+use stemma_pipeline::{ModelSettings, RunSettings, StructureMode, Submission, WorkerDeps};
 use stemma_pipeline_tests::{
     InProcessExtractor, Services, SingleDocument, report, simulate, submission,
 };
@@ -160,9 +160,15 @@ async fn total_spend(store: &MemoryBlobs, job: &JobId) -> (u64, u64) {
 }
 
 async fn submit_job(scenario: &BudgetScenario, filing: &Filing, budget: JobBudget) -> JobId {
-    let submission = submission("a.pdf", &filing.pdf);
+    submit_documents(scenario, &[submission("a.pdf", &filing.pdf)], budget).await
+}
+
+async fn submit_documents(
+    scenario: &BudgetScenario,
+    documents: &[Submission],
+    budget: JobBudget,
+) -> JobId {
     let collection = Collection::default();
-    let documents = std::slice::from_ref(&submission);
     let terms = JobOptions {
         budget: Some(budget),
         ..JobOptions::default()
@@ -207,6 +213,30 @@ fn full_cost(filing: &Filing) -> (u64, u64) {
         total_spend(&store, &job).await
     })
     .unwrap()
+}
+
+// Larger jobs are divided into parts, which have ids of their own.
+#[test]
+fn jobs_of_several_parts_call_the_model_within_their_budget() {
+    const TEXT: &[u8] = b"# Business\n\nWe make paper.\n\n# Risks\n\nPaper burns.\n";
+    simulate(async {
+        let env = Env::simulated(3);
+        let store = Arc::<MemoryBlobs>::default();
+        let scenario = BudgetScenario::start(&env, &store, TEXT);
+        let documents: Vec<Submission> = (0..=CHUNK_ENTRIES)
+            .map(|number| submission(&format!("{number}.md"), TEXT))
+            .collect();
+        let budget = JobBudget {
+            nanodollars: None,
+            tokens: Some(u64::MAX >> 12),
+        };
+        let job = submit_documents(&scenario, &documents, budget).await;
+        let report = report(&env, &store, &job).await.unwrap();
+        assert_eq!(report.counts.done, documents.len() as u64, "{report:?}");
+        assert!(!scenario.end().await.is_empty());
+        assert!(total_spend(&store, &job).await.1 > 0);
+    })
+    .unwrap();
 }
 
 #[test]
