@@ -30,7 +30,10 @@ async fn archive() -> Archive {
         .publish(
             blobs.as_ref(),
             "10-K/ACME_2023.htm",
-            &["Item 1. Business", "Item 8. Statements\nTotal net sales 1,200"],
+            &[
+                "Item 1. Business",
+                "Item 8. Statements\nTotal net sales 1,200",
+            ],
         )
         .await;
     let second = [
