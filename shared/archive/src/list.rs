@@ -115,15 +115,10 @@ impl ListRequest {
         })
     }
 
-    // The words in lower case.
-    fn normalized_words(&self) -> Vec<String> {
-        let words = self.words.as_deref().unwrap_or_default();
-        words.split_whitespace().map(str::to_lowercase).collect()
-    }
-
     // A cursor is valid for the other pages of the same list only.
     fn cursor_key(&self) -> String {
-        let words = self.normalized_words().join(" ");
+        let words = self.words.as_deref().unwrap_or_default().to_lowercase();
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
         format!("{}\n{:?}\n{words}", self.path(), self.filter)
     }
 }
@@ -226,7 +221,6 @@ impl Archive {
     // The documents in a scope and its subfolders that match.
     pub(crate) fn select(&self, request: &ListRequest) -> Result<DocumentSet, ApiError> {
         let filter = parse_filter(request.filter.as_ref())?;
-        let words = request.normalized_words();
         let documents = match self.scope_set(&request.path()) {
             // No document has the value of a facet.
             Err(error) if error.is_not_found() && !request.facets.is_empty() => {
@@ -235,17 +229,8 @@ impl Archive {
             documents => documents?,
         };
         let documents = documents.and(&self.catalog.matching(&filter)?);
-        if words.is_empty() {
-            return Ok(documents);
-        }
-        let mut with_words = Vec::new();
-        for listed in self.catalog.list(&documents) {
-            let listed = listed?;
-            if has_words(&listed, &words) {
-                with_words.push(listed.doc());
-            }
-        }
-        Ok(self.catalog.set_of(with_words)?)
+        let words = request.words.as_deref().unwrap_or_default();
+        Ok(self.catalog.containing_words(&documents, words)?)
     }
 
     /// Whether a path names a folder or an axis, rather than a document or a part of one.
@@ -375,25 +360,6 @@ impl Archive {
         }
         Ok(entries)
     }
-}
-
-// Whether all words occur in path, issuer, form, symbol or description.
-fn has_words(listed: &CatalogDocument, words: &[String]) -> bool {
-    if words.is_empty() {
-        return true;
-    }
-    let description = listed
-        .entry()
-        .and_then(|entry| entry.description.as_deref());
-    let facts = [FacetField::Company, FacetField::Form, FacetField::Ticker]
-        .into_iter()
-        .flat_map(|axis| axis.values(listed));
-    let texts = [listed.version().path.as_str()]
-        .into_iter()
-        .chain(description)
-        .chain(facts);
-    let text = texts.collect::<Vec<_>>().join("\n").to_lowercase();
-    words.iter().all(|word| text.contains(word.as_str()))
 }
 
 fn cursor_position(position: &str) -> Option<(DocId, String)> {

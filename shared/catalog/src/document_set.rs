@@ -15,7 +15,7 @@ use crate::facets::path_below;
 
 // A set of this size or less is sorted by path, which reads each of its paths. Of a larger one, documents follow each other
 // closely in the order of all paths: at a million documents one in 30 is in the set.
-const MAX_SORTED: u64 = 32_768;
+pub(crate) const MAX_SORTED: u64 = 32_768;
 // Paths read at once.
 const CHUNK: usize = 256;
 
@@ -24,7 +24,7 @@ const CHUNK: usize = 256;
 pub struct DocumentSet {
     pub(crate) numbers: RoaringBitmap,
     // A folder that all of them are in, or empty.
-    folder: String,
+    pub(crate) folder: String,
 }
 
 impl DocumentSet {
@@ -60,6 +60,12 @@ impl DocumentSet {
             &self.folder
         };
         Self::in_folder(&self.numbers & &other.numbers, folder)
+    }
+
+    /// The documents of either set.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self::new(&self.numbers | &other.numbers)
     }
 
     /// The documents of this set that are not in the other one.

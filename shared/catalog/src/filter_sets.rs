@@ -142,12 +142,39 @@ impl Catalog {
     }
 
     /// The documents with a selected value.
-    pub(crate) fn with_value(
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn with_value(
         &self,
         facet: FacetField,
         selector: &FacetSelector,
     ) -> PortResult<DocumentSet> {
         Ok(self.listed(self.selected(facet, selector)?))
+    }
+
+    /// The documents that spell a value of a facet in a way that fits.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn with_spelling(
+        &self,
+        facet: FacetField,
+        fits: &dyn Fn(&str) -> bool,
+    ) -> PortResult<DocumentSet> {
+        let field = TermField::Facet(facet);
+        let fitting = self
+            .reader()
+            .with_fitting_value(field, &|_, spelling| fits(spelling))?;
+        Ok(self.listed(fitting))
+    }
+
+    /// The normalized values of a facet, in order. A restricted catalog may have no document with some of them.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn distinct_values(&self, facet: FacetField) -> PortResult<Vec<String>> {
+        self.reader().distinct_values(TermField::Facet(facet))
     }
 
     fn selected(&self, facet: FacetField, selector: &FacetSelector) -> PortResult<RoaringBitmap> {
@@ -177,11 +204,22 @@ impl Catalog {
         let issuers: BTreeSet<String> = facts
             .flat_map(|entry| entry.facts.issuer_identity())
             .collect();
-        let mut numbers = self
-            .set_of(documents.iter().map(|document| document.doc()))?
-            .numbers;
+        let own = self.set_of(documents.iter().map(|document| document.doc()))?;
+        Ok(own.or(&self.with_issuer_numbers(&issuers)?))
+    }
+
+    /// The documents that have one of these numbers of issuers, as
+    /// [`issuer_identity`](stemma_document::FilingFacts::issuer_identity) writes them.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn with_issuer_numbers<'n>(
+        &self,
+        issuers: impl IntoIterator<Item = &'n String>,
+    ) -> PortResult<DocumentSet> {
+        let mut numbers = RoaringBitmap::new();
         for issuer in issuers {
-            numbers |= self.reader().with_value(TermField::Issuer, &issuer)?;
+            numbers |= self.reader().with_value(TermField::Issuer, issuer)?;
         }
         Ok(self.listed(numbers))
     }

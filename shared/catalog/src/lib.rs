@@ -34,6 +34,7 @@ mod filter_sets;
 pub mod fixtures;
 pub mod items;
 mod labels;
+mod listing_words;
 pub mod locator;
 #[cfg(test)]
 mod model_tests;

@@ -119,6 +119,28 @@ const FILTERS: [&str; 14] = [
     "name = A.PDF",
     "cik = 0000000005",
 ];
+const DESCRIPTIONS: [&str; 4] = [
+    "",
+    "Annual report of Beta, on form 10-K.",
+    "ΟΔΥΣΣΕΥΣ\u{a0}a.b",
+    "Acme's a.pdf",
+];
+const WORDS: [&str; 14] = [
+    " ",
+    "a",
+    "A.PDF",
+    "10-k",
+    "10 k",
+    "beta, 10-K",
+    "x/y",
+    "y z/",
+    "οδυσσευς",
+    "3m a.",
+    "x/ acme",
+    "~aaaa b",
+    "inc",
+    "absent",
+];
 const PATHS: [&str; 8] = [
     "/",
     "/x",
@@ -157,6 +179,8 @@ fn change(step: &Step, seq: u64) -> Change {
         format!("000000000{}", step.values % 10),
         None,
     ));
+    let description = DESCRIPTIONS[step.values / 5 % DESCRIPTIONS.len()];
+    entry.description = (!description.is_empty()).then(|| description.to_owned());
     entry.doubt = Some(step.values as f32 / 40.0);
     entry.extent = stemma_document::Extent::Pages(u32::from(step.n % 5));
     let kind = match step.kind {
@@ -191,6 +215,19 @@ fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
 
 fn docs(documents: &[Arc<CatalogDocument>]) -> Vec<DocId> {
     documents.iter().map(|document| document.doc()).collect()
+}
+
+fn has_words(document: &CatalogDocument, words: &[String]) -> bool {
+    let description = document
+        .entry()
+        .and_then(|entry| entry.description.as_deref());
+    let facts = [FacetField::Company, FacetField::Form, FacetField::Ticker].into_iter();
+    let facts = facts.flat_map(|facet| facet.values(document));
+    let texts = facts
+        .chain(description)
+        .chain([document.version().path.as_str()]);
+    let text = texts.collect::<Vec<_>>().join("\n").to_lowercase();
+    words.iter().all(|word| text.contains(word.as_str()))
 }
 
 fn assert_equal(catalog: &Catalog, model: &Model) {
@@ -351,5 +388,28 @@ proptest! {
             pages.extend(page);
         }
         prop_assert_eq!(pages, listed);
+    }
+
+    #[test]
+    fn words_occur_in_the_documents_that_a_walk_finds(batches in steps()) {
+        let store = CatalogStore::in_memory().unwrap();
+        for (batch, seq) in batches.iter().zip(1..) {
+            let changes = batch.iter().map(|step| change(step, seq));
+            store.apply(StoreBatch { changes: changes.collect(), ..StoreBatch::default() }).unwrap();
+        }
+        let catalog = Catalog::from_store(&store).unwrap();
+        let listed = fixtures::documents(&catalog);
+        for folder in ["", "x"] {
+            let scope = Scope { folder: folder.into(), ..Scope::default() };
+            let inside = catalog.in_scope(&scope).unwrap();
+            for text in WORDS {
+                let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+                let walked = listed.iter().filter(|it| scope.contains(it) && has_words(it, &words));
+                let walked: BTreeSet<DocId> = walked.map(|document| document.doc()).collect();
+                let found = catalog.containing_words(&inside, text).unwrap();
+                let found: BTreeSet<DocId> = catalog.ids(&found).unwrap().into_iter().collect();
+                prop_assert_eq!(found, walked, "{} in {}", text, folder);
+            }
+        }
     }
 }

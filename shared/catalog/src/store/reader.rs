@@ -1,6 +1,6 @@
 //! Reads one state of a stored catalog.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, OnceLock};
 
 use redb::{Database, ReadOnlyTable, ReadTransaction};
@@ -232,6 +232,38 @@ impl StoreReader {
         Ok(FieldValues { rows, next: None })
     }
 
+    /// The documents with a value that fits, by its normalized form and its spelling.
+    pub(crate) fn with_fitting_value(
+        &self,
+        field: TermField,
+        fits: &dyn Fn(&str, &str) -> bool,
+    ) -> PortResult<RoaringBitmap> {
+        let mut fitting = RoaringBitmap::new();
+        let range = (field.code(), "", "", 0)..(field.code() + 1, "", "", 0);
+        for row in self.postings.range(range).map_err(port_error)? {
+            let (key, numbers) = row.map_err(port_error)?;
+            let (_, normalized, spelling, _) = key.value();
+            if fits(normalized, spelling) {
+                fitting |= posting::decode(numbers.value())?;
+            }
+        }
+        Ok(fitting)
+    }
+
+    /// The distinct values of a field, normalized and in order.
+    pub(crate) fn distinct_values(&self, field: TermField) -> PortResult<Vec<String>> {
+        let mut values: Vec<String> = Vec::new();
+        let range = (field.code(), "", "", 0)..(field.code() + 1, "", "", 0);
+        for row in self.postings.range(range).map_err(port_error)? {
+            let (key, _) = row.map_err(port_error)?;
+            let (_, normalized, ..) = key.value();
+            if values.last().is_none_or(|last| last != normalized) {
+                values.push(normalized.to_owned());
+            }
+        }
+        Ok(values)
+    }
+
     /// The first value of a field from one on.
     pub(crate) fn first_value(&self, field: TermField, from: &str) -> PortResult<Option<String>> {
         let range = (field.code(), from, "", 0)..(field.code() + 1, "", "", 0);
@@ -285,6 +317,26 @@ impl StoreReader {
             })
         });
         entries.collect()
+    }
+
+    /// The listed documents from a path on whose paths fit, by path and number. Ends where `fits` says that no more can.
+    pub(crate) fn with_fitting_path(
+        &self,
+        from: &str,
+        mut fits: impl FnMut(&str, u32) -> ControlFlow<(), bool>,
+    ) -> PortResult<RoaringBitmap> {
+        let mut fitting = RoaringBitmap::new();
+        for row in self.paths.range((from, 0)..).map_err(port_error)? {
+            let (key, number) = row.map_err(port_error)?;
+            match fits(key.value().0, number.value()) {
+                ControlFlow::Break(()) => break,
+                ControlFlow::Continue(false) => {}
+                ControlFlow::Continue(true) => {
+                    fitting.insert(number.value());
+                }
+            }
+        }
+        Ok(fitting)
     }
 
     /// The documents at a path.

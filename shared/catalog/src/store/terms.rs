@@ -9,6 +9,7 @@ use crate::document::CatalogDocument;
 use crate::document_names::fold_name;
 use crate::facets::{FacetField, normalize_value};
 use crate::filter::FilterField;
+use crate::listing_words::stated_words;
 use crate::locator::document_words;
 
 /// A field that documents are found by.
@@ -22,6 +23,8 @@ pub(crate) enum TermField {
     Folder,
     /// Words of names and facts.
     Word,
+    /// Words of facts and description, as listings are searched for them.
+    Stated,
     /// Numbers of the issuer.
     Issuer,
     /// Names of facets of which a document has a value.
@@ -45,6 +48,7 @@ impl TermField {
             TermField::Issuer => 130,
             TermField::HasFacet => 131,
             TermField::State => 132,
+            TermField::Stated => 133,
         }
     }
 }
@@ -120,6 +124,9 @@ impl DocumentTerms {
         }
         for word in document_words(document) {
             terms.add(TermField::Word, &word);
+        }
+        for word in stated_words(document) {
+            terms.add(TermField::Stated, &word);
         }
         if let Some(entry) = document.entry() {
             terms.add(TermField::State, WITH_TREE);
