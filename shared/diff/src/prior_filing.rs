@@ -6,7 +6,9 @@ use stemma_document::{CatalogEntry, Fact, FilingFacts};
 use stemma_engine::{PortError, PortResult};
 
 use super::titles::form_family;
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
+use stemma_catalog::facets::FacetField;
+use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 
 // Filings listed in an error.
 const MAX_CANDIDATES: usize = 5;
@@ -80,7 +82,7 @@ pub fn prior_filing(
         return Err(lacking("issuer", Vec::new()));
     };
     let mut same = Vec::new();
-    for other in catalog.documents() {
+    for other in catalog.list(&may_be_issued_by(catalog, facts)?) {
         let other = other?;
         if other.doc() != catalog_document.doc() && is_issued_by(&other, facts) {
             same.push(other);
@@ -233,6 +235,27 @@ fn facts_of(document: &CatalogDocument) -> Option<&FilingFacts> {
 
 fn fact_value(fact: &Option<Fact>) -> Option<&str> {
     fact.as_ref().map(|fact| fact.value.as_str())
+}
+
+// Every document that `is_issued_by` accepts, and others: by the numbers and names that are stored.
+fn may_be_issued_by(catalog: &Catalog, facts: &FilingFacts) -> PortResult<DocumentSet> {
+    let mut documents = catalog.with_issuer_numbers(&facts.issuer_identity())?;
+    // Short numbers are no identity, but a CIK of one or two digits is.
+    if let Some(cik) = fact_value(&facts.cik) {
+        let field = FilterField::Cik;
+        let has_cik = Filter::Condition(Condition {
+            field,
+            op: FilterOp::In,
+            values: vec![field.canonical(cik)],
+        });
+        documents = documents.or(&catalog.matching(&has_cik)?);
+    }
+    if let Some(issuer) = fact_value(&facts.issuer) {
+        let name = issuer_name(issuer);
+        let is_same = |other: &str| issuer_name(other) == name;
+        documents = documents.or(&catalog.with_spelling(FacetField::Company, &is_same)?);
+    }
+    Ok(documents)
 }
 
 // By CIK, else by file number, tax number, or name without its legal form.
@@ -422,5 +445,38 @@ mod tests {
             of(Some("10-K"), "2022"),
             Err(PriorFilingError::NoYear { .. })
         ));
+    }
+
+    proptest::proptest! {
+        // Each case has its own catalog.
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+        #[test]
+        fn stored_numbers_and_names_find_what_a_walk_finds(
+            filings in proptest::collection::vec((0..9_usize, 0..4_usize, 0..4_usize), 1..16)
+        ) {
+            const ISSUERS: [&str; 9] = [
+                "", "O'Neil Inc", "O Neil", "Ford Motor Co of Canada", "Ford Motor Company of Canada", "The Gap",
+                "GAP INC.", "3M.com", "3M com",
+            ];
+            const CIKS: [&str; 4] = ["", "20", "0000000020", "123456"];
+            const FILE_NUMBERS: [&str; 4] = ["", "001-03285", "1-3285", "2-111"];
+            let fact = |value: &str| (!value.is_empty()).then(|| Fact::from_text(value, None));
+            let entries = filings.iter().enumerate().map(|(at, (issuer, cik, file))| {
+                let mut entry = entry(&format!("{at}.pdf"));
+                entry.facts.issuer = fact(ISSUERS[*issuer]);
+                entry.facts.cik = fact(CIKS[*cik]);
+                entry.facts.file_number = fact(FILE_NUMBERS[*file]);
+                entry
+            });
+            let catalog = Catalog::from_entries(entries);
+            let all: Vec<_> = catalog.documents().collect::<PortResult<_>>().unwrap();
+            for facts in all.iter().filter_map(|document| facts_of(document)) {
+                let walked: Vec<_> = all.iter().filter(|other| is_issued_by(other, facts)).cloned().collect();
+                let may_be = may_be_issued_by(&catalog, facts).unwrap();
+                let listed: Vec<_> = catalog.list(&may_be).collect::<PortResult<_>>().unwrap();
+                let found: Vec<_> = listed.into_iter().filter(|other| is_issued_by(other, facts)).collect();
+                proptest::prop_assert_eq!(found, walked);
+            }
+        }
     }
 }
