@@ -52,7 +52,7 @@ pub(super) fn compose_answer(
     (catalog, collection): (&Catalog, &Collection),
     keep: CitationPolicy,
 ) -> PortResult<ComposedAnswer> {
-    // They take a walk over the whole catalog, so that drafts without a verified claim do without.
+    // They read the names of all issuers, so drafts without a verified claim do without.
     let mut known_issuers: Option<Issuers<'_>> = None;
     let mut composed = ComposedAnswer::default();
     for claim in &draft.claims {

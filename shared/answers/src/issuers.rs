@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
-use stemma_catalog::facets::{FacetField, normalize_value};
+use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
+use stemma_catalog::facets::{FacetField, FacetSelector, normalize_value};
 use stemma_document::DocId;
 use stemma_engine::PortResult;
 use stemma_retrieval::aliases::{MAX_WORDS, name_words};
@@ -17,51 +18,34 @@ const MIN_SYMBOL: usize = 2;
 const SHORT_WORDS: usize = 2;
 // Shorter words of a name are mostly initials or articles.
 const MIN_SHORT_FORM: usize = 4;
+// An issuer's numbers are the same in most of its documents, so a few are enough.
+const READ_DOCUMENTS: usize = 8;
 
 pub(super) struct Issuers<'a> {
     catalog: &'a Catalog,
-    // Names without spaces, and symbols in capitals, with the keys of the issuers that have them.
+    // Names without spaces, with the normalized names of companies that have them.
     names: HashMap<String, BTreeSet<String>>,
-    // The first word and the first two words of longer names, without spaces. `None`: of several issuers.
-    short_forms: HashMap<String, Option<BTreeSet<String>>>,
+    // The same for the first word and the first two words of longer names.
+    short_forms: HashMap<String, BTreeSet<String>>,
 }
 
 impl<'a> Issuers<'a> {
     pub(super) fn new(catalog: &'a Catalog) -> PortResult<Self> {
-        let mut names: HashMap<String, BTreeSet<String>> = HashMap::new();
-        let mut short_forms: HashMap<String, Option<BTreeSet<String>>> = HashMap::new();
-        // Most issuers have many filings.
-        let mut known: BTreeSet<(Vec<String>, Vec<String>)> = BTreeSet::new();
-        for document in catalog.documents() {
-            let document = document?;
-            let companies = FacetField::Company.values(&document);
-            let symbols = FacetField::Ticker.values(&document);
-            let owned = [&companies, &symbols]
-                .map(|values| values.iter().map(|value| (*value).to_owned()).collect());
-            if !known.insert(owned.into()) {
-                continue;
-            }
-            let keys: BTreeSet<String> = keys(&document).into_iter().collect();
-            for form in companies.iter().flat_map(|name| short_forms_of(name)) {
-                let issuer = short_forms
-                    .entry(form)
-                    .or_insert_with(|| Some(keys.clone()));
-                match issuer.as_mut().filter(|known| !known.is_disjoint(&keys)) {
-                    Some(known) => known.extend(keys.iter().cloned()),
-                    None => *issuer = None,
-                }
-            }
-            let symbols = symbols.into_iter().map(str::to_uppercase);
-            let symbols = symbols.filter(|symbol| symbol.len() >= MIN_SYMBOL);
-            for name in companies.into_iter().map(joined_name).chain(symbols) {
-                names.entry(name).or_default().extend(keys.iter().cloned());
-            }
-        }
-        Ok(Self {
+        let mut issuers = Self {
             catalog,
-            names,
-            short_forms,
-        })
+            names: HashMap::new(),
+            short_forms: HashMap::new(),
+        };
+        for company in catalog.distinct_values(FacetField::Company)? {
+            let words = name_words(&company);
+            for form in short_forms_of(&words) {
+                let companies = issuers.short_forms.entry(form).or_default();
+                companies.insert(company.clone());
+            }
+            let companies = issuers.names.entry(words.concat()).or_default();
+            companies.insert(company);
+        }
+        Ok(issuers)
     }
 
     /// An issuer that a statement names, if it is that of none of the cited documents and `around`, the text of the citations, does not
@@ -72,44 +56,135 @@ impl<'a> Issuers<'a> {
         cited: &BTreeSet<DocId>,
         around: &str,
     ) -> PortResult<Option<&'t str>> {
-        let mut own: BTreeSet<String> = BTreeSet::new();
-        for doc in cited {
-            own.extend(self.catalog.get(*doc)?.iter().flat_map(|one| keys(one)));
-        }
+        let cited: PortResult<Vec<_>> = cited.iter().map(|doc| self.catalog.get(*doc)).collect();
+        let cited: Vec<Arc<CatalogDocument>> = cited?.into_iter().flatten().collect();
         // A document without an issuer may be about anyone.
-        if own.is_empty() {
+        if !cited.iter().any(|document| has_issuer(document)) {
             return Ok(None);
         }
+        let own = self.of_same_issuers(&cited)?;
         let words = words(statement);
         let mut at = 0;
         while at < words.len() {
+            let mut length = MAX_WORDS.min(words.len() - at);
             // Of nested names the longest.
-            let longest = (1..=MAX_WORDS.min(words.len() - at))
-                .rev()
-                .find_map(|length| {
-                    let last = &words[at + length - 1].1;
-                    let text = &statement[words[at].1.start..last.end];
-                    let name = joined_name(text);
-                    let symbol = Some(text.to_owned()).filter(|_| length == 1);
-                    let found = self.names.get(&name).filter(|_| begins_with_capital(text));
-                    let found = found.or_else(|| self.names.get(&symbol?));
-                    let short = || {
-                        let short = self.short_forms.get(&name)?.as_ref();
-                        short.filter(|_| is_short_form(statement, &words, at..at + length))
-                    };
-                    found.or_else(short).map(|keys| (length, keys, text, name))
-                });
-            let Some((length, keys, text, name)) = longest else {
-                at += 1;
-                continue;
+            let named = loop {
+                let named = self.documents_named(statement, &words, at..at + length)?;
+                if named.is_some() || length == 1 {
+                    break named;
+                }
+                length -= 1;
             };
-            if keys.is_disjoint(&own) && !has_name(around, &name) {
+            let text = written(statement, &words, at..at + length);
+            if let Some(named) = named
+                && named.and(&own).is_empty()
+                && !has_name(around, &joined_name(text))
+            {
                 return Ok(Some(text));
             }
             at += length;
         }
         Ok(None)
     }
+
+    // The documents of the issuer that these words of a statement name: by its name, its symbol in capitals, or a short form of
+    // its name.
+    fn documents_named(
+        &self,
+        statement: &str,
+        words: &[(String, Range<usize>)],
+        at: Range<usize>,
+    ) -> PortResult<Option<DocumentSet>> {
+        let text = written(statement, words, at.clone());
+        let name = joined_name(text);
+        if begins_with_capital(text)
+            && let Some(companies) = self.names.get(&name)
+            && let Some(documents) = self.of_companies(companies)?
+        {
+            return Ok(Some(documents));
+        }
+        if at.len() == 1
+            && text.len() >= MIN_SYMBOL
+            && text == text.to_uppercase()
+            && let Some(documents) = self.with_value(
+                FacetField::Ticker,
+                normalize_value(FacetField::Ticker, text),
+            )?
+        {
+            return Ok(Some(documents));
+        }
+        match self.short_forms.get(&name) {
+            Some(companies) if is_short_form(statement, words, at) => self.of_one_issuer(companies),
+            _ => Ok(None),
+        }
+    }
+
+    // The documents with a normalized value; `None` if there are none.
+    fn with_value(&self, facet: FacetField, value: String) -> PortResult<Option<DocumentSet>> {
+        let selector = FacetSelector::Exact(value);
+        let documents = self.catalog.with_value(facet, &selector)?;
+        Ok(Some(documents).filter(|documents| !documents.is_empty()))
+    }
+
+    fn of_companies(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
+        let mut all: Option<DocumentSet> = None;
+        for company in companies {
+            let documents = self.with_value(FacetField::Company, company.clone())?;
+            all = match (all, documents) {
+                (Some(all), Some(documents)) => Some(all.or(&documents)),
+                (all, documents) => all.or(documents),
+            };
+        }
+        Ok(all)
+    }
+
+    // The documents of companies that are one issuer under several names; `None` if they are several issuers, or none.
+    fn of_one_issuer(&self, companies: &BTreeSet<String>) -> PortResult<Option<DocumentSet>> {
+        let mut apart = Vec::new();
+        for company in companies {
+            apart.extend(self.with_value(FacetField::Company, company.clone())?);
+        }
+        let Some(mut issuer) = apart.pop() else {
+            return Ok(None);
+        };
+        let mut added = issuer.clone();
+        while !added.is_empty() {
+            let few = self.catalog.list(&added).take(READ_DOCUMENTS);
+            let same = self.of_same_issuers(&few.collect::<PortResult<Vec<_>>>()?)?;
+            let is_same = |other: &mut DocumentSet| !other.and(&same).is_empty();
+            added = DocumentSet::default();
+            for other in apart.extract_if(.., is_same) {
+                added = added.or(&other);
+            }
+            issuer = issuer.or(&added);
+        }
+        Ok(Some(issuer).filter(|_| apart.is_empty()))
+    }
+
+    // The documents that share an official number, or a name, of their issuers with these.
+    fn of_same_issuers(&self, documents: &[Arc<CatalogDocument>]) -> PortResult<DocumentSet> {
+        let mut same = self.catalog.of_same_issuers(documents)?;
+        let stated = documents
+            .iter()
+            .flat_map(|one| FacetField::Company.values(one));
+        let names: BTreeSet<String> = stated.map(joined_name).collect();
+        for companies in names.iter().filter_map(|name| self.names.get(name)) {
+            if let Some(of_name) = self.of_companies(companies)? {
+                same = same.or(&of_name);
+            }
+        }
+        Ok(same)
+    }
+}
+
+fn written<'t>(text: &'t str, words: &[(String, Range<usize>)], at: Range<usize>) -> &'t str {
+    &text[words[at.start].1.start..words[at.end - 1].1.end]
+}
+
+fn has_issuer(document: &CatalogDocument) -> bool {
+    let numbers = document.entry().map(|entry| entry.facts.issuer_identity());
+    numbers.is_some_and(|numbers| !numbers.is_empty())
+        || !FacetField::Company.values(document).is_empty()
 }
 
 // A common word is no name: `our target`.
@@ -132,20 +207,18 @@ fn joined_name(text: &str) -> String {
 }
 
 // `JPMorgan` and `JPMorgan Chase` of `JPMorgan Chase & Co.`, where the name is longer.
-fn short_forms_of(name: &str) -> Vec<String> {
-    let words = name_words(&normalize_value(FacetField::Company, name));
+fn short_forms_of(words: &[String]) -> impl Iterator<Item = String> {
     let forms =
         (1..=SHORT_WORDS.min(words.len().saturating_sub(1))).map(|count| words[..count].concat());
-    forms
-        .filter(|form| form.chars().count() >= MIN_SHORT_FORM)
-        .collect()
+    forms.filter(|form| form.chars().count() >= MIN_SHORT_FORM)
 }
 
 // Whether these words of a text are written as a name that ends with them. First words of names are ordinary words, too: `United States`,
 // `General expenses`.
 fn is_short_form(text: &str, words: &[(String, Range<usize>)], at: Range<usize>) -> bool {
-    let written = |at: usize| &text[words[at].1.clone()];
-    let is_name = at.clone().all(|at| begins_with_capital(written(at)));
+    let is_name = at
+        .clone()
+        .all(|at| begins_with_capital(written(text, words, at..at + 1)));
     let rest = &text[words[at.end - 1].1.end..];
     let is_possessive = rest.starts_with("'s") || rest.starts_with("’s");
     let continues = rest.starts_with([' ', '-', '&'])
@@ -159,17 +232,11 @@ fn is_short_form(text: &str, words: &[(String, Range<usize>)], at: Range<usize>)
         let rest = || word.chars().skip(1);
         rest().any(char::is_uppercase) && rest().any(char::is_lowercase)
     };
-    let is_telling = at.len() > 1 || !is_first || is_possessive || is_mixed(written(at.start));
+    let is_telling = at.len() > 1
+        || !is_first
+        || is_possessive
+        || is_mixed(written(text, words, at.start..at.start + 1));
     is_name && is_telling && (is_possessive || !continues)
-}
-
-// What tells an issuer from others: its official numbers, and its names.
-fn keys(document: &CatalogDocument) -> Vec<String> {
-    let entry = document.entry();
-    let mut keys = entry.map_or_else(Vec::new, |entry| entry.facts.issuer_identity());
-    let names = FacetField::Company.values(document);
-    keys.extend(names.into_iter().map(joined_name));
-    keys
 }
 
 #[cfg(test)]
@@ -222,6 +289,154 @@ mod tests {
                 expected,
                 "{statement}"
             );
+        }
+    }
+
+    #[test]
+    fn a_word_in_lower_case_is_no_name() {
+        use stemma_catalog::fixtures::of_company;
+        let catalog = Catalog::from_entries([
+            of_company("a.pdf", "Acme Anvils, Inc."),
+            of_company("b.pdf", "Target Corporation"),
+        ]);
+        let issuers = Issuers::new(&catalog).unwrap();
+        let cited = BTreeSet::from([catalog.resolve("a.pdf").unwrap().doc()]);
+        for (statement, expected) in [
+            ("Costs met the target of $5 million.", None),
+            ("Costs of Target were $5 million.", Some("Target")),
+        ] {
+            let foreign = issuers.foreign_name(statement, &cited, "").unwrap();
+            assert_eq!(foreign, expected, "{statement}");
+        }
+    }
+
+    const COMPANIES: [&str; 8] = [
+        "",
+        "Acme Anvils, Inc.",
+        "ACME ANVILS",
+        "Acme Ropes Ltd",
+        "Acme",
+        "Beta & Gamma Corp",
+        "Beta Gamma Two",
+        // Its normalized name is not that of its normalized name.
+        "The The Anvils Inc",
+    ];
+    const SYMBOLS: [&str; 4] = ["", "ACM", "acm", "BG"];
+    const CIKS: [&str; 4] = ["", "1001", "0001001", "2002"];
+    const PHRASES: [&str; 9] = [
+        "Acme Anvils",
+        "Acme",
+        "acme",
+        "ACM",
+        "Acme Ropes",
+        "Beta Gamma",
+        "Beta",
+        "BG",
+        "The The Anvils",
+    ];
+
+    fn filings(values: &[(usize, usize, usize, usize)]) -> Catalog {
+        use stemma_catalog::fixtures::entry;
+        use stemma_document::{CoRegistrant, Fact, Ticker};
+        let fact = |value: &str| Fact::from_text(value, None);
+        let stated = |value: &str| (!value.is_empty()).then(|| fact(value));
+        Catalog::from_entries(values.iter().enumerate().map(|(at, values)| {
+            let (company, other, symbol, cik) = *values;
+            let mut entry = entry(&format!("{at}.pdf"));
+            entry.facts.issuer = stated(COMPANIES[company]);
+            entry.facts.tickers = stated(SYMBOLS[symbol])
+                .map(|symbol| Ticker {
+                    symbol,
+                    exchange: None,
+                })
+                .into_iter()
+                .collect();
+            entry.facts.cik = stated(CIKS[cik]);
+            let others = stated(COMPANIES[other]).filter(|_| company > 0);
+            let others = others.into_iter().map(|name| CoRegistrant {
+                name,
+                file_number: None,
+                irs_number: None,
+                state: None,
+            });
+            entry.facts.co_registrants = others.collect();
+            entry
+        }))
+    }
+
+    // What tells an issuer from others: its official numbers, and its names.
+    fn keys(document: &CatalogDocument) -> BTreeSet<String> {
+        let entry = document.entry().unwrap();
+        let names = FacetField::Company.values(document).into_iter();
+        let numbers = entry.facts.issuer_identity().into_iter();
+        numbers.chain(names.map(joined_name)).collect()
+    }
+
+    fn walked(all: &[Arc<CatalogDocument>], phrase: &str) -> BTreeSet<DocId> {
+        let having = |fits: &dyn Fn(&CatalogDocument) -> bool| -> Vec<&Arc<CatalogDocument>> {
+            all.iter().filter(|document| fits(document)).collect()
+        };
+        let name = joined_name(phrase);
+        let companies = |document: &CatalogDocument| -> Vec<String> {
+            let values = FacetField::Company.values(document).into_iter();
+            values
+                .map(|value| normalize_value(FacetField::Company, value))
+                .collect()
+        };
+        let by_name = having(&|it| {
+            begins_with_capital(phrase)
+                && companies(it)
+                    .iter()
+                    .any(|one| name_words(one).concat() == name)
+        });
+        let by_symbol = having(&|it| {
+            let symbols = FacetField::Ticker.values(it);
+            symbols.iter().any(|symbol| symbol.to_uppercase() == phrase)
+        });
+        let by_short_form = having(&|it| {
+            let mut forms = companies(it)
+                .into_iter()
+                .flat_map(|one| short_forms_of(&name_words(&one)).collect::<Vec<_>>());
+            begins_with_capital(phrase) && forms.any(|form| form == name)
+        });
+        let mut joined = Vec::new();
+        let mut apart = by_short_form;
+        let mut known: BTreeSet<String> =
+            apart.first().map(|first| keys(first)).unwrap_or_default();
+        while let Some(at) = apart.iter().position(|one| !keys(one).is_disjoint(&known)) {
+            known.extend(keys(apart[at]));
+            joined.push(apart.remove(at));
+        }
+        let of_one_issuer = if apart.is_empty() { joined } else { Vec::new() };
+        let mut found = [by_name, by_symbol, of_one_issuer].into_iter();
+        let found = found.find(|found| !found.is_empty()).unwrap_or_default();
+        found.into_iter().map(|document| document.doc()).collect()
+    }
+
+    proptest::proptest! {
+        // Each case has its own catalog.
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+        #[test]
+        fn stored_values_name_the_documents_that_a_walk_finds(
+            values in proptest::collection::vec((0..8_usize, 0..8_usize, 0..4_usize, 0..4_usize), 1..8)
+        ) {
+            let catalog = filings(&values);
+            let issuers = Issuers::new(&catalog).unwrap();
+            let all: Vec<_> = catalog.documents().collect::<PortResult<_>>().unwrap();
+            let docs = |set: &DocumentSet| catalog.ids(set).unwrap().into_iter().collect::<BTreeSet<_>>();
+            for phrase in PHRASES {
+                let statement = format!("{phrase}'s costs fell.");
+                let words = words(&statement);
+                let length = phrase.split(' ').count();
+                let named = issuers.documents_named(&statement, &words, 0..length).unwrap();
+                let named = named.map(|named| docs(&named)).unwrap_or_default();
+                proptest::prop_assert_eq!(named, walked(&all, phrase), "{}", phrase);
+            }
+            for document in &all {
+                let same = issuers.of_same_issuers(std::slice::from_ref(document)).unwrap();
+                let expected = all.iter().filter(|other| !keys(other).is_disjoint(&keys(document)) || other == &document);
+                proptest::prop_assert_eq!(docs(&same), expected.map(|it| it.doc()).collect::<BTreeSet<_>>());
+            }
         }
     }
 }
