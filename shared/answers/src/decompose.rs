@@ -14,7 +14,6 @@ use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 use stemma_engine::PortResult;
-use stemma_retrieval::aliases::aliases;
 use stemma_retrieval::dates::QueryPeriod;
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
@@ -217,7 +216,7 @@ struct Company {
 }
 
 impl Company {
-    // The filter holds a normalized name or an alias from file names.
+    // The filter holds a normalized name, or a name of documents that state no company.
     fn from_filter(
         filter: &AppliedFilter,
         question: &AskRequest,
@@ -232,16 +231,8 @@ impl Company {
         let stated = catalog.matching(&stated)?.and(&with_tree);
         let mut filings = catalog.list(&stated).collect::<PortResult<Vec<_>>>()?;
         if filings.is_empty() {
-            for document in catalog.list(&with_tree) {
-                let document = document?;
-                let has_alias = document.entry().is_some_and(|entry| {
-                    let mut aliases = aliases(entry, None).into_iter();
-                    aliases.any(|alias| alias.name == filter.value)
-                });
-                if has_alias {
-                    filings.push(document);
-                }
-            }
+            let named = catalog.set_of_keys(&filter.keys)?.and(&with_tree);
+            filings = catalog.list(&named).collect::<PortResult<_>>()?;
         }
         let name = filings
             .iter()
@@ -462,5 +453,34 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn documents_without_a_company_are_those_that_the_search_named() {
+        use stemma_catalog::fixtures::entry;
+        let catalog = Catalog::from_entries([
+            entry("WIDGETCO_2021.pdf"),
+            entry("WIDGETCO_2022.pdf"),
+            entry("OTHER_2022.pdf"),
+        ]);
+        let key = |path: &str| {
+            let doc = catalog.resolve(path).unwrap().doc();
+            (doc.to_u128() >> 64) as u64
+        };
+        let filter = AppliedFilter {
+            facet: "company".into(),
+            value: "widgetco".into(),
+            from: "WidgetCo".into(),
+            keys: [key("WIDGETCO_2021.pdf"), key("WIDGETCO_2022.pdf")].into(),
+            ..AppliedFilter::default()
+        };
+        let question = AskRequest::new("WidgetCo revenue 2021 vs 2022");
+        let company = Company::from_filter(&filter, &question, &catalog).unwrap();
+        let paths = company.filings.iter().map(|it| it.version().path.as_str());
+        assert_eq!(
+            paths.collect::<Vec<_>>(),
+            ["WIDGETCO_2021.pdf", "WIDGETCO_2022.pdf"]
+        );
+        assert_eq!(company.name, "WidgetCo");
     }
 }

@@ -369,6 +369,9 @@ pub struct AppliedFilter {
     /// Whether the words of the query are no name as written, and this is the nearest one.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub did_you_mean: bool,
+    /// First eight bytes of the ids of the documents that the words name, if these state no company.
+    #[serde(skip)]
+    pub keys: BTreeSet<u64>,
 }
 
 /// A word or name of the query that no document in scope has.

@@ -586,6 +586,10 @@ fn applied(accepted: Vec<NameMatch>, query: &QueryWords) -> IssuerRouting {
                 narrows: true,
                 documents: Some(one.documents.documents.len()),
                 did_you_mean: one.is_corrected,
+                keys: match one.documents.company {
+                    Some(_) => BTreeSet::new(),
+                    None => one.documents.documents.clone(),
+                },
             });
         }
         routed
