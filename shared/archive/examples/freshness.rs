@@ -26,11 +26,17 @@ use stemma_engine::blobs::{Blobs, FolderBlobs, PutOutcome};
 use stemma_engine::{Env, PortResult};
 use tokio_util::sync::CancellationToken;
 
+// As the server has it: how much memory a process keeps depends on the allocator.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const POLL: Duration = Duration::from_millis(10);
 const LIMIT: Duration = Duration::from_secs(60);
 const COMPANIES: u64 = 5_000;
+// Filings of a company that are older than the one whose predecessor is looked for.
+const FILINGS_BEFORE: u64 = 3;
 // Spreads the ids of successive numbers, as digests are.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -261,7 +267,25 @@ fn time_lists(archive: &Archive) -> Result<()> {
             .count_facets(&all, &[FacetField::Company], 10)?
             .total)
     })?;
+    for words in ["annual", "10-k", "company-77-", "absent"] {
+        let named = ListRequest {
+            words: Some(words.into()),
+            ..ListRequest::default()
+        };
+        timed(&format!("documents with `{words}`"), &|| {
+            Ok(archive.list_documents(&named, 50, None)?.total)
+        })?;
+    }
     let catalog = archive.catalog();
+    timed("the filing before one", &|| {
+        let newest = catalog.get(doc_id(FILINGS_BEFORE * COMPANIES)?)?;
+        let newest = newest.ok_or("no such document")?;
+        let prior = stemma_diff::prior_filing(catalog, &newest);
+        Ok(prior.iter().count())
+    })?;
+    timed("names of issuers", &|| {
+        Ok(catalog.distinct_values(FacetField::Company)?.len())
+    })?;
     timed("100 locators", &|| {
         let found = (0..100).filter(|number| {
             let name = format!("company-{number}-{number}-10-K");
