@@ -34,7 +34,7 @@ PRESENT, MISSES = "--present" in OPTIONS, "--misses" in OPTIONS
 TRUTH = pathlib.Path(__file__).parent.parent / "truth"
 HALVES = json.loads((TRUTH / "halves.json").read_text())
 COMPANIES = json.loads((TRUTH / "names.json").read_text())["companies"]
-INGREDIENTS = ["lexicon", "statements", "fields", "adjacency", "references", "routing", "dates"]
+INGREDIENTS = ["lexicon", "statements", "fields", "adjacency", "references", "routing", "dates", "figures"]
 FEWEST_ABSENT = 60
 # Of a question whose latency is measured: those of 20 and more have 25 on average.
 FEWEST_WORDS = 20

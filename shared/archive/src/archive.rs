@@ -329,6 +329,7 @@ impl DocumentStore for Archive {
         Ok(Some(OpenDocument {
             tree: into_section_tree(published),
             body,
+            facts: None,
         }))
     }
 

@@ -103,9 +103,11 @@ impl DocumentStore for BlobDocumentStore {
             return Ok(None);
         };
         let body = self.load_body(&published).await?;
+        let facts = self.load_facts(&published).await?;
         Ok(Some(OpenDocument {
             tree: published.tree,
             body,
+            facts,
         }))
     }
 }

@@ -253,6 +253,7 @@ impl Archive {
         let Some(OpenDocument {
             tree,
             body: Some(body),
+            ..
         }) = self.open_with_text(listed).await?
         else {
             return Ok(None);

@@ -13,6 +13,8 @@ pub struct OpenDocument {
     pub tree: SectionTree,
     /// `None` if the text is not stored, as for an imported tree.
     pub body: Option<SourceBody>,
+    /// Tagged facts, if the store reads them along; see [`DocumentStore::facts`].
+    pub facts: Option<FactTable>,
 }
 
 /// Reads trees and texts of documents.

@@ -3,6 +3,7 @@
 //! - [`search`]: the search port: `SearchService::search` takes a `Query` and returns `SearchResults`.
 //! - [`query_syntax`]: splits a query into plain text and operators: phrases, `OR`, `-word`, `field:value`.
 //! - [`parsed_query`]: parses a query with the help of [`tokenizer`], [`dates`], [`lexicon`], [`statement_pages`] and [`aliases`].
+//! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
 //! - [`index`]: the full-text index (tantivy) and its ranking.
 //! - [`embedding`]: embeddings of sections, used to route queries to documents. Off without an embedding endpoint.
 //! - [`text_blocks`]: tables and paragraphs; [`query_terms`]: what a text has of a query.
@@ -15,6 +16,7 @@ pub mod aliases;
 pub mod cache;
 pub mod dates;
 pub mod embedding;
+pub mod figures;
 pub mod index;
 pub mod instructions;
 pub mod lexicon;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::dates::QueryPeriod;
+use crate::figures::FigureQuery;
 use crate::instructions::strip_instructions;
 use crate::lexicon::{EntryKind, Lexicon, TriggeredEntry};
 use crate::references::QueryReferences;
@@ -42,6 +43,8 @@ pub struct ParsedQuery {
     pub item: Option<(ItemRef, String)>,
     /// Whether the answer is probably a number.
     pub wants_number: bool,
+    /// The declared figure it may ask for: of a query that wants a number or names a period.
+    pub figure: Option<FigureQuery>,
 }
 
 /// Phrases with the same meaning.
@@ -82,6 +85,9 @@ impl ParsedQuery {
             || normalized.to_lowercase().contains("amend");
         parsed.item = parse_item(&normalized);
         parsed.wants_number = wants_number(&normalized) || !parsed.statements.is_empty();
+        if parsed.wants_number || !parsed.period.years.is_empty() {
+            parsed.figure = FigureQuery::parse(&cleaned, &parsed.period, issuer);
+        }
         parsed
     }
 }

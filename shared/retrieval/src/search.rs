@@ -189,11 +189,13 @@ pub enum RankingFeature {
     Routing,
     /// Boosts documents with the years, quarters and forms named in the query.
     Dates,
+    /// Prefers passages that display the declared figure for which the query asks.
+    Figures,
 }
 
 impl RankingFeature {
     /// All features, with their names.
-    pub const ALL: [(RankingFeature, &str); 7] = [
+    pub const ALL: [(RankingFeature, &str); 8] = [
         (RankingFeature::Fields, "fields"),
         (RankingFeature::Adjacency, "adjacency"),
         (RankingFeature::Lexicon, "lexicon"),
@@ -201,6 +203,7 @@ impl RankingFeature {
         (RankingFeature::References, "references"),
         (RankingFeature::Routing, "routing"),
         (RankingFeature::Dates, "dates"),
+        (RankingFeature::Figures, "figures"),
     ];
 
     pub fn from_name(name: &str) -> Option<Self> {

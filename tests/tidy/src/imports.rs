@@ -34,6 +34,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-document",
             "stemma-engine",
             "stemma-llm",
+            "stemma-xbrl",
         ],
     ),
     (

@@ -127,6 +127,7 @@ impl DocumentStore for TestArchive {
                 &document.version().name,
                 &self.sentence,
             ))),
+            facts: None,
         }))
     }
 }

@@ -66,6 +66,7 @@ impl DocumentStore for ManyDocuments {
         Ok(Some(OpenDocument {
             tree: self.tree.clone(),
             body: None,
+            facts: None,
         }))
     }
 }

@@ -117,6 +117,7 @@ impl DocumentStore for UniformSearch {
         Ok(Some(OpenDocument {
             tree: SectionTree::clone(tree),
             body: None,
+            facts: None,
         }))
     }
 }

@@ -14,6 +14,7 @@ use tantivy::schema::Field;
 use super::passage::{Passage, SectionLine, split_lines};
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
+use crate::figures::DisplayedFigures;
 use crate::lexicon::Lexicon;
 use crate::page_features::{PageFeatures, PageText};
 use crate::references::caption;
@@ -46,6 +47,9 @@ pub struct StoredSection {
     pub id: u32,
     /// Line (0-based) of the entry's text on which the section starts.
     pub line: u32,
+    /// Number of the figure entries of the section in the field `figures`.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub figures: u32,
     /// Titles from the root to the section.
     pub path: Vec<String>,
     /// First and last page (1-based, inclusive), with descendants.
@@ -54,6 +58,14 @@ pub struct StoredSection {
     /// First and last line (1-based, inclusive) of a document without pages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lines: Option<(u32, u32)>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Passes the entries of one document to `add`: the document, then its passages.
@@ -137,6 +149,7 @@ struct EntryMapper<'a> {
     facets: TantivyDocument,
     // Items, with the ids of their sections.
     items: Vec<(items::SectionItem, Range<u32>)>,
+    figures: DisplayedFigures,
 }
 
 impl<'a> EntryMapper<'a> {
@@ -155,6 +168,11 @@ impl<'a> EntryMapper<'a> {
             sections: SectionFacts::of_tree(tree),
             facets: facets(&fields, entry),
             items: items.collect(),
+            figures: opened
+                .facts
+                .as_ref()
+                .map(|facts| DisplayedFigures::new(facts, fiscal_years_ahead(entry)))
+                .unwrap_or_default(),
         }
     }
 
@@ -219,12 +237,26 @@ impl<'a> EntryMapper<'a> {
             Passage {
                 page: Some(number),
                 label: label.clone(),
+                figures: self.figure_entries(number, &sections, &lines),
                 lines: lines.iter().map(|line| line.line).collect(),
                 starting: starting.collect(),
                 sections: sections.into_iter().collect(),
             }
         });
         passages.collect()
+    }
+
+    fn figure_entries(
+        &self,
+        page: u32,
+        sections: &BTreeMap<usize, usize>,
+        lines: &[SectionLine<'_>],
+    ) -> Vec<Vec<String>> {
+        let entries = sections.keys().map(|section| {
+            let lines = lines.iter().filter(|line| line.section == *section);
+            self.figures.entries(page, lines.map(|line| line.number))
+        });
+        entries.collect()
     }
 
     fn section_passages(&self, section: usize) -> Vec<Passage<'a>> {
@@ -237,6 +269,7 @@ impl<'a> EntryMapper<'a> {
         let passages = parts.map(|(part, lines)| Passage {
             page: None,
             label: None,
+            figures: self.figure_entries(0, &BTreeMap::from([(section, 0)]), &lines),
             lines: lines.iter().map(|line| line.line).collect(),
             sections: vec![(section, 0)],
             starting: if part == 0 { vec![section] } else { Vec::new() },
@@ -265,6 +298,8 @@ impl<'a> EntryMapper<'a> {
             .map(|heading| text.words.joined_in(heading))
             .chain(starting().map(|section| section.title_words.joined()));
         add_words(&mut entry, fields.headings, headings);
+        let figures = passage.figures.iter().flatten().map(String::as_str);
+        add_words(&mut entry, fields.figures, figures);
         self.add_items(&mut entry, passage);
         self.add_features(&mut entry, &features, &text);
         self.add_stored(&mut entry, passage, &text);
@@ -354,7 +389,7 @@ impl<'a> EntryMapper<'a> {
         }
     }
 
-    fn stored_section(&self, at: usize, line: usize) -> StoredSection {
+    fn stored_section(&self, at: usize, line: usize, figures: usize) -> StoredSection {
         let SectionFacts { section, path, .. } = &self.sections[at];
         let (pages, lines) = match section.span {
             SectionSpan::Pages { pages, .. } => {
@@ -365,6 +400,7 @@ impl<'a> EntryMapper<'a> {
         StoredSection {
             id: section.id.0,
             line: u32::try_from(line).unwrap_or(u32::MAX),
+            figures: u32::try_from(figures).unwrap_or(u32::MAX),
             path: path.clone(),
             pages,
             lines,
@@ -373,12 +409,12 @@ impl<'a> EntryMapper<'a> {
 
     // Adds what hits show.
     fn add_stored(&self, entry: &mut TantivyDocument, passage: &Passage<'_>, text: &PageText) {
-        let sections = passage.sections.iter();
+        let sections = passage.sections.iter().zip(&passage.figures);
         let stored = StoredEntry {
             name: self.entry.version.name.clone(),
             label: passage.label.clone(),
             sections: sections
-                .map(|(at, line)| self.stored_section(*at, *line))
+                .map(|((at, line), figures)| self.stored_section(*at, *line, figures.len()))
                 .collect(),
         };
         if let Ok(json) = serde_json::to_string(&stored) {
@@ -499,6 +535,15 @@ fn company_key(company: &str) -> u64 {
         .as_bytes()
         .first_chunk::<8>()
         .map_or(1, |bytes| u64::from_be_bytes(*bytes))
+}
+
+// By how much the number of the fiscal year is greater than the year in which it ends.
+fn fiscal_years_ahead(entry: &CatalogEntry) -> i32 {
+    let year = |fact: &Option<stemma_document::Fact>| -> Option<i32> {
+        fact.as_ref()?.value.get(..4)?.parse().ok()
+    };
+    let fiscal = year(&entry.facts.fiscal_year).zip(year(&entry.facts.period_end));
+    fiscal.map_or(0, |(fiscal, end)| fiscal - end)
 }
 
 /// Converts `2022-12-31` to `20221231`.

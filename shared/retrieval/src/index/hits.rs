@@ -19,6 +19,9 @@ use crate::snippet;
 
 // Longer lists of pages do not help a reader.
 const PAGES_PER_HIT: usize = 20;
+// Of several sections on a page, the one that displays the figure of the query is the hit if name and query have at least half in
+// common; else the words of the query decide.
+const LEAST_STRENGTH: f32 = 0.5;
 
 /// The hits of a page of results and of those before it: one per section, in the order of its best passage.
 pub(super) struct HitList<'r> {
@@ -116,15 +119,23 @@ impl<'r> HitList<'r> {
         let allowed: Vec<&StoredSection> = sections
             .filter(|section| self.conditions.has_titles(&section.path))
             .collect();
+        let text = stored.text.as_str();
+        let displaying = displaying_section(passage, stored);
+        let displaying = displaying.filter(|at| {
+            let path = &stored.entry.sections[*at].path;
+            allowed.len() > 1 && self.conditions.has_titles(path)
+        });
+        let text = displaying.map_or(text, |at| stored.section_text(at));
         // An excerpt is costly: it is made where several sections share a page, and for the hits of this page of results.
-        let excerpt = (allowed.len() > 1).then(|| snippet::best_snippet(&stored.text, self.terms));
+        let excerpt = (allowed.len() > 1).then(|| snippet::best_snippet(text, self.terms));
         // The section on whose lines the excerpt starts.
         let line = excerpt.as_ref().map_or(0, |(_, line)| *line);
         let at = allowed
             .iter()
             .rposition(|section| section.line as usize <= line)
             .unwrap_or(0);
-        let section = allowed.get(at);
+        let displaying = displaying.map(|at| &stored.entry.sections[at]);
+        let section = displaying.or_else(|| allowed.get(at).copied());
         let Some(section) = section.filter(|one| !self.conditions.excludes_titles(&one.path))
         else {
             return;
@@ -149,8 +160,7 @@ impl<'r> HitList<'r> {
         hit.best_pages = page.into_iter().collect();
         hit.score = passage.score.into();
         if self.hits.len() >= self.query.skip {
-            let (excerpt, _) =
-                excerpt.unwrap_or_else(|| snippet::best_snippet(&stored.text, self.terms));
+            let (excerpt, _) = excerpt.unwrap_or_else(|| snippet::best_snippet(text, self.terms));
             hit.why = explain(passage, &excerpt);
             hit.excerpt = excerpt;
         }
@@ -161,6 +171,18 @@ impl<'r> HitList<'r> {
         self.positions.insert(key, self.hits.len());
         self.hits.push(hit);
     }
+}
+
+// The section that displays the figure for which the query asks.
+fn displaying_section(passage: &ScoredPassage, stored: &StoredPassage) -> Option<usize> {
+    let figure = passage
+        .figure
+        .filter(|figure| figure.strength >= LEAST_STRENGTH)?;
+    let mut entries = 0;
+    stored.entry.sections.iter().position(|section| {
+        entries += section.figures as usize;
+        figure.entry < entries
+    })
 }
 
 // Short reasons for a hit: statement, phrase and words.

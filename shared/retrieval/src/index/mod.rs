@@ -21,6 +21,8 @@ mod document_filter;
 mod document_fit;
 pub mod entry;
 mod evidence;
+#[cfg(test)]
+mod figure_tests;
 pub mod folder;
 mod hits;
 mod indexed_versions;

@@ -7,10 +7,11 @@ use crate::page_features::PageLine;
 // A page has 3,000 to 8,000 bytes. Sections of documents without pages can be much longer, and are several passages.
 const MAX_PASSAGE_BYTES: usize = 48 << 10;
 
-// A line of a passage, and the index of its section in pre-order.
+// A line of a passage, the index of its section in pre-order, and its number (1-based) on the page or in the text.
 #[derive(Clone, Copy)]
 pub(super) struct SectionLine<'a> {
     pub(super) section: usize,
+    pub(super) number: u32,
     pub(super) line: PageLine<'a>,
 }
 
@@ -18,6 +19,7 @@ impl<'a> SectionLine<'a> {
     pub(super) fn new(section: usize, line: &text::BodyLine<'a>) -> Self {
         Self {
             section,
+            number: line.number,
             line: PageLine {
                 text: line.text,
                 layout: line.layout,
@@ -35,6 +37,8 @@ pub(super) struct Passage<'a> {
     pub(super) lines: Vec<PageLine<'a>>,
     // Indexes of its sections in pre-order, with the line (0-based) on which each starts.
     pub(super) sections: Vec<(usize, usize)>,
+    // The figure entries of each section.
+    pub(super) figures: Vec<Vec<String>>,
     // Indexes of the sections that start here.
     pub(super) starting: Vec<usize>,
 }
@@ -45,7 +49,12 @@ pub(super) fn split_lines<'a>(lines: &[SectionLine<'a>]) -> Vec<Vec<SectionLine<
     let mut parts = Vec::new();
     let mut part = Vec::new();
     let mut bytes = 0;
-    for SectionLine { section, line } in lines {
+    for SectionLine {
+        section,
+        number,
+        line,
+    } in lines
+    {
         for text in pieces(line.text) {
             if bytes + text.len() > MAX_PASSAGE_BYTES && bytes > 0 {
                 parts.push(std::mem::take(&mut part));
@@ -55,6 +64,7 @@ pub(super) fn split_lines<'a>(lines: &[SectionLine<'a>]) -> Vec<Vec<SectionLine<
             let line = PageLine { text, ..*line };
             part.push(SectionLine {
                 section: *section,
+                number: *number,
                 line,
             });
         }
@@ -87,6 +97,7 @@ mod tests {
         let long = "word ".repeat(30_000);
         let line = |text| SectionLine {
             section: 3,
+            number: 1,
             line: PageLine { text, layout: None },
         };
         let parts = split_lines(&[line("title"), line(""), line(&long), line("end")]);

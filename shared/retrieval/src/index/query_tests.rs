@@ -99,12 +99,13 @@ fn archive() -> Searcher {
                 tokens: Vec::new(),
                 headings: Vec::new(),
             })),
+            facts: None,
         };
         (entry, opened)
     }))
 }
 
-fn indexed(documents: impl Iterator<Item = (CatalogEntry, OpenDocument)>) -> Searcher {
+pub(super) fn indexed(documents: impl Iterator<Item = (CatalogEntry, OpenDocument)>) -> Searcher {
     let mapper = doc_mapper();
     let mut index = Index::create_in_ram(mapper.schema.clone());
     index.set_tokenizers(mapper.tokenizers);
@@ -149,6 +150,7 @@ fn reports_of_notes() -> Searcher {
                 tokens: Vec::new(),
                 headings: Vec::new(),
             })),
+            facts: None,
         };
         (entry, opened)
     }))
@@ -405,6 +407,7 @@ fn the_words_of_a_running_head_are_evidence() {
     let opened = OpenDocument {
         tree: SectionTree::build(&outline, Method::Layout, Vec::new()),
         body: Some(SourceBody::Pages(pages)),
+        facts: None,
     };
     let searcher = indexed(std::iter::once((
         of_company("bulletin.pdf", "Press"),

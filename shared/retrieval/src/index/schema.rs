@@ -17,7 +17,7 @@ use super::word_splitter::WordSplitter;
 use crate::lexicon::Lexicon;
 
 // Increase this when entries or tokens change; a changed lexicon changes the index revision by itself.
-const REVISION: u32 = 12;
+const REVISION: u32 = 13;
 
 // Name of the tokenizer that splits tokenized texts.
 const WORDS: &str = "words";
@@ -121,6 +121,8 @@ fields! {
     phrases: present;
     /// Phrases of the lexicon in row labels.
     row_phrases: present;
+    /// Entries of the declared figures that it displays, with their periods ([`figures`](crate::figures)), by section.
+    figures: positioned;
     /// Statements on the page.
     statements: present;
     /// What only resembles a statement.

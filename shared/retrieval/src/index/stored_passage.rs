@@ -43,6 +43,25 @@ impl StoredPassage {
         }))
     }
 
+    /// The lines of one of its sections.
+    pub(super) fn section_text(&self, at: usize) -> &str {
+        let sections = &self.entry.sections;
+        let line_start = |line: u32| match line.checked_sub(1) {
+            None => 0,
+            Some(before) => {
+                let mut ends = self.text.match_indices('\n').map(|(end, _)| end + 1);
+                ends.nth(before as usize).unwrap_or(self.text.len())
+            }
+        };
+        let start = sections
+            .get(at)
+            .map_or(0, |section| line_start(section.line));
+        let next = sections.iter().map(|section| section.line);
+        let next = next.filter(|line| sections.get(at).is_some_and(|own| *line > own.line));
+        let end = next.min().map_or(self.text.len(), line_start);
+        &self.text[start..end.max(start)]
+    }
+
     /// One of its sections as a hit, without the match.
     pub(super) fn section_hit(&self, section: &StoredSection) -> SearchHit {
         SearchHit {

@@ -84,7 +84,11 @@ impl DocumentStore for CountingStore {
         }
         let outline = VerifiedOutline::new(Extent::Lines(3), Vec::new()).unwrap();
         let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
-        Ok((document.version().path != "gone").then_some(OpenDocument { tree, body: None }))
+        Ok((document.version().path != "gone").then_some(OpenDocument {
+            tree,
+            body: None,
+            facts: None,
+        }))
     }
 }
 

@@ -6,6 +6,7 @@
 //! pages and parts that the query names, and in filings the requested statements.
 
 mod candidates;
+mod figures;
 mod filing;
 mod selection;
 mod words;
@@ -17,6 +18,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, Term};
 
 pub(super) use self::candidates::{PassageSet, ScopeStatistics};
+use self::figures::{FigureMatch, match_figures};
 use self::filing::{FilingRules, PHRASE_WEIGHT};
 use self::selection::{Clause, best_passages};
 use self::words::WordScorer;
@@ -29,6 +31,10 @@ use crate::statement_pages::StatementKind;
 // Shares of the best word score for a named caption, and for a named page or the table of contents.
 const CAPTION_WEIGHT: f32 = 0.5;
 const PAGE_WEIGHT: f32 = 0.7;
+// A displayed figure with exactly the name and period of the query is as good as all of its words.
+const FIGURE_WEIGHT: f32 = 1.0;
+// Relative to the same word in the text, where candidates are selected.
+const FIGURE_WORD_WEIGHT: f32 = 0.5;
 
 /// The parts of a score, as returned by `explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +50,7 @@ pub(super) enum ScorePart {
     References,
     Statement,
     Document,
+    Figure,
 }
 
 impl ScorePart {
@@ -60,6 +67,7 @@ impl ScorePart {
             ScorePart::References => "references",
             ScorePart::Statement => "statement",
             ScorePart::Document => "document",
+            ScorePart::Figure => "figure",
         }
     }
 }
@@ -97,6 +105,8 @@ pub(super) struct ScoredPassage {
     // The phrase and the statement that contributed most.
     pub(super) phrase: Option<String>,
     pub(super) statement: Option<StatementKind>,
+    // The displayed figure that matches best.
+    pub(super) figure: Option<FigureMatch>,
 }
 
 impl ScoredPassage {
@@ -110,6 +120,7 @@ impl ScoredPassage {
             parts: BTreeMap::from([(ScorePart::Text, score)]),
             phrase: None,
             statement: None,
+            figure: None,
         }
     }
 }
@@ -194,6 +205,13 @@ impl<'q> Ranking<'q> {
                 });
             }
         }
+        for (term, weight) in self.figure_terms()? {
+            clauses.push(Clause {
+                term,
+                weight,
+                has_length: false,
+            });
+        }
         let mut add = |term: Term, weight: f32| -> tantivy::Result<()> {
             clauses.push(Clause {
                 weight: weight * self.scope.global_idf(&term)?,
@@ -269,6 +287,7 @@ impl<'q> Ranking<'q> {
         let statements = rules.score_statements(unit, &phrases, &mut parts)?;
         self.score_references(&passages, unit, &mut parts)?;
         rules.score_documents(&self.documents, unit, &mut parts)?;
+        let figures = self.score_figures(&passages, unit, &mut parts)?;
         let pages = passages.column("page")?;
         let amended = passages.column("amended")?;
         let mut scored: Vec<ScoredPassage> = passages
@@ -288,6 +307,7 @@ impl<'q> Ranking<'q> {
                     .collect(),
                 phrase: phrases.best[at].clone(),
                 statement: statements[at],
+                figure: figures[at],
             })
             .collect();
         scored.sort_by(|a, b| {
@@ -297,6 +317,42 @@ impl<'q> Ranking<'q> {
                 .then(a.page.cmp(&b.page))
         });
         Ok(scored)
+    }
+
+    // The words of the requested figure that names of figures have.
+    fn figure_terms(&self) -> tantivy::Result<Vec<(Term, f32)>> {
+        let figure = self.parsed.figure.as_ref();
+        let figure = figure.filter(|_| self.uses(RankingFeature::Figures));
+        let mut terms = Vec::new();
+        for (word, _) in figure.iter().flat_map(|figure| &figure.words) {
+            let term = Term::from_field_text(self.fields.figures, word);
+            if self.searcher.doc_freq(&term)? > 0 {
+                let in_text = Term::from_field_text(self.fields.body, word);
+                terms.push((term, FIGURE_WORD_WEIGHT * self.scope.idf(&in_text)?));
+            }
+        }
+        Ok(terms)
+    }
+
+    // Adds the displayed figures that the query asks for.
+    fn score_figures(
+        &self,
+        passages: &PassageSet<'_>,
+        unit: f32,
+        parts: &mut Parts,
+    ) -> tantivy::Result<Vec<Option<FigureMatch>>> {
+        let figure = self.parsed.figure.as_ref();
+        let Some(figure) = figure.filter(|_| self.uses(RankingFeature::Figures)) else {
+            return Ok(vec![None; passages.len()]);
+        };
+        let matches = match_figures(figure, passages, self.scope, &self.fields)?;
+        let strength = |found: &Option<FigureMatch>| found.map_or(0.0, |found| found.strength);
+        let scores: Vec<f32> = matches.iter().map(strength).collect();
+        if scores.iter().any(|score| *score > 0.0) {
+            let scores = scores.iter().map(|score| unit * FIGURE_WEIGHT * score);
+            parts.add(ScorePart::Figure, &scores.collect::<Vec<_>>());
+        }
+        Ok(matches)
     }
 
     // Pages, captions and the table of contents that the query names.
