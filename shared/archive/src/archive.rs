@@ -219,18 +219,17 @@ impl Archive {
     /// The file a document was read from; `None` where it is not in the store, or was torn by a power loss.
     pub async fn original(&self, listed: &CatalogDocument) -> PortResult<Option<OriginalFile>> {
         let version = listed.version();
-        let key = blob_keys::original_key(&self.collection, version.source);
-        let size_bytes = self
-            .store
-            .blobs
-            .size(&key)
-            .await?
-            .filter(|size_bytes| *size_bytes == version.size_bytes);
-        Ok(size_bytes.map(|size_bytes| OriginalFile {
-            blobs: Arc::clone(&self.store.blobs),
-            key,
-            size_bytes,
-        }))
+        for key in blob_keys::original_keys(&self.collection, version.source) {
+            let size_bytes = self.store.blobs.size(&key).await?;
+            if let Some(size_bytes) = size_bytes.filter(|size| *size == version.size_bytes) {
+                return Ok(Some(OriginalFile {
+                    blobs: Arc::clone(&self.store.blobs),
+                    key,
+                    size_bytes,
+                }));
+            }
+        }
+        Ok(None)
     }
 
     /// The encoded text of a tree; `None` when the store does not have it (an imported tree).

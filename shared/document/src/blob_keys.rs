@@ -51,8 +51,38 @@ pub fn originals_prefix(collection: &Collection) -> String {
     format!("c/{collection}/originals/")
 }
 
-pub fn original_key(collection: &Collection, digest: Digest) -> String {
-    format!("{}{digest}", originals_prefix(collection))
+/// Keys under which the bytes with a digest may be stored. The second one is used while garbage collection is about to
+/// remove the object under the first.
+pub fn original_keys(collection: &Collection, digest: Digest) -> [String; 2] {
+    let prefix = originals_prefix(collection);
+    [format!("{prefix}{digest}"), format!("{prefix}{digest}.2")]
+}
+
+/// Parses digest and place (0 or 1) from a key made by [`original_keys`].
+pub fn parse_original(key: &str) -> Option<(Digest, usize)> {
+    let name = key.rsplit('/').next()?;
+    match name.strip_suffix(".2") {
+        Some(digest) => Some((digest.parse().ok()?, 1)),
+        None => Some((name.parse().ok()?, 0)),
+    }
+}
+
+/// Prefix of marks that no version and no job used an original at some time.
+pub fn unused_originals_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/originals-unused/")
+}
+
+/// Key of the mark that the object `original` was not in use at `at_ms`.
+pub fn unused_original_key(collection: &Collection, original: &str, at_ms: u64) -> String {
+    let name = original.rsplit('/').next().unwrap_or(original);
+    format!("{}{name}~{at_ms:013}", unused_originals_prefix(collection))
+}
+
+/// Parses digest, place and time from a key made by [`unused_original_key`].
+pub fn parse_unused_original(key: &str) -> Option<(Digest, usize, u64)> {
+    let (name, at_ms) = key.rsplit_once('~')?;
+    let (digest, place) = parse_original(name)?;
+    Some((digest, place, at_ms.parse().ok()?))
 }
 
 pub fn versions_prefix(collection: &Collection, doc: DocId) -> String {
@@ -112,6 +142,18 @@ pub fn change_minute_prefix(collection: &Collection, minute: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn originals_and_their_marks_are_parsed_from_their_keys() {
+        let collection = Collection::default();
+        let digest = Digest::from_content(b"x");
+        for (place, key) in original_keys(&collection, digest).iter().enumerate() {
+            assert_eq!(parse_original(key), Some((digest, place)));
+            let mark = unused_original_key(&collection, key, 7);
+            assert_eq!(parse_unused_original(&mark), Some((digest, place, 7)));
+        }
+        assert_eq!(parse_original("c/default/originals/x.tmp"), None);
+    }
 
     #[test]
     fn keys_sort_by_version() {

@@ -158,7 +158,7 @@ async fn stored_files_support_range_requests() {
     let server = start().await;
     let document = server.get("/v1/documents/ACME_2022").await.json();
     let digest: stemma_document::Digest = document["source"].as_str().unwrap().parse().unwrap();
-    let key = stemma_document::blob_keys::original_key(&Collection::default(), digest);
+    let [_, key] = stemma_document::blob_keys::original_keys(&Collection::default(), digest);
     let bytes: Vec<u8> = (0..1_000_u32).map(|at| b'a' + (at % 26) as u8).collect();
     server.blobs.put(&key, bytes.into()).await.unwrap();
     let path = "/v1/documents/ACME_2022/source";

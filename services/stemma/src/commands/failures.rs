@@ -78,7 +78,8 @@ struct FailureReasonCount {
 
 #[derive(Debug, Serialize)]
 struct FailedRun {
-    // Where the document lies, and its path below the submitted folder; `null` once the job's entries are removed.
+    // Where the document lies, and its path below the submitted folder; `null` once `stemma gc` has removed the job's entries,
+    // or the claim of a version that two others followed.
     uri: Option<String>,
     path: Option<String>,
     // The run, or the number of the entry if no run was opened.

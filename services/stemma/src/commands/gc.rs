@@ -27,8 +27,8 @@ const MAX_KEYS_SHOWN: usize = 10;
 
 /// Remove objects that are no longer needed.
 ///
-/// Keeps the last two trees of each document with their text and correction, all data of open or failed documents (also of those
-/// submitted again meanwhile), jobs that ended less than 90 days ago, all model replies of existing documents, and anything that was superseded less than seven days ago. Also keeps the last two index
+/// Keeps the last two trees of each document with their text and correction, the claims of these and of the last two versions, all data of open or failed documents (also of those
+/// submitted again meanwhile), copies of submitted files that these or an open job name (others are marked, and removed a week later), jobs that ended less than 90 days ago, all model replies of existing documents, and anything that was superseded less than seven days ago. Also keeps the last two index
 /// snapshots and those of the last day, the last two snapshots of the catalog with the change records behind them, and replies to questions of this and the previous month, unless a document was
 /// removed since. Answers are kept while all documents that they quote exist in the quoted versions.
 #[derive(Debug, clap::Args)]
@@ -93,7 +93,8 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
         return Err(CommandError::new("gc.not_confirmed", message)
             .with_next("confirm with --yes, or preview with --dry-run"));
     }
-    if !args.dry_run && count > 0 {
+    let marks = report.originals.marks.len();
+    if !args.dry_run && (count > 0 || marks > 0) {
         let writer = context.open_writable_store(&env, "gc").await?;
         let blobs = writer.ports.blobs.raw().as_ref();
         objects = remove(blobs, collection, &report, others).await?;
@@ -105,6 +106,11 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
         }
     }
     show(&objects, summed, args.dry_run, context);
+    if marks > 0 {
+        context.output.note(&format!(
+            "{marks} copies of files are not in use; they are removed a week after gc marked them"
+        ));
+    }
     Ok(Exit::nothing_if(objects.is_empty() && summed == 0))
 }
 
@@ -144,6 +150,8 @@ async fn remove(
     let rest: Vec<GarbageObject> = [answers, report.failures.clone(), others].concat();
     gc::delete_all(blobs, &rest).await?;
     removed.extend(rest);
+    report.originals.remove(blobs).await?;
+    removed.extend_from_slice(&report.originals.objects);
     Ok(removed)
 }
 

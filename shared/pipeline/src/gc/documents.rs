@@ -1,13 +1,14 @@
-//! Superseded trees and texts of a document, and everything of a removed one.
+//! Superseded trees, texts and claims of a document, and everything of a removed one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{Collection, DocId, PublishedTree, TreeObject, blob_keys};
 use stemma_engine::PortResult;
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
 
-use super::{DocumentHistory, GarbageObject, MAX_CONCURRENT_DELETES, delete_all, is_past_grace};
+use super::history::{DocumentHistory, Horizon};
+use super::{GRACE_MS, GarbageObject, MAX_CONCURRENT_DELETES, delete_all, is_past_grace};
 
 // Trees that each document keeps.
 const RETAINED_TREES: usize = 2;
@@ -53,52 +54,83 @@ pub(super) async fn find(
     collection: &Collection,
     doc: DocId,
     history: DocumentHistory,
+    horizon: Horizon,
     now_ms: Millis,
 ) -> PortResult<Option<DocumentGarbage>> {
-    let Some((last, (last_ms, removed))) =
-        history.last_key_value().map(|(seq, last)| (*seq, *last))
-    else {
-        return Ok(None);
-    };
-    if !removed && last <= RETAINED_TREES as u64 {
+    let last = history.last_tree();
+    let is_removed = last.is_some_and(|(_, _, is_removed)| is_removed);
+    if !is_removed && history.newest() <= RETAINED_TREES as u64 {
         return Ok(None);
     }
     let claims = list_all(blobs, &blob_keys::versions_prefix(collection, doc)).await?;
-    let claimed = claims
-        .last()
-        .and_then(|key| blob_keys::parse_seq(key))
-        .unwrap_or(0);
-    if claimed > last {
-        return Ok(None); // an open or failed version may still need any object
-    }
-    let objects = if !removed {
-        superseded(blobs, collection, doc, history, now_ms).await?
-    } else if is_past_grace(last_ms, now_ms) {
-        removed_document_garbage(blobs, collection, doc, last).await?
-    } else {
-        Vec::new()
+    let newest_claim = claims.last().and_then(|key| blob_keys::parse_seq(key));
+    let claimed = newest_claim.unwrap_or(0);
+    let trees = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
+    let mut garbage = match last {
+        Some((seq, at_ms, is_removed)) if claimed <= seq => match is_removed {
+            false => superseded(blobs, collection, doc, &trees, &history, horizon, now_ms).await?,
+            true if is_past_grace(at_ms, now_ms) => {
+                removed_document_garbage(blobs, collection, doc, &trees, seq).await?
+            }
+            true => BTreeSet::new(),
+        },
+        // An open or failed version may still need any object, except the claims of others.
+        _ => BTreeSet::new(),
     };
-    Ok((!objects.is_empty()).then_some(DocumentGarbage {
+    let claims = settled_claims(collection, doc, claims, &trees, &garbage, &history, horizon);
+    garbage.extend(claims);
+    Ok((!garbage.is_empty()).then(|| DocumentGarbage {
         doc,
         claimed,
-        objects,
+        objects: garbage.into_iter().collect(),
     }))
+}
+
+// Claims that no run reads any more, and whose trees are gone or go now. A claim tells what a run has to do; that of the
+// newest version also what is known, and the one before it stands in when the newest was torn.
+fn settled_claims(
+    collection: &Collection,
+    doc: DocId,
+    claims: Vec<String>,
+    trees: &[String],
+    garbage: &BTreeSet<GarbageObject>,
+    history: &DocumentHistory,
+    horizon: Horizon,
+) -> Vec<GarbageObject> {
+    let going: BTreeSet<&str> = garbage.iter().map(|object| object.key.as_str()).collect();
+    let has_tree = |seq: u64| {
+        let key = blob_keys::tree_key(collection, doc, seq);
+        trees.binary_search(&key).is_ok() && !going.contains(key.as_str())
+    };
+    let settled = claims.into_iter().filter(|key| {
+        let seq = blob_keys::parse_seq(key);
+        seq.is_some_and(|seq| history.is_settled(seq, horizon) && !has_tree(seq))
+    });
+    settled
+        .map(|key| GarbageObject {
+            key,
+            reason: "superseded claim",
+        })
+        .collect()
 }
 
 async fn superseded(
     blobs: &dyn Blobs,
     collection: &Collection,
     doc: DocId,
-    mut history: DocumentHistory,
+    existing: &[String],
+    history: &DocumentHistory,
+    horizon: Horizon,
     now_ms: Millis,
-) -> PortResult<Vec<GarbageObject>> {
-    let existing = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
+) -> PortResult<BTreeSet<GarbageObject>> {
+    let mut written_ms: BTreeMap<u64, Millis> = history.trees_after(0).collect();
     // Trees without a record were published before the grace period: snapshots of the catalog replace only such records.
+    let unrecorded_ms = now_ms.saturating_sub(GRACE_MS + 1);
     for seq in existing.iter().filter_map(|key| blob_keys::parse_seq(key)) {
-        history.entry(seq).or_insert((0, false));
+        written_ms.entry(seq).or_insert(unrecorded_ms);
     }
     // A tree became superfluous when the second newer tree was published.
-    let seqs: Vec<u64> = history.keys().copied().collect();
+    let seqs: Vec<u64> = written_ms.keys().copied().collect();
     let scope = blob_keys::document_scope(collection, doc);
     // The objects that a tree refers to: its text and its correction.
     let mut retained = BTreeSet::new();
@@ -114,11 +146,11 @@ async fn superseded(
         let objects = match serde_json::from_slice::<TreeObject>(&json) {
             Ok(TreeObject::Published(tree)) => referred_objects(&scope, &tree),
             Ok(TreeObject::Removed) => Vec::new(),
-            Err(_) => return Ok(Vec::new()), // an unreadable tree: delete nothing
+            Err(_) => return Ok(BTreeSet::new()), // an unreadable tree: delete nothing
         };
         let is_superseded = seqs
             .get(n + RETAINED_TREES)
-            .is_some_and(|newer| is_past_grace(history[newer].0, now_ms));
+            .is_some_and(|newer| horizon.is_past(written_ms[newer]));
         if is_superseded {
             superseded_trees.push((key, objects));
         } else {
@@ -134,7 +166,7 @@ async fn superseded(
         let superseded = objects.into_iter();
         garbage.extend(superseded.filter(|object| !retained.contains(&object.key)));
     }
-    Ok(garbage.into_iter().collect())
+    Ok(garbage)
 }
 
 // The objects that become superfluous with the last tree that refers to them.
@@ -152,25 +184,25 @@ fn referred_objects(scope: &str, published: &PublishedTree) -> Vec<GarbageObject
     text.into_iter().chain(correction).collect()
 }
 
-// All objects of a removed document except its claims and the tombstone: they show that it existed, and where
+// All objects of a removed document except its newest claims and the tombstone: they show that it existed, and where
 // version numbers continue.
 async fn removed_document_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
     doc: DocId,
+    trees: &[String],
     tombstone: u64,
-) -> PortResult<Vec<GarbageObject>> {
+) -> PortResult<BTreeSet<GarbageObject>> {
     let scope = blob_keys::document_scope(collection, doc);
     let artifacts = list_all(blobs, &format!("{scope}/a/")).await?;
     let corrections = list_all(blobs, &blob_keys::corrections_prefix(&scope)).await?;
-    let trees = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
     let trees = trees
-        .into_iter()
+        .iter()
         .filter(|key| blob_keys::parse_seq(key).is_some_and(|seq| seq < tombstone));
     Ok(artifacts
         .into_iter()
         .chain(corrections)
-        .chain(trees)
+        .chain(trees.cloned())
         .map(|key| GarbageObject {
             key,
             reason: "removed document",

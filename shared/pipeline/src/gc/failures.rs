@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::history::{DocumentHistory, Horizon};
+use super::{GarbageObject, MAX_CONCURRENT_READS};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::DocId;
 use stemma_engine::PortResult;
 use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::env::Millis;
-
-use super::{DocumentHistory, GarbageObject, MAX_CONCURRENT_READS, is_past_grace};
 
 const PAGE: usize = 1_000;
 
@@ -16,7 +15,7 @@ const PAGE: usize = 1_000;
 pub(super) async fn superseded(
     blobs: &dyn Blobs,
     histories: &BTreeMap<DocId, DocumentHistory>,
-    now_ms: Millis,
+    horizon: Horizon,
 ) -> PortResult<Vec<GarbageObject>> {
     let mut garbage = Vec::new();
     let mut after: Option<String> = None;
@@ -28,7 +27,7 @@ pub(super) async fn superseded(
         after = Some(last);
         let runs = page
             .into_iter()
-            .filter(|run| is_superseded(run.trim_end_matches('/'), histories, now_ms));
+            .filter(|run| is_superseded(run.trim_end_matches('/'), histories, horizon));
         let mut keys = stream::iter(runs)
             .map(async |run: String| list_all(blobs, &format!("runs/{run}failed/")).await)
             .buffered(MAX_CONCURRENT_READS);
@@ -41,8 +40,12 @@ pub(super) async fn superseded(
     }
 }
 
-// Whether a later version of the run's document was published or removed some time ago.
-fn is_superseded(run: &str, histories: &BTreeMap<DocId, DocumentHistory>, now_ms: Millis) -> bool {
+// Whether a later version of the run's document was published or removed some time ago, or two later ones ended.
+fn is_superseded(
+    run: &str,
+    histories: &BTreeMap<DocId, DocumentHistory>,
+    horizon: Horizon,
+) -> bool {
     let parts = run
         .rsplit_once('-')
         .and_then(|(doc, seq)| Some((doc.parse::<DocId>().ok()?, seq.parse::<u64>().ok()?)));
@@ -50,6 +53,6 @@ fn is_superseded(run: &str, histories: &BTreeMap<DocId, DocumentHistory>, now_ms
     else {
         return false;
     };
-    let newer = history.range(seq + 1..).next();
-    newer.is_some_and(|(_, (at_ms, _))| is_past_grace(*at_ms, now_ms))
+    let newer = history.trees_after(seq).next();
+    newer.is_some_and(|(_, at_ms)| horizon.is_past(at_ms)) || history.is_settled(seq, horizon)
 }

@@ -1,4 +1,5 @@
-//! Ended jobs: first their entries, cursors and control records, later the job as a whole.
+//! Ended jobs: first their entries, cursors and control records, later the job as a whole. And those that are open, because
+//! what they need stays.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::Collection;
@@ -21,7 +22,8 @@ pub struct JobGarbage {
 }
 
 impl JobGarbage {
-    /// Deletes the objects. A job without a report would be processed again, so its manifest goes before its report.
+    /// Deletes the objects. A job without a report would be processed again, so its manifest goes before its report. The
+    /// report goes last, because the next collection finds by it what an interrupted one left.
     ///
     /// # Errors
     /// [`stemma_engine::PortError`] when the store is unavailable; the next collection deletes the rest.
@@ -36,42 +38,88 @@ impl JobGarbage {
     }
 }
 
-/// Finds what is not needed of the ended jobs of a collection.
+/// A job of the collection without a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OpenJob {
+    pub(super) job: JobId,
+    /// `None` while it is being submitted.
+    pub(super) submitted_ms: Option<Millis>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct FoundJobs {
+    pub(super) garbage: Vec<JobGarbage>,
+    pub(super) open: Vec<OpenJob>,
+}
+
+enum JobState {
+    Open(OpenJob),
+    Garbage(JobGarbage),
+    /// It ended, and is kept; or it belongs to another collection.
+    Kept,
+}
+
+/// Finds the open jobs of a collection, and what is not needed of those that ended.
 pub(super) async fn find(
     blobs: &dyn Blobs,
     collection: &Collection,
     now_ms: Millis,
     retention_ms: Millis,
-) -> PortResult<Vec<JobGarbage>> {
+) -> PortResult<FoundJobs> {
     const PAGE: usize = 1_000;
-    let mut garbage = Vec::new();
+    let mut jobs = FoundJobs::default();
     let mut after: Option<JobId> = None;
     loop {
         let page = jobs::list(blobs, after.as_ref(), PAGE).await?;
         let Some(last) = page.last().cloned() else {
-            return Ok(garbage);
+            return Ok(jobs);
         };
         after = Some(last);
-        let mut found = stream::iter(page)
-            .map(|job| job_garbage(blobs, collection, job, now_ms, retention_ms))
+        let mut states = stream::iter(page)
+            .map(|job| job_state(blobs, collection, job, now_ms, retention_ms))
             .buffered(MAX_CONCURRENT_READS);
-        while let Some(of_job) = found.try_next().await? {
-            garbage.extend(of_job);
+        while let Some(state) = states.try_next().await? {
+            match state {
+                JobState::Open(job) => jobs.open.push(job),
+                JobState::Garbage(garbage) => jobs.garbage.push(garbage),
+                JobState::Kept => {}
+            }
         }
     }
+}
+
+async fn job_state(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    job: JobId,
+    now_ms: Millis,
+    retention_ms: Millis,
+) -> PortResult<JobState> {
+    let Some(report) = jobs::report(blobs, &job).await? else {
+        let manifest = jobs::manifest(blobs, &job).await?;
+        return Ok(match manifest {
+            Some(manifest) if manifest.collection != collection.as_str() => JobState::Kept,
+            manifest => JobState::Open(OpenJob {
+                job,
+                submitted_ms: manifest.map(|manifest| manifest.submitted_ms),
+            }),
+        });
+    };
+    if !is_past_grace(report.ended_ms, now_ms) {
+        return Ok(JobState::Kept);
+    }
+    let garbage = job_garbage(blobs, collection, job, &report, now_ms, retention_ms).await?;
+    Ok(garbage.map_or(JobState::Kept, JobState::Garbage))
 }
 
 async fn job_garbage(
     blobs: &dyn Blobs,
     collection: &Collection,
     job: JobId,
+    report: &jobs::JobReport,
     now_ms: Millis,
     retention_ms: Millis,
 ) -> PortResult<Option<JobGarbage>> {
-    let report = jobs::report(blobs, &job).await?;
-    let Some(report) = report.filter(|report| is_past_grace(report.ended_ms, now_ms)) else {
-        return Ok(None);
-    };
     let manifest = jobs::manifest(blobs, &job).await?;
     // A report without a manifest is left of a removal that was interrupted.
     let is_ours = |manifest: &jobs::JobManifest| manifest.collection == collection.as_str();
@@ -105,7 +153,7 @@ async fn job_garbage(
         let before: Vec<String> = name.into_iter().chain([manifest_key.clone()]).collect();
         first = before.len();
         ordered.splice(0..0, before);
-        ordered.extend([report_key, format!("jobs-ended/{job}")]);
+        ordered.extend([format!("jobs-ended/{job}"), report_key]);
         last = 2;
     }
     let objects: Vec<GarbageObject> = ordered

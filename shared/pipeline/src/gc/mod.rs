@@ -1,30 +1,37 @@
 //! Garbage collection: finds objects that neither a readable tree nor an open run needs.
 //!
-//! It retains the last two trees of each document with their text and correction, every claim, all objects of a document
-//! whose newest claim has no tree yet, and everything that became superfluous less than seven days ago. That
-//! moment comes from change records and job reports, because stores do not tell the age of an object. Model
-//! answers stay as long as their document: trees do not record which answers they used, and answers cost
-//! money. Ended jobs go as a whole after a time of their own.
+//! It retains the last two trees of each document with their text and correction, the claims of these and of the last two
+//! versions, all objects of a document whose newest claim has no tree yet, what the run of an open job may need, and
+//! everything that became superfluous less than seven days ago. That moment comes from change records and job reports,
+//! because stores do not tell the age of an object. Model answers stay as long as their document: trees do not record
+//! which answers they used, and answers cost money. Ended jobs go as a whole after a time of their own. Originals stay as
+//! long as a claim, a tree or an open job names them, and a week longer ([`OriginalGarbage`]).
 //!
 //! What is found may be needed again before it is removed: a document is submitted once more, and its run reuses what is
-//! there. [`DocumentGarbage::remove`] therefore looks for new claims right before it deletes.
+//! there. [`DocumentGarbage::remove`] therefore looks for new claims right before it deletes. Whatever a removal leaves when
+//! it is interrupted is found by the next one.
 
 mod documents;
 mod failures;
+mod history;
 mod jobs;
+mod originals;
+#[cfg(test)]
+mod retention_tests;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_document::{Change, ChangeKind, Collection, DocId, blob_keys};
+use stemma_document::Collection;
 use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 
+use history::Horizon;
+
 pub use documents::DocumentGarbage;
 pub use jobs::JobGarbage;
+pub use originals::OriginalGarbage;
 
 /// How long an object stays after it became superfluous.
 pub const GRACE_MS: Millis = 7 * DAY_MS;
@@ -38,12 +45,10 @@ const MAX_CONCURRENT_DELETES: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GarbageObject {
     pub key: String,
-    /// One of `superseded tree`, `superseded text`, `superseded correction`, `removed document`, `superseded failure`, `ended job`.
+    /// One of `superseded tree`, `superseded text`, `superseded correction`, `superseded claim`, `removed document`,
+    /// `superseded failure`, `ended job`, `unused original`, `mark of an original`.
     pub reason: &'static str,
 }
-
-// When each version was published or removed, by version number; `true` means removed.
-type DocumentHistory = BTreeMap<u64, (Millis, bool)>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GarbageReport {
@@ -51,6 +56,7 @@ pub struct GarbageReport {
     pub jobs: Vec<JobGarbage>,
     /// Failures of runs that a later version superseded.
     pub failures: Vec<GarbageObject>,
+    pub originals: OriginalGarbage,
     /// When a document of the collection was last removed.
     pub removed_ms: Option<Millis>,
 }
@@ -59,7 +65,8 @@ impl GarbageReport {
     pub fn objects(&self) -> impl Iterator<Item = &GarbageObject> {
         let documents = self.documents.iter().flat_map(|garbage| &garbage.objects);
         let jobs = self.jobs.iter().flat_map(|garbage| &garbage.objects);
-        documents.chain(jobs).chain(&self.failures)
+        let others = self.failures.iter().chain(&self.originals.objects);
+        documents.chain(jobs).chain(others)
     }
 }
 
@@ -70,24 +77,24 @@ pub async fn find_garbage(
     now_ms: Millis,
     job_retention_ms: Millis,
 ) -> PortResult<GarbageReport> {
-    let histories = load_histories(blobs, collection).await?;
-    let removals = histories
-        .values()
-        .flat_map(BTreeMap::values)
-        .filter(|(_, removed)| *removed);
-    let removed_ms = removals.map(|(at_ms, _)| *at_ms).max();
-    let failures = failures::superseded(blobs, &histories, now_ms).await?;
+    // First: a job that has ended by now has made its claims.
+    let jobs = jobs::find(blobs, collection, now_ms, job_retention_ms).await?;
+    let horizon = Horizon::new(now_ms, &jobs.open);
+    let originals = originals::find(blobs, collection, &jobs.open, now_ms).await?;
+    let histories = history::load(blobs, collection).await?;
+    let removed_ms = history::last_removal_ms(&histories);
+    let failures = failures::superseded(blobs, &histories, horizon).await?;
     let documents = stream::iter(histories)
-        .map(|(doc, history)| documents::find(blobs, collection, doc, history, now_ms))
+        .map(|(doc, history)| documents::find(blobs, collection, doc, history, horizon, now_ms))
         .buffered(MAX_CONCURRENT_READS)
         .try_filter_map(async |garbage| Ok(garbage))
         .try_collect()
         .await?;
-    let jobs = jobs::find(blobs, collection, now_ms, job_retention_ms).await?;
     Ok(GarbageReport {
         documents,
-        jobs,
+        jobs: jobs.garbage,
         failures,
+        originals,
         removed_ms,
     })
 }
@@ -105,49 +112,6 @@ pub async fn delete_all(
         .buffer_unordered(MAX_CONCURRENT_DELETES)
         .try_collect()
         .await
-}
-
-async fn load_histories(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-) -> PortResult<BTreeMap<DocId, DocumentHistory>> {
-    const PAGE: usize = 1_000;
-    let prefix = blob_keys::changes_prefix(collection);
-    let mut histories: BTreeMap<DocId, DocumentHistory> = BTreeMap::new();
-    let mut after: Option<String> = None;
-    loop {
-        let page = blobs.list(&prefix, after.as_deref(), PAGE).await?;
-        let Some(last) = page.last().cloned() else {
-            return Ok(histories);
-        };
-        after = Some(last);
-        let mut changes = stream::iter(page)
-            .map(async |key: String| blobs.get(&key).await)
-            .buffered(MAX_CONCURRENT_READS);
-        while let Some(json) = changes.try_next().await? {
-            let changes = json.iter().flat_map(|json| Change::decode_record(json));
-            for change in changes.flatten() {
-                record_change(&mut histories, &change);
-            }
-        }
-    }
-}
-
-fn record_change(histories: &mut BTreeMap<DocId, DocumentHistory>, change: &Change) {
-    let removed = match change.kind {
-        ChangeKind::Published(_) => false,
-        ChangeKind::Removed { .. } => true,
-        ChangeKind::Claimed(_) | ChangeKind::Failed { .. } => return,
-    };
-    let (doc, seq) = change.kind.version();
-    // A crash between tree and record publishes twice. The later record counts, so that nothing is
-    // deleted too early.
-    let recorded = histories
-        .entry(doc)
-        .or_default()
-        .entry(seq)
-        .or_insert((change.at_ms, removed));
-    recorded.0 = recorded.0.max(change.at_ms);
 }
 
 fn is_past_grace(at_ms: Millis, now_ms: Millis) -> bool {

@@ -1,6 +1,8 @@
 //! Tests of garbage collection.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
@@ -14,27 +16,28 @@ use stemma_engine::jobs::{EntryCounts, JobEndReason, JobManifest, JobOptions, Jo
 use stemma_engine::{JobId, Priority};
 
 use super::*;
+use stemma_document::{Change, ChangeKind, DocId, blob_keys};
 
-const NOW: Millis = 200 * DAY_MS;
+pub(super) const NOW: Millis = 200 * DAY_MS;
 
-struct GcFixture {
-    blobs: MemoryBlobs,
-    collection: Collection,
-    doc: DocId,
+pub(super) struct GcFixture {
+    pub(super) blobs: Arc<MemoryBlobs>,
+    pub(super) collection: Collection,
+    pub(super) doc: DocId,
 }
 
 impl GcFixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let collection = Collection::default();
         let doc = DocId::new(&collection, "file:///a.md");
         Self {
-            blobs: MemoryBlobs::default(),
+            blobs: Arc::default(),
             collection,
             doc,
         }
     }
 
-    async fn put(&self, key: &str, json: &impl serde::Serialize) {
+    pub(super) async fn put(&self, key: &str, json: &impl serde::Serialize) {
         self.blobs
             .put(key, serde_json::to_vec(json).unwrap().into())
             .await
@@ -49,7 +52,7 @@ impl GcFixture {
         .await;
     }
 
-    async fn change(&self, kind: ChangeKind, days_ago: u64) {
+    pub(super) async fn change(&self, kind: ChangeKind, days_ago: u64) {
         let at_ms = NOW - days_ago * 24 * 3_600_000;
         self.put(
             &blob_keys::change_key(&self.collection, at_ms, at_ms),
@@ -59,7 +62,7 @@ impl GcFixture {
     }
 
     // Writes a version with its tree, its text under `text`, and its change record.
-    async fn publish(&self, seq: u64, text: &str, days_ago: u64) {
+    pub(super) async fn publish(&self, seq: u64, text: &str, days_ago: u64) {
         self.publish_corrected(seq, text, None, days_ago).await;
     }
 
@@ -114,12 +117,12 @@ impl GcFixture {
     }
 
     async fn find(&self) -> GarbageReport {
-        find_garbage(&self.blobs, &self.collection, NOW, 90 * DAY_MS)
+        find_garbage(&*self.blobs, &self.collection, NOW, 90 * DAY_MS)
             .await
             .unwrap()
     }
 
-    async fn garbage(&self) -> Vec<String> {
+    pub(super) async fn garbage(&self) -> Vec<String> {
         let report = self.find().await;
         let scope = blob_keys::document_scope(&self.collection, self.doc);
         report
@@ -138,6 +141,10 @@ fn tree_suffix(seq: u64) -> String {
     format!("/trees/{seq:012}.json")
 }
 
+fn claim_suffix(seq: u64) -> String {
+    format!("/versions/{seq:012}.json")
+}
+
 #[tokio::test]
 async fn last_two_trees_and_recent_objects_are_retained() {
     let fixture = GcFixture::new();
@@ -145,11 +152,17 @@ async fn last_two_trees_and_recent_objects_are_retained() {
         fixture.publish(seq, text, days_ago).await;
     }
     // Tree 1 was superseded by tree 3, 40 days ago, which has the same text; tree 2 three days ago.
-    assert_eq!(fixture.garbage().await, [tree_suffix(1)]);
+    assert_eq!(fixture.garbage().await, [tree_suffix(1), claim_suffix(1)]);
     fixture.publish(5, "t5", 8).await;
     assert_eq!(
         fixture.garbage().await,
-        ["/a/t1".into(), tree_suffix(1), tree_suffix(3)]
+        [
+            "/a/t1".into(),
+            tree_suffix(1),
+            tree_suffix(3),
+            claim_suffix(1),
+            claim_suffix(3)
+        ]
     );
 }
 
@@ -173,7 +186,9 @@ async fn corrections_stay_with_the_trees_that_they_made() {
         [
             format!("/corrections/{first}.json"),
             tree_suffix(1),
-            tree_suffix(2)
+            tree_suffix(2),
+            claim_suffix(1),
+            claim_suffix(2)
         ]
     );
 }
@@ -185,9 +200,9 @@ async fn trees_whose_records_are_gone_are_collected_alike() {
         fixture.publish(seq, &format!("t{seq}"), 90 - seq).await;
     }
     let expected = fixture.garbage().await;
-    assert_eq!(expected, ["/a/t1".into(), tree_suffix(1)]);
+    assert_eq!(expected, ["/a/t1".into(), tree_suffix(1), claim_suffix(1)]);
     let prefix = blob_keys::changes_prefix(&fixture.collection);
-    let records = list_all(&fixture.blobs, &prefix).await.unwrap();
+    let records = list_all(&*fixture.blobs, &prefix).await.unwrap();
     for record in &records[..2] {
         fixture.blobs.delete(record).await.unwrap();
     }
@@ -206,7 +221,9 @@ async fn open_version_retains_all_objects() {
             "/a/t1".into(),
             "/a/t2".into(),
             tree_suffix(1),
-            tree_suffix(2)
+            tree_suffix(2),
+            claim_suffix(1),
+            claim_suffix(2)
         ]
     );
     fixture.claim(5).await;
@@ -250,7 +267,7 @@ async fn claim_between_find_and_remove_keeps_what_it_may_reuse() {
     // The document is submitted again, and its run takes over the text.
     fixture.claim(3).await;
     let removed = report.documents[0]
-        .remove(&fixture.blobs, &fixture.collection)
+        .remove(&*fixture.blobs, &fixture.collection)
         .await
         .unwrap();
     assert!(removed.is_empty());
@@ -269,15 +286,15 @@ async fn garbage_without_a_new_claim_is_removed() {
     }
     let report = fixture.find().await;
     let removed = report.documents[0]
-        .remove(&fixture.blobs, &fixture.collection)
+        .remove(&*fixture.blobs, &fixture.collection)
         .await
         .unwrap();
-    assert_eq!(removed.len(), 4);
+    assert_eq!(removed.len(), 6);
     assert_eq!(fixture.garbage().await, [""; 0]);
 }
 
 impl GcFixture {
-    async fn job(&self, id: &str, name: &str, ended_days_ago: Option<u64>) {
+    pub(super) async fn job(&self, id: &str, name: &str, ended_days_ago: Option<u64>) {
         let manifest = JobManifest {
             job: JobId(id.into()),
             collection: self.collection.to_string(),
@@ -319,9 +336,9 @@ impl GcFixture {
 
     async fn remove_jobs(&self) -> Vec<String> {
         for job in self.find().await.jobs {
-            job.remove(&self.blobs).await.unwrap();
+            job.remove(&*self.blobs).await.unwrap();
         }
-        list_all(&self.blobs, "").await.unwrap()
+        list_all(&*self.blobs, "").await.unwrap()
     }
 }
 
@@ -332,7 +349,7 @@ async fn ended_jobs_lose_their_entries_first_and_go_with_their_names_later() {
     fixture.job("j-recent", "recent", Some(3)).await;
     fixture.job("j-week", "week", Some(30)).await;
     fixture.job("j-old", "old", Some(91)).await;
-    let before = list_all(&fixture.blobs, "").await.unwrap().len();
+    let before = list_all(&*fixture.blobs, "").await.unwrap().len();
     let after = fixture.remove_jobs().await;
     assert_eq!(before - after.len(), 2 + 7, "{after:?}");
     assert!(!after.iter().any(|key| key.contains("old")));
@@ -395,7 +412,7 @@ async fn failures_go_when_a_later_version_was_published() {
 /// Counts requests, by kind.
 #[derive(Default)]
 struct CountingBlobs {
-    inner: MemoryBlobs,
+    inner: Arc<MemoryBlobs>,
     gets: AtomicUsize,
     lists: AtomicUsize,
     deletes: AtomicUsize,
@@ -478,13 +495,13 @@ async fn requests_per_document_and_job_are_bounded() {
         find().await;
         (found, removed, blobs.counts())
     };
-    // Listings that do not depend on the number of documents: changes (two), runs and jobs.
-    const FIXED: usize = 4;
+    // Listings that do not depend on the number of documents: changes (two), runs, jobs, originals and their marks.
+    const FIXED: usize = 6;
     assert_eq!(document(1).await, ([1, FIXED, 0], [0, 0, 0], [1, FIXED, 0]));
     assert_eq!(document(2).await.0, [2, FIXED, 0], "its change records");
     assert_eq!(
         document(4).await,
-        ([4 + 4, FIXED + 2, 0], [0, 1, 4], [4 + 2, FIXED + 2, 0]),
+        ([4 + 4, FIXED + 2, 0], [0, 1, 6], [4 + 2, FIXED + 2, 0]),
         "trees are read as long as they exist"
     );
     // Of a job: its report; when it is a week old, also its manifest and a listing.
@@ -500,7 +517,7 @@ async fn requests_per_document_and_job_are_bounded() {
             .unwrap();
         blobs.counts()
     };
-    const FIXED_WITH_JOBS: usize = 1 + 1 + 2;
+    const FIXED_WITH_JOBS: usize = 1 + 1 + 2 + 2;
     assert_eq!(job(3).await, [1, FIXED_WITH_JOBS, 0]);
     assert_eq!(job(30).await, [2, FIXED_WITH_JOBS + 1, 0]);
     assert_eq!(job(91).await, [3, FIXED_WITH_JOBS + 1, 0], "and its name");

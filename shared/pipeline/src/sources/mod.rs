@@ -11,7 +11,7 @@ use stemma_document::{Digest, DocumentVersion, Origin, blob_keys};
 use stemma_engine::s3::S3Settings;
 use stemma_engine::{Failure, FailureRecord};
 
-pub use blob_sources::store_source;
+pub use blob_sources::SourceWriter;
 pub use local::{LocalFiles, file_path, file_uri, open_regular};
 pub use s3::{BucketObjects, object_uri, parse_object_uri};
 

@@ -24,7 +24,7 @@ pub(crate) use outcome::{
     PUBLISH, PublishOutcome, WITHDRAW, document_version, identify_version, run_outcome,
 };
 use state::VersionState;
-pub(crate) use state::{load_versions, reserve_version};
+pub(crate) use state::{Claim, load_versions, reserve_version};
 pub use submission::{CorrectionChange, FollowedObject, SeenObject, Submission};
 
 pub fn run_id(doc: DocId, seq: u64) -> RunId {

@@ -83,13 +83,13 @@ pub(crate) async fn reserve_version(
 /// Who has a version number.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Claim {
+pub(crate) enum Claim {
     Run(Box<RunHeader>),
     Reserved { reserved: bool },
 }
 
 impl Claim {
-    fn into_run(self) -> Option<RunHeader> {
+    pub(crate) fn into_run(self) -> Option<RunHeader> {
         match self {
             Claim::Run(header) => Some(*header),
             Claim::Reserved { .. } => None,

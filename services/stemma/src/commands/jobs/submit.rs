@@ -14,7 +14,7 @@ use stemma_engine::s3::{BucketReader, ObjectLookup, ObjectMeta, RetryingLookup, 
 use stemma_engine::{Env, PortResult, Ports, Priority};
 use stemma_pipeline::Submission;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, ListedFiles, group_folders, summarize_file};
-use stemma_pipeline::sources::{file_uri, store_source};
+use stemma_pipeline::sources::{SourceWriter, file_uri};
 
 use super::runner::JobRunner;
 use crate::config::Config;
@@ -280,10 +280,11 @@ impl Submitter<'_> {
         }
         let mut stated = sidecars(&discovery)?;
         let mut filing_facts = std::mem::take(&mut discovery.filing_facts);
-        let ports = self.ports.clone();
-        let collection = self.collection.clone();
         let max_bytes = self.max_bytes;
-        let upload = self.upload;
+        let writer = match self.upload {
+            true => Some(SourceWriter::start(&self.ports.blobs, self.collection).await?),
+            false => None,
+        };
         let files = stream::iter(discovery.files).map(|input| {
             let facts = DocumentFacts {
                 stated: stated.remove(&input.absolute_path).unwrap_or_default(),
@@ -291,12 +292,11 @@ impl Submitter<'_> {
                     .remove(&input.absolute_path)
                     .unwrap_or_default(),
             };
-            let ports = ports.clone();
-            let collection = collection.clone();
+            let writer = writer.clone();
             async move {
                 (
                     input.relative_path.clone(),
-                    submission(&ports, &collection, input, facts, max_bytes, upload).await,
+                    submission(input, facts, max_bytes, writer).await,
                 )
             }
         });
@@ -376,15 +376,13 @@ struct DocumentFacts {
     filing: StatedFacts,
 }
 
-// Reads a file once, for its digest and, with `upload`, to copy it to the store. The inner error is a file that
+// Reads a file once, for its digest and, with a writer, to copy it to the store. The inner error is a file that
 // cannot be read.
 async fn submission(
-    ports: &Ports,
-    collection: &Collection,
     input: DiscoveredFile,
     facts: DocumentFacts,
     max_bytes: u64,
-    upload: bool,
+    writer: Option<SourceWriter>,
 ) -> Result<std::io::Result<Submission>, CommandError> {
     let file = input.absolute_path.clone();
     let bytes = tokio::task::spawn_blocking(move || read(&file, max_bytes)).await;
@@ -395,8 +393,8 @@ async fn submission(
         };
     let source = Digest::from_content(&bytes);
     let size_bytes = bytes.len() as u64;
-    if upload {
-        store_source(&ports.blobs, collection, source, bytes).await?;
+    if let Some(writer) = writer {
+        writer.store(source, bytes).await?;
     }
     let uri = file_uri(&input.absolute_path);
     Ok(Ok(Submission {

@@ -12,7 +12,7 @@ use stemma_engine::flow::JobOptions;
 use stemma_engine::{Env, Ports, Priority};
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
 use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
-use stemma_pipeline::sources::{is_document, store_source};
+use stemma_pipeline::sources::{SourceWriter, is_document};
 use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
 
 use super::query::QueryServer;
@@ -106,7 +106,8 @@ impl UploadPort for UploadIntake {
         let stated = facts(metadata)?;
         let source = Digest::from_content(&bytes);
         let size_bytes = bytes.len() as u64;
-        store_source(&self.ports.blobs, collection, source, bytes).await?;
+        let writer = SourceWriter::start(&self.ports.blobs, collection).await?;
+        writer.store(source, bytes).await?;
         // The URI only identifies the upload. Workers read the bytes from the store.
         let uri = format!("upload:{path}");
         let doc = DocId::new(collection, &uri);

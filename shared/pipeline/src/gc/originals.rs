@@ -1,0 +1,277 @@
+//! Originals that no version and no job uses.
+//!
+//! An original has no age, and whoever submits stores it before anything names it. So the first collection that finds it
+//! unused only marks it, and a collection a week later removes it if it is still unused. A submission that reads the
+//! marks stores its bytes under another key ([`crate::sources::SourceWriter`]), and one that read them before is a week
+//! old, so that its job is seen. Nothing depends on how long a collection or a submission takes within that week.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_document::{Collection, Digest, DocId, Origin, TreeObject, blob_keys};
+use stemma_engine::blobs::{Blobs, list_after, list_all};
+use stemma_engine::env::Millis;
+use stemma_engine::{PortResult, jobs};
+
+use super::jobs::OpenJob;
+use super::{GarbageObject, MAX_CONCURRENT_READS, delete_all, is_past_grace};
+use crate::Submission;
+use crate::versions::{Claim, document_version};
+
+const PAGE: usize = 1_000;
+
+/// Originals that nothing uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OriginalGarbage {
+    /// Marks to write: of originals found unused for the first time.
+    pub marks: Vec<String>,
+    /// Originals that have been unused for a week, and marks that say nothing any more.
+    pub objects: Vec<GarbageObject>,
+}
+
+impl OriginalGarbage {
+    /// Writes the marks and deletes the objects. After an interruption the next collection does the rest.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the store is unavailable.
+    pub async fn remove(&self, blobs: &dyn Blobs) -> PortResult<()> {
+        for mark in &self.marks {
+            blobs.put(mark, "unused".into()).await?;
+        }
+        delete_all(blobs, &self.objects).await
+    }
+}
+
+// What is stored at the two keys of an original.
+type Places = [Place; 2];
+
+#[derive(Debug, Clone, Default)]
+struct Place {
+    exists: bool,
+    marks: Vec<Millis>,
+}
+
+/// Finds unused originals. `open` are the jobs that had not ended before anything else was read: what they claim from then
+/// on is in their entries. A collection without originals costs two listings.
+pub(super) async fn find(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    open: &[OpenJob],
+    now_ms: Millis,
+) -> PortResult<OriginalGarbage> {
+    let stored = stored(blobs, collection).await?;
+    let mut unused: BTreeSet<Digest> = stored
+        .iter()
+        .filter(|(_, places)| places.iter().any(|place| place.exists))
+        .map(|(digest, _)| *digest)
+        .collect();
+    for job in open {
+        if unused.is_empty() {
+            break;
+        }
+        remove_submitted(blobs, job, &mut unused).await?;
+    }
+    if !unused.is_empty() && !remove_used(blobs, collection, &mut unused).await? {
+        return Ok(OriginalGarbage::default());
+    }
+    let mut garbage = OriginalGarbage::default();
+    for (digest, places) in &stored {
+        let is_unused = unused.contains(digest);
+        judge(&mut garbage, collection, *digest, places, is_unused, now_ms);
+    }
+    Ok(garbage)
+}
+
+fn judge(
+    garbage: &mut OriginalGarbage,
+    collection: &Collection,
+    digest: Digest,
+    places: &Places,
+    is_unused: bool,
+    now_ms: Millis,
+) {
+    let keys = blob_keys::original_keys(collection, digest);
+    for (n, (key, place)) in keys.iter().zip(places).enumerate() {
+        let other = &places[1 - n];
+        let is_expired = place
+            .marks
+            .iter()
+            .any(|at_ms| is_past_grace(*at_ms, now_ms));
+        if place.exists && is_unused {
+            if is_expired {
+                garbage.objects.push(GarbageObject {
+                    key: key.clone(),
+                    reason: "unused original",
+                });
+            } else if place.marks.is_empty() && !other.exists && other.marks.is_empty() {
+                // Only one of two, so that there is always a key for a submission.
+                let mark = blob_keys::unused_original_key(collection, key, now_ms);
+                garbage.marks.push(mark);
+            }
+            continue;
+        }
+        // The mark stays one collection longer than its object: a submission that saw the object must see the mark too.
+        let marks = place.marks.iter().map(|at_ms| GarbageObject {
+            key: blob_keys::unused_original_key(collection, key, *at_ms),
+            reason: "mark of an original",
+        });
+        garbage.objects.extend(marks);
+    }
+}
+
+async fn stored(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+) -> PortResult<BTreeMap<Digest, Places>> {
+    let mut stored: BTreeMap<Digest, Places> = BTreeMap::new();
+    for prefix in [
+        blob_keys::originals_prefix(collection),
+        blob_keys::unused_originals_prefix(collection),
+    ] {
+        let mut after: Option<String> = None;
+        loop {
+            let page = blobs.list(&prefix, after.as_deref(), PAGE).await?;
+            for key in &page {
+                if let Some((digest, place, at_ms)) = blob_keys::parse_unused_original(key) {
+                    stored.entry(digest).or_default()[place].marks.push(at_ms);
+                } else if let Some((digest, place)) = blob_keys::parse_original(key) {
+                    stored.entry(digest).or_default()[place].exists = true;
+                }
+            }
+            if page.len() < PAGE {
+                break;
+            }
+            after = page.last().cloned();
+        }
+    }
+    Ok(stored)
+}
+
+// What an open job will read, or a submission that is under way.
+async fn remove_submitted(
+    blobs: &dyn Blobs,
+    job: &OpenJob,
+    unused: &mut BTreeSet<Digest>,
+) -> PortResult<()> {
+    let chunks = list_all(blobs, &format!("jobs/{}/entries/", job.job)).await?;
+    let mut chunks = stream::iter(chunks)
+        .map(async |key: String| blobs.get(&key).await)
+        .buffered(MAX_CONCURRENT_READS);
+    while let Some(json) = chunks.try_next().await? {
+        let entries: Vec<jobs::JobEntry> = json
+            .and_then(|json| serde_json::from_slice(&json).ok())
+            .unwrap_or_default();
+        for entry in entries {
+            if let Ok(submission) = serde_json::from_value::<Submission>(entry.input) {
+                unused.remove(&submission.source);
+            }
+        }
+    }
+    Ok(())
+}
+
+// What versions use. `false` if one of them cannot be understood.
+async fn remove_used(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    unused: &mut BTreeSet<Digest>,
+) -> PortResult<bool> {
+    let prefix = blob_keys::documents_prefix(collection);
+    let mut after: Option<String> = None;
+    loop {
+        let page = blobs.children(&prefix, after.as_deref(), PAGE).await?;
+        let Some(last) = page.last().cloned() else {
+            return Ok(true);
+        };
+        after = Some(last);
+        let docs = page
+            .into_iter()
+            .filter_map(|name| name.trim_end_matches('/').parse::<DocId>().ok());
+        let mut found = stream::iter(docs)
+            .map(|doc| used_by_document(blobs, collection, doc))
+            .buffer_unordered(MAX_CONCURRENT_READS);
+        while let Some(used) = found.try_next().await? {
+            let Some(used) = used else {
+                return Ok(false);
+            };
+            for digest in used {
+                unused.remove(&digest);
+            }
+        }
+    }
+}
+
+// The sources of the claims and trees that a document has; nothing if it was removed. `None` if one of them was written by
+// a newer release.
+async fn used_by_document(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    doc: DocId,
+) -> PortResult<Option<Vec<Digest>>> {
+    // One listing for both: what else a document has sorts before its trees and versions.
+    let scope = blob_keys::document_scope(collection, doc);
+    let after = format!("{scope}/trees");
+    let keys = list_after(blobs, &format!("{scope}/"), Some(&after)).await?;
+    let seqs: BTreeSet<u64> = keys
+        .iter()
+        .filter_map(|key| blob_keys::parse_seq(key))
+        .collect();
+    let mut used = Vec::new();
+    for (n, seq) in seqs.iter().rev().enumerate() {
+        let claim_key = blob_keys::version_key(collection, doc, *seq);
+        let tree_key = blob_keys::tree_key(collection, doc, *seq);
+        let has_tree = keys.binary_search(&tree_key).is_ok();
+        match read_use(blobs, &claim_key, &tree_key, has_tree).await? {
+            Use::Unknown => {
+                tracing::warn!(claim = claim_key, "not understood; no original is removed");
+                return Ok(None);
+            }
+            Use::Removal if n == 0 => return Ok(Some(Vec::new())),
+            Use::Removal | Use::Nothing => {}
+            Use::Source(digest) => used.push(digest),
+        }
+    }
+    Ok(Some(used))
+}
+
+enum Use {
+    Source(Digest),
+    /// A tombstone that was written.
+    Removal,
+    /// A torn object, one that was removed meanwhile, or a tombstone that is not there yet.
+    Nothing,
+    Unknown,
+}
+
+async fn read_use(
+    blobs: &dyn Blobs,
+    claim_key: &str,
+    tree_key: &str,
+    has_tree: bool,
+) -> PortResult<Use> {
+    let claim = blobs.get(claim_key).await?;
+    // Torn objects are no JSON, and nobody can use them.
+    let claim = claim.and_then(|json| serde_json::from_slice::<serde_json::Value>(&json).ok());
+    let run = match claim.map(serde_json::from_value::<Claim>) {
+        Some(Err(_)) => return Ok(Use::Unknown),
+        Some(Ok(claim)) => claim.into_run(),
+        None => None,
+    };
+    if let Some(run) = run {
+        return Ok(match document_version(&run) {
+            Err(_) => Use::Unknown,
+            Ok(version) if version.origin != Origin::Removed => Use::Source(version.source),
+            Ok(_) if has_tree => Use::Removal,
+            Ok(_) => Use::Nothing,
+        });
+    }
+    // A reserved number: an imported tree, or a tombstone.
+    let Some(json) = blobs.get(tree_key).await?.filter(|_| has_tree) else {
+        return Ok(Use::Nothing);
+    };
+    Ok(match serde_json::from_slice::<TreeObject>(&json) {
+        Ok(TreeObject::Published(tree)) => Use::Source(tree.version.source),
+        Ok(TreeObject::Removed) => Use::Removal,
+        Err(_) => Use::Unknown,
+    })
+}
