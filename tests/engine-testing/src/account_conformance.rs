@@ -20,6 +20,7 @@ pub(crate) async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl
     keeps_accounts(make().await).await;
     gives_back_abandoned_reservations(make().await).await;
     counts_calls_of_a_lost_account(make().await).await;
+    charges_a_repeated_settlement_once(make().await).await;
 }
 
 // A call that holds `amount` for a minute.
@@ -136,4 +137,19 @@ async fn counts_calls_of_a_lost_account(limiter: Arc<dyn Limiter>) {
     spend(&limiter, call(3, 650), 350, 4).await;
     assert_eq!(reserve(&limiter, call(4, 101), 5).await, NEVER);
     assert_eq!(reserve(&limiter, call(4, 100), 5).await, GRANTED);
+}
+
+// The answer of the first attempt was lost. The account may be lost as well.
+async fn charges_a_repeated_settlement_once(limiter: Arc<dyn Limiter>) {
+    for at in [0, 1, 30_000] {
+        spend(&limiter, call(1, 300), 200, at).await;
+    }
+    open(&limiter, 100).await;
+    assert_eq!(reserve(&limiter, call(2, 701), 30_001).await, NEVER);
+    assert_eq!(reserve(&limiter, call(2, 700), 30_001).await, GRANTED);
+    for at in [30_002, 30_003] {
+        spend(&limiter, call(2, 700), 300, at).await;
+    }
+    assert_eq!(reserve(&limiter, call(3, 401), 30_004).await, NEVER);
+    assert_eq!(reserve(&limiter, call(3, 400), 30_004).await, GRANTED);
 }

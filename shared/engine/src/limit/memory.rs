@@ -9,7 +9,10 @@ use super::aimd::{AdaptiveLimit, GrantWindow, LimitKind};
 use super::gcra::{
     Burst, Increment, MeteredRequest, Rates, SLACK_REQUESTS, owed_ms, slack_tokens, tokens_ms,
 };
-use super::{AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
+use super::{
+    AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
+    SETTLED_MS,
+};
 use crate::env::Millis;
 use crate::key::Priority;
 use crate::port_error::PortResult;
@@ -27,6 +30,8 @@ struct SpendAccount {
     is_open: bool,
     // Amount and end of each reservation, by id.
     calls: BTreeMap<u64, (u64, Millis)>,
+    // Calls that were settled a moment ago, and until when they are known: a settlement is repeated when its answer was lost.
+    settled: BTreeMap<u64, Millis>,
 }
 
 impl SpendAccount {
@@ -109,6 +114,21 @@ impl GcraMeter {
 }
 
 impl MemoryLimiter {
+    /// Loses all limits and accounts, like a server that starts empty.
+    pub fn flush(&self) {
+        self.buckets.lock().clear();
+        self.accounts.lock().clear();
+    }
+
+    /// What calls hold on all accounts.
+    pub fn held(&self, now_ms: Millis) -> u64 {
+        let mut accounts = self.accounts.lock();
+        let held = accounts
+            .values_mut()
+            .map(|account| account.reserved(now_ms));
+        held.fold(0, u64::saturating_add)
+    }
+
     /// Records a request that another limiter granted, so that refusals teach the rate at which this process asked.
     pub fn record_grant(&self, bucket: &str, cost: RequestCost, now_ms: Millis) {
         let mut buckets = self.buckets.lock();
@@ -261,12 +281,16 @@ impl Limiter for MemoryLimiter {
         account: &str,
         call: AccountReservation,
         used: u64,
-        _: Millis,
+        now_ms: Millis,
     ) -> PortResult<()> {
         let mut accounts = self.accounts.lock();
         let account = accounts.entry(account.into()).or_default();
+        account.settled.retain(|_, until_ms| now_ms < *until_ms);
         account.calls.remove(&call.id);
-        account.used = account.used.saturating_add(used);
+        let until_ms = now_ms + SETTLED_MS;
+        if account.settled.insert(call.id, until_ms).is_none() {
+            account.used = account.used.saturating_add(used);
+        }
         Ok(())
     }
 

@@ -1,4 +1,5 @@
--- What every script of an account begins with. KEYS: account, its calls by the end of their time, what was settled without it.
+-- What every script of an account begins with. KEYS: account, its calls by the end of their time, what was settled without it,
+-- calls that were settled a moment ago.
 local TTL_MS, MOST = 604800000, 100
 -- What calls hold, without those whose time is over: at most a hundred of them at once, the rest the next time.
 local function held(now)

@@ -13,7 +13,10 @@ use async_trait::async_trait;
 use redis::{Script, ScriptInvocation};
 
 use super::gcra::Burst;
-use super::{AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation};
+use super::{
+    AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
+    SETTLED_MS,
+};
 use crate::env::{Env, Millis};
 use crate::key::Priority;
 use crate::port_error::PortResult;
@@ -97,7 +100,7 @@ impl RedisLimiter {
     // A call of a script on the keys of an account.
     fn account_script<'a>(&self, script: &'a Script, account: &str) -> ScriptInvocation<'a> {
         let mut invocation = script.prepare_invoke();
-        for part in ["account", "calls", "late"] {
+        for part in ["account", "calls", "late", "settled"] {
             invocation.key(self.redis.key(account, part));
         }
         invocation
@@ -240,6 +243,7 @@ impl Limiter for RedisLimiter {
         let mut script = self.account_script(&self.scripts.settle_reservation, account);
         script.arg(self.time_arg(now_ms));
         script.arg(call_name(call)).arg(call.amount).arg(used);
+        script.arg(SETTLED_MS);
         self.redis.invoke("limiter.spend", &script).await
     }
 
