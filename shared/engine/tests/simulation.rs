@@ -85,6 +85,25 @@ fn weather_that_lasts_changes_no_result() {
     });
 }
 
+/// What exceeds a budget is at most what was under way at a loss, no reservation stays, and a larger budget lets the job go on.
+#[test]
+fn a_budget_is_kept_through_losses_of_redis_and_workers() {
+    if let Some(seed) = number("STEMMA_SEED") {
+        simulation::check_budget(seed).unwrap_or_else(|violated| panic!("{violated}"));
+        return;
+    }
+    let first = number("STEMMA_FIRST").unwrap_or(1);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(40);
+    let raises = AtomicU64::new(0);
+    in_parallel(first..first + schedules, |seed| {
+        let ended = simulation::check_budget(seed).unwrap_or_else(|violated| panic!("{violated}"));
+        raises.fetch_add(u64::from(ended.raises), Ordering::Relaxed);
+    });
+    let raises = raises.into_inner();
+    println!("{raises} raises in {schedules} schedules");
+    assert!(raises >= 2 * schedules, "{raises} raises");
+}
+
 #[test]
 fn any_single_port_call_may_fail() {
     let quiet = SimulationScenario {

@@ -100,6 +100,8 @@ fn named_jobs_are_submitted_once_and_inspectable() {
             .ends_with("-1"),
         "{failures}"
     );
+    // Finding 9 of the operator review: a failure named its run only.
+    assert_eq!(failures["failures"][0]["path"], "locked.pdf", "{failures}");
     let why = ask(&lab, "why nightly-1").json();
     assert_eq!(why["diagnosis"]["cause"], "done", "{why}");
     let why_output = lab.stemma("store", ["why", "nightly-1"]).run();

@@ -1,6 +1,7 @@
 //! Simulated schedules on one thread and virtual time, from a seed: coordinators and workers over memory ports, with
 //! faults, crashes, drains and losses of the ledger. Every schedule must end with the same bytes.
 
+mod spending;
 mod work;
 
 use std::collections::BTreeMap;
@@ -21,13 +22,15 @@ use stemma_engine::env::{Env, Millis};
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::flow::{JobEntry, JobManifest};
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::jobs::{self, CancelReason, EntryCounts, PauseReason};
+use stemma_engine::jobs::{self, CancelReason, EntryCounts, JobBudget, PauseReason};
 use stemma_engine::key::{JobId, Priority};
 use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::limit::MemoryLimiter;
 use stemma_engine::ports::{Ports, Retrying};
 use stemma_engine::queue::{Lane, MemoryQueue, QueueName};
 use stemma_engine::settings;
+
+use spending::SharedSpending;
 
 pub use work::{SimulatedDocument, SimulatedSettings, SimulatedTools, SimulatedWork};
 
@@ -60,6 +63,8 @@ pub struct SimulationScenario {
     pub single_jobs: u32,
     /// By how much the clock of each process is ahead, in milliseconds; that of the others is right.
     pub clocks_ahead_ms: Vec<i64>,
+    /// Gives the first job a budget of this many tokens, which is raised whenever the job was paused for it.
+    pub budget_tokens: Option<u64>,
 }
 
 /// An event during a schedule.
@@ -71,7 +76,7 @@ pub enum FaultEvent {
     Drain(usize),
     /// A process is suspended for this many milliseconds, and goes on.
     Stall(usize, Millis),
-    /// The ledger loses everything.
+    /// Ledger and limiter lose everything.
     Flush,
     /// A command for a job, by its position in the job list.
     Command(usize, JobCommand),
@@ -101,6 +106,8 @@ pub struct SimulationResult {
     pub ended_ms: Vec<Millis>,
     /// When which scope's tasks were started.
     pub start_times: Vec<(Millis, String)>,
+    /// How often a budget was raised.
+    pub raises: u32,
 }
 
 impl SimulationScenario {
@@ -357,6 +364,34 @@ pub fn check_paused(seed: u64) -> Result<SimulationResult, String> {
     }
 }
 
+// Less than the first job costs, several times over.
+const SMALL_BUDGET: u64 = 150;
+
+/// Runs a schedule in which the first job has a small budget, which is raised whenever the job was paused for it. Redis is
+/// flushed, and workers crash and are suspended, while calls are under way.
+///
+/// # Errors
+/// The violated property.
+pub fn check_budget(seed: u64) -> Result<SimulationResult, String> {
+    let mut script = SimulationScenario::from_seed(seed);
+    script.budget_tokens = Some(SMALL_BUDGET);
+    let mut rng = SmallRng::seed_from_u64(!seed);
+    for _ in 0..rng.random_range(1..=4) {
+        let worker = script.coordinators + rng.random_range(0..script.workers);
+        let event = match rng.random_range(0..3) {
+            0 => FaultEvent::Stall(worker, rng.random_range(20_000..LONGEST_STALL_MS)),
+            1 => FaultEvent::Crash(worker, rng.random_range(0..30_000)),
+            _ => FaultEvent::Flush,
+        };
+        let at_ms = rng.random_range(0..FAULTS_UNTIL_MS / 3);
+        script.fault_events.push((at_ms, event));
+    }
+    script.fault_events.sort_by_key(|(at, _)| *at);
+    let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
+    compare(&ended, expected()?).map_err(|what| violation(&what, &script))?;
+    Ok(ended)
+}
+
 // Scopes of documents that other jobs request besides the first.
 const SHARED_SCOPES: [&str; 3] = ["c/x/d/3/", "c/y/d/0/", "c/y/d/4/"];
 
@@ -418,11 +453,14 @@ struct Simulation {
     env: Env,
     store: Arc<MemoryBlobs>,
     ledger: Arc<MemoryLedger>,
+    limiter: Arc<MemoryLimiter>,
     faults: FaultInjector,
     sound: Ports,
     ports: Ports,
     clocks_ahead_ms: Vec<i64>,
-    tools: Arc<SimulatedTools>,
+    tools: SimulatedTools,
+    // `None` without a budget.
+    spending: Option<SharedSpending>,
     processes: Vec<SimulatedProcess>,
     // Processes that were asked to stop and are still busy.
     draining: JoinSet<()>,
@@ -442,19 +480,20 @@ impl Simulation {
         let env = Env::simulated(script.seed);
         let store = Arc::new(MemoryBlobs::default());
         let ledger = Arc::new(MemoryLedger::default());
+        let limiter = Arc::new(MemoryLimiter::default());
         let sound = Ports::new(
             &env,
             Arc::new(MemoryQueue::default()),
             Arc::<MemoryLedger>::clone(&ledger),
             Arc::<MemoryBlobs>::clone(&store),
-            Arc::new(MemoryLimiter::default()),
+            Arc::<MemoryLimiter>::clone(&limiter),
         );
         let faults = FaultInjector::new(env.clone(), script.plan.clone());
         if let Some(listener) = listener {
             faults.set_listener(listener);
         }
         let ports = faults.wrap(&sound);
-        let tools = Arc::new(SimulatedTools::new(Arc::clone(&store)));
+        let tools = SimulatedTools::new(Arc::clone(&store));
         let processes = Vec::new();
         let draining = JoinSet::new();
         let started_ms = env.now_ms();
@@ -462,11 +501,13 @@ impl Simulation {
             env,
             store,
             ledger,
+            limiter,
             faults,
             sound,
             ports,
             clocks_ahead_ms: script.clocks_ahead_ms.clone(),
             tools,
+            spending: script.budget_tokens.map(|_| SharedSpending::default()),
             processes,
             draining,
             started_ms,
@@ -479,7 +520,12 @@ impl Simulation {
             let member = self.spawn_process(n, n < script.coordinators, 0);
             self.processes.push(member);
         }
-        let manifests = self.submit(script.small, script.single_jobs).await;
+        let manifests = self.submit(script).await;
+        let raising = self.spending.clone().map(|spending| {
+            let job = manifests[0].job.clone();
+            let raising = spending.raise_budgets(self.env.clone(), self.sound.clone(), job);
+            self.env.spawn(raising)
+        });
         let rest = self.env.clone();
         let faults = self.faults.clone();
         let patience = self.started_ms + FAULTS_UNTIL_MS;
@@ -507,6 +553,10 @@ impl Simulation {
         let calls = self.faults.calls();
         let log = self.faults.digest();
         peace.abort();
+        if let Some(raising) = raising {
+            let raised = raising.await.map_err(|error| error.to_string())?;
+            raised.map_err(|error| error.to_string())?;
+        }
         self.faults.disable();
         self.env.sleep(COOLDOWN).await;
         self.check_invariants(script)?;
@@ -528,6 +578,7 @@ impl Simulation {
             log,
             took_ms,
             starts,
+            raises: self.spending.map_or(0, |spending| spending.lock().raises),
         })
     }
 
@@ -537,9 +588,18 @@ impl Simulation {
     }
 
     // Retries until every port call succeeds.
-    async fn submit(&self, small: bool, single_jobs: u32) -> Vec<JobManifest> {
+    async fn submit(&self, script: &SimulationScenario) -> Vec<JobManifest> {
         let mut manifests = Vec::new();
-        for (manifest, entries) in job_list(small, single_jobs) {
+        let mut jobs = job_list(script.small, script.single_jobs);
+        if let (Some(tokens), Some(spending)) = (script.budget_tokens, &self.spending) {
+            let first = &mut jobs[0].0;
+            spending.set_budget(&first.job, tokens);
+            first.terms.budget = Some(JobBudget {
+                tokens: Some(tokens),
+                nanodollars: None,
+            });
+        }
+        for (manifest, entries) in jobs {
             loop {
                 let digest = settings::freeze::<SimulatedWork>(
                     &self.ports.blobs,
@@ -616,9 +676,15 @@ impl Simulation {
     }
 
     fn apply_fault(&mut self, event: FaultEvent) {
+        if let Some(spending) = &self.spending {
+            spending.lock().lose();
+        }
         match event {
             FaultEvent::Command(..) => {}
-            FaultEvent::Flush => self.ledger.flush(),
+            FaultEvent::Flush => {
+                self.ledger.flush();
+                self.limiter.flush();
+            }
             FaultEvent::Stall(process, length_ms) => {
                 let until_ms = self.env.now_ms() + length_ms;
                 self.processes[process].stall.suspend_until(until_ms);
@@ -662,7 +728,7 @@ impl Simulation {
                 env.clone(),
                 ports.clone(),
                 work::registry(),
-                Arc::clone(&self.tools),
+                Arc::new(self.tools.for_process(self.spending.as_ref())),
                 Arc::clone(&presence),
             );
             self.env.spawn(async move {
@@ -716,6 +782,13 @@ impl Simulation {
                 "the ledger still holds {} runs",
                 self.ledger.runs()
             ));
+        }
+        if let Some(violation) = self.spending.iter().find_map(|all| all.lock().violation()) {
+            return Err(violation);
+        }
+        let held = self.limiter.held(self.env.now_ms());
+        if held > 0 {
+            return Err(format!("{held} tokens are still reserved"));
         }
         if self.ledger.scheduled() > 0 {
             return Err(format!(

@@ -23,6 +23,8 @@ use stemma_engine::queue::Lane;
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, StageResult, TaskContext, Work};
 
+use super::spending::{CallPayer, SharedSpending};
+
 pub struct SimulatedWork;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,7 +45,9 @@ pub struct SimulatedDocument {
 /// Shared by all simulated workers: what they did, and the store without fault injection.
 pub struct SimulatedTools {
     store: Arc<MemoryBlobs>,
-    history: Mutex<WorkHistory>,
+    history: Arc<Mutex<WorkHistory>>,
+    // `None` if calls cost nothing.
+    payer: Option<CallPayer>,
 }
 
 /// Executions so far.
@@ -64,7 +68,20 @@ impl SimulatedTools {
     pub fn new(store: Arc<MemoryBlobs>) -> Self {
         Self {
             store,
-            history: Mutex::default(),
+            history: Arc::default(),
+            payer: None,
+        }
+    }
+
+    /// The tools of another process, which pays for its calls if there is `spending`.
+    pub(super) fn for_process(&self, spending: Option<&SharedSpending>) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            history: Arc::clone(&self.history),
+            payer: spending.map(|spending| CallPayer {
+                spending: spending.clone(),
+                budgets: Default::default(),
+            }),
         }
     }
 
@@ -195,12 +212,20 @@ impl Stage for Weigh {
     }
 
     async fn run(&self, task: &TaskContext<'_, SimulatedWork>) -> StageResult<u64> {
+        let paid = match &task.tools.payer {
+            Some(payer) => Some((payer, payer.begin(task).await?)),
+            None => None,
+        };
         let before = task.tools.begin(task, "weigh");
         let text = task
             .blob(&self.source, "text")
             .await
             .inspect_err(|_| task.tools.failed(task))?;
         simulate_delay(task, if self.part % 5 == 1 { 150_000 } else { 5_000 }).await;
+        if let Some((payer, paid)) = paid {
+            let ended = payer.end(task, paid).await;
+            ended.inspect_err(|_| task.tools.failed(task))?;
+        }
         let failed = |failure| {
             task.tools.failed(task);
             Err(failure)

@@ -1,0 +1,214 @@
+//! What the simulated calls cost, and what a job may spend: its budget, and what was in flight when something was lost.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stemma_engine::blobs::{Blobs, list_all, put_json};
+use stemma_engine::env::{Env, Millis};
+use stemma_engine::failure::Failure;
+use stemma_engine::jobs::{
+    self, BudgetOwner, BudgetRegistry, CallReservation, JobBudget, JobManifest, PauseReason,
+    SpendAmount, SpendLog,
+};
+use stemma_engine::key::JobId;
+use stemma_engine::port_error::PortResult;
+use stemma_engine::ports::Ports;
+use stemma_engine::stage::TaskContext;
+
+use super::SimulatedWork;
+
+/// The most that one call costs, in tokens.
+pub(super) const MAX_TOKENS: u64 = 100;
+/// By how much a budget is raised when its job was paused for it.
+pub(super) const BUDGET_STEP: u64 = 250;
+// A call takes at most 150 s.
+const CALL_TIMEOUT: Duration = Duration::from_secs(200);
+const RAISE_INTERVAL: Duration = Duration::from_secs(45);
+const RECORDS: &str = "calls/";
+
+/// The accounts as the providers and the owners of the jobs know them.
+#[derive(Default)]
+pub(super) struct Spending {
+    budgets: BTreeMap<JobId, u64>,
+    spent: BTreeMap<JobId, u64>,
+    // What calls that were under way at a loss may cost.
+    lost: BTreeMap<JobId, u64>,
+    // Calls by id: who pays, and whether they count as lost.
+    calls: BTreeMap<u64, (Vec<JobId>, bool)>,
+    violations: Vec<String>,
+    pub(super) raises: u32,
+}
+
+impl Spending {
+    /// Something was lost or suspended: calls under way may be unknown to the accounts.
+    pub(super) fn lose(&mut self) {
+        for (jobs, is_lost) in self.calls.values_mut().filter(|(_, is_lost)| !is_lost) {
+            *is_lost = true;
+            for job in jobs.iter() {
+                *self.lost.entry(job.clone()).or_default() += MAX_TOKENS;
+            }
+        }
+    }
+
+    fn pay(&mut self, id: u64, tokens: u64, now_ms: Millis) {
+        let Some((jobs, _)) = self.calls.get(&id) else {
+            return;
+        };
+        for job in jobs {
+            let spent = self.spent.entry(job.clone()).or_default();
+            *spent += tokens;
+            let lost = self.lost.get(job).copied().unwrap_or(0);
+            if let Some(budget) = self
+                .budgets
+                .get(job)
+                .filter(|budget| *spent > **budget + lost)
+            {
+                self.violations.push(format!(
+                    "{job} has spent {spent} of {budget} tokens at {now_ms} ms, and {lost} may be lost"
+                ));
+            }
+        }
+    }
+
+    // A job is paused for its budget only if its next call could exceed it.
+    fn raise(&mut self, job: &JobId) -> u64 {
+        let spent = self.spent.get(job).copied().unwrap_or(0);
+        let lost = self.lost.get(job).copied().unwrap_or(0);
+        let budget = self.budgets.entry(job.clone()).or_default();
+        if spent + lost + MAX_TOKENS <= *budget {
+            self.violations.push(format!(
+                "{job} is paused although it has spent only {spent} of {budget} tokens, and {lost} may be lost"
+            ));
+        }
+        *budget += BUDGET_STEP;
+        self.raises += 1;
+        *budget
+    }
+
+    pub(super) fn violation(&self) -> Option<String> {
+        self.violations.first().cloned()
+    }
+}
+
+/// The spending of a schedule, shared by its processes.
+#[derive(Clone, Default)]
+pub(super) struct SharedSpending(Arc<Mutex<Spending>>);
+
+impl SharedSpending {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Spending> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_budget(&self, job: &JobId, tokens: u64) {
+        self.lock().budgets.insert(job.clone(), tokens);
+    }
+
+    /// Raises the budget of a job whenever it is paused for it, until the job has ended.
+    pub(super) async fn raise_budgets(self, env: Env, ports: Ports, job: JobId) -> PortResult<()> {
+        while jobs::report(&ports.blobs, &job).await?.is_none() {
+            env.sleep(RAISE_INTERVAL).await;
+            let paused = jobs::load_control(&ports.blobs, &job).await?.paused;
+            if paused.is_some_and(|paused| paused.reason == PauseReason::Budget) {
+                let budget = JobBudget {
+                    tokens: Some(self.lock().raise(&job)),
+                    nanodollars: None,
+                };
+                jobs::set_budget(&env, &ports, &job, budget).await?;
+                jobs::resume(&env, &ports, &job).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a process needs to pay for calls.
+pub(super) struct CallPayer {
+    pub(super) spending: SharedSpending,
+    pub(super) budgets: BudgetRegistry,
+}
+
+/// A call with a reservation.
+pub(super) struct PaidCall {
+    owners: Arc<Vec<BudgetOwner>>,
+    call: CallReservation,
+    tokens: u64,
+}
+
+impl CallPayer {
+    pub(super) async fn begin(
+        &self,
+        task: &TaskContext<'_, SimulatedWork>,
+    ) -> Result<PaidCall, Failure> {
+        let id = task.env.random();
+        let call = CallReservation {
+            id,
+            max: tokens(MAX_TOKENS),
+            timeout: CALL_TIMEOUT,
+        };
+        let owners = self.budgets.owners(task.env, task.ports, task.run).await?;
+        let log = Arc::new(StoredSpend(task.ports.clone()));
+        self.budgets
+            .reserve(task.env, task.ports, &owners, &call, log)
+            .await?;
+        let jobs = owners.iter().map(|owner| owner.job.job.clone());
+        self.spending
+            .lock()
+            .calls
+            .insert(id, (jobs.collect(), false));
+        Ok(PaidCall {
+            owners,
+            call,
+            tokens: 40 + id % (MAX_TOKENS - 40),
+        })
+    }
+
+    /// The reply is here, and paid.
+    pub(super) async fn end(
+        &self,
+        task: &TaskContext<'_, SimulatedWork>,
+        paid: PaidCall,
+    ) -> Result<(), Failure> {
+        let PaidCall {
+            owners,
+            call,
+            tokens: used,
+        } = paid;
+        self.spending.lock().pay(call.id, used, task.env.now_ms());
+        self.budgets
+            .settle(task.env, task.ports, &owners, &call, tokens(used))
+            .await;
+        let jobs: Vec<&JobId> = owners.iter().map(|owner| &owner.job.job).collect();
+        let key = format!("{RECORDS}{:016x}.json", call.id);
+        put_json(&task.ports.blobs.with_long_retries(), &key, &(jobs, used)).await?;
+        self.spending.lock().calls.remove(&call.id);
+        Ok(())
+    }
+}
+
+fn tokens(tokens: u64) -> SpendAmount {
+    SpendAmount {
+        nanodollars: None,
+        tokens,
+    }
+}
+
+// The log of paid calls.
+struct StoredSpend(Ports);
+
+#[async_trait]
+impl SpendLog for StoredSpend {
+    async fn total_spend(&self, job: &JobManifest) -> PortResult<SpendAmount> {
+        let mut total = 0;
+        for key in list_all(&self.0.blobs, RECORDS).await? {
+            let record = self.0.blobs.get(&key).await?.unwrap_or_default();
+            if let Ok((jobs, used)) = serde_json::from_slice::<(Vec<JobId>, u64)>(&record)
+                && jobs.contains(&job.job)
+            {
+                total += used;
+            }
+        }
+        Ok(tokens(total))
+    }
+}
