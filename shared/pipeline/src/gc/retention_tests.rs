@@ -161,7 +161,10 @@ async fn claims_stay_for_a_week_and_while_an_older_job_is_open() {
 async fn unused_original_is_marked_and_goes_a_week_later() {
     let fixture = GcFixture::new();
     let digest = fixture.store_original("forgotten").await.to_string();
-    assert_eq!(fixture.originals_after(0).await, [digest.clone()]);
+    assert_eq!(
+        fixture.originals_after(0).await,
+        std::slice::from_ref(&digest)
+    );
     assert_eq!(fixture.marks().await, 1);
     assert_eq!(fixture.originals_after(6).await, [digest]);
     assert_eq!(fixture.originals_after(8).await, [""; 0]);
