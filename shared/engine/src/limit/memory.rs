@@ -121,12 +121,12 @@ impl MemoryLimiter {
     }
 
     /// What calls hold on all accounts.
-    pub fn held(&self, now_ms: Millis) -> u64 {
+    pub fn reserved_total(&self, now_ms: Millis) -> u64 {
         let mut accounts = self.accounts.lock();
-        let held = accounts
+        let amounts = accounts
             .values_mut()
             .map(|account| account.reserved(now_ms));
-        held.fold(0, u64::saturating_add)
+        amounts.fold(0, u64::saturating_add)
     }
 
     /// Records a request that another limiter granted, so that refusals teach the rate at which this process asked.

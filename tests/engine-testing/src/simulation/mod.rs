@@ -786,9 +786,9 @@ impl Simulation {
         if let Some(violation) = self.spending.iter().find_map(|all| all.lock().violation()) {
             return Err(violation);
         }
-        let held = self.limiter.held(self.env.now_ms());
-        if held > 0 {
-            return Err(format!("{held} tokens are still reserved"));
+        let reserved = self.limiter.reserved_total(self.env.now_ms());
+        if reserved > 0 {
+            return Err(format!("{reserved} tokens are still reserved"));
         }
         if self.ledger.scheduled() > 0 {
             return Err(format!(
