@@ -25,6 +25,11 @@ struct Claim {
     scale: i64,
     is_negative: bool,
     byte: u64,
+    /// The member of which it is said.
+    part: Option<String>,
+    /// Said behind the amount: `per share`.
+    of_one: &'static str,
+    is_percent: bool,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -65,8 +70,12 @@ fn main() -> Result<(), Box<dyn Error>> {
                             fact.concept == other.concept && fact.displayed == claim.displayed
                         })
                 });
-            for (kind, claim) in variants(claim, other) {
-                if kind != "right" && is_declared(&claim, &table) {
+            for (kind, claim) in variants(claim, other)
+                .into_iter()
+                .chain(part_variants(claim, &table))
+            {
+                let is_plain = claim.part.is_none() && claim.of_one.is_empty() && !claim.is_percent;
+                if !kind.starts_with("right") && is_plain && is_declared(&claim, &table) {
                     *still_true.entry((half, kind)).or_default() += 1;
                     continue;
                 }
@@ -88,7 +97,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                     DeclaredCheck::Differs(_) => 1,
                     DeclaredCheck::Unknown => 2,
                 };
-                if std::env::var_os("VERBOSE").is_some() && (result == 0) != (kind == "right") {
+                if std::env::var_os("VERBOSE").is_some()
+                    && (result == 0) != kind.starts_with("right")
+                {
                     println!("{name} {kind} {check:?}: {text}");
                 }
                 counts.entry((half, kind)).or_default()[result] += 1;
@@ -182,6 +193,9 @@ fn claims(truth: &str, company: &str) -> Result<Vec<Claim>, Box<dyn Error>> {
             scale,
             is_negative: fact["sign"] == "-",
             byte: fact["byte"].as_u64().unwrap_or_default(),
+            part: None,
+            of_one: "",
+            is_percent: false,
         });
     }
     Ok(claims)
@@ -210,8 +224,23 @@ fn variants(right: &Claim, other: Option<&Claim>) -> Vec<(&'static str, Claim)> 
         company: "Globex Corporation".into(),
         ..right.clone()
     };
+    let smaller = Claim {
+        scale: right.scale - 3,
+        ..right.clone()
+    };
+    let share = Claim {
+        of_one: " per share",
+        ..right.clone()
+    };
+    let percent = Claim {
+        is_percent: true,
+        ..right.clone()
+    };
     let mut all = vec![
         ("right", right.clone()),
+        ("smaller scale", smaller),
+        ("per share", share),
+        ("percent", percent),
         ("wrong year", year),
         ("wrong scale", scale),
         ("wrong sign", sign),
@@ -226,6 +255,87 @@ fn variants(right: &Claim, other: Option<&Claim>) -> Vec<(&'static str, Claim)> 
             },
         )
     }));
+    all
+}
+
+// Claims with another length of the period, and with figures of parts of the company taken for those of the whole and the
+// other way round.
+fn part_variants(right: &Claim, table: &FactTable) -> Vec<(&'static str, Claim)> {
+    let mut all = Vec::new();
+    let day = |key: &str| {
+        right.period[key]
+            .as_str()
+            .and_then(|day| day.parse::<Date>().ok())
+    };
+    if let Some((start, end)) = day("start").zip(day("end")) {
+        let (year, month, first) = start.year_month_day();
+        let (year, month) = match end.days_since(start) {
+            // A quarter is said to be half a year that ends on the same day, and what is longer a quarter.
+            0..=100 if month > 3 => (year, month - 3),
+            0..=100 => (year - 1, month + 9),
+            _ => {
+                let (year, month, _) = end.year_month_day();
+                if month > 2 {
+                    (year, month - 2)
+                } else {
+                    (year - 1, month + 10)
+                }
+            }
+        };
+        let mut other = right.clone();
+        other.period["start"] = format!("{year}-{month:02}-{:02}", first.min(28)).into();
+        all.push(("other length", other));
+    }
+    let period_end = day("end").or(day("instant"));
+    let number = table
+        .facts()
+        .find(|fact| u64::from(fact.byte) == right.byte);
+    let Some(number) = number.and_then(|fact| Some((fact.period, fact.number()?))) else {
+        return all;
+    };
+    let parts = table.facts().filter(|fact| {
+        fact.concept == right.concept
+            && fact.dimensions.len() == 1
+            && fact.period == number.0
+            && fact.period.end() == period_end
+            && fact
+                .number()
+                .is_some_and(|part| part.abs() != number.1.abs())
+            && fact
+                .displayed
+                .starts_with(|c: char| c.is_ascii_digit() && c != '0')
+            && [3, 6, 9].contains(&fact.scale)
+            && !fact.is_hidden
+    });
+    if let Some(part) = parts.into_iter().next() {
+        let member = part
+            .dimensions
+            .first()
+            .map(|(_, member)| concept_words(member));
+        let member = member.unwrap_or_default().replace(" member", "");
+        let of_part = Claim {
+            displayed: part.displayed.to_owned(),
+            scale: i64::from(part.scale),
+            is_negative: part.is_negated,
+            byte: u64::from(part.byte),
+            ..right.clone()
+        };
+        all.push(("part for the whole", of_part.clone()));
+        all.push((
+            "right of a part",
+            Claim {
+                part: Some(member.clone()),
+                ..of_part
+            },
+        ));
+        all.push((
+            "whole for a part",
+            Claim {
+                part: Some(member),
+                ..right.clone()
+            },
+        ));
+    }
     all
 }
 
@@ -275,16 +385,22 @@ fn sentence(claim: &Claim) -> String {
         }
     };
     let scale = match claim.scale {
-        3 => "thousand",
-        6 => "million",
-        _ => "billion",
+        0 => "",
+        3 => " thousand",
+        6 => " million",
+        _ => " billion",
+    };
+    let part = claim.part.as_ref();
+    let part = part.map_or(String::new(), |part| format!(" in {part}"));
+    let amount = match claim.is_percent {
+        true => format!("{}%", claim.displayed),
+        false => format!("${}{scale}{}", claim.displayed, claim.of_one),
     };
     let sign = if claim.is_negative { "-" } else { "" };
     format!(
-        "{} of {} was {sign}${} {scale} {period}.",
+        "{} of {}{part} was {sign}{amount} {period}.",
         concept_words(&claim.concept),
-        claim.company,
-        claim.displayed
+        claim.company
     )
 }
 

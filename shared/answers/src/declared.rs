@@ -27,6 +27,14 @@ const POSITIVE: [&str; 8] = [
 ];
 // Stems of member names that tell no member from another.
 const MEMBER_WORDS: [&str; 3] = ["member", "segment", "domain"];
+// What follows an amount of one share.
+const SHARE_WORDS: [&str; 5] = [
+    "per share",
+    "a share",
+    "per common share",
+    "per diluted share",
+    "per basic share",
+];
 
 /// The tagged facts of a cited document, and the lines of the quote.
 pub struct DeclaredFacts<'a> {
@@ -126,7 +134,17 @@ pub(super) fn check_declared(
     let Some(claimed) = ClaimedValue::new(&statement.figures[figure]) else {
         return DeclaredCheck::Unknown;
     };
+    let after = statement.text.get(statement.figures[figure].at.end..);
+    let after = after.unwrap_or_default().to_lowercase();
+    let after = after.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let after = ["thousand", "million", "billion"]
+        .iter()
+        .find_map(|scale| after.strip_prefix(scale))
+        .unwrap_or(after)
+        .trim_start();
     let context = ClaimContext {
+        is_per_share: SHARE_WORDS.iter().any(|words| after.starts_with(words)),
+        is_only_figure: statement.figures.len() == 1,
         words: statement.words(),
         text: statement.text.to_lowercase(),
         stated: statement.period_of(figure).unwrap_or_default(),
@@ -247,6 +265,10 @@ impl Cover {
 }
 
 struct ClaimContext<'a> {
+    // What is said behind the figure.
+    is_per_share: bool,
+    // Whatever the statement names is said of this figure.
+    is_only_figure: bool,
     words: Vec<String>,
     // The statement in lower case.
     text: String,
@@ -275,6 +297,7 @@ impl ClaimContext<'_> {
         self.check_unit(fact)?;
         self.check_sign(fact, number)?;
         self.check_part(fact)?;
+        self.check_other_parts(fact, number)?;
         self.check_concept(fact)
     }
 
@@ -316,7 +339,9 @@ impl ClaimContext<'_> {
         let unit = fact.unit.unwrap_or_default();
         let is_money = unit.contains("iso4217:");
         let number = self.claimed.number;
-        if (number.is_percent() && is_money) || (number.currency().is_some() && !is_money) {
+        let is_total = self.is_per_share && !unit.contains('/');
+        let is_other = number.is_percent() && is_money || number.currency().is_some() && !is_money;
+        if is_total || is_other {
             return Err(format!(
                 "{} is declared in {}",
                 fact.displayed,
@@ -357,11 +382,15 @@ impl ClaimContext<'_> {
 
     // A figure of a segment is not that of the company.
     fn check_part(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
+        // `Cash` of `Cash and cash equivalents` is said of the whole, too.
+        let label = phrase(fact.label);
         let is_named = |member: &str| {
             let words = phrase(&concept_words(member));
-            words
-                .iter()
-                .any(|word| !MEMBER_WORDS.contains(&word.as_str()) && self.words.contains(word))
+            words.iter().any(|word| {
+                !MEMBER_WORDS.contains(&word.as_str())
+                    && !label.contains(word)
+                    && self.words.contains(word)
+            })
         };
         let unnamed = fact.dimensions.iter().find(|(_, member)| !is_named(member));
         let Some((_, member)) = unnamed else {
@@ -381,6 +410,54 @@ impl ClaimContext<'_> {
         Err(format!(
             "{} is declared for {}",
             fact.displayed,
+            concept_words(member)
+        ))
+    }
+
+    // A figure of the company or of one segment is not that of another segment, which has its own.
+    fn check_other_parts(&self, fact: &TaggedFact<'_>, number: Decimal) -> Result<(), String> {
+        if !self.is_only_figure {
+            return Ok(());
+        }
+        let facts = || self.facts.table.facts();
+        let names = facts().filter(|fact| fact.concept == "dei:EntityRegistrantName");
+        let own = fact
+            .dimensions
+            .iter()
+            .map(|(_, member)| concept_words(member));
+        let own = own.chain([fact.label.to_owned()]);
+        let own = own.chain(names.map(|name| name.displayed.to_owned()));
+        let known: BTreeSet<String> = own.flat_map(|text| phrase(&text)).collect();
+        let is_said = |member: &str| {
+            let words = phrase(&concept_words(member)).into_iter();
+            let mut words = words
+                .filter(|word| !MEMBER_WORDS.contains(&word.as_str()) && !known.contains(word))
+                .peekable();
+            words.peek().is_some() && words.all(|word| self.words.contains(&word))
+        };
+        let parts = || {
+            facts().filter(|other| {
+                other.concept == fact.concept
+                    && other.period == fact.period
+                    && other.number().is_some()
+            })
+        };
+        let mut named = parts().filter_map(|other| match other.dimensions {
+            [(_, member)] if is_said(member) => Some((member, other)),
+            _ => None,
+        });
+        let Some((member, other)) = named.next() else {
+            return Ok(());
+        };
+        let has_number = parts().any(|part| {
+            part.number() == Some(number) && part.dimensions.iter().any(|(_, own)| own == member)
+        });
+        if has_number {
+            return Ok(());
+        }
+        Err(format!(
+            "{} is declared for {}",
+            other.displayed,
             concept_words(member)
         ))
     }

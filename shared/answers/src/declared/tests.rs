@@ -64,6 +64,10 @@ fn figures_with_the_declared_period_scale_sign_and_concept_are_confirmed() {
         ("Net income was -$343 million in 2024.", 3),
         ("Revenues in Europe were $77 million in 2024.", 4),
         (
+            "Revenues were $1,500 million in 2024, of which $77 million in Europe.",
+            0,
+        ),
+        (
             "Cash, cash equivalents and restricted cash were $99 million in 2024.",
             6,
         ),
@@ -119,6 +123,16 @@ fn the_same_digits_for_something_else_are_refused_with_what_they_are() {
             "Gain before cost and tax was $63 million in 2024.",
             7,
             "63 is declared as Gain before cost tax, not as Gain before cost and tax",
+        ),
+        (
+            "Revenues in Europe were $1,500 million in 2024.",
+            0,
+            "77 is declared for Europe member",
+        ),
+        (
+            "Revenues were $1,500 million per share in 2024.",
+            0,
+            "1,500 is declared in USD",
         ),
         (
             "Revenues in the three months ended December 31, 2024 were $1,500 million.",
