@@ -94,6 +94,10 @@ def main():
     groups = [("HTML, half A", HTML, [name for name in truths if name[0] < "I"], "html"),
               ("HTML, half B", HTML, [name for name in truths if name[0] >= "I"], "html"),
               ("PDF twins", TWINS, [name for name in truths if name in twins], "twins")]
+    for layout in ("plain", "narrow", "small"):
+        store = pathlib.Path(HTML).parent / f"printed-{layout}"
+        if store.is_dir():
+            groups.append((f"printed, {layout}", str(store), [name for name in truths if name[0] < "I"], "twins"))
     for label, store, names, kind in groups:
         total = dict.fromkeys(("facts", "left out", *columns), 0)
         for name in sorted(names):
