@@ -170,6 +170,29 @@ fn length_mention(open: StatedPeriod, at: Option<Range<usize>>) -> Option<Period
     Some(PeriodMention { period: open, at })
 }
 
+// What stands beside dates and years in the heads of statements: `Years ended December 31`, `2018 versus 2017`.
+const PERIOD_WORDS: [&str; 21] = [
+    "and", "as", "at", "day", "days", "ended", "ending", "fiscal", "for", "in", "month", "months",
+    "of", "quarter", "quarters", "the", "to", "versus", "vs", "week", "weeks",
+];
+
+/// Whether a text consists of periods alone, as the heads above columns do.
+pub(crate) fn is_only_period(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .peekable();
+    words.peek().is_some()
+        && words.all(|word| {
+            matches!(word, "year" | "years")
+                || PERIOD_WORDS.contains(&word)
+                || MONTHS.iter().any(|month| month.eq_ignore_ascii_case(word))
+                || parse_number_word(word).is_some()
+                || word.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
 /// The last period that the head of a column names.
 pub fn head_period(text: &str) -> StatedPeriod {
     let mentions = period_mentions(text);
@@ -285,6 +308,27 @@ fn part_of(word: &str, next: Option<&str>) -> StatedPeriod {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_of_columns_are_only_periods() {
+        for text in [
+            "Years ended December 31",
+            "At December 31, 2018",
+            "2018 versus 2017",
+            "Three months ended June 30,",
+            "52 weeks ended",
+        ] {
+            assert!(is_only_period(text), "{text}");
+        }
+        for text in [
+            "Segment sales in 2018",
+            "Consolidated Balance Sheet at December 31",
+            "",
+            "—",
+        ] {
+            assert!(!is_only_period(text), "{text}");
+        }
+    }
 
     fn written(text: &str) -> String {
         let mentions = period_mentions(text);

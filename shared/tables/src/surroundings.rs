@@ -6,6 +6,7 @@ use stemma_document::Page;
 
 use crate::grid::GridTable;
 use crate::page::TablePage;
+use crate::period::is_only_period;
 use crate::table::FigureTable;
 
 // Lines above the first row in which unit and title are looked for.
@@ -83,6 +84,9 @@ pub(crate) fn unit_of(text: &str) -> Option<String> {
         "in dollars",
         "millions of",
         "thousands of",
+        "(millions",
+        "(thousands",
+        "(billions",
     ]
     .iter()
     .any(|unit| lower.contains(unit));
@@ -108,4 +112,5 @@ pub(crate) fn is_title(text: &str) -> bool {
         && !text.ends_with(['.', ':', ';', ','])
         && !text.starts_with('(')
         && unit_of(text).is_none_or(|unit| unit.len() < text.len())
+        && !is_only_period(text)
 }

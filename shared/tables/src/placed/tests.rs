@@ -330,3 +330,35 @@ fn heads_inside_of_a_table_begin_another() {
         [["Shares", "Capital", "Total"], ["Stock", "Income", "Sum"]]
     );
 }
+
+#[test]
+fn a_statement_is_named_by_its_title_and_not_by_its_period() {
+    let page = page(&[
+        (ROW, "Consolidated Statement of Income"),
+        (ROW, "                Years ended December 31"),
+        (
+            ROW,
+            "(Millions, except per share amounts)        2018        2017",
+        ),
+        (
+            ROW,
+            "Net sales                               $ 32,765    $ 31,657",
+        ),
+        (
+            ROW,
+            "Cost of sales                             16,682      16,055",
+        ),
+        (
+            ROW,
+            "Operating income                           7,207       7,692",
+        ),
+    ]);
+    let tables = tables_of_pages(1, &[page]);
+    assert_eq!(
+        (tables[0].title.as_deref(), tables[0].unit.as_deref()),
+        (
+            Some("Consolidated Statement of Income"),
+            Some("(Millions, except per share amounts)")
+        )
+    );
+}
