@@ -3,14 +3,15 @@
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, section_locator};
-use stemma_document::{PublishedTree, SectionTree, SourceBody};
+use stemma_document::{PageSpan, PublishedTree, SectionTree, SourceBody};
 use stemma_tables::{CellFact, FigureTable, TableColumn, tables_of_pages};
 use stemma_xbrl::{FactTable, FactValue};
 use utoipa::ToSchema;
 
 use crate::archive::{no_text, spawn_cpu};
 use crate::error::shell_quoted;
-use crate::{ApiError, Archive, DocumentInfo};
+use crate::tree::resolve_section;
+use crate::{ApiError, Archive, DocumentInfo, items};
 
 /// The tables of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -58,13 +59,24 @@ pub struct TableContent {
 }
 
 impl Archive {
-    /// Lists the tables of a document.
+    /// Lists the tables of a document, or those on the pages of a part of it: `3M_2022_10K#item-7`.
     ///
     /// # Errors
-    /// [`ApiError`] when the locator names no document with a text, or the store cannot be read.
+    /// [`ApiError`] when the locator names nothing with a text, or the store cannot be read.
     pub async fn tables(&self, locator: &str) -> Result<DocumentTables, ApiError> {
-        let (listed, published, _) = self.load_published(locator).await?;
-        let tables = self.read_tables(&listed, &published).await?;
+        let (listed, published, part) = self.load_published(locator).await?;
+        let part = part.filter(|part| !matches!(part, Fragment::Table(_)));
+        let pages = part.map(|part| pages_of(&published.tree, &listed.label, &part));
+        let pages = pages.transpose()?;
+        let mut tables = self.read_tables(&listed, &published).await?;
+        if let Some(pages) = pages {
+            tables.retain(|table| {
+                let (first, last) = table.pages;
+                let overlaps =
+                    |span: &PageSpan| span.start().get() <= last && first <= span.end().get();
+                pages.iter().any(overlaps)
+            });
+        }
         let info = |table: FigureTable| TableInfo {
             locator: format!("{}#{}", listed.label, table.id),
             section: section_at(&published.tree, &listed.label, table.pages.0),
@@ -119,6 +131,24 @@ impl Archive {
             SourceBody::Lines(_) => Ok(Vec::new()),
         }
     }
+}
+
+fn pages_of(tree: &SectionTree, label: &str, part: &Fragment) -> Result<Vec<PageSpan>, ApiError> {
+    match part {
+        Fragment::Pages(spans) => return Ok(spans.clone()),
+        Fragment::Item { part, number } => {
+            let indexed = items::find_indexed_item(tree, label, part.as_deref(), number);
+            if let Some((_, spans)) = indexed {
+                return Ok(spans);
+            }
+        }
+        Fragment::Section(_) | Fragment::Table(_) => {}
+    }
+    let section = tree.section(resolve_section(tree, label, part)?);
+    Ok(section
+        .and_then(|section| section.span.pages())
+        .into_iter()
+        .collect())
 }
 
 // The visible figures in the order of the file.

@@ -187,7 +187,7 @@ impl AgentTools {
             .await?;
         let outline = match tree.data.structure {
             Structure::Outline(outline) => outline,
-            Structure::Nodes(_) => String::new(),
+            Structure::Nodes(_) | Structure::Tables(_) => String::new(),
         };
         let head = &outline[..outline.floor_char_boundary(OUTLINE_BYTES)];
         let lines = head.lines().count();

@@ -18,13 +18,14 @@ use crate::text_pages::{ReadRequest, ReadResult};
 use crate::tool_context::{SCHEME, ToolContext, page_address, part_locator, section_address};
 use crate::tool_result::{
     DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolOutcome, ToolResult, delimited, first_chars,
+    format_span, truncated,
 };
 
 const TITLE_CHARS: usize = 400;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct FetchArguments {
-    /// from search, or any locator: NAME#0019, NAME#item-7, NAME#p=5-7
+    /// from search, or any locator: NAME#0019, NAME#item-7, NAME#p=5-7, NAME#t12
     id: String,
     #[schemars(range(min = MIN_TOKENS, max = MAX_TOKENS), extend("default" = DEFAULT_TOKENS, "x-clamped" = true))]
     max_tokens: Option<usize>,
@@ -53,7 +54,7 @@ struct NextFetch {
 #[tool_router(router = fetch_router, vis = "pub(crate)")]
 impl ToolContext {
     #[tool(
-        description = "Text of a section, Item, pages or document by its id.",
+        description = "Text of a section, Item, table, pages or document by its id.",
         output_schema = schema_for_output::<FetchOutput>()
     )]
     async fn fetch(
@@ -62,6 +63,11 @@ impl ToolContext {
     ) -> ToolOutcome<FetchOutput> {
         let document = self.resolve_document(&arguments.id, None)?;
         let part = document.fragment.as_ref();
+        let limit = self.format.limit(arguments.max_tokens);
+        if let Some(table @ Fragment::Table(_)) = part {
+            let listed = self.listed(&document)?;
+            return self.fetch_table(&listed, table, limit).await;
+        }
         let (listed, published) = self.load_published(&document).await?;
         let all_pages = part
             .is_none()
@@ -78,7 +84,6 @@ impl ToolContext {
             .map(|section| section.title.clone())
             .collect();
         let title = title(&listed, part, &short_path(&path));
-        let limit = self.format.limit(arguments.max_tokens);
         let read = self.read(&listed, published, request, limit).await?;
         let url = match (section, read.passages.first()) {
             (Some(id), _) => section_address(listed.doc(), id),
@@ -86,6 +91,55 @@ impl ToolContext {
             _ => format!("{SCHEME}{}", listed.doc()),
         };
         Ok(fetch_result(&listed, part, read, title, url, item))
+    }
+}
+
+impl ToolContext {
+    // A table as Markdown.
+    async fn fetch_table(
+        &self,
+        listed: &CatalogDocument,
+        part: &Fragment,
+        limit: usize,
+    ) -> ToolOutcome<FetchOutput> {
+        let locator = part_locator(&listed.label, Some(part));
+        let found = self.archive.table(&locator).await?;
+        let name = name_of(listed);
+        let (first, last) = found.table.pages;
+        let pages = format_span((first, last));
+        let heading = found.table.title.as_deref().unwrap_or(&found.table.id);
+        let title = first_chars(&format!("{name} › {heading}"), TITLE_CHARS).to_owned();
+        let whole = found.table.to_text();
+        let text = truncated(&whole, limit).to_owned();
+        let is_truncated = text.len() < whole.len();
+        let mut metadata = metadata(listed);
+        metadata.insert("document".into(), json!(name));
+        metadata.insert("pages".into(), json!(pages));
+        metadata.insert("section".into(), json!(found.section));
+        metadata.insert("unit".into(), json!(found.table.unit));
+        metadata.insert("scale".into(), json!(found.table.scale));
+        let summary = format!("{title}: {} rows, pages {pages}", found.table.rows.len());
+        let body = delimited(&format!("{name} pages {pages}"), &text);
+        let more = is_truncated.then(|| {
+            format!(
+                "The table is cut: a larger max_tokens, or fetch(id: \"{}#p={pages}\")",
+                listed.label
+            )
+        });
+        let data = FetchOutput {
+            id: locator,
+            title,
+            text,
+            url: page_address(listed.doc(), first),
+            metadata,
+            truncated: is_truncated,
+            remaining: None,
+            next_call: None,
+        };
+        let result = ToolResult::new(data, summary).with_text(body);
+        Ok(result
+            .with_options(more)
+            .with_option("Cite the document and the page"))
     }
 }
 

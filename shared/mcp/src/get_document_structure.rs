@@ -8,8 +8,8 @@ use rmcp::handler::server::wrapper::Parameters;
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stemma_archive::TreeRow;
 use stemma_archive::pageindex_fields::name_of;
+use stemma_archive::{TableInfo, TreeRow};
 use stemma_document::{ItemStatus, SectionKind};
 
 use crate::error::ToolError;
@@ -39,7 +39,7 @@ pub(crate) struct GetDocumentStructureArguments {
     depth: Option<usize>,
     /// summary: what each section says
     detail: Option<Detail>,
-    /// outline: text, half the tokens
+    /// outline: text, half the tokens; tables: its tables
     #[serde(default)]
     format: Format,
     #[schemars(extend("x-nullable" = true))]
@@ -68,12 +68,14 @@ enum Format {
     #[default]
     Json,
     Outline,
+    Tables,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct GetDocumentStructureOutput {
     doc_name: String,
-    sections: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sections: Option<usize>,
     /// nodes: title, node_id, start_index, end_index, nodes
     #[schemars(extend("type" = ["array", "string"]))]
     pub(crate) structure: Structure,
@@ -88,6 +90,7 @@ pub(crate) struct GetDocumentStructureOutput {
 pub(crate) enum Structure {
     Nodes(Vec<Node>),
     Outline(String),
+    Tables(Vec<TableNode>),
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -117,6 +120,24 @@ pub(crate) struct Node {
     full: Option<FullDetail>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nodes: Vec<Node>,
+}
+
+// A table without its rows.
+#[derive(Serialize)]
+pub(crate) struct TableNode {
+    // Of the tool `fetch`.
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
+    start_index: u32,
+    end_index: u32,
+    // The section that it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_id: Option<String>,
+    rows: usize,
+    columns: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -162,6 +183,12 @@ impl ToolContext {
                 "`node_id` is a section id such as 0007, or an Item such as 7 or II.1A",
             ));
         }
+        if arguments.format == Format::Tables {
+            let found = context.archive.tables(&locator).await?;
+            let tables = found.tables.into_iter().map(TableNode::new).collect();
+            let limit = context.format.limit(None);
+            return Ok(list_tables(name_of(&listed), tables, arguments.part, limit));
+        }
         let tree = context.archive.tree(&locator, None, true).await?;
         // PageIndex includes summaries by default; without them a tree takes a fifth of the tokens.
         let default_detail = match self.preset {
@@ -174,17 +201,110 @@ impl ToolContext {
             detail: arguments.detail.unwrap_or(default_detail),
             sections: tree.sections.len(),
         };
-        let parts = outline.parts(context.format.limit(None));
-        let part = arguments.part.min(parts.len());
-        let range = parts[part - 1].clone();
+        let sizes = outline
+            .rows
+            .iter()
+            .map(|row| token_cost(&row.node(outline.detail)));
+        let (range, pagination) = part_of(sizes, context.format.limit(None), arguments.part);
         let name = name_of(&listed);
-        let pagination = Pagination {
-            part,
-            total_parts: parts.len(),
-            has_more: part < parts.len(),
-        };
-        Ok(outline.result(name, range, pagination, arguments.format))
+        let as_outline = arguments.format == Format::Outline;
+        Ok(outline.result(name, range, pagination, as_outline))
     }
+}
+
+// The items of a part, by their sizes in tokens. A part of a tree repeats the ancestors of its first row, so each keeps some room.
+fn part_of(
+    sizes: impl Iterator<Item = usize>,
+    limit: usize,
+    part: usize,
+) -> (Range<usize>, Pagination) {
+    let limit = limit * 9 / 10;
+    let mut parts = Vec::new();
+    let (mut start, mut end, mut used) = (0, 0, 0);
+    for size in sizes {
+        if used + size > limit && end > start {
+            parts.push(start..end);
+            start = end;
+            used = 0;
+        }
+        used += size;
+        end += 1;
+    }
+    parts.push(start..end);
+    let part = part.min(parts.len());
+    let pagination = Pagination {
+        part,
+        total_parts: parts.len(),
+        has_more: part < parts.len(),
+    };
+    (parts.swap_remove(part - 1), pagination)
+}
+
+impl TableNode {
+    fn new(table: TableInfo) -> Self {
+        let section = table
+            .section
+            .and_then(|locator| locator.rsplit('#').next().map(str::to_owned));
+        let short = |text: String| first_chars(&text, TITLE_CHARS).to_owned();
+        Self {
+            id: table.locator,
+            title: table.title.map(short),
+            unit: table.unit.map(short),
+            start_index: table.pages.0,
+            end_index: table.pages.1,
+            node_id: section,
+            rows: table.rows,
+            columns: table
+                .columns
+                .into_iter()
+                .map(|column| short(column.head))
+                .collect(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let title = [self.title.as_deref(), self.unit.as_deref()];
+        let title: Vec<&str> = title.into_iter().flatten().collect();
+        format!(
+            "{} {}  p {}  {} rows",
+            self.id,
+            title.join(" "),
+            format_span((self.start_index, self.end_index)),
+            self.rows
+        )
+    }
+}
+
+fn list_tables(
+    name: &str,
+    mut tables: Vec<TableNode>,
+    part: usize,
+    limit: usize,
+) -> ToolResult<GetDocumentStructureOutput> {
+    let count = tables.len();
+    let (range, pagination) = part_of(tables.iter().map(token_cost), limit, part);
+    tables.truncate(range.end);
+    tables.drain(..range.start);
+    let Pagination {
+        part,
+        total_parts,
+        has_more,
+    } = pagination;
+    let shown = tables.len();
+    let summary = format!("{count} tables, {shown} shown here, part {part} of {total_parts}");
+    let lines: Vec<String> = tables.iter().map(TableNode::line).collect();
+    let more = has_more.then(|| format!("More: the same call with part: {}", part + 1));
+    let data = GetDocumentStructureOutput {
+        doc_name: name.to_owned(),
+        sections: None,
+        structure: Structure::Tables(tables),
+        total_parts,
+        pagination,
+    };
+    ToolResult::new(data, summary)
+        .with_text(delimited(name, &lines.join("\n")))
+        .with_options(more)
+        .with_option("A table with its rows: fetch(id)")
 }
 
 struct OutlineRow<'a> {
@@ -217,31 +337,12 @@ struct Outline<'a> {
 }
 
 impl Outline<'_> {
-    // Splits rows into parts that fit one result. A part repeats the ancestors of its first row, so each keeps some room.
-    fn parts(&self, limit: usize) -> Vec<Range<usize>> {
-        let limit = limit * 9 / 10;
-        let mut parts = Vec::new();
-        let mut start = 0;
-        let mut used = 0;
-        for (at, row) in self.rows.iter().enumerate() {
-            let size = token_cost(&row.node(self.detail));
-            if used + size > limit && at > start {
-                parts.push(start..at);
-                start = at;
-                used = 0;
-            }
-            used += size;
-        }
-        parts.push(start..self.rows.len());
-        parts
-    }
-
     fn result(
         &self,
         name: &str,
         range: Range<usize>,
         pagination: Pagination,
-        format: Format,
+        as_outline: bool,
     ) -> ToolResult<GetDocumentStructureOutput> {
         let part_rows = self.rows.get(range.clone()).unwrap_or_default();
         let text = outline_text(part_rows, self.detail);
@@ -263,16 +364,16 @@ impl Outline<'_> {
             self.sections,
             part_rows.len()
         );
-        let body = match format {
-            Format::Outline => delimited(name, &text),
-            Format::Json => delimited(name, &upper_levels()),
+        let body = match as_outline {
+            true => delimited(name, &text),
+            false => delimited(name, &upper_levels()),
         };
         let data = GetDocumentStructureOutput {
             doc_name: name.to_owned(),
-            sections: self.sections,
-            structure: match format {
-                Format::Outline => Structure::Outline(text),
-                Format::Json => Structure::Nodes(self.nested(range)),
+            sections: Some(self.sections),
+            structure: match as_outline {
+                true => Structure::Outline(text),
+                false => Structure::Nodes(self.nested(range)),
             },
             total_parts,
             pagination,
@@ -283,8 +384,8 @@ impl Outline<'_> {
                 part + 1
             )
         });
-        let as_text = (format == Format::Json)
-            .then(|| "All of these sections as text: format: \"outline\"".to_owned());
+        let as_text =
+            (!as_outline).then(|| "All of these sections as text: format: \"outline\"".to_owned());
         let deeper = (hidden > 0)
             .then(|| format!("{hidden} sections lie deeper: depth: 4, or node_id of one section"));
         ToolResult::new(data, summary)

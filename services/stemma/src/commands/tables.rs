@@ -10,16 +10,17 @@ use crate::error::{CommandError, Exit};
 use crate::output::Output;
 use crate::table::{Column, Table};
 
-/// List the tables of a document, with what they are in and where they stand.
+/// List the tables of a document or of a part of it, with what they are in and where they stand.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma tables 3M_2022_10K
+  stemma tables '3M_2022_10K#item-7'
   stemma tables 3M_2022_10K --jsonl --fields locator,title,unit,pages
 
 Tables are read from rows of figures; a document without pages has none.")]
 pub struct TablesArgs {
-    /// A document.
+    /// A document, or a section, an Item or pages of it.
     #[arg(value_name = "LOCATOR")]
     locator: String,
 }

@@ -5,6 +5,7 @@ mod errors;
 mod presets;
 mod reading;
 mod searching;
+mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;
