@@ -25,7 +25,7 @@ const TITLE_CHARS: usize = 400;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct FetchArguments {
-    /// from search, or any locator: NAME#0019, NAME#item-7, NAME#p=5-7, NAME#t12
+    /// from search, or any locator: NAME#0019, #item-7, #p=5-7, #t12
     id: String,
     #[schemars(range(min = MIN_TOKENS, max = MAX_TOKENS), extend("default" = DEFAULT_TOKENS, "x-clamped" = true))]
     max_tokens: Option<usize>,
@@ -54,7 +54,7 @@ struct NextFetch {
 #[tool_router(router = fetch_router, vis = "pub(crate)")]
 impl ToolContext {
     #[tool(
-        description = "Text of a section, Item, table, pages or document by its id.",
+        description = "Text of a section, table, pages or document.",
         output_schema = schema_for_output::<FetchOutput>()
     )]
     async fn fetch(

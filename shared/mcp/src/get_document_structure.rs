@@ -34,12 +34,12 @@ pub(crate) struct GetDocumentStructureArguments {
     part: usize,
     /// only below this section, or item-7
     node_id: Option<String>,
-    /// levels; default all
+    /// default all
     #[schemars(range(min = 1, max = MAX_DEPTH))]
     depth: Option<usize>,
     /// summary: what each section says
     detail: Option<Detail>,
-    /// outline: text, half the tokens; tables: its tables
+    /// outline: text, half the tokens
     #[serde(default)]
     format: Format,
     #[schemars(extend("x-nullable" = true))]
@@ -220,7 +220,9 @@ fn part_of(
 ) -> (Range<usize>, Pagination) {
     let limit = limit * 9 / 10;
     let mut parts = Vec::new();
-    let (mut start, mut end, mut used) = (0, 0, 0);
+    let mut start = 0;
+    let mut end = 0;
+    let mut used = 0;
     for size in sizes {
         if used + size > limit && end > start {
             parts.push(start..end);
@@ -290,8 +292,10 @@ fn list_tables(
         total_parts,
         has_more,
     } = pagination;
-    let shown = tables.len();
-    let summary = format!("{count} tables, {shown} shown here, part {part} of {total_parts}");
+    let summary = format!(
+        "{count} tables, {} shown here, part {part} of {total_parts}",
+        tables.len()
+    );
     let lines: Vec<String> = tables.iter().map(TableNode::line).collect();
     let more = has_more.then(|| format!("More: the same call with part: {}", part + 1));
     let data = GetDocumentStructureOutput {

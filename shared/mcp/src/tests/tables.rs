@@ -12,7 +12,7 @@ use crate::Preset;
 
 const BALANCE: &str = "\
 Item 8. Balance
-                (Dollars in millions)
+  (Dollars in millions)
                              2023        2022
   Cash                     $ 1,749     $ 1,603
   Receivables                  820         (31)
@@ -68,7 +68,7 @@ async fn client_with_tables() -> TestClient {
     let began = Instant::now();
     loop {
         let arguments = json!({ "doc_name": "TABLES_2023" });
-        let result = client.call("get_document", arguments).await;
+        let result = client.call("get_document_structure", arguments).await;
         if result["isError"] != true {
             return client;
         }
