@@ -124,7 +124,8 @@ pub(super) fn item_extent<'a>(
                 || other.id != section.id && starts.contains(&other.id)
                 || KnownForm::item_title(&other.title).is_some()
                     && !KnownForm::name_same_item(&other.title, &section.title)
-                || KnownForm::part_of(&other.title).is_some();
+                || KnownForm::part_of(&other.title).is_some()
+                || is_closing(&normalize_key(&other.title));
             other.id <= last || !is_next
         })
         .take(MAX_SECTIONS)
@@ -152,11 +153,15 @@ pub(super) fn matter_after_items(section: &Section, is_list: bool) -> Option<&Se
         let is_entry = ["consentof", "certificationof"]
             .iter()
             .any(|start| key.starts_with(start));
-        let is_closing = ["signature", "powerofattorney"]
-            .iter()
-            .any(|start| key.starts_with(start));
-        exhibit || is_closing || is_entry && !is_list
+        exhibit || is_closing(&key) || is_entry && !is_list
     })
+}
+
+/// Whether a normalized title opens what follows the last Item.
+fn is_closing(key: &str) -> bool {
+    ["signature", "powerofattorney"]
+        .iter()
+        .any(|start| key.starts_with(start))
 }
 
 /// Whether a title is a proposal to shareholders, which proxy statements also number as Items.

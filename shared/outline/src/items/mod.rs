@@ -298,6 +298,7 @@ impl ItemMap<'_> {
                 ItemStatus::CrossIndex
             },
             pages: whole.map(|(start, end)| PageSpan::between(start, end)),
+            bytes: bytes_of_pages(self.source, &row.pages),
             tokens: tokens_in(self.source, &row.pages),
             // The index lists pages, not lines, so other text on these pages cannot be told apart.
             boundary_unverifiable: !elsewhere && !nothing,
@@ -383,6 +384,21 @@ fn item_title(section: &Section) -> Option<String> {
     let title = KnownForm::item_title(&section.title).unwrap_or_else(|| section.title.clone());
     let title = title.trim_end_matches(['.', ':', ' ']);
     (!title.is_empty()).then(|| truncate_text(title))
+}
+
+/// From the first to the last line on these pages, for sources whose lines know their bytes.
+fn bytes_of_pages(source: &Source, spans: &[PageSpan]) -> Option<ByteSpan> {
+    let SourceBody::Pages(pages) = &source.body else {
+        return None;
+    };
+    let numbers = spans.iter().flat_map(|span| span.pages());
+    let lines = numbers
+        .filter_map(|page| pages.get(page.index()))
+        .flat_map(|page| &page.lines);
+    let bytes = lines
+        .filter(|line| !line.is_furniture())
+        .filter_map(|line| line.bytes);
+    bytes.reduce(ByteSpan::union)
 }
 
 /// Tokens of all pages in the spans, each page counted once.

@@ -188,6 +188,10 @@ fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
     if body.own_words > NOTHING_WORDS {
         return None;
     }
+    // `Item 4. Mine Safety Disclosures – Not applicable`
+    if body.words == 0 {
+        return last_words(&normalize_key(&section.title));
+    }
     let first = normalize_key(body.sentences.first()?);
     if starts_with_any(&first, &["omitted", "intentionallyomitted"])
         || first.contains("generalinstructioni")
@@ -220,10 +224,13 @@ fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
 /// The status of `Insider Trading Arrangements` with `None.` below it.
 fn headed_answer(body: &ItemText) -> Option<ItemStatus> {
     let short = body.words <= HEADED_ANSWER_WORDS;
-    let last = normalize_key(body.sentences.last().filter(|_| short)?);
-    if last.ends_with("notapplicable") {
+    last_words(&normalize_key(body.sentences.last().filter(|_| short)?))
+}
+
+fn last_words(text: &str) -> Option<ItemStatus> {
+    if text.ends_with("notapplicable") {
         Some(ItemStatus::NotApplicable)
-    } else if last.ends_with("none") {
+    } else if text.ends_with("none") {
         Some(ItemStatus::None)
     } else {
         None

@@ -131,6 +131,35 @@ fn quarterly_items_are_distinguished_by_part() {
 }
 
 #[test]
+fn answer_may_stand_in_the_heading() {
+    let page = format!(
+        "PART I\nItem 3. Legal Proceedings\n{}Item 4. Mine Safety Disclosures - Not applicable\nPART IV\nItem 16. Form 10-K \
+         Summary. None.\nSIGNATURES\n{}",
+        filler(100),
+        filler(100)
+    );
+    let lines = 3 + filler(100).lines().count() as u32;
+    let headings = [
+        (1, 0, 1, "PART I"),
+        (1, 1, 2, "Item 3. Legal Proceedings"),
+        (
+            1,
+            lines - 1,
+            2,
+            "Item 4. Mine Safety Disclosures - Not applicable",
+        ),
+        (1, lines, 1, "PART IV"),
+        (1, lines + 1, 2, "Item 16. Form 10-K Summary. None."),
+        (1, lines + 2, 1, "SIGNATURES"),
+    ];
+    insta::assert_snapshot!(render(&map("10-K", &[&page], &headings, &[])), @r"
+    10-K.I.3 Full
+    10-K.I.4 NotApplicable unverifiable
+    10-K.IV.16 None
+    ");
+}
+
+#[test]
 fn unverified_boundary_is_flagged() {
     let page = "Some words that open the page.\nMore of them stand here.\nItem 8.01. Other Events.\nWe opened a forge.";
     let headings = [
@@ -146,6 +175,30 @@ fn unverified_boundary_is_flagged() {
     assert_eq!(boundary.heading.line, 3);
     assert_eq!(boundary.heading.text, "Item 8.01. Other Events.");
     assert!(boundary.next.is_none());
+}
+
+#[test]
+fn item_of_a_cross_index_has_the_bytes_of_its_pages() {
+    let mut source = paged(&["one\ntwo", "three\nfour", "five"]);
+    let SourceBody::Pages(pages) = &mut source.body else {
+        panic!("no pages")
+    };
+    let lines = pages.iter_mut().flat_map(|page| &mut page.lines);
+    for (line, start) in lines.zip((0..).step_by(100)) {
+        line.bytes = Some(ByteSpan {
+            start,
+            end: start + 10,
+        });
+    }
+    let pages = PageSpan::new(2, 3).unwrap();
+    assert_eq!(
+        bytes_of_pages(&source, &[pages]),
+        Some(ByteSpan {
+            start: 200,
+            end: 410
+        })
+    );
+    assert_eq!(bytes_of_pages(&paged(&["one"]), &[pages]), None);
 }
 
 #[test]

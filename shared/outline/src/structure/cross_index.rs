@@ -49,6 +49,8 @@ pub enum IndexNote {
 pub(super) struct CrossIndex {
     /// Row of its heading.
     pub(super) title: Option<usize>,
+    /// Whether the heading says that it is such an index.
+    pub(super) is_titled: bool,
     /// First and last row, title and footnotes included.
     pub(super) rows: (usize, usize),
     pub(super) entries: Vec<IndexRow>,
@@ -72,9 +74,17 @@ pub(super) fn find_cross_index(
     pages: &[Page],
     labels: &PageLabels,
 ) -> Option<CrossIndex> {
-    let items: Vec<(usize, String)> = (0..sheet.rows.len())
-        .filter_map(|at| Some((at, item_of(&sheet.rows[at])?.number)))
-        .collect();
+    // On Form 10-Q each PART has an Item 1.
+    let mut part = None;
+    let mut items: Vec<(usize, String)> = Vec::new();
+    for (at, row) in sheet.rows.iter().enumerate() {
+        if let Some(item) = item_of(row) {
+            part = item.part.or(part);
+            items.push((at, format!("{} {}", part.unwrap_or_default(), item.number)));
+        } else if let Some(head) = item_grammar::parse_heading(row.text) {
+            part = head.part.filter(|_| head.tags.is_empty()).or(part);
+        }
+    }
     // The list may begin on any page that names an Item.
     let mut rest = items.as_slice();
     for on_page in items.chunk_by(|(a, _), (b, _)| sheet.rows[*a].page == sheet.rows[*b].page) {
@@ -188,12 +198,15 @@ impl IndexReader<'_, '_> {
             .iter()
             .filter(|entry| !entry.printed.is_empty())
             .count();
-        let titled = title.is_some_and(|at| is_index_title(&self.sheet.rows[at].key));
-        (placed >= MIN_PLACED && (titled || has_scattered_pages(&entries))).then_some(CrossIndex {
-            title,
-            rows: (title.unwrap_or(from), end),
-            entries,
-        })
+        let is_titled = title.is_some_and(|at| is_index_title(&self.sheet.rows[at].key));
+        (placed >= MIN_PLACED && (is_titled || has_scattered_pages(&entries))).then_some(
+            CrossIndex {
+                title,
+                is_titled,
+                rows: (title.unwrap_or(from), end),
+                entries,
+            },
+        )
     }
 
     fn line(&self, row: &LineFeatures<'_>) -> Option<&Line> {

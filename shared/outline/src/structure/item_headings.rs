@@ -1,11 +1,19 @@
 //! Finds the PARTs and Items that make up the body of a filing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::forms::{FormItem, SecForm};
 use super::item_grammar::{HEAD_BYTES, ItemHeading, parse_bare_item, parse_heading};
-use super::line_features::{LineFeatures, LineTable, is_finished};
+use super::line_features::{LineFeatures, LineTable, RunIn, is_finished};
 use super::monotone_chain::{self, Placement};
 use super::numbering;
 use super::titles::{self, TitleKeys};
+
+// What running heads lose.
+const RUNNING: f32 = 0.6;
+
+// An exact title in any marked style, or a similar one in bold (see `ItemSearch::read_row` and [`style_score`]).
+const GOOD_HEADING: f32 = 1.35;
 
 /// The announcements of one Item of a form in contents and outline.
 #[derive(Debug, Clone, Default)]
@@ -200,10 +208,38 @@ pub(super) fn find_items(
             search.read_row(at, &mut placements, &mut items);
         }
     }
-    monotone_chain::best_chain(&placements)
+    let lists = ListedRows::new(&search, &items);
+    search.lower_repeats(&mut placements, &items, &lists);
+    let mut found: Vec<LocatedItem> = monotone_chain::best_chain(&placements)
         .into_iter()
         .map(|i| items[i].clone())
-        .collect()
+        .collect();
+    search.add_moved_items(&placements, &items, &lists, &mut found);
+    found
+}
+
+/// Rows right above and below Items without text between them, which are lists.
+struct ListedRows {
+    starts: BTreeSet<usize>,
+    ends: BTreeSet<usize>,
+}
+
+impl ListedRows {
+    fn new(search: &ItemSearch<'_, '_>, items: &[LocatedItem]) -> Self {
+        let numbered = items
+            .iter()
+            .filter(|item| search.form.items()[item.key].tag.is_some());
+        let (starts, ends) = numbered.map(|item| (item.rows.0, item.rows.1 + 1)).unzip();
+        Self { starts, ends }
+    }
+
+    fn contains(&self, sheet: &LineTable<'_>, item: &LocatedItem) -> bool {
+        let on_one_page = |below: usize| sheet.rows[below - 1].page == sheet.rows[below].page;
+        let above = item.rows.0;
+        let below = item.rows.1 + 1;
+        self.ends.contains(&above) && on_one_page(above)
+            || self.starts.contains(&below) && on_one_page(below)
+    }
 }
 
 struct ItemSearch<'s, 'a> {
@@ -221,11 +257,17 @@ impl ItemSearch<'_, '_> {
     // last kind wins only if a filing has no better line, or with the help of a link.
     fn read_row(&self, at: usize, placements: &mut Vec<Placement>, items: &mut Vec<LocatedItem>) {
         let row = &self.sheet.rows[at];
-        if row.words > 70 || row.key.is_empty() {
+        // The text of an Item may begin in the line of its heading, which the style of a phrase sets off.
+        let names_item = |phrase: &RunIn<'_>| {
+            parse_heading(phrase.text).is_some_and(|head| !head.tags.is_empty())
+        };
+        let run_in = row.run_in.filter(names_item);
+        if row.words > 70 && run_in.is_none() || row.key.is_empty() {
             return;
         }
+        let text = run_in.map_or(row.text, |phrase| phrase.text);
         let mut matches: Vec<(LocatedItem, f32)> = Vec::new();
-        if let Some(head) = parse_heading(row.text) {
+        if let Some(head) = parse_heading(text) {
             for (key, last_key) in keys_of_heading(self.form, &head) {
                 let (like, last, title) = self.best_title(at, key, head.rest);
                 let (last, title) = if last_key > key {
@@ -233,10 +275,10 @@ impl ItemSearch<'_, '_> {
                 } else {
                     (last, title)
                 };
-                let read = titles::truncate_bytes(row.text, HEAD_BYTES);
+                let read = titles::truncate_bytes(text, HEAD_BYTES);
                 let front = read[..read.len() - head.rest.len()].trim_end();
                 let title = if title.is_empty() {
-                    row.text.to_string()
+                    text.to_string()
                 } else {
                     format!("{front} {title}")
                 };
@@ -402,11 +444,95 @@ impl ItemSearch<'_, '_> {
         (last, title)
     }
 
+    /// Lowers headings that stand again at the edge of a page.
+    // Running heads are recognized by the number of pages that have them, and a short Item does not fill so many. On the
+    // page where an Item begins, its heading may stand below the running head.
+    fn lower_repeats(
+        &self,
+        placements: &mut [Placement],
+        items: &[LocatedItem],
+        lists: &ListedRows,
+    ) {
+        let rows = &self.sheet.rows;
+        let mut first: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+        for (at, item) in items.iter().enumerate() {
+            let row = &rows[item.rows.0];
+            let text = (item.key, row.key.trim_end_matches("continued"));
+            match first.get(&text).copied() {
+                None if !lists.contains(self.sheet, item) && !row.figures && !row.prose => {
+                    first.insert(text, at);
+                }
+                Some(before) => {
+                    let above = items[before].rows.0;
+                    let below_head = rows[above].page == row.page && self.is_edge(above);
+                    if below_head && !self.is_edge(item.rows.0) {
+                        placements[before].score -= RUNNING;
+                        first.insert(text, at);
+                    } else if self.is_edge(item.rows.0) && stands_out_like(&rows[above], row) {
+                        placements[at].score -= RUNNING;
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Adds Items whose only good heading stands out of the order of the form, in their PART.
+    fn add_moved_items(
+        &self,
+        placements: &[Placement],
+        items: &[LocatedItem],
+        lists: &ListedRows,
+        found: &mut Vec<LocatedItem>,
+    ) {
+        let part = |item: &LocatedItem| self.form.items()[item.key].part;
+        let mut moved: BTreeMap<usize, Vec<&LocatedItem>> = BTreeMap::new();
+        for (placement, item) in placements.iter().zip(items) {
+            let row = &self.sheet.rows[item.rows.0];
+            let own_score = placement.score - self.hint_score(item.key, row.page);
+            let is_new = !found.iter().any(|other| {
+                other.rows.0 == item.rows.0 || (other.key..=other.last_key).contains(&item.key)
+            });
+            let is_item = self.form.items()[item.key].tag.is_some() && !item.number.is_empty();
+            if is_new && is_item && own_score >= GOOD_HEADING && !lists.contains(self.sheet, item) {
+                moved.entry(item.key).or_default().push(item);
+            }
+        }
+        for candidates in moved.into_values() {
+            let [item] = candidates.as_slice() else {
+                continue;
+            };
+            let before = found.iter().filter(|other| other.rows.0 < item.rows.0);
+            let after = found.iter().filter(|other| other.rows.0 > item.rows.0);
+            let before = before.max_by_key(|other| other.rows.0);
+            let after = after.min_by_key(|other| other.rows.0);
+            if before.is_some_and(|other| part(other) == part(item))
+                || after.is_some_and(|other| part(other) == part(item))
+            {
+                found.push((*item).clone());
+            }
+        }
+    }
+
+    /// Whether only running heads stand above or below a row on its page.
+    fn is_edge(&self, row: usize) -> bool {
+        let below = row + 1..self.sheet.rows_on(self.sheet.rows[row].page as usize).end;
+        self.sheet.starts_page(row)
+            || self.sheet.rows[below]
+                .iter()
+                .all(|row| row.running || row.key.is_empty())
+    }
+
     fn hint_score(&self, key: usize, page: u32) -> f32 {
         self.hints[key]
             .as_ref()
             .map_or(0.0, |hint| page_score(hint.target, hint.predicted, page))
     }
+}
+
+/// Whether a row is set as prominently as another one.
+fn stands_out_like(row: &LineFeatures<'_>, other: &LineFeatures<'_>) -> bool {
+    (row.bold || !other.bold) && (row.caps || !other.caps) && row.size > other.size - 1.5
 }
 
 /// Every reading of a heading as first and last key of the form.
@@ -475,7 +601,7 @@ pub(super) fn style_score(sheet: &LineTable<'_>, at: usize) -> f32 {
     };
     score += if row.caps { 0.08 } else { 0.0 };
     score += if row.gap >= 0.5 { 0.08 } else { 0.0 };
-    score -= if row.running { 0.6 } else { 0.0 };
+    score -= if row.running { RUNNING } else { 0.0 };
     score -= if row.size < sheet.body - 1.2 {
         0.2
     } else {

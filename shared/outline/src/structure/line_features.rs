@@ -388,7 +388,8 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
     // Without a mark, a new sentence shows that the phrase is a title: `Baselines We compare`.
     let is_apart = !text.ends_with(',') && rest.starts_with(char::is_uppercase);
     let is_closed = is_apart || text.len() < phrase.len() || rest.starts_with(['—', '–', ':']);
-    let is_title = text.chars().any(char::is_lowercase);
+    let is_title =
+        text.chars().any(char::is_lowercase) || item_grammar::parse_heading(text).is_some();
     // A long phrase leaves room for the first words of its sentence only.
     let is_sentence = titles::word_count(rest) >= 3 || rest.starts_with(char::is_uppercase);
     (is_closed && is_title && is_sentence).then_some(RunIn {

@@ -16,6 +16,8 @@ mod cross_index;
 mod display_type;
 mod exhibits;
 mod false_headings;
+#[cfg(test)]
+mod filing_tests;
 #[cfg(any(test, feature = "testing"))]
 pub mod fixture;
 pub(crate) mod form_items;

@@ -1,7 +1,10 @@
 //! Finds and reads printed tables of contents.
 
+use std::collections::BTreeSet;
+
 use stemma_document::Destination;
 
+use super::item_grammar::parse_heading;
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass};
 use super::page_labels::SeriesLabel;
@@ -227,6 +230,7 @@ impl<'a> TocReader<'_, 'a> {
             .filter_map(|at| self.toc_line(at))
             .collect();
         self.drop_stray_labels(&mut pieces);
+        pieces.truncate(body_start(&pieces));
         let end = pieces
             .iter()
             .rposition(|p| p.label.is_some() || p.target.is_some())
@@ -344,8 +348,7 @@ impl<'a> TocReader<'_, 'a> {
         let row = &self.sheet.rows[piece.at];
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
-        let number_alone = super::item_grammar::parse_heading(&last.title)
-            .is_some_and(|head| head.rest.is_empty())
+        let number_alone = parse_heading(&last.title).is_some_and(|head| head.rest.is_empty())
             || numbering::parse_numbers(&last.title)
                 .first()
                 .is_some_and(|n| n.rest.is_empty());
@@ -358,12 +361,34 @@ impl<'a> TocReader<'_, 'a> {
             return piece.label.is_none() && lower;
         }
         let numbers = numbering::parse_numbers(piece.title);
-        let numbered =
-            !numbers.is_empty() || super::item_grammar::parse_heading(piece.title).is_some();
+        let numbered = !numbers.is_empty() || parse_heading(piece.title).is_some();
         let wide = above.x1 > full && row.x0 >= above.x0 - 2.0;
         let follows_number = number_alone && above.centered == row.centered;
         !numbered && ((close && (lower || wide)) || follows_number)
     }
+}
+
+/// Where an Item of the list comes a second time, as a heading: the body of a filing may begin on the page of its contents.
+fn body_start(pieces: &[TocLine<'_>]) -> usize {
+    let mut listed = BTreeSet::new();
+    let again = pieces.iter().position(|piece| {
+        let is_item = parse_heading(piece.title)
+            .is_some_and(|head| !head.rest.is_empty() && !head.tags.is_empty());
+        is_item
+            && !listed.insert(titles::normalize_key(piece.title))
+            && piece.label.is_none()
+            && piece.target.is_none()
+    });
+    let Some(again) = again else {
+        return pieces.len();
+    };
+    let is_part =
+        |piece: &TocLine<'_>| parse_heading(piece.title).is_some_and(|head| head.tags.is_empty());
+    let parts = pieces[..again]
+        .iter()
+        .rev()
+        .take_while(|piece| is_part(piece));
+    again - parts.count()
 }
 
 fn contents_row(row: &LineFeatures<'_>, piece: &TocLine<'_>) -> ContentsRow {

@@ -105,6 +105,70 @@ fn render(row: &IndexRow) -> String {
     )
 }
 
+/// Form 10-Q has an Item 1 in each PART, and sections of a report may have titles of Items without their numbers.
+#[test]
+fn index_of_a_quarterly_report_has_both_parts() {
+    let rows = [
+        ("Part I", "", ""),
+        ("Item 1.", "Financial Statements", "2-4"),
+        ("Item 2.", "Management's Discussion and Analysis", "5-6"),
+        (
+            "Item 3.",
+            "Quantitative and Qualitative Disclosures About Market Risk",
+            "7",
+        ),
+        ("Item 4.", "Controls and Procedures", "8"),
+        ("Part II", "", ""),
+        ("Item 1.", "Legal Proceedings", "9"),
+        ("Item 1A.", "Risk Factors", "10-11"),
+        ("Item 2.", "Unregistered Sales of Equity Securities", "12"),
+        ("Item 6.", "Exhibits", "13"),
+    ];
+    let mut doc = Doc::new(14);
+    doc.add(0, line("FORM 10-Q").size(16.0).bold());
+    for (number, title, pages) in rows.iter().filter(|(.., pages)| !pages.is_empty()) {
+        let first: usize = pages.split('-').next().unwrap().parse().unwrap();
+        assert!(number.starts_with("Item"));
+        doc.section(first - 1, title);
+    }
+    for page in 1..13 {
+        doc.prose(page, 10.0, 20);
+        doc.add(page, line(&format!("{}", page + 1)).at(300.0, 770.0));
+    }
+    doc.add(
+        13,
+        line("Form 10-Q Cross-Reference Index").size(16.0).bold(),
+    );
+    for (number, title, pages) in rows {
+        let text = format!("{number} {title}");
+        let cells = [pages];
+        doc.add(
+            13,
+            line(text.trim()).cells(if pages.is_empty() { &[] } else { &cells }),
+        );
+    }
+    let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
+    let items: Vec<(Option<u8>, &str)> = draft
+        .cross_index
+        .iter()
+        .map(|row| (row.part, row.item.as_str()))
+        .collect();
+    let (first, second) = (Some(1), Some(2));
+    assert_eq!(
+        items,
+        [
+            (first, "1"),
+            (first, "2"),
+            (first, "3"),
+            (first, "4"),
+            (second, "1"),
+            (second, "1A"),
+            (second, "2"),
+            (second, "6"),
+        ]
+    );
+}
+
 #[test]
 fn index_is_one_section() {
     for page in [1, 21] {

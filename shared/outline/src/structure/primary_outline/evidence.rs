@@ -36,13 +36,15 @@ impl OutlineBuilder<'_, '_> {
             .filter(|entry| !entry.item.contains('.'))
             .count();
         let main = documents.first()?.rows.clone();
-        // If half of the listed Items have headings outside the list, the list is an ordinary table of contents.
+        // If half of the listed Items have headings outside the list, the list is an ordinary table of contents. Sections of
+        // an integrated report may have the titles of Items, without their numbers.
         let located_items = form.map_or(0, |form| {
             let hints = vec![None; form.items().len()];
             let located = item_headings::find_items(self.sheet, main, form, &hints, &excluded);
             located
                 .iter()
                 .filter(|located| form.items()[located.key].tag.is_some())
+                .filter(|located| !index.is_titled || !located.number.is_empty())
                 .count()
         });
         if located_items * 2 >= items {
