@@ -153,7 +153,8 @@ fn index_of_a_quarterly_report_has_both_parts() {
         .iter()
         .map(|row| (row.part, row.item.as_str()))
         .collect();
-    let (first, second) = (Some(1), Some(2));
+    let first = Some(1);
+    let second = Some(2);
     assert_eq!(
         items,
         [
