@@ -393,8 +393,12 @@ proptest! {
     #[test]
     fn words_occur_in_the_documents_that_a_walk_finds(batches in steps()) {
         let store = CatalogStore::in_memory().unwrap();
-        for (batch, seq) in batches.iter().zip(1..) {
-            let changes = batch.iter().map(|step| change(step, seq));
+        let mut seq = 0;
+        for batch in &batches {
+            let changes = batch.iter().map(|step| {
+                seq += 1;
+                change(step, seq)
+            });
             store.apply(StoreBatch { changes: changes.collect(), ..StoreBatch::default() }).unwrap();
         }
         let catalog = Catalog::from_store(&store).unwrap();
