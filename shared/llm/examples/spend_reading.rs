@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_engine::blobs::{Blobs, PutOutcome};
-use stemma_engine::jobs::SpendAmount;
+use stemma_engine::jobs::{SpendAmount, SpendMeasure};
 use stemma_engine::{JobId, PortError, PortResult};
-use stemma_llm::calls::job_spend;
+use stemma_llm::calls::{CallSum, job_spend};
 
 struct Log {
     replies: u64,
@@ -106,7 +106,9 @@ async fn main() {
     );
     let job = JobId("j-19b76dac3580123456789abcdef".into());
     let started = Instant::now();
-    let spent = job_spend(&log, "c/default", &job, period, |_| SpendAmount::default()).await;
+    let price = |_: &CallSum| SpendAmount::default();
+    let measure = SpendMeasure::TokensAndCost;
+    let spent = job_spend(&log, "c/default", &job, period, measure, price).await;
     println!(
         "{} replies, {:?} a listing: {:.2} s, {} listings, {spent:?}",
         log.replies,

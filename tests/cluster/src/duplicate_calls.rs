@@ -39,6 +39,9 @@ pub struct CallSummary {
     pub delivered: usize,
     /// Requests for replies that were already delivered: avoidable duplicate cost.
     pub repeated: usize,
+    /// For each repeated one, how long after the delivery the process that had the reply was killed or frozen. `None`: it was
+    /// not, so that the reply was there when it was requested again.
+    pub outage_delays: Vec<Option<Duration>>,
     /// Useful replies lost with their process, or requested concurrently: unavoidable duplicate cost.
     pub lost_in_flight: usize,
 }
@@ -64,12 +67,25 @@ impl CallSummary {
             let needed = needed.get(&digest).copied().unwrap_or(1);
             let had: Vec<_> = requests
                 .iter()
-                .filter_map(|request| delivered_at(request, outages))
+                .filter_map(|request| Some((delivered_at(request, outages)?, &request.process)))
                 .collect();
-            let again = requests
-                .iter()
-                .filter(|request| had.iter().filter(|at| **at <= request.arrived).count() >= needed)
-                .count();
+            let mut again = 0;
+            for request in &requests {
+                let before = had.iter().filter(|(at, _)| *at <= request.arrived);
+                let before: Vec<_> = before.collect();
+                if before.len() < needed {
+                    continue;
+                }
+                again += 1;
+                let last = before.iter().max_by_key(|(at, _)| *at);
+                let outage = last.and_then(|(at, process)| {
+                    let of_process = outages.iter().filter(|outage| outage.process == **process);
+                    let later =
+                        of_process.filter_map(|outage| outage.from.checked_duration_since(*at));
+                    later.min()
+                });
+                summary.outage_delays.push(outage);
+            }
             let refused = requests
                 .iter()
                 .filter(|request| request.status != 200)
@@ -187,8 +203,12 @@ mod tests {
             (2, 3, 1, 0)
         );
         assert!((summary.repeated_share() - 1.0 / 3.0).abs() < 1e-9);
+        assert_eq!(summary.outage_delays, [None]);
         // The process lived long enough, and later died of something else.
-        assert_eq!(log.summary(&[("w1", 400)]).repeated, 1);
+        let summary = log.summary(&[("w1", 400)]);
+        assert_eq!(summary.repeated, 1);
+        let delay = Duration::from_millis(100);
+        assert_eq!(summary.outage_delays, [Some(delay)]);
     }
 
     #[test]

@@ -34,7 +34,9 @@ use crate::key::JobId;
 use crate::message::RunOutcome;
 use crate::port_error::PortResult;
 
-pub use budget::{BudgetOwner, BudgetRegistry, CallReservation, SpendAmount, SpendLog};
+pub use budget::{
+    BudgetOwner, BudgetRegistry, CallReservation, SpendAmount, SpendLog, SpendMeasure,
+};
 pub use control::{
     CancelReason, Cancelled, JobControl, PauseReason, Paused, cancel, load_control, pause,
     prioritize, resume, set_budget,

@@ -3,7 +3,7 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
-use stemma_engine::jobs::SpendAmount;
+use stemma_engine::jobs::{SpendAmount, SpendMeasure};
 use stemma_engine::{JobId, PortResult};
 
 use super::pages::for_each_page;
@@ -11,7 +11,7 @@ use super::sums::{CallSum, CallSums, first_record_minute, record_digest};
 use super::{CONCURRENT_READS, CallRecord};
 
 /// Sums what `job` has spent since `since_ms`: its submission. Records whose names do not say enough (of older releases, of
-/// many jobs, or without a price) are read, and `price` says what they and sums of old records cost.
+/// many jobs, or without a price that is asked for) are read, and `price` says what they and sums of old records cost.
 ///
 /// # Errors
 /// [`stemma_engine::PortError`] when the store is unavailable.
@@ -20,10 +20,11 @@ pub async fn job_spend(
     collection: &str,
     job: &JobId,
     (since_ms, now_ms): (Millis, Millis),
+    measure: SpendMeasure,
     price: impl Fn(&CallSum) -> SpendAmount + Sync,
 ) -> PortResult<SpendAmount> {
     loop {
-        let mut spend = JobSpend::list(blobs, collection, job, (since_ms, now_ms)).await?;
+        let mut spend = JobSpend::list(blobs, collection, job, (since_ms, now_ms), measure).await?;
         if spend
             .add_rest(blobs, collection, job, since_ms, &price)
             .await?
@@ -47,6 +48,7 @@ impl JobSpend {
         collection: &str,
         job: &JobId,
         (since_ms, now_ms): (Millis, Millis),
+        measure: SpendMeasure,
     ) -> PortResult<Self> {
         let mut spend = Self {
             total: SpendAmount {
@@ -61,7 +63,7 @@ impl JobSpend {
         let end_of_old = format!("{prefix}{:010}", first_record_minute(now_ms));
         for_each_page(blobs, &prefix, minutes, |names| {
             for name in names {
-                let amount = match NameSpend::parse(&name, job) {
+                let amount = match NameSpend::parse(&name, job, measure) {
                     NameSpend::OfOthers => continue,
                     NameSpend::Ours(amount) => amount,
                     NameSpend::Unclear => {
@@ -119,12 +121,12 @@ impl JobSpend {
 enum NameSpend {
     OfOthers,
     Ours(SpendAmount),
-    // Of an older release, of a batch, of many jobs, or without a price.
+    // Of an older release, of a batch, of many jobs, or without the price that is asked for.
     Unclear,
 }
 
 impl NameSpend {
-    fn parse(key: &str, job: &JobId) -> Self {
+    fn parse(key: &str, job: &JobId, measure: SpendMeasure) -> Self {
         let name = key.strip_suffix(".json").unwrap_or(key);
         let mut parts = name.split('~').skip(1);
         let Some(tokens) = parts.next().and_then(|tokens| tokens.parse().ok()) else {
@@ -134,11 +136,12 @@ impl NameSpend {
         if !parts.any(|part| part == job.0) {
             return Self::OfOthers;
         }
-        nanodollars.map_or(Self::Unclear, |amount| {
-            Self::Ours(SpendAmount {
-                nanodollars: Some(amount),
-                tokens,
-            })
+        if nanodollars.is_none() && measure == SpendMeasure::TokensAndCost {
+            return Self::Unclear;
+        }
+        Self::Ours(SpendAmount {
+            nanodollars,
+            tokens,
         })
     }
 }
@@ -197,7 +200,8 @@ mod tests {
             nanodollars: Some(1_000),
             tokens: 100,
         };
-        let spent = job_spend(&blobs, "c/x", &job, (0, now_ms), price)
+        let measure = SpendMeasure::TokensAndCost;
+        let spent = job_spend(&blobs, "c/x", &job, (0, now_ms), measure, price)
             .await
             .unwrap();
         assert_eq!(
@@ -208,7 +212,7 @@ mod tests {
             },
             "three by their names; of many jobs, without a price, and of an older release by reading"
         );
-        let later = job_spend(&blobs, "c/x", &job, (180_000, now_ms), price)
+        let later = job_spend(&blobs, "c/x", &job, (180_000, now_ms), measure, price)
             .await
             .unwrap();
         assert_eq!(later.tokens, 300);
@@ -218,6 +222,7 @@ mod tests {
     struct SlowLog {
         env: Env,
         minutes: Range<u64>,
+        price: &'static str,
         requests: AtomicU64,
     }
 
@@ -226,9 +231,12 @@ mod tests {
 
     impl SlowLog {
         // As `CallRecord::key` names records; that would take most of the time of this test.
-        fn key(minute: u64, number: u64) -> String {
+        fn key(&self, minute: u64, number: u64) -> String {
             const ID: &str = "0123456789abcdef0123456789abcdef";
-            format!("c/x/calls/{minute:010}/{ID}-1-{ID}-{number:016x}~100~7~j-1.json")
+            format!(
+                "c/x/calls/{minute:010}/{ID}-1-{ID}-{number:016x}~100~{}~j-1.json",
+                self.price
+            )
         }
     }
 
@@ -259,7 +267,7 @@ mod tests {
             let first = (minute - self.minutes.start) * PER_MINUTE + next;
             let last = (first + limit as u64).min(REPLIES).max(first);
             Ok((first..last)
-                .map(|n| Self::key(self.minutes.start + n / PER_MINUTE, n % PER_MINUTE))
+                .map(|n| self.key(self.minutes.start + n / PER_MINUTE, n % PER_MINUTE))
                 .collect())
         }
         async fn put(&self, _: &str, _: Bytes) -> PortResult<PutOutcome> {
@@ -287,30 +295,44 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn spending_of_a_million_replies_is_known_within_seconds() {
-        let env = Env::simulated(1);
-        let now_ms = env.now_ms();
-        let end = now_ms / 60_000;
-        let log = SlowLog {
-            env: env.clone(),
-            minutes: end - REPLIES.div_ceil(PER_MINUTE)..end,
-            requests: AtomicU64::new(0),
+        let unpriced = SpendAmount {
+            nanodollars: None,
+            ..COST
         };
-        let since_ms = log.minutes.start * 60_000;
-        assert_eq!(
-            SlowLog::key(5, 9),
-            record(5 * 60_000, &["j-1"]).key("c/x", 9, Some(COST))
-        );
-        let price = |_: &CallSum| unreachable!("no record is read");
-        let job = JobId("j-1".into());
-        let spent = job_spend(&log, "c/x", &job, (since_ms, now_ms), price)
-            .await
-            .unwrap();
-        assert_eq!(spent.tokens, REPLIES * COST.tokens);
-        assert_eq!(spent.nanodollars, Some(REPLIES * 7));
-        let requests = log.requests.load(Ordering::Relaxed);
-        let took_ms = env.now_ms() - now_ms;
-        assert!(took_ms <= 2_000, "{took_ms} ms for {requests} listings");
-        assert!(requests <= 1_400, "{requests} listings");
+        for (price, amount, measure) in [
+            ("7", COST, SpendMeasure::TokensAndCost),
+            ("7", COST, SpendMeasure::Tokens),
+            ("", unpriced, SpendMeasure::Tokens),
+        ] {
+            let env = Env::simulated(1);
+            let now_ms = env.now_ms();
+            let end = now_ms / 60_000;
+            let log = SlowLog {
+                env: env.clone(),
+                minutes: end - REPLIES.div_ceil(PER_MINUTE)..end,
+                price,
+                requests: AtomicU64::new(0),
+            };
+            let since_ms = log.minutes.start * 60_000;
+            assert_eq!(
+                log.key(5, 9),
+                record(5 * 60_000, &["j-1"]).key("c/x", 9, Some(amount))
+            );
+            let no_price = |_: &CallSum| unreachable!("no record is read");
+            let job = JobId("j-1".into());
+            let spent = job_spend(&log, "c/x", &job, (since_ms, now_ms), measure, no_price)
+                .await
+                .unwrap();
+            assert_eq!(spent.tokens, REPLIES * COST.tokens);
+            assert_eq!(
+                spent.nanodollars,
+                amount.nanodollars.map(|each| REPLIES * each)
+            );
+            let requests = log.requests.load(Ordering::Relaxed);
+            let took_ms = env.now_ms() - now_ms;
+            assert!(took_ms <= 2_000, "{took_ms} ms for {requests} listings");
+            assert!(requests <= 1_400, "{requests} listings");
+        }
     }
 
     #[tokio::test]
@@ -332,21 +354,17 @@ mod tests {
         };
         let job = JobId("j-1".into());
         let period = (day * DAY_MS, (day + 40) * DAY_MS + 1_000);
-        let before = job_spend(&blobs, "c/x", &job, period, price).await.unwrap();
+        let measure = SpendMeasure::TokensAndCost;
+        let spend = || job_spend(&blobs, "c/x", &job, period, measure, price);
+        let before = spend().await.unwrap();
         assert_eq!((before.tokens, before.nanodollars), (2_000, Some(140)));
         let records = blobs.snapshot();
         sum_day(&blobs, "c/x", day).await.unwrap();
-        assert_eq!(
-            job_spend(&blobs, "c/x", &job, period, price).await.unwrap(),
-            before
-        );
+        assert_eq!(spend().await.unwrap(), before);
         // The deletion was interrupted.
         for (key, bytes) in records.iter().take(15) {
             blobs.put(key, bytes.clone()).await.unwrap();
         }
-        assert_eq!(
-            job_spend(&blobs, "c/x", &job, period, price).await.unwrap(),
-            before
-        );
+        assert_eq!(spend().await.unwrap(), before);
     }
 }

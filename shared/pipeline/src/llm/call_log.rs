@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::{
-    BudgetOwner, BudgetRegistry, CallReservation, PauseReason, SpendAmount, SpendLog,
+    BudgetOwner, BudgetRegistry, CallReservation, PauseReason, SpendAmount, SpendLog, SpendMeasure,
 };
 use stemma_engine::{Env, Failure, PortResult, Ports, RunRef, TaskKey};
 use stemma_llm::calls::{self, CallRecord};
@@ -185,12 +185,17 @@ impl CallBudget for TaskCallLog {
 
 #[async_trait]
 impl SpendLog for TaskCallLog {
-    async fn total_spend(&self, job: &JobManifest) -> PortResult<SpendAmount> {
+    async fn total_spend(
+        &self,
+        job: &JobManifest,
+        measure: SpendMeasure,
+    ) -> PortResult<SpendAmount> {
         calls::job_spend(
             &self.ports.blobs,
             &self.collection,
             &job.job,
             (job.submitted_ms, self.env.now_ms()),
+            measure,
             |sum| sum.cost(self.prices(&sum.model)),
         )
         .await

@@ -180,6 +180,17 @@ impl fmt::Display for ChaosReport {
                 calls.repeated_share() * 100.0
             ),
         )?;
+        let within = |from: u64, to: u64| {
+            let delays = calls.outage_delays.iter().flatten();
+            delays
+                .filter(|delay| (from..to).contains(&delay.as_secs()))
+                .count()
+        };
+        let survived = calls.outage_delays.iter().filter(|it| it.is_none());
+        line("    its process died within 1 s", within(0, 1).to_string())?;
+        line("    within 1 to 10 s", within(1, 10).to_string())?;
+        line("    later", within(10, u64::MAX).to_string())?;
+        line("    not at all", survived.count().to_string())?;
         line(
             "  lost in flight, requested again",
             calls.lost_in_flight.to_string(),
@@ -237,6 +248,7 @@ mod tests {
                 refused: 0,
                 delivered: 110,
                 repeated: again,
+                outage_delays: Vec::new(),
                 lost_in_flight: 10,
             },
             errors: Vec::new(),

@@ -10,7 +10,7 @@ use stemma_engine::env::{Env, Millis};
 use stemma_engine::failure::Failure;
 use stemma_engine::jobs::{
     self, BudgetOwner, BudgetRegistry, CallReservation, JobBudget, JobManifest, PauseReason,
-    SpendAmount, SpendLog,
+    SpendAmount, SpendLog, SpendMeasure,
 };
 use stemma_engine::key::JobId;
 use stemma_engine::port_error::PortResult;
@@ -199,7 +199,7 @@ struct StoredSpend(Ports);
 
 #[async_trait]
 impl SpendLog for StoredSpend {
-    async fn total_spend(&self, job: &JobManifest) -> PortResult<SpendAmount> {
+    async fn total_spend(&self, job: &JobManifest, _: SpendMeasure) -> PortResult<SpendAmount> {
         let mut total = 0;
         for key in list_all(&self.0.blobs, RECORDS).await? {
             let record = self.0.blobs.get(&key).await?.unwrap_or_default();

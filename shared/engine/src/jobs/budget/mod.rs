@@ -68,6 +68,14 @@ impl SpendAmount {
     }
 }
 
+/// What of a job's spending has to be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpendMeasure {
+    Tokens,
+    /// Also the cost, which a record without a price only shows when it is read.
+    TokensAndCost,
+}
+
 /// One call that is charged to budgets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallReservation {
@@ -92,11 +100,15 @@ impl CallReservation {
 /// Durable record of spending, from which lost accounts are rebuilt.
 #[async_trait]
 pub trait SpendLog: Send + Sync {
-    /// Total spending of a job so far.
+    /// Total spending of a job so far. The cost may be `None` where only tokens are asked for.
     ///
     /// # Errors
     /// [`crate::PortError`] when the log cannot be read.
-    async fn total_spend(&self, job: &JobManifest) -> PortResult<SpendAmount>;
+    async fn total_spend(
+        &self,
+        job: &JobManifest,
+        measure: SpendMeasure,
+    ) -> PortResult<SpendAmount>;
 }
 
 /// A job that pays for a run.
@@ -428,7 +440,11 @@ async fn open_accounts(
     log: &dyn SpendLog,
 ) -> Result<(), Failure> {
     let began_ms = env.now_ms();
-    let total = log.total_spend(&owner.job).await?;
+    let measure = match owner.budget.and_then(|budget| budget.nanodollars) {
+        Some(_) => SpendMeasure::TokensAndCost,
+        None => SpendMeasure::Tokens,
+    };
+    let total = log.total_spend(&owner.job, measure).await?;
     let nothing = SpendAmount {
         nanodollars: Some(0),
         tokens: 0,

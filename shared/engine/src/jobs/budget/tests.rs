@@ -10,7 +10,7 @@ struct FixedSpend(Mutex<u64>);
 
 #[async_trait]
 impl SpendLog for FixedSpend {
-    async fn total_spend(&self, _: &JobManifest) -> PortResult<SpendAmount> {
+    async fn total_spend(&self, _: &JobManifest, _: SpendMeasure) -> PortResult<SpendAmount> {
         Ok(SpendAmount {
             nanodollars: None,
             tokens: *self.0.lock(),
@@ -256,7 +256,7 @@ struct SlowSpend(Env, Mutex<u32>);
 
 #[async_trait]
 impl SpendLog for SlowSpend {
-    async fn total_spend(&self, _: &JobManifest) -> PortResult<SpendAmount> {
+    async fn total_spend(&self, _: &JobManifest, _: SpendMeasure) -> PortResult<SpendAmount> {
         *self.1.lock() += 1;
         self.0.sleep(Duration::from_secs(600)).await;
         Ok(SpendAmount {
