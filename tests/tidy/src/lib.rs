@@ -1,5 +1,6 @@
 //! Repository rules that no compiler or linter checks, as tables and tests over the repository itself.
 //!
+//! - [`checks`]: CI runs every check.
 //! - [`import_graph`]: no circles and no long chains of files in a crate.
 //! - [`imports`]: which crate may import which, and who may name which outside crate.
 //! - [`manifests`]: what every `Cargo.toml` says.
@@ -12,6 +13,7 @@
 //! Each rule is a pure function from its input to a list of violations, so that a test can prove that it
 //! fires. Not repeated here: what clippy, rustfmt and cargo-deny check.
 
+pub mod checks;
 pub mod import_graph;
 pub mod imports;
 pub mod manifests;
