@@ -1,12 +1,18 @@
 //! Budgets as several processes keep them, behind ports that take their time.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use stemma_engine::blobs::list_all;
-use stemma_engine::jobs::{self, BudgetRegistry, JobManifest, JobOptions, PauseReason};
+use stemma_engine::jobs::{
+    self, BudgetRegistry, CallReservation, JobBudget, JobManifest, JobOptions, PauseReason,
+    SpendAmount, SpendLog, SpendMeasure,
+};
 use stemma_engine::key::{RunId, RunRef};
 use stemma_engine::ledger::Ledger;
+use stemma_engine::port_error::PortResult;
 use stemma_engine::{Env, JobId, Ports, Priority};
 use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates};
 
@@ -20,7 +26,7 @@ const SLOW: FaultRates = FaultRates {
     max_delay: Duration::from_millis(50),
 };
 
-async fn slow_job(seed: u64) -> (Env, Ports, JobId, RunRef) {
+async fn slow_job(seed: u64, terms: JobOptions) -> (Env, Ports, JobId, RunRef) {
     let env = Env::simulated(seed);
     let plan = FaultPlan::random(seed, SLOW);
     let ports = FaultInjector::new(env.clone(), plan).wrap(&Ports::memory(&env));
@@ -32,7 +38,7 @@ async fn slow_job(seed: u64) -> (Env, Ports, JobId, RunRef) {
         class: Priority::Bulk,
         entries: 0,
         submitted_ms: env.now_ms(),
-        terms: JobOptions::default(),
+        terms,
     };
     jobs::submit(&env, &ports, &draft, &[]).await.unwrap();
     let run = RunRef {
@@ -47,7 +53,7 @@ async fn slow_job(seed: u64) -> (Env, Ports, JobId, RunRef) {
 #[tokio::test(start_paused = true)]
 async fn processes_that_pause_a_job_together_write_one_record() {
     for seed in 0..20 {
-        let (env, ports, job, run) = slow_job(seed).await;
+        let (env, ports, job, run) = slow_job(seed, JobOptions::default()).await;
         let one = BudgetRegistry::default();
         let two = BudgetRegistry::default();
         let owners = one.owners(&env, &ports, &run).await.unwrap();
@@ -72,4 +78,74 @@ async fn processes_that_pause_a_job_together_write_one_record() {
             jobs::resume(&env, &ports, &job).await.unwrap();
         }
     }
+}
+
+struct NothingSpent;
+
+#[async_trait]
+impl SpendLog for NothingSpent {
+    async fn total_spend(&self, _: &JobManifest, _: SpendMeasure) -> PortResult<SpendAmount> {
+        Ok(tokens(0))
+    }
+}
+
+fn tokens(tokens: u64) -> SpendAmount {
+    SpendAmount {
+        nanodollars: None,
+        tokens,
+    }
+}
+
+// A worker meets the old budget while its owner raises it: before, during, and after the change.
+#[tokio::test(start_paused = true)]
+async fn a_job_is_not_paused_for_a_budget_that_was_raised() {
+    let budget = |tokens| JobBudget {
+        nanodollars: None,
+        tokens: Some(tokens),
+    };
+    let mut changed = 0;
+    let mut reached = 0;
+    for seed in 0..200 {
+        let terms = JobOptions {
+            budget: Some(budget(100)),
+            ..JobOptions::default()
+        };
+        let (env, ports, job, run) = slow_job(seed, terms).await;
+        let worker = BudgetRegistry::default();
+        let owners = worker.owners(&env, &ports, &run).await.unwrap();
+        let call = |id, amount| CallReservation {
+            id,
+            max: tokens(amount),
+            timeout: Duration::from_secs(60),
+        };
+        let reserve = async |id, amount| {
+            let call = call(id, amount);
+            let log = Arc::new(NothingSpent);
+            let owners = worker.owners(&env, &ports, &run).await?;
+            worker.reserve(&env, &ports, &owners, &call, log).await
+        };
+        reserve(1, 80).await.unwrap();
+        worker
+            .settle(&env, &ports, &owners, &call(1, 80), tokens(80))
+            .await;
+        let raise = async {
+            env.sleep(Duration::from_millis(seed)).await;
+            jobs::set_budget(&env, &ports, &job, budget(500))
+                .await
+                .unwrap();
+            jobs::resume(&env, &ports, &job).await.unwrap();
+        };
+        let (reserved, ()) = tokio::join!(reserve(2, 30), raise);
+        let control = jobs::load_control(&ports.blobs, &job).await.unwrap();
+        assert!(control.is_running(), "seed {seed}: {control:?}");
+        let failure = reserved.unwrap_err();
+        if failure.code == "budget.changed" {
+            changed += 1;
+            reserve(3, 30).await.unwrap();
+        } else {
+            assert_eq!(failure.code, "budget.reached", "seed {seed}");
+            reached += 1;
+        }
+    }
+    assert!(changed > 0 && reached > 0, "{changed} and {reached}");
 }

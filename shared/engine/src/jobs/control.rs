@@ -62,6 +62,9 @@ pub struct JobControl {
     /// Changed budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<JobBudget>,
+    /// How often the budget was changed.
+    #[serde(skip)]
+    pub(crate) budget_version: u64,
 }
 
 impl JobControl {
@@ -97,30 +100,46 @@ pub async fn pause(env: &Env, ports: &Ports, job: &JobId, reason: PauseReason) -
     write_command(env, ports, job, "paused", &ControlCommand::Paused(reason)).await
 }
 
-/// Pauses a running job for a reason that many processes find at once: all of them write one record. Returns whether the job
-/// was running.
+/// What [`pause_once`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PauseResult {
+    Paused,
+    NotRunning,
+    /// The reason was found under a budget that is no longer the job's.
+    BudgetChanged,
+}
+
+/// Pauses a running job for a reason that many processes find at once: all of them write one record.
 ///
 /// The first to claim the pause says when it began, under a key named by the last record before it. All others, also one that
 /// takes over from a crash, write the record that the claim describes.
+///
+/// A reason found under one version of the budget names it. The record counts only while the job has this version: it may be
+/// written, and dated, after the budget was raised.
 pub(crate) async fn pause_once(
     env: &Env,
     ports: &Ports,
     job: &JobId,
     reason: PauseReason,
-) -> PortResult<bool> {
+    budget_version: Option<u64>,
+) -> PortResult<PauseResult> {
     let blobs = &ports.blobs;
-    let before = list_all(blobs, &control_prefix(job)).await?;
-    if !load_control(blobs, job).await?.is_running() {
-        return Ok(false);
+    let (control, last) = load_commands(blobs, job).await?;
+    if !control.is_running() {
+        return Ok(PauseResult::NotRunning);
     }
-    let last = before.last().and_then(|name| name.rsplit('/').next());
-    let claim = format!("jobs/{job}/pauses/{}", last.unwrap_or("first"));
-    let ours = new_record_key(env, job, before.last(), "paused");
+    if budget_version.is_some_and(|version| version != control.budget_version) {
+        return Ok(PauseResult::BudgetChanged);
+    }
+    let version = budget_version.map_or(String::new(), |version| format!("-v{version}"));
+    let before = last.as_ref().and_then(|name| name.rsplit('/').next());
+    let claim = format!("jobs/{job}/pauses/{}{version}", before.unwrap_or("first"));
+    let ours = new_record_key(env, job, last.as_ref(), &format!("paused{version}"));
     put_json(blobs, &claim, &ours).await?;
     let key = get_json::<String>(blobs, &claim).await?.unwrap_or(ours);
     put_json(blobs, &key, &ControlCommand::Paused(reason)).await?;
     notify(ports, job).await;
-    Ok(true)
+    Ok(PauseResult::Paused)
 }
 
 /// Resumes a paused job.
@@ -152,34 +171,43 @@ pub async fn set_budget(
 
 /// The control state of a job: one listing, and one read per kind of command.
 pub async fn load_control(blobs: &dyn Blobs, job: &JobId) -> PortResult<JobControl> {
+    load_commands(blobs, job).await.map(|(control, _)| control)
+}
+
+// Also returns the name of the last record.
+async fn load_commands(blobs: &dyn Blobs, job: &JobId) -> PortResult<(JobControl, Option<String>)> {
     const NAMES: usize = 10;
     let names = blobs.children(&format!("jobs/{job}/"), None, NAMES).await?;
     let mut control = JobControl::default();
     if names.iter().any(|name| name == "cancelled") {
         control.cancelled = get_json(blobs, &cancelled_key(job)).await?;
     }
+    let mut records = Vec::new();
     if names.iter().any(|name| name == "control/") {
-        apply_commands(blobs, job, &mut control).await?;
+        records = list_all(blobs, &control_prefix(job)).await?;
+        apply_commands(blobs, &records, &mut control).await?;
     }
-    Ok(control)
+    Ok((control, records.pop()))
 }
 
 // Record names contain kind and time, so only the last record of each kind is read.
 async fn apply_commands(
     blobs: &dyn Blobs,
-    job: &JobId,
+    records: &[String],
     control: &mut JobControl,
 ) -> PortResult<()> {
-    let names = list_all(blobs, &control_prefix(job)).await?;
-    let last = |kinds: [&str; 2]| {
-        names
-            .iter()
-            .rfind(|name| kinds.iter().any(|kind| name.contains(kind)))
+    let is_budget = |name: &&String| name.contains("-budget");
+    control.budget_version = records.iter().filter(is_budget).count() as u64;
+    let version = control.budget_version;
+    let decides_pause = |name: &&String| {
+        let is_pause = name.contains("-paused");
+        name.contains("-resumed")
+            || is_pause && paused_version(name).is_none_or(|paused| paused == version)
     };
     for name in [
-        last(["-paused", "-resumed"]),
-        last(["-priority"; 2]),
-        last(["-budget"; 2]),
+        records.iter().rfind(decides_pause),
+        records.iter().rfind(|name| name.contains("-priority")),
+        records.iter().rfind(is_budget),
     ]
     .into_iter()
     .flatten()
@@ -197,6 +225,12 @@ async fn apply_commands(
         }
     }
     Ok(())
+}
+
+// The version of the budget that a pause names. It is part of the name, so that older binaries read the same pause.
+fn paused_version(name: &str) -> Option<u64> {
+    let (_, version) = name.rsplit_once("-paused-v")?;
+    version.strip_suffix(".json")?.parse().ok()
 }
 
 fn command_time_ms(name: &str) -> Millis {
@@ -267,14 +301,15 @@ mod tests {
             let last = before.last().and_then(|name| name.rsplit('/').next());
             let claim = format!("jobs/{job}/pauses/{}", last.unwrap_or("first"));
             let slower = new_record_key(&env, &job, before.last(), "paused");
-            assert!(pause_once(&env, &ports, &job, reason).await.unwrap());
+            let pause = async || pause_once(&env, &ports, &job, reason, None).await.unwrap();
+            assert_eq!(pause().await, PauseResult::Paused);
             put_json(&ports.blobs, &claim, &slower).await.unwrap();
             let key: String = get_json(&ports.blobs, &claim).await.unwrap().unwrap();
             assert!(
                 records().await.contains(&key),
                 "the slower one writes the same record"
             );
-            assert!(!pause_once(&env, &ports, &job, reason).await.unwrap());
+            assert_eq!(pause().await, PauseResult::NotRunning);
             assert_eq!(records().await.len(), 2 * round - 1);
             env.sleep(std::time::Duration::from_secs(5)).await;
             resume(&env, &ports, &job).await.unwrap();

@@ -19,7 +19,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
-use super::control::{JobControl, PauseReason, load_control, pause_once};
+use super::control::{JobControl, PauseReason, PauseResult, load_control, pause_once};
 use super::manifest;
 use super::manifest::JobBudget;
 use crate::blobs::Blobs;
@@ -42,6 +42,8 @@ const MAX_CACHED: usize = 10_000;
 // settle.
 const EXHAUSTED_RETRY: Duration = Duration::from_secs(30);
 const RESERVED_RETRY: Duration = Duration::from_secs(5);
+// Of a task that met a budget which was changed meanwhile: the next attempt reads the new one.
+const CHANGED_RETRY: Duration = Duration::from_secs(1);
 // How long a reservation waits for a lost account before its task is throttled. A million replies are read in less.
 const REOPEN_WAIT: Duration = Duration::from_secs(2);
 // How often one reservation rebuilds a lost account.
@@ -116,6 +118,7 @@ pub trait SpendLog: Send + Sync {
 pub struct BudgetOwner {
     pub job: Arc<JobManifest>,
     budget: Option<JobBudget>,
+    budget_version: u64,
 }
 
 impl BudgetOwner {
@@ -247,6 +250,7 @@ impl BudgetRegistry {
                     Err(failure) => {
                         for (account, line) in reserved {
                             log_lost_settlement(
+                                &account,
                                 ports
                                     .limiter
                                     .settle_reservation(&account, line, 0, env.now_ms())
@@ -280,6 +284,7 @@ impl BudgetRegistry {
             };
             for ((account, _, reserved), (_, _, used)) in reserved.into_iter().zip(actual) {
                 log_lost_settlement(
+                    &account,
                     with_retry(env, || {
                         ports.limiter.settle_reservation(
                             &account,
@@ -303,14 +308,46 @@ impl BudgetRegistry {
         reason: PauseReason,
     ) -> PortResult<()> {
         for owner in owners {
-            let job = &owner.job.job;
-            if pause_once(env, ports, job, reason).await? {
-                tracing::warn!(%job, ?reason, "job paused");
-            }
-            self.jobs.lock().remove(job);
+            self.pause_job(env, ports, owner, (reason, None)).await?;
         }
-        self.owners.lock().clear();
         Ok(())
+    }
+
+    async fn pause_job(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        owner: &BudgetOwner,
+        (reason, budget_version): (PauseReason, Option<u64>),
+    ) -> PortResult<PauseResult> {
+        let job = &owner.job.job;
+        let result = pause_once(env, ports, job, reason, budget_version).await?;
+        if result == PauseResult::Paused {
+            tracing::warn!(%job, ?reason, "job paused");
+        }
+        self.jobs.lock().remove(job);
+        self.owners.lock().clear();
+        Ok(result)
+    }
+
+    // The budget that the process knows does not allow a call. It may have been raised since it was read.
+    async fn pause_at_budget(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        owner: &BudgetOwner,
+    ) -> PortResult<Failure> {
+        let job = &owner.job.job;
+        let found = (PauseReason::Budget, Some(owner.budget_version));
+        if self.pause_job(env, ports, owner, found).await? == PauseResult::BudgetChanged {
+            let message = format!("the budget of {job} was changed before the call");
+            return Ok(Failure::throttled("budget.changed", message, CHANGED_RETRY));
+        }
+        let message = format!("the next call would exceed the budget of {job}");
+        Ok(
+            Failure::throttled("budget.reached", message, EXHAUSTED_RETRY)
+                .with_next(format!("stemma job resume {job} --budget MORE")),
+        )
     }
 
     async fn reserve_account(
@@ -341,17 +378,7 @@ impl BudgetRegistry {
                 }
                 Reservation::Refused {
                     may_fit_later: false,
-                } => {
-                    self.pause(env, ports, std::slice::from_ref(owner), PauseReason::Budget)
-                        .await?;
-                    let message =
-                        format!("the next call would exceed the budget of {}", owner.job.job);
-                    return Err(
-                        Failure::throttled("budget.reached", message, EXHAUSTED_RETRY).with_next(
-                            format!("stemma job resume {} --budget MORE", owner.job.job),
-                        ),
-                    );
-                }
+                } => return Err(self.pause_at_budget(env, ports, owner).await?),
             }
         }
         Err(account_lost())
@@ -427,6 +454,7 @@ fn charged(waiting: Vec<(Arc<JobManifest>, JobControl)>) -> Vec<BudgetOwner> {
         .filter(|(_, control)| control.is_running() || !running)
         .map(|(job, control)| BudgetOwner {
             budget: control.budget.or(job.terms.budget),
+            budget_version: control.budget_version,
             job,
         })
         .collect()
@@ -492,8 +520,8 @@ fn missing_price() -> Failure {
 }
 
 // A lost settlement leaves the reservation in place until its time is over.
-fn log_lost_settlement(result: PortResult<()>) {
+fn log_lost_settlement(account: &str, result: PortResult<()>) {
     if let Err(error) = result {
-        tracing::warn!(%error, "cannot settle a reservation; the call counts once the account is rebuilt from the call log");
+        tracing::warn!(account, %error, "cannot settle a reservation; the call counts once the account is rebuilt from the call log");
     }
 }
