@@ -199,7 +199,7 @@ pub(crate) async fn readable_outcome(
 ) -> PortResult<Option<Bytes>> {
     match outcome(blobs, scope, key).await {
         Err(error) if error.is_permanent() => {
-            tracing::warn!(%error, "artifact cannot be read");
+            tracing::warn!(scope, %key, %error, "artifact cannot be read");
             Ok(None)
         }
         read => read,

@@ -200,7 +200,7 @@ impl Handler for DeadLetterHandler {
         match recorded {
             Ok(()) => Disposition::Ack,
             Err(error) => {
-                tracing::warn!(%error, "cannot record dead letter; trying again");
+                tracing::warn!(origin = ?message.dead, %error, "cannot record dead letter; trying again");
                 Disposition::Retry {
                     delay: RetryDelay::Short,
                     attempts: message.attempts,

@@ -414,11 +414,11 @@ impl<W: Work> TaskExecutor<W> {
                     Lease::Ended => return self.on_already_ended(task).await,
                     Lease::Parked => return Ok((DeliveryOutcome::Parked, Disposition::Ack)),
                 }
-                let code = failure.code.clone();
                 let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());
-                record_failure(&self.ports, &task.run, &task.key, record).await?;
+                record_failure(&self.ports, &task.run, &task.key, record.clone()).await?;
                 self.leased.lock().remove(&task.id());
-                tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code, "task failed permanently");
+                let FailureRecord { code, message, .. } = record;
+                tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code, error = message, "task failed permanently");
                 metrics::failure(&task.stage, &code);
                 self.finish_attempt(running, AttemptOutcome::Failed);
                 Ok((DeliveryOutcome::Failed, Disposition::Ack))
@@ -447,7 +447,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
         let (outcome, disposition) = match self.ports.message_keys.verify(&task) {
             Ok(()) => self.execute_traced(message, redeliveries > 0, &task).await,
             Err(error) => {
-                tracing::error!(stage = task.stage, %error, "task message refused");
+                tracing::error!(run = %task.run.run, stage = task.stage, %error, "task message refused");
                 (
                     DeliveryOutcome::Refused,
                     Disposition::Refuse(error.to_string()),

@@ -208,6 +208,7 @@ impl<W: Flow> Handler for Coordinator<W> {
             decoded,
             CoordinatorMessage::Wake(_) | CoordinatorMessage::Job(_)
         );
+        let queue = decoded.queue();
         match self.dispatch(decoded).await {
             Ok(runs::Handled::Here) => Disposition::Ack,
             // Not acknowledged at once: until its run is woken, a newer coordinator would not know of it.
@@ -219,11 +220,11 @@ impl<W: Flow> Handler for Coordinator<W> {
                 }
             }
             Err(error) if repeated && message.attempts >= MAX_WAKE_ATTEMPTS => {
-                tracing::warn!(%error, "a port is unavailable; the sweep will repeat the wake-up");
+                tracing::warn!(%queue, %error, "a port is unavailable; the sweep will repeat the wake-up");
                 Disposition::Ack
             }
             Err(error) => {
-                tracing::warn!(%error, "a port is unavailable; the message will be redelivered");
+                tracing::warn!(%queue, attempts = message.attempts, %error, "a port is unavailable; the message will be redelivered");
                 Disposition::Retry {
                     delay: RetryDelay::Short,
                     attempts: message.attempts.saturating_add(1),

@@ -145,7 +145,7 @@ impl<W: Work> TaskExecutor<W> {
             pause = match self.try_lease(ledger, task, false).await {
                 Ok(_) => LEASE_RENEWAL,
                 Err(error) => {
-                    tracing::warn!(stage = task.stage, %error, "cannot renew lease; continuing");
+                    tracing::warn!(run = %task.run.run, stage = task.stage, %error, "cannot renew lease; continuing");
                     FAILED_RENEWAL_RETRY
                 }
             };
