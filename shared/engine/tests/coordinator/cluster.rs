@@ -213,7 +213,7 @@ impl ProbeCluster {
         })
     }
 
-    fn coordinator_of(
+    pub(crate) fn coordinator_of(
         &self,
         presence: Arc<HeartbeatReporter>,
         open_documents: usize,

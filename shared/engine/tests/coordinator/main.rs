@@ -9,4 +9,5 @@
 mod admission;
 mod cluster;
 mod endings;
+mod monitoring;
 mod shares;
