@@ -5,7 +5,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, format_pages, section_locator};
 use stemma_catalog::newest_claim;
 use stemma_document::{
-    EvidenceSource, Extent, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section,
+    EvidenceSource, Extent, PageNo, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section,
     SectionTree, SourceBody, text,
 };
 use stemma_extract::CodecError;
@@ -213,22 +213,8 @@ impl Archive {
         spans: &[PageSpan],
     ) -> Result<TextResponse, ApiError> {
         let label = &listed.label;
-        let Extent::Pages(count) = published.tree.extent else {
-            let next = format!("stemma tree {}", shell_quoted(label));
-            return Err(ApiError::new(
-                "document.no_pages",
-                format!("`{label}` is a text without pages"),
-                next,
-            )
-            .with_document(label));
-        };
-        if let Some(span) = spans.iter().find(|span| span.end().get() > count) {
-            let message = format!(
-                "page {} lies outside of `{label}`, which has {count} pages",
-                span.end()
-            );
-            let next = format!("stemma cat '{label}#p={count}'");
-            return Err(ApiError::new("locator.no_page", message, next).with_document(label));
+        for span in spans {
+            page_number(label, published.tree.extent, span.end().get())?;
         }
         let packed = self
             .load_source(published)
@@ -316,6 +302,24 @@ impl Archive {
             section,
         })
     }
+}
+
+/// Page `number` of a document with pages.
+///
+/// # Errors
+/// [`ApiError`] when the document is a text without pages, or has fewer.
+pub(crate) fn page_number(label: &str, extent: Extent, number: u32) -> Result<PageNo, ApiError> {
+    let Extent::Pages(count) = extent else {
+        let next = format!("stemma tree {}", shell_quoted(label));
+        let message = format!("`{label}` is a text without pages");
+        return Err(ApiError::new("document.no_pages", message, next).with_document(label));
+    };
+    let page = PageNo::new(number).filter(|page| page.get() <= count);
+    page.ok_or_else(|| {
+        let message = format!("page {number} lies outside of `{label}`, which has {count} pages");
+        let next = format!("stemma cat '{label}#p={count}'");
+        ApiError::new("locator.no_page", message, next).with_document(label)
+    })
 }
 
 fn empty_response(listed: &CatalogDocument, locator: String, tokens: u32) -> TextResponse {

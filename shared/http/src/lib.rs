@@ -10,6 +10,7 @@ mod facts;
 mod files;
 mod list;
 mod openapi;
+mod page;
 mod search;
 mod source;
 mod text;
@@ -37,6 +38,7 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(text::item))
         .routes(routes!(text::section))
         .routes(routes!(text::pages))
+        .routes(routes!(page::words))
         .routes(routes!(source::source))
         .routes(routes!(search::search, search::search_by_url))
         .routes(routes!(search::browse))

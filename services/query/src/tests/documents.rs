@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use stemma_document::Collection;
 use stemma_engine::Env;
 
@@ -308,5 +309,38 @@ async fn tagged_facts_and_series_are_served() {
         ("/v1/documents/NINE_2024/facts?limit=0", 400),
     ] {
         assert_eq!(server.get(wrong).await.status, status, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn words_of_a_page_are_listed() {
+    let server = start().await;
+    let path = "/v1/documents/ACME_2022/pages/2/words";
+    let words = server.get(path).await.json();
+    assert_eq!(words["locator"], "ACME_2022#p=2");
+    assert_eq!(
+        (&words["width"], &words["height"]),
+        (&json!(612.0), &json!(792.0))
+    );
+    assert_eq!(words["lines"].as_array().unwrap().len(), 4);
+    assert_eq!(words["extent"], json!(null));
+    let section = server.get(&format!("{path}?section=0002")).await.json();
+    assert!(section["extent"].is_array(), "{section}");
+    for (path, status, code) in [
+        ("ACME_2022/pages/9/words", 404, "locator.no_page"),
+        (
+            "ACME_2022/pages/2/words?section=0999",
+            404,
+            "locator.no_section",
+        ),
+        ("ACME_2022/pages/2/words?section=x", 400, "request.invalid"),
+        ("manual/pages/1/words", 422, "document.no_pages"),
+    ] {
+        let refused = server.get(&format!("/v1/documents/{path}")).await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (status, code),
+            "{path}"
+        );
     }
 }

@@ -1,0 +1,290 @@
+//! Where the words of a page stand, for a text layer over its image.
+
+use serde::Serialize;
+use stemma_catalog::locator::page_locator;
+use stemma_document::{Line, Page, PageNo, PageSpan, Position, Rect, SectionId, SectionSpan};
+use stemma_retrieval::search::PageRect;
+use utoipa::ToSchema;
+
+use crate::archive::{no_text, spawn_cpu};
+use crate::documents::printed_label;
+use crate::error::shell_quoted;
+use crate::read::page_number;
+use crate::{ApiError, Archive};
+
+/// The words of a page with their boxes. Boxes are in fractions of the displayed page (0–1), origin at the top left.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct PageWords {
+    /// The document's id.
+    pub doc_id: String,
+    /// Locator of the page.
+    pub locator: String,
+    /// Physical page, from 1.
+    pub page: u32,
+    /// Printed page number, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Width of the displayed page in points (1/72 inch); 0 for pages without positions.
+    pub width: f32,
+    /// Height of the displayed page in points.
+    pub height: f32,
+    /// Lines in reading order.
+    pub lines: Vec<WordLine>,
+    /// Where the requested section stands on this page: a box for each column.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub extent: Vec<PageRect>,
+}
+
+/// A line of a page.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct WordLine {
+    /// Its box.
+    #[serde(flatten)]
+    pub rect: PageRect,
+    /// Its words from left to right.
+    pub words: Vec<PageWord>,
+}
+
+/// A word, as high as its line; in a line that is turned, its box is that of the line.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct PageWord {
+    /// As written.
+    pub text: String,
+    /// Its box.
+    #[serde(flatten)]
+    pub rect: PageRect,
+}
+
+impl Archive {
+    /// The words of page `number` of the document that a locator names; with a section, its place on the page.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the locator names nothing or two things, the document has no such page or section, or its text is not
+    /// in the store.
+    pub async fn page_words(
+        &self,
+        locator: &str,
+        number: u32,
+        section: Option<SectionId>,
+    ) -> Result<PageWords, ApiError> {
+        let (listed, published, _) = self.load_published(locator).await?;
+        let label = &listed.label;
+        let number = page_number(label, published.tree.extent, number)?;
+        let span_of = |id| {
+            let section = published.tree.section(id).map(|section| section.span);
+            section.ok_or_else(|| {
+                let next = format!("stemma tree {}", shell_quoted(label));
+                let message = format!("`{label}` has no section {id}");
+                ApiError::new("locator.no_section", message, next).with_document(label)
+            })
+        };
+        let span = section.map(span_of).transpose()?;
+        let packed = self
+            .load_source(&published)
+            .await?
+            .ok_or_else(|| no_text(&listed))?;
+        let read = spawn_cpu(move || packed.pages(PageSpan::between(number, number))).await?;
+        let damaged = |error: String| {
+            ApiError::new("store.damaged", error, "stemma ingest the file again")
+                .with_document(label)
+        };
+        let pages = read.map_err(|error| damaged(error.to_string()))?;
+        let page = pages
+            .first()
+            .ok_or_else(|| damaged(format!("page {number} is missing")))?;
+        let boxes = PageBoxes::new(page);
+        Ok(PageWords {
+            doc_id: listed.doc().to_string(),
+            locator: page_locator(label, number),
+            page: number.get(),
+            label: printed_label(number, page),
+            width: boxes.width,
+            height: boxes.height,
+            lines: page.lines.iter().map(|line| boxes.line(line)).collect(),
+            extent: span
+                .map(|span| boxes.extent(span, number))
+                .unwrap_or_default(),
+        })
+    }
+}
+
+// Boxes of a page as fractions of the displayed page.
+struct PageBoxes<'p> {
+    page: &'p Page,
+    width: f32,
+    height: f32,
+}
+
+impl<'p> PageBoxes<'p> {
+    fn new(page: &'p Page) -> Self {
+        let (width, height) = page.displayed_size();
+        Self {
+            page,
+            width: width.points(),
+            height: height.points(),
+        }
+    }
+
+    fn line(&self, line: &Line) -> WordLine {
+        let words = line.words.iter().filter_map(|word| {
+            let text = line.text.get(word.start as usize..word.end as usize)?;
+            let rect = Rect {
+                x0: word.x0,
+                x1: word.x1,
+                ..line.rect
+            };
+            Some(PageWord {
+                text: text.to_owned(),
+                rect: self.fractions(rect),
+            })
+        });
+        WordLine {
+            rect: self.fractions(line.rect),
+            words: words.collect(),
+        }
+    }
+
+    // The boxes of a section's lines on page `number`. A line above or beside those before it begins a new column.
+    fn extent(&self, span: SectionSpan, number: PageNo) -> Vec<PageRect> {
+        let SectionSpan::Pages { from, to, .. } = span else {
+            return Vec::new();
+        };
+        let is_inside = |at: Position| {
+            let at = (at.page, at.line);
+            (from.page, from.line) <= at && to.is_none_or(|to| at < (to.page, to.line))
+        };
+        let mut columns: Vec<Rect> = Vec::new();
+        for (index, line) in (0..).zip(&self.page.lines) {
+            let at = Position {
+                page: number,
+                line: index,
+                y: line.rect.y0,
+            };
+            if !is_inside(at) || line.is_furniture() {
+                continue;
+            }
+            match columns.last_mut() {
+                Some(column) if line.rect.y0 >= column.y0 && overlaps(*column, line.rect) => {
+                    *column = column.union(line.rect);
+                }
+                _ => columns.push(line.rect),
+            }
+        }
+        columns
+            .into_iter()
+            .map(|column| self.fractions(column))
+            .collect()
+    }
+
+    fn fractions(&self, rect: Rect) -> PageRect {
+        let rect = self.page.displayed(rect);
+        let width = self.width.max(1.0);
+        let height = self.height.max(1.0);
+        PageRect {
+            x: fraction(rect.x0.points(), width),
+            y: fraction(rect.y0.points(), height),
+            w: fraction(rect.width(), width),
+            h: fraction(rect.height(), height),
+        }
+    }
+}
+
+fn overlaps(one: Rect, other: Rect) -> bool {
+    one.x0 < other.x1 && other.x0 < one.x1
+}
+
+// Of five digits: less than a hundredth of a point on a page of paper.
+fn fraction(length: f32, whole: f32) -> f32 {
+    ((length / whole).clamp(0.0, 1.0) * 1e5).round() / 1e5
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::{LineRole, Pt, Turn, Word};
+
+    use super::*;
+
+    fn line(text: &str, rect: [f32; 4]) -> Line {
+        let [x0, y0, x1, y1] = rect;
+        let word = Word {
+            start: 0,
+            end: text.len() as u32,
+            x0: Pt::new(x0),
+            x1: Pt::new(x1),
+        };
+        Line {
+            text: text.into(),
+            rect: Rect::new(x0, y0, x1, y1),
+            words: vec![word],
+            ..Line::default()
+        }
+    }
+
+    fn page(lines: Vec<Line>) -> Page {
+        Page {
+            width: Pt::new(100.0),
+            height: Pt::new(200.0),
+            lines,
+            ..Page::default()
+        }
+    }
+
+    fn rounded(rects: &[PageRect]) -> Vec<[f32; 4]> {
+        rects
+            .iter()
+            .map(|rect| [rect.x, rect.y, rect.w, rect.h])
+            .collect()
+    }
+
+    fn span(from_line: u32, to: Option<(u32, u32)>) -> SectionSpan {
+        let at = |page, line| Position {
+            page: PageNo::new(page).unwrap(),
+            line,
+            y: Pt(0),
+        };
+        SectionSpan::Pages {
+            pages: PageSpan::new(1, 2).unwrap(),
+            from: at(1, from_line),
+            to: to.map(|(page, line)| at(page, line)),
+        }
+    }
+
+    #[test]
+    fn words_have_boxes_on_the_displayed_page() {
+        let read = Page {
+            turn: Turn::Quarter,
+            ..page(vec![line("Revenue", [10.0, 20.0, 60.0, 40.0])])
+        };
+        let boxes = PageBoxes::new(&read);
+        assert_eq!((boxes.width, boxes.height), (200.0, 100.0));
+        let shown = boxes.line(&read.lines[0]);
+        assert_eq!(shown.words[0].text, "Revenue");
+        assert_eq!(rounded(&[shown.words[0].rect]), [[0.8, 0.1, 0.1, 0.5]]);
+    }
+
+    #[test]
+    fn a_section_stands_in_each_column_of_its_lines() {
+        let mut lines = vec![
+            line("before", [0.0, 0.0, 40.0, 10.0]),
+            line("title", [0.0, 20.0, 30.0, 30.0]),
+            line("first column", [0.0, 30.0, 40.0, 40.0]),
+            line("second column", [60.0, 0.0, 100.0, 10.0]),
+            line("below it", [60.0, 10.0, 90.0, 20.0]),
+            line("after", [60.0, 50.0, 100.0, 60.0]),
+            line("foot", [0.0, 190.0, 100.0, 200.0]),
+        ];
+        lines[6].role = LineRole::Foot;
+        let read = page(lines);
+        let boxes = PageBoxes::new(&read);
+        let of_page = |span| rounded(&boxes.extent(span, PageNo::FIRST));
+        assert_eq!(
+            of_page(span(1, Some((1, 5)))),
+            [[0.0, 0.1, 0.4, 0.1], [0.6, 0.0, 0.4, 0.1]]
+        );
+        assert_eq!(
+            of_page(span(1, None)),
+            [[0.0, 0.1, 0.4, 0.1], [0.6, 0.0, 0.4, 0.3]]
+        );
+        assert!(of_page(span(5, Some((1, 5)))).is_empty());
+    }
+}
