@@ -93,7 +93,7 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
         return Err(CommandError::new("gc.not_confirmed", message)
             .with_next("confirm with --yes, or preview with --dry-run"));
     }
-    let marks = report.originals.marks.len();
+    let marks = report.marks();
     if !args.dry_run && (count > 0 || marks > 0) {
         let writer = context.open_writable_store(&env, "gc").await?;
         let blobs = writer.ports.blobs.raw().as_ref();
@@ -108,7 +108,7 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
     show(&objects, summed, args.dry_run, context);
     if marks > 0 {
         context.output.note(&format!(
-            "{marks} copies of files are not in use; they are removed a week after gc marked them"
+            "{marks} copies of files or submissions are not in use; they are removed a week after gc marked them"
         ));
     }
     Ok(Exit::nothing_if(objects.is_empty() && summed == 0))

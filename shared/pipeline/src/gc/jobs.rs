@@ -1,5 +1,11 @@
-//! Ended jobs: first their entries, cursors and control records, later the job as a whole. And those that are open, because
-//! what they need stays.
+//! Ended jobs: first their entries, cursors and control records, later the job as a whole. Those that are open, because
+//! what they need stays. And submissions that were broken off.
+//!
+//! A submission writes its manifest last, so that one that was broken off looks like one that is under way. The first
+//! collection that finds it marks it, and one a week later removes its entries: no submission takes that long. Each attempt
+//! to submit a job has entries and a mark of its own, so that a later attempt is as young as it looks.
+
+use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::Collection;
@@ -10,11 +16,15 @@ use stemma_engine::{JobId, PortResult, jobs};
 use super::{GarbageObject, MAX_CONCURRENT_READS, delete_all, is_past_grace};
 
 // What only a running job needs: its report says the rest.
-const PARTS: [&str; 3] = ["entries/", "cursor/", "parts/"];
+const PARTS: [&str; 4] = ["entries/", "cursor/", "parts/", UNFINISHED];
+// The marks of attempts to submit a job that were found without a manifest.
+const UNFINISHED: &str = "unfinished/";
 
-/// What is not needed of an ended job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is not needed of a job that ended, or of a submission that did not end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobGarbage {
+    /// Marks to write: of submissions found unfinished for the first time.
+    pub marks: Vec<String>,
     pub objects: Vec<GarbageObject>,
     // How many objects go first, and how many last, one after the other.
     first: usize,
@@ -22,12 +32,15 @@ pub struct JobGarbage {
 }
 
 impl JobGarbage {
-    /// Deletes the objects. A job without a report would be processed again, so its manifest goes before its report. The
+    /// Writes the marks and deletes the objects. A job without a report would be processed again, so its manifest goes before its report. The
     /// report goes last, because the next collection finds by it what an interrupted one left.
     ///
     /// # Errors
     /// [`stemma_engine::PortError`] when the store is unavailable; the next collection deletes the rest.
     pub async fn remove(&self, blobs: &dyn Blobs) -> PortResult<()> {
+        for mark in &self.marks {
+            blobs.put(mark, "unfinished".into()).await?;
+        }
         let last = self.objects.len() - self.last;
         delete_all(blobs, &self.objects[..self.first]).await?;
         delete_all(blobs, &self.objects[self.first..last]).await?;
@@ -52,12 +65,8 @@ pub(super) struct FoundJobs {
     pub(super) open: Vec<OpenJob>,
 }
 
-enum JobState {
-    Open(OpenJob),
-    Garbage(JobGarbage),
-    /// It ended, and is kept; or it belongs to another collection.
-    Kept,
-}
+// A job that is kept, or that belongs to another collection, has neither.
+type JobState = (Option<OpenJob>, Option<JobGarbage>);
 
 /// Finds the open jobs of a collection, and what is not needed of those that ended.
 pub(super) async fn find(
@@ -78,12 +87,9 @@ pub(super) async fn find(
         let mut states = stream::iter(page)
             .map(|job| job_state(blobs, collection, job, now_ms, retention_ms))
             .buffered(MAX_CONCURRENT_READS);
-        while let Some(state) = states.try_next().await? {
-            match state {
-                JobState::Open(job) => jobs.open.push(job),
-                JobState::Garbage(garbage) => jobs.garbage.push(garbage),
-                JobState::Kept => {}
-            }
+        while let Some((open, garbage)) = states.try_next().await? {
+            jobs.open.extend(open);
+            jobs.garbage.extend(garbage);
         }
     }
 }
@@ -96,20 +102,75 @@ async fn job_state(
     retention_ms: Millis,
 ) -> PortResult<JobState> {
     let Some(report) = jobs::report(blobs, &job).await? else {
-        let manifest = jobs::manifest(blobs, &job).await?;
-        return Ok(match manifest {
-            Some(manifest) if manifest.collection != collection.as_str() => JobState::Kept,
-            manifest => JobState::Open(OpenJob {
-                job,
-                submitted_ms: manifest.map(|manifest| manifest.submitted_ms),
-            }),
+        let open = |submitted_ms| {
+            Some(OpenJob {
+                job: job.clone(),
+                submitted_ms,
+            })
+        };
+        return Ok(match jobs::manifest(blobs, &job).await? {
+            Some(manifest) if manifest.collection != collection.as_str() => (None, None),
+            Some(manifest) => (open(Some(manifest.submitted_ms)), None),
+            None => (open(None), unfinished(blobs, &job, now_ms).await?),
         });
     };
     if !is_past_grace(report.ended_ms, now_ms) {
-        return Ok(JobState::Kept);
+        return Ok((None, None));
     }
     let garbage = job_garbage(blobs, collection, job, &report, now_ms, retention_ms).await?;
-    Ok(garbage.map_or(JobState::Kept, JobState::Garbage))
+    Ok((None, garbage))
+}
+
+// The attempts to submit a job without a manifest: marks to write, and what to remove of those marked a week ago.
+async fn unfinished(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    now_ms: Millis,
+) -> PortResult<Option<JobGarbage>> {
+    let prefix = format!("jobs/{job}/{UNFINISHED}");
+    let mut marks: BTreeMap<String, Vec<(Millis, String)>> = BTreeMap::new();
+    for key in list_all(blobs, &prefix).await? {
+        let mark = key[prefix.len()..].rsplit_once('~');
+        if let Some((attempt, Ok(at_ms))) = mark.map(|(name, at_ms)| (name, at_ms.parse())) {
+            marks.entry(attempt.into()).or_default().push((at_ms, key));
+        }
+    }
+    let entries = format!("jobs/{job}/entries/");
+    let mut attempts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for key in list_all(blobs, &entries).await? {
+        if let Some((attempt, _)) = key[entries.len()..].split_once('/') {
+            attempts.entry(attempt.into()).or_default().push(key);
+        }
+    }
+    let mut garbage = JobGarbage::default();
+    for (attempt, entries) in attempts {
+        match marks.get(&attempt) {
+            None => garbage
+                .marks
+                .push(format!("{prefix}{attempt}~{now_ms:013}")),
+            Some(found) if found.iter().any(|(at_ms, _)| is_past_grace(*at_ms, now_ms)) => {
+                garbage
+                    .objects
+                    .extend(entries.into_iter().map(of_unfinished));
+            }
+            Some(_) => {
+                marks.remove(&attempt);
+            }
+        }
+    }
+    // The marks go last: an interrupted collection must not make an attempt look new.
+    let marks: Vec<_> = marks.into_values().flatten().map(|(_, key)| key).collect();
+    garbage.last = marks.len();
+    garbage.objects.extend(marks.into_iter().map(of_unfinished));
+    let is_empty = garbage.marks.is_empty() && garbage.objects.is_empty();
+    Ok((!is_empty).then_some(garbage))
+}
+
+fn of_unfinished(key: String) -> GarbageObject {
+    GarbageObject {
+        key,
+        reason: "unfinished submission",
+    }
 }
 
 async fn job_garbage(
@@ -164,6 +225,7 @@ async fn job_garbage(
         })
         .collect();
     Ok((!objects.is_empty()).then_some(JobGarbage {
+        marks: Vec::new(),
         objects,
         first,
         last,

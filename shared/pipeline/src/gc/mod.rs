@@ -4,8 +4,9 @@
 //! versions, all objects of a document whose newest claim has no tree yet, what the run of an open job may need, and
 //! everything that became superfluous less than seven days ago. That moment comes from change records and job reports,
 //! because stores do not tell the age of an object. Model answers stay as long as their document: trees do not record
-//! which answers they used, and answers cost money. Ended jobs go as a whole after a time of their own. Originals stay as
-//! long as a claim, a tree or an open job names them, and a week longer ([`OriginalGarbage`]).
+//! which answers they used, and answers cost money. Ended jobs go as a whole after a time of their own, and submissions that
+//! were broken off after a week ([`JobGarbage`]). Originals stay as long as a claim, a tree or an open job names them, and a
+//! week longer ([`OriginalGarbage`]).
 //!
 //! What is found may be needed again before it is removed: a document is submitted once more, and its run reuses what is
 //! there. [`DocumentGarbage::remove`] therefore looks for new claims right before it deletes. Whatever a removal leaves when
@@ -15,6 +16,8 @@ mod documents;
 mod failures;
 mod history;
 mod jobs;
+#[cfg(test)]
+mod observed_blobs;
 mod originals;
 #[cfg(test)]
 mod retention_tests;
@@ -46,7 +49,7 @@ const MAX_CONCURRENT_DELETES: usize = 16;
 pub struct GarbageObject {
     pub key: String,
     /// One of `superseded tree`, `superseded text`, `superseded correction`, `superseded claim`, `removed document`,
-    /// `superseded failure`, `ended job`, `unused original`, `mark of an original`.
+    /// `superseded failure`, `ended job`, `unfinished submission`, `unused original`, `mark of an original`.
     pub reason: &'static str,
 }
 
@@ -62,6 +65,12 @@ pub struct GarbageReport {
 }
 
 impl GarbageReport {
+    /// How many marks are to be written.
+    pub fn marks(&self) -> usize {
+        let of_jobs = self.jobs.iter().map(|garbage| garbage.marks.len());
+        of_jobs.sum::<usize>() + self.originals.marks.len()
+    }
+
     pub fn objects(&self) -> impl Iterator<Item = &GarbageObject> {
         let documents = self.documents.iter().flat_map(|garbage| &garbage.objects);
         let jobs = self.jobs.iter().flat_map(|garbage| &garbage.objects);

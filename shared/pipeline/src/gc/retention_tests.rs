@@ -1,17 +1,16 @@
-//! Tests of claims and originals: what is needed stays, beside open jobs and after interruptions; what is old goes.
+//! Tests of claims, originals and submissions: what is needed stays, beside open jobs and after interruptions; what is old
+//! goes.
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::json;
-use stemma_document::{ChangeKind, Digest, DocumentVersion, Origin, TreeObject, blob_keys};
+use stemma_document::{ChangeKind, Digest, Origin, TreeObject, blob_keys};
 use stemma_engine::blobs::{MemoryBlobs, PutOutcome, list_all};
 use stemma_engine::jobs::JobEntry;
-use stemma_engine::{Env, JobId, PortError, Priority, RetryingBlobs, RunHeader, RunRef};
+use stemma_engine::{Env, JobId, Priority, RetryingBlobs, RunHeader, RunRef};
 
+use super::observed_blobs::ObservedBlobs;
 use super::tests::{GcFixture, NOW};
 use super::*;
 use crate::sources::SourceWriter;
@@ -19,23 +18,6 @@ use crate::{FilingFlow, Submission, run_id};
 use stemma_engine::flow::Flow;
 
 impl GcFixture {
-    fn version(&self, seq: u64, source: Digest, origin: Origin) -> DocumentVersion {
-        DocumentVersion {
-            doc: self.doc,
-            seq,
-            uri: "file:///a.md".into(),
-            name: "a.md".into(),
-            path: "a.md".into(),
-            source,
-            origin,
-            size_bytes: 1,
-            settings: "s".into(),
-            sidecar_facts: Default::default(),
-            filing_facts: Default::default(),
-            correction: None,
-        }
-    }
-
     // Writes a claim as coordinators do.
     async fn claim_run(&self, seq: u64, source: Digest, origin: Origin) {
         let header = blob_keys::version_key(&self.collection, self.doc, seq);
@@ -68,6 +50,16 @@ impl GcFixture {
         let [key, _] = blob_keys::original_keys(&self.collection, digest);
         self.blobs.put(&key, text.into()).await.unwrap();
         digest
+    }
+
+    // Writes an entry of a submission under way: its manifest is written last.
+    async fn submit(&self, attempt: &str, source: Digest) {
+        let version = self.version(1, source, Origin::Content);
+        let entry = JobEntry {
+            weight: 1,
+            input: serde_json::to_value(Submission::for_version(version)).unwrap(),
+        };
+        self.put(&format!("{attempt}/000000.json"), &[entry]).await;
     }
 
     // Collects on this day, and returns the names of the originals that are there afterwards.
@@ -197,15 +189,7 @@ async fn originals_that_a_claim_a_tree_or_an_open_job_names_stay() {
     fixture.put(&tree_key, &TreeObject::Published(tree)).await;
 
     let submitted = fixture.store_original("submitted").await;
-    let version = fixture.version(1, submitted, Origin::Content);
-    let entry = JobEntry {
-        weight: 1,
-        input: serde_json::to_value(Submission::for_version(version)).unwrap(),
-    };
-    // A submission under way: its manifest is written last.
-    fixture
-        .put("jobs/j-new/entries/a/000000.json", &[entry])
-        .await;
+    fixture.submit("jobs/j-new/entries/a", submitted).await;
     let all = fixture.originals().await;
     assert_eq!(all.len(), 3);
     for days in [0, 8, 16] {
@@ -250,6 +234,62 @@ async fn claim_of_a_newer_release_keeps_all_originals() {
     fixture.blobs.put(&claim, "{\"at\":".into()).await.unwrap();
     fixture.originals_after(8).await;
     assert_eq!(fixture.originals_after(16).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn unfinished_submission_goes_after_a_week_and_its_originals_a_week_later() {
+    let fixture = GcFixture::new();
+    let digest = fixture.store_original("begun").await;
+    fixture.submit("jobs/j-new/entries/a", digest).await;
+    collect(&fixture, usize::MAX, 0).await.unwrap();
+    collect(&fixture, usize::MAX, 6).await.unwrap();
+    // The same job is submitted again, and that is under way.
+    let again = fixture.store_original("again").await;
+    fixture.submit("jobs/j-new/entries/b", again).await;
+    let jobs = async || list_all(&*fixture.blobs, "jobs/").await.unwrap();
+    let first = format!("jobs/j-new/unfinished/a~{NOW:013}");
+    assert_eq!(
+        jobs().await,
+        [
+            "jobs/j-new/entries/a/000000.json",
+            "jobs/j-new/entries/b/000000.json",
+            &first
+        ]
+    );
+    collect(&fixture, usize::MAX, 8).await.unwrap();
+    let second = format!("jobs/j-new/unfinished/b~{:013}", NOW + 8 * DAY_MS);
+    assert_eq!(
+        jobs().await,
+        ["jobs/j-new/entries/b/000000.json", &second],
+        "the second attempt is a day old"
+    );
+    assert_eq!(fixture.originals().await.len(), 2);
+    collect(&fixture, usize::MAX, 9).await.unwrap();
+    collect(&fixture, usize::MAX, 17).await.unwrap();
+    assert_eq!(jobs().await, [""; 0]);
+    assert_eq!(
+        fixture.originals().await,
+        [again.to_string()],
+        "it was an entry's until now"
+    );
+    collect(&fixture, usize::MAX, 18).await.unwrap();
+    collect(&fixture, usize::MAX, 26).await.unwrap();
+    assert_eq!(fixture.originals().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_job_keeps_the_entries_that_were_marked_before_it_was_submitted() {
+    let fixture = GcFixture::new();
+    let digest = fixture.store_original("slow").await;
+    fixture.submit("jobs/j-open/entries/a", digest).await;
+    collect(&fixture, usize::MAX, 0).await.unwrap();
+    fixture.job("j-open", "open", None).await;
+    for days in [8, 16, 24] {
+        collect(&fixture, usize::MAX, days).await.unwrap();
+    }
+    let entries = list_all(&*fixture.blobs, "jobs/j-open/entries/").await;
+    assert_eq!(entries.unwrap(), ["jobs/j-open/entries/a/000000.json"]);
+    assert_eq!(fixture.originals().await, [digest.to_string()]);
 }
 
 // What a submission does, with the marks it reads when it starts.
@@ -305,67 +345,8 @@ async fn an_original_is_never_marked_at_both_keys() {
     }
 }
 
-/// Fails at the n-th write or deletion, and at all later ones, like a process that died.
-struct DyingBlobs {
-    inner: Arc<MemoryBlobs>,
-    left: AtomicUsize,
-}
-
-impl DyingBlobs {
-    fn step(&self) -> PortResult<()> {
-        let left = self
-            .left
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-                left.checked_sub(1)
-            });
-        match left {
-            Ok(_) => Ok(()),
-            Err(_) => Err(PortError::permanent("blobs.test", "the process died")),
-        }
-    }
-}
-
-#[async_trait]
-impl Blobs for DyingBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
-        self.step()?;
-        self.inner.put(key, bytes).await
-    }
-    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
-        self.inner.get(key).await
-    }
-    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
-        self.inner.get_range(key, range).await
-    }
-    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
-        self.inner.size(key).await
-    }
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<Vec<String>> {
-        self.inner.list(prefix, after, limit).await
-    }
-    async fn children(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<Vec<String>> {
-        self.inner.children(prefix, after, limit).await
-    }
-    async fn delete(&self, key: &str) -> PortResult<()> {
-        self.step()?;
-        self.inner.delete(key).await
-    }
-    async fn barrier(&self) -> PortResult<()> {
-        self.inner.barrier().await
-    }
-}
-
-// A document with five versions, one that fails, two unused originals, of which one has a mark, and an old job.
+// A document with five versions, one that fails, two unused originals, of which one has a mark, an old job, and two attempts
+// to submit a job.
 async fn used_store() -> GcFixture {
     let fixture = GcFixture::new();
     fixture.store_original("marked").await;
@@ -386,14 +367,16 @@ async fn used_store() -> GcFixture {
     fixture.fail(2, 58).await;
     fixture.store_original("unused").await;
     fixture.job("j-old", "old", Some(91)).await;
+    for attempt in ["a", "b"] {
+        let begun = fixture.store_original("begun").await;
+        let attempt = format!("jobs/j-begun/entries/{attempt}");
+        fixture.submit(&attempt, begun).await;
+    }
     fixture
 }
 
 async fn collect(fixture: &GcFixture, writes: usize, days: u64) -> PortResult<()> {
-    let blobs = DyingBlobs {
-        inner: Arc::clone(&fixture.blobs),
-        left: AtomicUsize::new(writes),
-    };
+    let blobs = ObservedBlobs::new(&fixture.blobs, writes);
     let now_ms = NOW + days * DAY_MS;
     let report = find_garbage(&blobs, &fixture.collection, now_ms, 90 * DAY_MS).await?;
     for document in &report.documents {

@@ -1,20 +1,17 @@
 //! Tests of garbage collection.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
-use bytes::Bytes;
 use stemma_document::{
     CatalogEntry, CorrectionRef, Digest, DocumentVersion, Extent, Method, Origin, PublishedTree,
     SectionTree, TreeObject, VerifiedOutline,
 };
-use stemma_engine::blobs::{MemoryBlobs, PutOutcome, list_all};
+use stemma_engine::blobs::{MemoryBlobs, list_all};
 use stemma_engine::jobs::{EntryCounts, JobEndReason, JobManifest, JobOptions, JobReport};
 use stemma_engine::{JobId, Priority};
 
+use super::observed_blobs::ObservedBlobs;
 use super::*;
 use stemma_document::{Change, ChangeKind, DocId, blob_keys};
 
@@ -42,6 +39,23 @@ impl GcFixture {
             .put(key, serde_json::to_vec(json).unwrap().into())
             .await
             .unwrap();
+    }
+
+    pub(super) fn version(&self, seq: u64, source: Digest, origin: Origin) -> DocumentVersion {
+        DocumentVersion {
+            doc: self.doc,
+            seq,
+            uri: "file:///a.md".into(),
+            name: "a.md".into(),
+            path: "a.md".into(),
+            source,
+            origin,
+            size_bytes: 1,
+            settings: "s".into(),
+            sidecar_facts: BTreeMap::new(),
+            filing_facts: Default::default(),
+            correction: None,
+        }
     }
 
     async fn claim(&self, seq: u64) {
@@ -81,18 +95,8 @@ impl GcFixture {
             source,
         });
         let version = DocumentVersion {
-            doc: self.doc,
-            seq,
-            uri: "file:///a.md".into(),
-            name: "a.md".into(),
-            path: "a.md".into(),
-            source,
-            origin: Origin::Content,
-            size_bytes: 1,
-            settings: "s".into(),
-            sidecar_facts: BTreeMap::new(),
-            filing_facts: Default::default(),
             correction: correction.map(Box::new),
+            ..self.version(seq, source, Origin::Content)
         };
         let tree = tree();
         let published = PublishedTree {
@@ -409,65 +413,6 @@ async fn failures_go_when_a_later_version_was_published() {
     );
 }
 
-/// Counts requests, by kind.
-#[derive(Default)]
-struct CountingBlobs {
-    inner: Arc<MemoryBlobs>,
-    gets: AtomicUsize,
-    lists: AtomicUsize,
-    deletes: AtomicUsize,
-}
-
-impl CountingBlobs {
-    fn counts(&self) -> [usize; 3] {
-        [&self.gets, &self.lists, &self.deletes].map(|count| count.swap(0, Ordering::Relaxed))
-    }
-}
-
-#[async_trait]
-impl Blobs for CountingBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
-        self.inner.put(key, bytes).await
-    }
-    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
-        self.gets.fetch_add(1, Ordering::Relaxed);
-        self.inner.get(key).await
-    }
-    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
-        self.gets.fetch_add(1, Ordering::Relaxed);
-        self.inner.get_range(key, range).await
-    }
-    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
-        self.gets.fetch_add(1, Ordering::Relaxed);
-        self.inner.size(key).await
-    }
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<Vec<String>> {
-        self.lists.fetch_add(1, Ordering::Relaxed);
-        self.inner.list(prefix, after, limit).await
-    }
-    async fn children(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<Vec<String>> {
-        self.lists.fetch_add(1, Ordering::Relaxed);
-        self.inner.children(prefix, after, limit).await
-    }
-    async fn delete(&self, key: &str) -> PortResult<()> {
-        self.deletes.fetch_add(1, Ordering::Relaxed);
-        self.inner.delete(key).await
-    }
-    async fn barrier(&self) -> PortResult<()> {
-        self.inner.barrier().await
-    }
-}
-
 // The unit costs in docs/OPERATING.md.
 #[tokio::test]
 async fn requests_per_document_and_job_are_bounded() {
@@ -477,10 +422,7 @@ async fn requests_per_document_and_job_are_bounded() {
         for seq in 1..=versions {
             fixture.publish(seq, &format!("t{seq}"), 90 - seq).await;
         }
-        let blobs = CountingBlobs {
-            inner: fixture.blobs,
-            ..CountingBlobs::default()
-        };
+        let blobs = ObservedBlobs::new(&fixture.blobs, usize::MAX);
         let find = async || {
             find_garbage(&blobs, &fixture.collection, NOW, 90 * DAY_MS)
                 .await
@@ -508,10 +450,7 @@ async fn requests_per_document_and_job_are_bounded() {
     let job = async |ended_days_ago: u64| {
         let fixture = GcFixture::new();
         fixture.job("j-1", "name", Some(ended_days_ago)).await;
-        let blobs = CountingBlobs {
-            inner: fixture.blobs,
-            ..CountingBlobs::default()
-        };
+        let blobs = ObservedBlobs::new(&fixture.blobs, usize::MAX);
         find_garbage(&blobs, &fixture.collection, NOW, 90 * DAY_MS)
             .await
             .unwrap();
