@@ -13,6 +13,7 @@ use stemma_coordinator::{SubmitRequest, submit};
 use stemma_document::Collection;
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::JobOptions;
+use stemma_engine::jobs::JobReport;
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports, Priority};
 use stemma_pipeline::{RunSettings, WorkerDeps};
@@ -27,18 +28,16 @@ use tracing_subscriber::{EnvFilter, Layer, fmt};
 const CANARY: &str = "quagmire-canary-5150";
 
 // Processes one document with coordinator, worker and assembler.
-async fn run_document() {
+async fn process(name: &str, content: &[u8]) -> JobReport {
     let env = Env::simulated(1);
     let store = Arc::new(MemoryBlobs::default());
     let ports = Ports::embedded(&env, Arc::<MemoryBlobs>::clone(&store));
-    let text =
-        format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
     let deps = WorkerDeps::new(
-        Arc::new(SingleDocument(text.clone().into())),
+        Arc::new(SingleDocument(content.to_vec().into())),
         Arc::new(InProcessExtractor),
     );
     let services = Services::start(&env, &ports, deps, [(Lane::Cpu, 2)]);
-    let submission = submission("song.md", text.as_bytes());
+    let submission = submission(name, content);
     let collection = Collection::default();
     let settings = RunSettings::default();
     let request = SubmitRequest {
@@ -51,8 +50,15 @@ async fn run_document() {
         .await
         .unwrap()
         .job;
-    assert_eq!(report(&env, &store, &job).await.unwrap().counts.done, 1);
+    let report = report(&env, &store, &job).await.unwrap();
     services.stop().await.unwrap();
+    report
+}
+
+async fn process_song() {
+    let text =
+        format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
+    assert_eq!(process("song.md", text.as_bytes()).await.counts.done, 1);
 }
 
 #[derive(Debug, Clone, Default)]
@@ -72,7 +78,7 @@ fn document_is_one_trace() {
         let traces = TracePipeline::start(collector.clone(), "all", 1.0);
         let _default =
             tracing::subscriber::set_default(tracing_subscriber::registry().with(traces.layer()));
-        run_document().await;
+        process_song().await;
         traces.shutdown().await;
     })
     .unwrap();
@@ -151,19 +157,48 @@ impl<'a> MakeWriter<'a> for LogCapture {
     }
 }
 
-#[test]
-fn document_text_is_never_logged() {
+// What `work` returns, and its log.
+fn logged<T>(filter: &str, work: impl Future<Output = T>) -> (T, String) {
     let log = LogCapture::default();
     let lines = fmt::layer()
         .json()
         .with_writer(log.clone())
-        .with_filter(EnvFilter::new("trace"));
-    simulate(async {
+        .with_filter(EnvFilter::new(filter));
+    let result = simulate(async {
         let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines));
-        run_document().await;
-    })
-    .unwrap();
+        work.await
+    });
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    (result.unwrap(), log)
+}
+
+#[test]
+fn log_of_a_failed_task_says_why() {
+    let (report, log) = logged(
+        "warn",
+        process("broken.pdf", b"%PDF-1.7\nnothing follows\n"),
+    );
+    let (run, failure) = &report.failures[0];
+    let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<serde_json::Value> = lines.collect();
+    let line = lines
+        .iter()
+        .map(|line| &line["fields"])
+        .find(|fields| fields["message"] == "task failed permanently")
+        .unwrap();
+    assert_eq!(
+        (&line["run"], &line["code"], &line["error"]),
+        (
+            &run.as_str().into(),
+            &failure.code.as_str().into(),
+            &failure.message.as_str().into()
+        )
+    );
+}
+
+#[test]
+fn document_text_is_never_logged() {
+    let ((), log) = logged("trace", process_song());
     assert!(
         log.contains("stage started") && log.contains("run ended"),
         "{log}"

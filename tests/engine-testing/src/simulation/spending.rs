@@ -25,7 +25,8 @@ pub(super) const MAX_TOKENS: u64 = 100;
 pub(super) const BUDGET_STEP: u64 = 250;
 // A call takes at most 150 s.
 const CALL_TIMEOUT: Duration = Duration::from_secs(200);
-const RAISE_INTERVAL: Duration = Duration::from_secs(45);
+// The owner looks again after this long at most: while workers still know the last budget, and after.
+const MAX_RAISE_INTERVAL_MS: Millis = 45_000;
 const RECORDS: &str = "calls/";
 
 /// The accounts as the providers and the owners of the jobs know them.
@@ -108,7 +109,8 @@ impl SharedSpending {
     /// Raises the budget of a job whenever it is paused for it, until the job has ended.
     pub(super) async fn raise_budgets(self, env: Env, ports: Ports, job: JobId) -> PortResult<()> {
         while jobs::report(&ports.blobs, &job).await?.is_none() {
-            env.sleep(RAISE_INTERVAL).await;
+            let wait_ms = env.random() % MAX_RAISE_INTERVAL_MS;
+            env.sleep(Duration::from_millis(wait_ms)).await;
             let paused = jobs::load_control(&ports.blobs, &job).await?.paused;
             if paused.is_some_and(|paused| paused.reason == PauseReason::Budget) {
                 let budget = JobBudget {
