@@ -27,6 +27,8 @@ const POSITIVE: [&str; 8] = [
 ];
 // Stems of member names that tell no member from another.
 const MEMBER_WORDS: [&str; 3] = ["member", "segment", "domain"];
+const MONTHS: &str =
+    "January February March April May June July August September October November December";
 // What follows an amount of one share.
 const SHARE_WORDS: [&str; 5] = [
     "per share",
@@ -54,6 +56,8 @@ pub enum DeclaredCheck {
     Unknown,
     /// Period, unit, scale and sign are those of a fact, and no other concept fits the statement better.
     Confirmed,
+    /// A fact of a part of the company that the statement may or may not mean; says of which.
+    Undecided(String),
     /// It stands for something else; says for what.
     Differs(String),
 }
@@ -144,8 +148,15 @@ pub(super) fn check_declared(
         .trim_start();
     let context = ClaimContext {
         is_per_share: SHARE_WORDS.iter().any(|words| after.starts_with(words)),
-        is_only_figure: statement.figures.len() == 1,
+        other_figures: statement
+            .figures
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != figure)
+            .map(|(_, other)| other.text.to_lowercase())
+            .collect(),
         words: statement.words(),
+        company: company_words(facts.table),
         text: statement.text.to_lowercase(),
         stated: statement.period_of(figure).unwrap_or_default(),
         cover: Cover::new(facts.table),
@@ -161,16 +172,23 @@ pub(super) fn check_declared(
         .table
         .facts()
         .filter(|fact| is_quoted(fact) && context.claimed.may_be(fact));
-    let mut differs = None;
+    let mut result = DeclaredCheck::Unknown;
     for fact in near {
-        match context.check(&fact) {
-            Ok(()) => return DeclaredCheck::Confirmed,
-            Err(reason) => {
-                differs.get_or_insert(reason);
-            }
+        match (context.check(&fact), &result) {
+            (DeclaredCheck::Confirmed, _) => return DeclaredCheck::Confirmed,
+            (check @ DeclaredCheck::Undecided(_), DeclaredCheck::Differs(_))
+            | (check, DeclaredCheck::Unknown) => result = check,
+            _ => {}
         }
     }
-    differs.map_or(DeclaredCheck::Unknown, DeclaredCheck::Differs)
+    result
+}
+
+fn company_words(table: &FactTable) -> BTreeSet<String> {
+    let names = table
+        .facts()
+        .filter(|fact| fact.concept == "dei:EntityRegistrantName");
+    names.flat_map(|name| phrase(name.displayed)).collect()
 }
 
 /// A figure of a statement as an exact number, and what its rounding allows.
@@ -267,9 +285,11 @@ impl Cover {
 struct ClaimContext<'a> {
     // What is said behind the figure.
     is_per_share: bool,
-    // Whatever the statement names is said of this figure.
-    is_only_figure: bool,
+    // In lower case. Without others, whatever the statement names is said of this figure.
+    other_figures: Vec<String>,
     words: Vec<String>,
+    // Stems of the registrant's name.
+    company: BTreeSet<String>,
     // The statement in lower case.
     text: String,
     stated: StatedPeriod,
@@ -279,7 +299,29 @@ struct ClaimContext<'a> {
 }
 
 impl ClaimContext<'_> {
-    fn check(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
+    fn check(&self, fact: &TaggedFact<'_>) -> DeclaredCheck {
+        if let Err(reason) = self.find_difference(fact) {
+            return DeclaredCheck::Differs(reason);
+        }
+        let declared_for = |member: &str| {
+            format!(
+                "{} is declared for {}",
+                fact.displayed,
+                concept_words(member)
+            )
+        };
+        match self.named_part(fact) {
+            Part::Named => DeclaredCheck::Confirmed,
+            // A figure of a segment is not that of the company.
+            Part::Unnamed(member) => DeclaredCheck::Differs(declared_for(member)),
+            Part::Maybe(member) => DeclaredCheck::Undecided(format!(
+                "{}, which the statement names only in part",
+                declared_for(member)
+            )),
+        }
+    }
+
+    fn find_difference(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
         let number = fact.number().unwrap_or_default();
         if !self.is_stated(fact.period) {
             return Err(format!(
@@ -296,7 +338,6 @@ impl ClaimContext<'_> {
         }
         self.check_unit(fact)?;
         self.check_sign(fact, number)?;
-        self.check_part(fact)?;
         self.check_other_parts(fact, number)?;
         self.check_concept(fact)
     }
@@ -380,21 +421,13 @@ impl ClaimContext<'_> {
         }
     }
 
-    // A figure of a segment is not that of the company.
-    fn check_part(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
-        // `Cash` of `Cash and cash equivalents` is said of the whole, too.
-        let label = phrase(fact.label);
-        let is_named = |member: &str| {
-            let words = phrase(&concept_words(member));
-            words.iter().any(|word| {
-                !MEMBER_WORDS.contains(&word.as_str())
-                    && !label.contains(word)
-                    && self.words.contains(word)
-            })
-        };
-        let unnamed = fact.dimensions.iter().find(|(_, member)| !is_named(member));
-        let Some((_, member)) = unnamed else {
-            return Ok(());
+    // Whether the statement names what a fact is of. The whole company needs no name, nor does a part with the same figure.
+    fn named_part<'f>(&self, fact: &TaggedFact<'f>) -> Part<'f> {
+        let members = || fact.dimensions.iter().map(|(_, member)| member.as_str());
+        let named = || members().map(|member| (self.naming_of(member, fact), member));
+        let doubtful = named().find(|(naming, _)| *naming != Naming::Full);
+        let Some((_, member)) = doubtful else {
+            return Part::Named;
         };
         let mut whole = self.facts.table.facts().filter(|other| {
             other.dimensions.is_empty()
@@ -405,35 +438,82 @@ impl ClaimContext<'_> {
         let is_same = first.is_some_and(|other| other.has_same_number(fact))
             || whole.any(|other| other.has_same_number(fact));
         if first.is_none() || is_same {
-            return Ok(());
+            return Part::Named;
         }
-        Err(format!(
-            "{} is declared for {}",
-            fact.displayed,
-            concept_words(member)
-        ))
+        let unnamed = named().find(|(naming, _)| *naming == Naming::None);
+        unnamed.map_or(Part::Maybe(member), |(_, member)| Part::Unnamed(member))
+    }
+
+    // How much of a member's name the statement has, apart from the words of the concept and the company.
+    fn naming_of(&self, member: &str, fact: &TaggedFact<'_>) -> Naming {
+        if self.has_compound(member) {
+            return Naming::Full;
+        }
+        let mut name = phrase(&concept_words(member));
+        name.retain(|word| !MEMBER_WORDS.contains(&word.as_str()));
+        // `Cash` of `Cash and cash equivalents` is said of the whole, too.
+        let label = phrase(fact.label);
+        let own: Vec<&String> = name
+            .iter()
+            .filter(|word| !label.contains(word) && !self.company.contains(*word))
+            .collect();
+        if own.is_empty() {
+            let beyond = without(&self.words, &label);
+            // The name of the company is said of everything.
+            let is_said = |word: &String| label.contains(word) && beyond.contains(&word);
+            let is_said = !name.is_empty() && name.iter().all(is_said);
+            return if is_said { Naming::Full } else { Naming::None };
+        }
+        // The month of a date is no name.
+        let months = phrase(MONTHS);
+        let hits = || own.iter().filter(|word| self.words.contains(word));
+        if hits().count() == own.len() || self.names_row_of(&own) {
+            Naming::Full
+        } else if hits().all(|word| months.contains(word)) {
+            Naming::None
+        } else {
+            Naming::Partial
+        }
+    }
+
+    // `IPhoneMember` is two words, `iPhone` is one.
+    fn has_compound(&self, member: &str) -> bool {
+        let name = member.rsplit(':').next().unwrap_or(member).to_lowercase();
+        let name = name.trim_end_matches("member");
+        let mut words = self.text.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| word == name) && concept_words(member).split(' ').nth(2).is_some()
+    }
+
+    // Whether the statement has the whole label of a quoted row that names a part by some of its words.
+    fn names_row_of(&self, member: &[&String]) -> bool {
+        self.facts.labels.iter().any(|row| {
+            let row = phrase(row);
+            position(&row, &self.words).is_some() && row.iter().any(|word| member.contains(&word))
+        })
     }
 
     // A figure of the company or of one segment is not that of another segment, which has its own.
     fn check_other_parts(&self, fact: &TaggedFact<'_>, number: Decimal) -> Result<(), String> {
-        if !self.is_only_figure {
+        // `12 months or longer` may be in the name of the concept.
+        let label = fact.label.to_lowercase();
+        if self
+            .other_figures
+            .iter()
+            .any(|other| !label.contains(other))
+        {
             return Ok(());
         }
         let facts = || self.facts.table.facts();
-        let names = facts().filter(|fact| fact.concept == "dei:EntityRegistrantName");
-        let own = fact
-            .dimensions
-            .iter()
-            .map(|(_, member)| concept_words(member));
-        let own = own.chain([fact.label.to_owned()]);
-        let own = own.chain(names.map(|name| name.displayed.to_owned()));
-        let known: BTreeSet<String> = own.flat_map(|text| phrase(&text)).collect();
+        // What the fact itself is of may have the words of another part.
+        let own = fact.dimensions.iter();
+        let own: BTreeSet<String> = own
+            .flat_map(|(_, member)| phrase(&concept_words(member)))
+            .collect();
         let is_said = |member: &str| {
-            let words = phrase(&concept_words(member)).into_iter();
-            let mut words = words
-                .filter(|word| !MEMBER_WORDS.contains(&word.as_str()) && !known.contains(word))
-                .peekable();
-            words.peek().is_some() && words.all(|word| self.words.contains(&word))
+            let is_own = phrase(&concept_words(member))
+                .iter()
+                .all(|word| own.contains(word) || MEMBER_WORDS.contains(&word.as_str()));
+            !is_own && self.naming_of(member, fact) == Naming::Full
         };
         let parts = || {
             facts().filter(|other| {
@@ -450,7 +530,9 @@ impl ClaimContext<'_> {
             return Ok(());
         };
         let has_number = parts().any(|part| {
-            part.number() == Some(number) && part.dimensions.iter().any(|(_, own)| own == member)
+            let is_claimed = |part: Decimal| part == number || self.claimed.has_value(part);
+            part.number().is_some_and(is_claimed)
+                && part.dimensions.iter().any(|(_, own)| own == member)
         });
         if has_number {
             return Ok(());
@@ -465,7 +547,14 @@ impl ClaimContext<'_> {
     // No other concept has a name that the statement has in full and more of.
     fn check_concept(&self, fact: &TaggedFact<'_>) -> Result<(), String> {
         let quoted = self.facts.labels.iter().map(String::as_str);
-        let labels = || quoted.clone().chain([fact.label]);
+        // The name of a part may have the words of another concept: equity in additional paid-in capital.
+        let members = fact.dimensions.iter().map(|(_, member)| member);
+        let members = members.filter(|member| self.naming_of(member, fact) == Naming::Full);
+        let with_part = members.fold(fact.label.to_owned(), |label, member| {
+            let member = concept_words(member);
+            format!("{label} {}", member.trim_end_matches(" member"))
+        });
+        let labels = || quoted.clone().chain([fact.label, &with_part]);
         let fits = || labels().map(|label| LabelFit::new(&self.words, label));
         let own = fits()
             .map(|fit| fit.score())
@@ -508,8 +597,35 @@ impl ClaimContext<'_> {
         facts.any(|fact| {
             fact.number()
                 .is_some_and(|number| self.claimed.has_value(number))
+                && matches!(self.named_part(&fact), Part::Named)
         })
     }
+}
+
+// What a fact is of, as a statement says it.
+enum Part<'a> {
+    Named,
+    // Some words of this member are said.
+    Maybe(&'a str),
+    Unnamed(&'a str),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    Full,
+    Partial,
+    None,
+}
+
+// The words that remain when each of `label` is taken away once.
+fn without<'w>(words: &'w [String], label: &[String]) -> Vec<&'w String> {
+    let mut rest: Vec<&String> = words.iter().collect();
+    for word in label {
+        if let Some(at) = rest.iter().position(|other| *other == word) {
+            rest.remove(at);
+        }
+    }
+    rest
 }
 
 struct LabelFit {

@@ -153,7 +153,7 @@ fn contradicts_declaration(
     for check in declared.map(|facts| check_declared(statement, figure, facts)) {
         match check {
             DeclaredCheck::Confirmed => return None,
-            DeclaredCheck::Differs(reason) => {
+            DeclaredCheck::Differs(reason) | DeclaredCheck::Undecided(reason) => {
                 differs.get_or_insert(reason);
             }
             DeclaredCheck::Unknown => {}

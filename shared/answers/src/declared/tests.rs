@@ -3,7 +3,9 @@ use stemma_xbrl::{FactTable, read_facts};
 use super::*;
 
 // A statement of income of two years, each figure on a line of its own: revenues 0 and 1, cost 2, a loss 3, Europe 4,
-// restricted cash 5, all cash 6, gains before cost tax 7, and before cost and tax 8.
+// restricted cash 5, all cash 6, gains before cost tax 7, and before cost and tax 8. Then figures with parts: cash 9, its part
+// that is cash 10, which another concept has, too, 11; repurchases 12 and those of a plan 13; equity 14, its part that is paid-in
+// capital 15, and another figure under that name 16; revenues of Northern Europe 17; losses of 12 months 18, and those in Europe 19.
 const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"
  xmlns:xbrldi="http://xbrl.org/2006/xbrldi" xmlns:ixt="http://www.xbrl.org/inlineXBRL/transformation/2020-02-12"><ix:header><ix:resources>
 <xbrli:context id="y24"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier></xbrli:entity><xbrli:period>
@@ -12,6 +14,18 @@ const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xml
 <xbrli:startDate>2023-01-01</xbrli:startDate><xbrli:endDate>2023-12-31</xbrli:endDate></xbrli:period></xbrli:context>
 <xbrli:context id="eu"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
 <xbrldi:explicitMember dimension="x:RegionAxis">x:EuropeMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="cash"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="x:KindAxis">x:CashMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="plan"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="x:PlanAxis">x:December2018PlanMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="paid"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="x:EquityAxis">x:AdditionalPaidInCapitalMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="north"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="x:RegionAxis">x:NorthernEuropeMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
 <xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
 <xbrli:unit id="usd"><xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unit></ix:resources></ix:header>
 <ix:nonNumeric name="dei:EntityRegistrantName" contextRef="y24">ACME.COM, INC.</ix:nonNumeric>
@@ -23,7 +37,18 @@ const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xml
 <ix:nonFraction name="us-gaap:RestrictedCashAndCashEquivalents" contextRef="y24" unitRef="usd" scale="6">12</ix:nonFraction>
 <ix:nonFraction name="us-gaap:CashCashEquivalentsRestrictedCash" contextRef="y24" unitRef="usd" scale="6">99</ix:nonFraction>
 <ix:nonFraction name="us-gaap:GainBeforeCostTax" contextRef="y24" unitRef="usd" scale="6">63</ix:nonFraction>
-<ix:nonFraction name="us-gaap:GainBeforeCostAndTax" contextRef="y24" unitRef="usd" scale="6">88</ix:nonFraction></html>"#;
+<ix:nonFraction name="us-gaap:GainBeforeCostAndTax" contextRef="y24" unitRef="usd" scale="6">88</ix:nonFraction>
+<ix:nonFraction name="us-gaap:CashAndCashEquivalents" contextRef="y24" unitRef="usd" scale="6">40</ix:nonFraction>
+<ix:nonFraction name="us-gaap:CashAndCashEquivalents" contextRef="cash" unitRef="usd" scale="6">30</ix:nonFraction>
+<ix:nonFraction name="us-gaap:Cash" contextRef="cash" unitRef="usd" scale="6">30</ix:nonFraction>
+<ix:nonFraction name="us-gaap:StockRepurchased" contextRef="y24" unitRef="usd" scale="6">50</ix:nonFraction>
+<ix:nonFraction name="us-gaap:StockRepurchased" contextRef="plan" unitRef="usd" scale="6">20</ix:nonFraction>
+<ix:nonFraction name="us-gaap:StockholdersEquity" contextRef="y24" unitRef="usd" scale="6">700</ix:nonFraction>
+<ix:nonFraction name="us-gaap:StockholdersEquity" contextRef="paid" unitRef="usd" scale="6">210</ix:nonFraction>
+<ix:nonFraction name="us-gaap:AdditionalPaidInCapital" contextRef="y23" unitRef="usd" scale="6">190</ix:nonFraction>
+<ix:nonFraction name="us-gaap:Revenues" contextRef="north" unitRef="usd" scale="6">15</ix:nonFraction>
+<ix:nonFraction name="us-gaap:Losses12MonthsOrLonger" contextRef="y24" unitRef="usd" scale="6">60</ix:nonFraction>
+<ix:nonFraction name="us-gaap:Losses12MonthsOrLonger" contextRef="eu" unitRef="usd" scale="6">25</ix:nonFraction></html>"#;
 
 fn table() -> FactTable {
     let mut table = read_facts(FILING.as_bytes());
@@ -40,14 +65,21 @@ fn table() -> FactTable {
 }
 
 fn check(text: &str, line: u32) -> DeclaredCheck {
+    check_row(text, &[line], &[])
+}
+
+fn check_row(text: &str, lines: &[u32], labels: &[&str]) -> DeclaredCheck {
     let table = table();
-    let facts = DeclaredFacts {
-        table: &table,
-        lines: [(0, line)].into(),
-        labels: Vec::new(),
+    check_declared_figures(text, &facts_of(&table, lines, labels)).swap_remove(0)
+}
+
+fn facts_of<'a>(table: &'a FactTable, lines: &[u32], labels: &[&str]) -> DeclaredFacts<'a> {
+    DeclaredFacts {
+        table,
+        lines: lines.iter().map(|line| (0, *line)).collect(),
+        labels: labels.iter().map(|label| (*label).to_owned()).collect(),
         year_shift: 0,
-    };
-    check_declared_figures(text, &facts).swap_remove(0)
+    }
 }
 
 #[test]
@@ -70,6 +102,19 @@ fn figures_with_the_declared_period_scale_sign_and_concept_are_confirmed() {
         (
             "Cash, cash equivalents and restricted cash were $99 million in 2024.",
             6,
+        ),
+        ("Cash and cash equivalents were $40 million in 2024.", 9),
+        (
+            "Cash and cash equivalents in cash were $30 million in 2024.",
+            10,
+        ),
+        (
+            "Stock repurchased under the plan of December 2018 was $20 million in 2024.",
+            13,
+        ),
+        (
+            "Stockholders' equity in additional paid-in capital was $210 million in 2024.",
+            15,
         ),
     ] {
         assert_eq!(check(text, line), DeclaredCheck::Confirmed, "{text}");
@@ -146,6 +191,58 @@ fn the_same_digits_for_something_else_are_refused_with_what_they_are() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn figures_of_a_part_are_not_those_of_the_whole() {
+    for (text, lines, reason) in [
+        (
+            "Cash and cash equivalents were $30 million in 2024.",
+            &[10, 11][..],
+            "30 is declared for Cash member",
+        ),
+        (
+            "Cash and cash equivalents in cash were $40 million in 2024.",
+            &[9],
+            "30 is declared for Cash member",
+        ),
+        // The month of a date is no name.
+        (
+            "Stock repurchased was $20 million in the year ended December 31, 2024.",
+            &[13],
+            "20 is declared for December 2018 plan member",
+        ),
+        (
+            "Losses of 12 months or longer in Europe were $60 million in 2024.",
+            &[18],
+            "25 is declared for Europe member",
+        ),
+    ] {
+        let table = table();
+        let facts = facts_of(&table, lines, &[]);
+        let checks = check_declared_figures(text, &facts);
+        // A number in the name of a concept is a figure that no fact has.
+        let check = checks
+            .into_iter()
+            .find(|check| *check != DeclaredCheck::Unknown);
+        assert_eq!(check, Some(DeclaredCheck::Differs(reason.into())), "{text}");
+    }
+}
+
+#[test]
+fn a_part_with_half_its_name_is_undecided_without_its_row() {
+    let text = "Revenues in the northern market were $15 million in 2024.";
+    assert_eq!(
+        check(text, 17),
+        DeclaredCheck::Undecided(
+            "15 is declared for Northern europe member, which the statement names only in part"
+                .into()
+        )
+    );
+    assert_eq!(
+        check_row(text, &[17], &["Northern market"]),
+        DeclaredCheck::Confirmed
+    );
 }
 
 #[test]
