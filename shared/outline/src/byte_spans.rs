@@ -73,6 +73,8 @@ fn is_page_foot(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use stemma_document::{Line, LineRole, PageNo, Pt};
+
     use super::*;
     use crate::structure::fixture::{Doc, line};
     use crate::{enrich, finish_tree, structure};
@@ -116,5 +118,47 @@ mod tests {
             assert_eq!(pair[0].1.end + 90, pair[1].1.start);
         }
         assert_eq!(places[2].1.end + 90, start);
+    }
+
+    #[test]
+    fn heading_that_is_set_like_running_heads_begins_its_section() {
+        let line = |at: u32, role: LineRole| Line {
+            text: format!("line {at}"),
+            role,
+            bytes: Some(ByteSpan {
+                start: at * 100,
+                end: at * 100 + 10,
+            }),
+            ..Line::default()
+        };
+        let page = |first: u32| Page {
+            lines: vec![line(first, LineRole::Head), line(first + 1, LineRole::Body)],
+            ..Page::default()
+        };
+        let from = |page: u32, line: u32| Position {
+            page: PageNo::new(page).unwrap(),
+            line,
+            y: Pt::new(0.0),
+        };
+        // The head of the second page belongs to no section, unless one begins with it.
+        for (start, bytes) in [
+            (from(1, 0), (0, 310)),
+            (from(1, 1), (100, 310)),
+            (from(2, 0), (200, 310)),
+        ] {
+            let bytes = ByteSpan {
+                start: bytes.0,
+                end: bytes.1,
+            };
+            assert_eq!(bytes_between(&[page(0), page(2)], start, None), Some(bytes));
+        }
+        let head = bytes_between(&[page(0), page(2)], from(1, 1), Some(from(2, 1)));
+        assert_eq!(
+            head,
+            Some(ByteSpan {
+                start: 100,
+                end: 110
+            })
+        );
     }
 }
