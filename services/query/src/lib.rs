@@ -120,6 +120,7 @@ pub async fn serve(
         listen.ip().is_loopback(),
         &host_guard,
         &query,
+        None,
     );
     // Who calls tools has a model of its own: without one here, searching serves it better than asking.
     let answering = deps.answerers.clone().filter(|_| model.is_some());

@@ -13,11 +13,13 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use stemma_engine::Env;
 
-use crate::accept::Accept;
+use crate::accept::{Accept, JSON};
 use crate::admission::{ConcurrencyLimit, RequestPermit};
 use crate::auth::{ApiKeys, AuthError};
 use crate::host_guard::HostGuard;
+use crate::pages::{KEY_COOKIE, ProblemContext, WebPages, cookie};
 use crate::problem::{Problem, is_openai_path};
+use crate::rights::{CollectionScope, Rights};
 use crate::settings::QuerySettings;
 
 /// Limit of requests with a conversation, in bytes: clients resend all of it with every message.
@@ -36,6 +38,8 @@ pub struct AccessControl {
     allow_local_writes: bool,
     // `None`: keys are configured, or the operator exposed the server on purpose.
     host_guard: Option<HostGuard>,
+    // `None`: a server without pages for people.
+    pages: Option<WebPages>,
     pub max_body_bytes: usize,
 }
 
@@ -46,6 +50,7 @@ impl AccessControl {
         open: bool,
         host_guard: &HostGuard,
         settings: &QuerySettings,
+        pages: Option<WebPages>,
     ) -> Arc<Self> {
         let host_guard = (open && keys.is_empty()).then(|| host_guard.clone());
         // `increase` misses the first event of a counter that begins with it.
@@ -63,6 +68,7 @@ impl AccessControl {
             keys,
             allow_local_writes: open,
             host_guard,
+            pages,
             max_body_bytes: settings.max_body_bytes,
         })
     }
@@ -71,10 +77,7 @@ impl AccessControl {
         if let Some(host_guard) = &self.host_guard {
             host_guard.check(&request)?;
         }
-        let rights = self
-            .keys
-            .authorize(request_key(request.headers()), self.allow_local_writes)
-            .map_err(auth_problem)?;
+        let rights = self.authorize(&request)?;
         let scope = rights.collections.clone();
         let mut request = self.buffer_body(request).await?;
         let permit = RequestPermit::admit(rights, &self.short_limit, &self.long_limit).await?;
@@ -89,6 +92,34 @@ impl AccessControl {
                 "request less: fewer documents, pages or hits; retries reuse paid model replies";
             Problem::new(503, "request.timeout", detail).with_next(next)
         })
+    }
+
+    fn authorize(&self, request: &Request) -> Result<Rights, Problem> {
+        let (headers, uri) = (request.headers(), request.uri());
+        let of_cookie = self
+            .pages
+            .and_then(|pages| pages.key(request.method(), uri, headers));
+        let key = request_key(headers).or(of_cookie.as_deref());
+        match self.keys.authorize(key, self.allow_local_writes) {
+            Err(AuthError::Unknown) if self.is_public(uri.path()) => Ok(Rights {
+                key: None,
+                collections: CollectionScope::Only(Vec::new()),
+                ask: false,
+                write: false,
+            }),
+            rights => rights.map_err(auth_problem),
+        }
+    }
+
+    fn is_public(&self, path: &str) -> bool {
+        self.pages.is_some_and(|pages| (pages.is_public)(path))
+    }
+
+    // Browsers ask for HTML first. The API answers in JSON, whoever asks.
+    fn problem_pages(&self, request: &Request, accept: &Accept) -> Option<WebPages> {
+        let is_api = request.uri().path().starts_with("/v1/");
+        self.pages
+            .filter(|_| !is_api && accept.prefers("text/html", JSON))
     }
 
     // Bodies are read before a permit is taken, so that clients that send slowly keep nobody out. The extractor of a
@@ -190,6 +221,9 @@ pub async fn enforce(
     } else {
         Accept::from_headers(request.headers())
     };
+    let pages = control.problem_pages(&request, &accept);
+    let uri = request.uri().clone();
+    let has_key_cookie = cookie(request.headers(), KEY_COOKIE).is_some();
     let mut response = control
         .handle(request, next)
         .await
@@ -218,7 +252,16 @@ pub async fn enforce(
         let allow = response.headers().get(header::ALLOW).cloned();
         let problem = problem.with_trace_id(trace_id);
         let openai_problem = openai.then(|| problem.as_openai());
-        response = problem.into_response();
+        response = match pages {
+            Some(pages) => (pages.problem_page)(
+                &problem,
+                &ProblemContext {
+                    uri: &uri,
+                    has_key_cookie,
+                },
+            ),
+            None => problem.into_response(),
+        };
         if let Some(openai_problem) = openai_problem {
             *response.body_mut() =
                 Body::from(serde_json::to_vec(&openai_problem).unwrap_or_default());

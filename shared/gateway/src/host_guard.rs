@@ -52,12 +52,14 @@ impl HostGuard {
                 .with_next("use localhost, or add the name to query.hosts"));
         }
         match header_text(request, header::ORIGIN) {
-            Some(origin) if !self.is_allowed_origin(origin) => Err(Problem::new(
-                403,
-                "request.origin",
-                "web pages of this origin may not call the server",
-            )
-            .with_next("add the origin to query.origins")),
+            Some(origin) if !self.is_allowed_origin(origin) && !is_own_origin(origin, host) => {
+                Err(Problem::new(
+                    403,
+                    "request.origin",
+                    "web pages of this origin may not call the server",
+                )
+                .with_next("add the origin to query.origins"))
+            }
             _ => Ok(()),
         }
     }
@@ -81,6 +83,14 @@ impl HostGuard {
             [host.as_str(), name, bare].contains(&allowed.to_ascii_lowercase().as_str())
         }) || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
+}
+
+// Whether the page is of this server, whose name is checked before.
+fn is_own_origin(origin: &str, host: Option<&str>) -> bool {
+    let authority = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    matches!((authority, host), (Some(page), Some(host)) if page.eq_ignore_ascii_case(host))
 }
 
 // A value that is not ASCII matches no allowed name.
@@ -135,6 +145,10 @@ mod tests {
             "10.0.0.1",
         ] {
             assert_eq!(check_status(&own, &[("host", host)]), Some(403), "{host}");
+        }
+        for origin in ["http://localhost:8080", "https://LOCALHOST:8080"] {
+            let head = [("host", "localhost:8080"), ("origin", origin)];
+            assert_eq!(check_status(&own, &head), None, "{origin}");
         }
         for origin in ["null", "http://evil.example", "http://localhost:3000"] {
             assert_eq!(

@@ -2,7 +2,7 @@
 //!
 //! A request passes [`access_control`]: the [`host_guard`], its API key ([`auth`]), a permit among a bounded number of
 //! concurrent requests ([`admission`]) and a deadline. Handlers read their input with [`extract`] and fail with a
-//! [`problem`] (RFC 9457). Answers stream as server-sent events ([`sse`]).
+//! [`problem`] (RFC 9457). Answers stream as server-sent events ([`sse`]). A browser shows its key in a cookie ([`pages`]).
 //!
 //! The surfaces (`stemma-http`, `stemma-mcp`, `stemma-compat`) depend on this crate and never on each other.
 
@@ -12,6 +12,7 @@ pub mod admission;
 pub mod auth;
 pub mod extract;
 pub mod host_guard;
+pub mod pages;
 pub mod problem;
 pub mod rights;
 pub mod schema;

@@ -166,6 +166,35 @@ impl Problem {
         self.0.code
     }
 
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    pub fn title(&self) -> &'static str {
+        self.0.title
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    pub fn next(&self) -> Option<&str> {
+        self.0.next.as_deref()
+    }
+
+    pub fn candidates(&self) -> &[String] {
+        &self.0.candidates
+    }
+
+    /// Headers of the response besides its type.
+    pub fn headers(&self) -> &[(HeaderName, String)] {
+        &self.0.headers
+    }
+
+    pub fn trace_id(&self) -> &str {
+        &self.0.trace_id
+    }
+
     /// The detail for the log. Never send it to clients.
     pub fn cause(&self) -> &str {
         self.0.cause.as_deref().unwrap_or(&self.0.detail)
@@ -234,8 +263,7 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status =
-            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = self.status();
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (
             status,
