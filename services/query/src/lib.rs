@@ -1,4 +1,5 @@
-//! The query server: one process that mounts the REST, compatibility and MCP surfaces over the same archives.
+//! The query server: one process that mounts the REST, compatibility and MCP surfaces, and the pages for people, over the same
+//! archives.
 //!
 //! Handlers read from a snapshot of each collection that is refreshed in the background. Access control runs before every
 //! handler. A client error is a 4xx that says what to do; an unreachable store is a 503.
@@ -68,7 +69,7 @@ pub enum ServeError {
     },
 }
 
-/// Serves `/v1`, `/mcp`, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone; with a model it also
+/// Serves `/v1`, `/mcp`, the pages, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone; with a model it also
 /// adds to them what was paid for: call log, replies and answers.
 ///
 /// # Errors
@@ -120,7 +121,7 @@ pub async fn serve(
         listen.ip().is_loopback(),
         &host_guard,
         &query,
-        None,
+        Some(stemma_web::web_pages()),
     );
     // Who calls tools has a model of its own: without one here, searching serves it better than asking.
     let answering = deps.answerers.clone().filter(|_| model.is_some());

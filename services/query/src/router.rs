@@ -27,10 +27,12 @@ pub(crate) fn router(state: AppState, control: Arc<AccessControl>, mcp: McpServi
     let (routes, api) = routes(usize::try_from(max_upload_bytes).unwrap_or(usize::MAX));
     // Each connection copies its routes, and the description is large.
     let api = Arc::new(api);
+    let web = stemma_web::router(state.clone());
     let openapi = move || async move { Json(OpenApi::clone(&api)) };
     routes
         .route("/openapi.json", get(openapi))
         .route_service("/mcp", mcp)
+        .merge(web)
         .fallback(|| async {
             Problem::new(404, "route.unknown", "this path does not exist")
                 .with_next("GET /openapi.json")

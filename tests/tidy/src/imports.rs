@@ -133,6 +133,17 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-retrieval",
         ],
     ),
+    (
+        "stemma-web",
+        &[
+            "stemma-answers",
+            "stemma-archive",
+            "stemma-catalog",
+            "stemma-document",
+            "stemma-gateway",
+            "stemma-retrieval",
+        ],
+    ),
     ("stemma-boot", &["stemma-engine"]),
     (
         "stemma-coordinator",
@@ -152,6 +163,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-gateway",
             "stemma-http",
             "stemma-mcp",
+            "stemma-web",
         ],
     ),
     (

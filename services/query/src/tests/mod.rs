@@ -14,3 +14,4 @@ mod openapi;
 mod pageindex;
 mod search;
 mod test_server;
+mod web;

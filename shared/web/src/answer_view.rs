@@ -1,0 +1,162 @@
+//! An answer: its claims with their state, and each citation with its quote marked on the page.
+
+use maud::{Markup, html};
+use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, Computation, QuoteMatch};
+
+use crate::context::PageContext;
+use crate::page_view::page_image;
+use crate::text::{Line, Passage, grouped};
+
+const NANODOLLARS: f64 = 1e9;
+
+/// Whether a model answered.
+pub(crate) fn is_with_model(answer: &Answer) -> bool {
+    answer.model.is_some()
+}
+
+/// The whole answer.
+pub(crate) fn answer_view(context: &PageContext, answer: &Answer) -> Markup {
+    html! {
+        div.answer {
+            div {
+                (outcome(answer))
+                @if let Some(figure) = &answer.final_answer {
+                    p.figure { strong { (Line(&figure.sentence())) } " " (state(figure.verified, false)) }
+                }
+                @if answer.claims.is_empty() { @if !answer.text.is_empty() { p.lead { (Passage(&answer.text)) } } }
+                @else { ol.claims { @for claim in &answer.claims { (claim_entry(claim)) } } }
+                @if !answer.missing.is_empty() {
+                    h2 { "Not found in what was read" }
+                    ul { @for part in &answer.missing { li { (Passage(part)) } } }
+                }
+                (sections(context, answer))
+                (searched(answer))
+            }
+            @if !answer.citations.is_empty() {
+                section.proof aria-label="Citations" { @for citation in &answer.citations { (proof(context, citation)) } }
+            }
+        }
+    }
+}
+
+fn outcome(answer: &Answer) -> Markup {
+    html! {
+        @match answer.outcome {
+            AnswerOutcome::Answered => {}
+            AnswerOutcome::NotInDocuments => p.lead { "The documents that were searched do not say." },
+            AnswerOutcome::SearchOnly => p.lead { "No model answered. This is what a search finds:" },
+        }
+        @if let Some(degradation) = &answer.degradation {
+            div.remarks role="status" {
+                p { (Passage(&degradation.message)) @if let Some(next) = &degradation.next { ". Next: " (Passage(next)) } }
+            }
+        }
+    }
+}
+
+fn state(verified: bool, computed: bool) -> Markup {
+    let (name, text) = match (verified, computed) {
+        (true, true) => ("computed", "computed"),
+        (true, false) => ("verified", "verified"),
+        (false, _) => ("unverified", "not verified"),
+    };
+    html! { span.badge data-claim=(name) { (text) } }
+}
+
+fn claim_entry(claim: &Claim) -> Markup {
+    html! {
+        li.claim {
+            p {
+                (Passage(&claim.text))
+                @for id in &claim.citations { " " a.cite href=(format!("#citation-{id}")) { "[" (Line(id)) "]" } }
+                " " (state(claim.verified, claim.computation.is_some()))
+            }
+            @if let Some(computation) = &claim.computation { (formula(computation)) }
+            @if !claim.verified {
+                p.note {
+                    @match &claim.reason { Some(reason) => { (Passage(reason)) }, None => "Its quotes do not support it." }
+                    @if !claim.unsupported_numbers.is_empty() { " In none of its sources: " (Line(&claim.unsupported_numbers.join(", "))) "." }
+                }
+            }
+        }
+    }
+}
+
+fn formula(computation: &Computation) -> Markup {
+    html! {
+        p.formula { code { (Line(&computation.result)) " = " (Line(&computation.formula)) } }
+        ul.operands { @for operand in &computation.operands { li {
+            code { (Line(&operand.name)) " = " (Line(&operand.value)) } " " (Line(&operand.row)) ", " (Line(&operand.period))
+            @if let Some(id) = &operand.citation { " " a.cite href=(format!("#citation-{id}")) { "[" (Line(id)) "]" } }
+        } } }
+    }
+}
+
+// A citation with its page. Pages are loaded when they are shown.
+fn proof(context: &PageContext, citation: &Citation) -> Markup {
+    let document = stemma_archive::document_part(&citation.locator);
+    let page = citation
+        .page
+        .map(|page| page.to_string())
+        .unwrap_or_default();
+    let section = format!("{document}#{}", citation.section_id);
+    let is_found = matches!(
+        citation.verified,
+        QuoteMatch::Exact | QuoteMatch::Normalized
+    );
+    html! {
+        article.citation id=(format!("citation-{}", citation.id)) tabindex="-1" {
+            h3 { "[" (Line(&citation.id)) "] " a href=(context.document_url(&section, &[("page", &page)])) { bdi { (Line(&citation.name)) } }
+                @if let Some(page) = citation.page { ", page " (page) } @if let Some(line) = citation.line { ", line " (line) } }
+            p.note { @for title in citation.path.iter().rev().take(2).rev() { bdi { (Line(title)) } " · " }
+                @if is_found { "the quote is on the page" } @else { "the quote is not on the page as given" } }
+            blockquote { @if is_found { (Passage(&citation.quote)) } @else { del { (Passage(&citation.quote)) } } }
+            @if let (Some(page), Some([width, height])) = (citation.page, citation.page_size) {
+                @let (width, height) = (width as f32, height as f32);
+                @let rectangles = citation.rects.iter().filter(|rect| rect.page == page)
+                    .map(|rect| [rect.x as f32 * width, rect.y as f32 * height, rect.w as f32 * width, rect.h as f32 * height])
+                    .collect::<Vec<_>>();
+                (page_image(context, &document, page, (width, height), &rectangles, "quote"))
+            }
+        }
+    }
+}
+
+fn sections(context: &PageContext, answer: &Answer) -> Markup {
+    let title = if answer.outcome == AnswerOutcome::SearchOnly {
+        "Sections found"
+    } else {
+        "Sections read"
+    };
+    html! {
+        @if !answer.sections.is_empty() {
+            details open[answer.outcome == AnswerOutcome::SearchOnly] {
+                summary { (title) " (" (grouped(answer.sections.len())) ")" }
+                ul { @for section in &answer.sections { li {
+                    a href=(context.document_url(&section.locator, &[])) { bdi { (Line(section.path.last().map(String::as_str).unwrap_or_default())) } }
+                    span.note { " " (Line(&section.name)) @if let Some(page) = section.pages.first() { ", p " (page) } @if section.cited { " · cited" } }
+                } } }
+            }
+        }
+    }
+}
+
+fn searched(answer: &Answer) -> Markup {
+    let summary = &answer.searched;
+    let usage = &answer.usage;
+    html! {
+        details.searched {
+            summary { "How it was answered" }
+            dl {
+                dt { "Searched" } dd { (grouped(summary.documents)) " of " (grouped(summary.documents_in_scope)) " documents, " (grouped(summary.sections)) " sections" }
+                dt { "Queries" } dd { @for query in &summary.queries { span.pair-line { "“" (Line(query)) "” " } } }
+                dt { "Model" } dd { (Line(answer.model.as_deref().unwrap_or("none"))) }
+                dt { "Calls" } dd { (grouped(usage.calls)) " calls, " (grouped(usage.prompt_tokens)) " tokens read, " (grouped(usage.output_tokens)) " written" }
+                @if let Some(cost) = usage.nanodollars { dt { "Cost" } dd { (format!("${:.4}", cost as f64 / NANODOLLARS)) } }
+                @if let Some(confidence) = answer.confidence { dt { "Confidence" } dd { (format!("{confidence:.2}")) } }
+                @if answer.is_replay { dt { "Stored" } dd { "This answer was stored before; showing it costs nothing." } }
+            }
+            ol { @for step in &answer.steps { li { (Line(&step.what)) } } }
+        }
+    }
+}

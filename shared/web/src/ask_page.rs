@@ -1,0 +1,188 @@
+//! Questions: the form, the progress of an answer, and the answer with its proof.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::Value;
+use stemma_archive::{AnswerRequest, ApiError};
+use stemma_gateway::AppState;
+use stemma_gateway::admission::RequestPermit;
+use stemma_gateway::extract::Path;
+use stemma_gateway::problem::{Problem, answer_problem};
+
+use crate::answer_view::{answer_view, is_with_model};
+use crate::context::PageContext;
+use crate::layout::{Page, Screen, page, token_field};
+use crate::security::Form;
+use crate::text::{Line, Passage};
+
+// Stored and quick answers are shown at once; the others show their progress.
+const WAIT: Duration = Duration::from_millis(1_500);
+// Further characters are refused by every surface.
+const MAX_QUESTION: &str = "4000";
+
+/// The fields of the form.
+#[derive(Deserialize)]
+pub(crate) struct Question {
+    question: String,
+    #[serde(default)]
+    scope: String,
+    #[serde(default, rename = "where")]
+    filter: String,
+    #[serde(default)]
+    collection: String,
+}
+
+/// `GET /ask`
+pub(crate) async fn form(State(state): State<AppState>, context: PageContext) -> Response {
+    let has_model = state.deps.answerers.is_some();
+    let body = html! {
+        h1 { "Ask" }
+        p { "Answers come from the documents, and each claim is checked against the page it cites." }
+        @if !has_model { (without_model()) }
+        @else if !context.may_ask { p.remarks role="status" { "The key of this browser may read, and not ask: it lacks the scope " code { "ask" } "." } }
+        (question_form(&context, context.param("q").unwrap_or_default()))
+    };
+    page(
+        &context,
+        &Page {
+            screen: Some(Screen::Ask),
+            title: "Ask".into(),
+            body,
+            commands: vec!["stemma ask 'QUESTION'".into()],
+            requests: vec![format!(
+                "curl http://{}/v1/answers --json '{{\"question\": \"QUESTION\"}}'",
+                context.host
+            )],
+        },
+    )
+}
+
+fn without_model() -> Markup {
+    html! {
+        div.remarks role="status" {
+            p { "This server has no model, so questions show what a search finds. To have answers, start it with a model, for example:" }
+            pre tabindex="0" { code { "stemma config          # the section [model] says how to name one\nstemma doctor          # checks that it answers" } }
+        }
+    }
+}
+
+fn question_form(context: &PageContext, question: &str) -> Markup {
+    html! {
+        form.ask method="post" action="/ask" {
+            (token_field(context))
+            @if let Some(name) = context.collection() { input type="hidden" name="collection" value=(name); }
+            label for="question" { "Question" }
+            textarea #question name="question" rows="3" maxlength=(MAX_QUESTION) required { (Passage(question)) }
+            details open[context.param("scope").is_some() || context.param("where").is_some()] {
+                summary { "Restrict the documents" }
+                label { "Document or folder" input type="text" name="scope" value=[context.param("scope")] placeholder="/@company/3M"; }
+                label { "Condition" input type="text" name="where" value=[context.param("where")] placeholder="fiscal_year>=2020"; }
+            }
+            button type="submit" { "Ask" }
+        }
+    }
+}
+
+/// `POST /ask`: generates an answer, and leads to its address. Generation goes on if the browser leaves.
+pub(crate) async fn ask(
+    State(state): State<AppState>,
+    permit: RequestPermit,
+    context: PageContext,
+    Form(fields): Form<Question>,
+) -> Result<Response, Problem> {
+    let context = context.with_collection(fields.collection);
+    if state.deps.answerers.is_none() {
+        return Ok(see(
+            &context.url("/search", &[("q", fields.question.trim())])
+        ));
+    }
+    let place = permit.upgrade_for_model().await?;
+    let archive = context.archive(&state)?;
+    let answerer = state.answerer(&archive)?;
+    let text = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let question = archive.ask_request(&AnswerRequest {
+        question: fields.question,
+        scopes: text(fields.scope).into_iter().collect(),
+        filter: text(fields.filter).map(Value::String),
+        ..AnswerRequest::default()
+    })?;
+    answerer.check(&question).map_err(answer_problem)?;
+    let id = answerer.answer_id(&question).map_err(ApiError::from)?;
+    let mut answer = state.env.spawn(async move {
+        let _place = place;
+        answerer.answer(&question, &mut ()).await
+    });
+    match tokio::time::timeout(WAIT, &mut answer).await {
+        Ok(Ok(Err(error))) => Err(answer_problem(error)),
+        Ok(Err(_)) => Err(answer_problem(stemma_answers::AnswerError::Internal)),
+        Ok(Ok(Ok(answer))) => Ok(see(&context.url(&format!("/answers/{}", answer.id), &[]))),
+        Err(_) => Ok(see(&context.url(&format!("/answers/{id}"), &[]))),
+    }
+}
+
+fn see(url: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, url.to_owned())]).into_response()
+}
+
+/// `GET /answers/{id}`: a stored answer, or its progress.
+pub(crate) async fn answer(
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    context: PageContext,
+) -> Result<Response, Problem> {
+    let archive = context.archive(&state)?;
+    let answerer = state.answerer(&archive)?;
+    let is_in_flight = answerer.is_in_flight(&id);
+    let api = format!("/v1/answers/{id}");
+    let Some(answer) = answerer.stored(&id).await.map_err(answer_problem)? else {
+        if !is_in_flight {
+            let unknown = Problem::new(404, "answer.unknown", "no answer has this id");
+            return Err(unknown.with_next("ask the question again"));
+        }
+        return Ok(progress(&context, &api));
+    };
+    let body = html! {
+        h1.title { (Line(&answer.question)) }
+        @if !is_with_model(&answer) { (without_model()) }
+        (answer_view(&context, &answer))
+        h2 { "Ask another question" }
+        (question_form(&context, ""))
+    };
+    Ok(page(
+        &context,
+        &Page {
+            screen: Some(Screen::Ask),
+            title: answer.question.clone(),
+            body,
+            commands: vec![context.command(&["ask", &answer.question])],
+            requests: vec![context.request(&api, &[])],
+        },
+    ))
+}
+
+fn progress(context: &PageContext, api: &str) -> Response {
+    let body = html! {
+        h1 { "Answering…" }
+        noscript { meta http-equiv="refresh" content="3"; }
+        div #progress data-stream=(context.url(api, &[])) {
+            p role="status" { span.step { "The question was accepted." } }
+            ul.sections-read aria-label="Sections that were read" {}
+            p.streamed aria-live="polite" {}
+        }
+    };
+    page(
+        context,
+        &Page {
+            screen: Some(Screen::Ask),
+            title: "Answering".into(),
+            body,
+            commands: Vec::new(),
+            requests: vec![context.request(api, &[])],
+        },
+    )
+}

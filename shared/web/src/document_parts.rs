@@ -1,0 +1,263 @@
+//! Items, tables, facts and provenance of a document.
+
+use maud::{Markup, html};
+use stemma_archive::{Archive, FactsRequest, ItemInfo, TableContent};
+use stemma_document::PublishedTree;
+use stemma_gateway::problem::Problem;
+
+use crate::archive_page::collection_field;
+use crate::context::{PageContext, encoded};
+use crate::document_page::{DocumentView, Part};
+use crate::text::{Line, Passage, grouped};
+
+const FACTS: usize = 100;
+
+fn part(
+    context: &PageContext,
+    view: &DocumentView,
+    title: &str,
+    command: &str,
+    api: &str,
+    body: Markup,
+) -> Part {
+    let path = format!("/v1/documents/{}{api}", encoded(&view.label));
+    Part {
+        title: title.into(),
+        body,
+        commands: vec![context.command(&[command, &view.label])],
+        requests: vec![context.request(&path, &[])],
+    }
+}
+
+/// How each Item of the form is answered.
+pub(crate) fn items(context: &PageContext, view: &DocumentView) -> Part {
+    let items = &view.stat.items;
+    let body = html! {
+        h2 #items { "Items of the form" }
+        @if items.is_empty() { p { "The form of this document has no Items, or is unknown." } } @else {
+            div.scroll tabindex="0" role="region" aria-labelledby="items" { table {
+                thead { tr { th scope="col" { "Item" } th scope="col" { "Title" } th scope="col" { "Status" } th.number scope="col" { "Pages" }
+                    th.number scope="col" { "Tokens" } th scope="col" { "Content" } } }
+                tbody { @for item in items { (item_row(context, item)) } }
+            } }
+        }
+    };
+    part(context, view, "Items", "items", "/items", body)
+}
+
+fn item_row(context: &PageContext, item: &ItemInfo) -> Markup {
+    let part = item
+        .part
+        .as_deref()
+        .map(|part| format!("{part}."))
+        .unwrap_or_default();
+    let status = item
+        .status
+        .and_then(|status| serde_json::to_value(status).ok());
+    let status = status
+        .as_ref()
+        .and_then(|status| status.as_str())
+        .unwrap_or_default();
+    html! {
+        tr {
+            th scope="row" {
+                @match &item.locator {
+                    Some(locator) => a href=(context.document_url(locator, &[])) { (part) (item.item) },
+                    None => { (part) (item.item) }
+                }
+            }
+            td { bdi { (Line(&item.title)) } }
+            td { span.badge data-status=(status) { (status.replace('_', " ")) }
+                @if item.boundary_unverifiable { " " span.badge data-state="queued" { "boundary in doubt" } } }
+            td.number { @if let Some((first, last)) = item.pages { (pages(first, last)) } }
+            td.number { (grouped(item.tokens)) }
+            td {
+                @for content in &item.content {
+                    @match (&content.to, &content.outside) {
+                        (Some(to), _) => a href=(context.document_url(to, &[])) { (Line(&content.text)) },
+                        (None, Some(outside)) => span { (Line(&content.text)) " (" (Line(outside)) ")" },
+                        (None, None) => span { (Line(&content.text)) },
+                    }
+                    " "
+                }
+            }
+        }
+    }
+}
+
+fn pages(first: u32, last: u32) -> String {
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}–{last}")
+    }
+}
+
+/// The list of tables, or one of them.
+pub(crate) async fn tables(
+    context: &PageContext,
+    archive: &Archive,
+    view: &DocumentView,
+) -> Result<Part, Problem> {
+    if let Some(id) = context.param("table") {
+        let content = archive.table(&format!("{}#{id}", view.label)).await?;
+        let command = context.command(&["table", &format!("{}#{id}", view.label)]);
+        let mut shown = part(
+            context,
+            view,
+            "Table",
+            "table",
+            &format!("/tables/{}", encoded(id)),
+            one_table(context, view, &content),
+        );
+        shown.commands = vec![command];
+        return Ok(shown);
+    }
+    let tables = archive.tables(&view.label).await?.tables;
+    let body = html! {
+        h2 #tables { (grouped(tables.len())) @if tables.len() == 1 { " table" } @else { " tables" } }
+        @if tables.is_empty() { p { "No tables of figures were found." } } @else {
+            div.scroll tabindex="0" role="region" aria-labelledby="tables" { table {
+                thead { tr { th scope="col" { "Table" } th scope="col" { "Title" } th scope="col" { "In" } th.number scope="col" { "Pages" }
+                    th.number scope="col" { "Rows" } th.number scope="col" { "Columns" } } }
+                tbody { @for table in &tables {
+                    @let id = table.locator.rsplit('#').next().unwrap_or_default();
+                    tr {
+                        th scope="row" { a href=(context.document_url(&view.label, &[("view", "tables"), ("table", id)])) { (id) } }
+                        td { bdi { (Line(table.title.as_deref().unwrap_or("untitled"))) } }
+                        td { (Line(table.unit.as_deref().unwrap_or_default())) }
+                        td.number { a href=(context.document_url(&view.label, &[("page", &table.pages.0.to_string())])) { (pages(table.pages.0, table.pages.1)) } }
+                        td.number { (grouped(table.rows)) }
+                        td.number { (grouped(table.columns.len())) }
+                    }
+                } }
+            } }
+        }
+    };
+    Ok(part(context, view, "Tables", "tables", "/tables", body))
+}
+
+fn one_table(context: &PageContext, view: &DocumentView, content: &TableContent) -> Markup {
+    let table = &content.table;
+    let csv = format!("/documents/{}/tables/{}", encoded(&view.label), table.id);
+    html! {
+        h2 #table { bdi { (Line(table.title.as_deref().unwrap_or("Untitled table"))) } }
+        p.note {
+            @if let Some(unit) = &table.unit { (Line(unit)) " · " }
+            a href=(context.document_url(&view.label, &[("page", &table.pages.0.to_string())])) { "page " (pages(table.pages.0, table.pages.1)) }
+            " · " a href=(context.url(&csv, &[])) { "CSV" }
+            " · " a href=(context.document_url(&view.label, &[("view", "tables")])) { "all tables" }
+        }
+        div.scroll tabindex="0" role="region" aria-labelledby="table" { table.figures {
+            thead { tr { th scope="col" { span.hidden { "Label" } } @for column in &table.columns { th.number scope="col" { (Line(&column.head)) } } } }
+            tbody { @for row in &table.rows { tr {
+                th scope="row" { @if let Some(group) = &row.group { span.note { (Line(group)) " › " } } bdi { (Line(&row.label)) } }
+                @for cell in &row.cells { td.number {
+                    @if let Some(cell) = cell {
+                        @let concept = cell.facts.first().map(|fact| fact.concept.as_str());
+                        span title=[concept] { (Line(&cell.text)) }
+                    }
+                } }
+            } } }
+        } }
+        @for note in &table.notes { p.note { "(" (Line(&note.mark)) ") " (Passage(&note.text)) } }
+    }
+}
+
+/// The figures that the filing tags itself.
+pub(crate) async fn facts(
+    context: &PageContext,
+    archive: &Archive,
+    view: &DocumentView,
+) -> Result<Part, Problem> {
+    let concept = context.param("concept");
+    let list = archive
+        .facts(&FactsRequest {
+            document: view.label.clone(),
+            concept: concept.map(str::to_owned),
+            period: context.param("period").map(str::to_owned),
+            dimensions: context.param("dimensions").is_some(),
+            limit: FACTS,
+            cursor: context.param("cursor").map(str::to_owned),
+        })
+        .await?;
+    let next = list.next_cursor.as_deref().map(|cursor| {
+        let kept = ["concept", "period", "dimensions"]
+            .map(|name| (name, context.param(name).unwrap_or_default()));
+        let params: Vec<_> = kept
+            .into_iter()
+            .chain([("view", "facts"), ("cursor", cursor)])
+            .collect();
+        context.document_url(&view.label, &params)
+    });
+    let body = html! {
+        h2 #facts { (grouped(list.total)) @if list.total == 1 { " tagged fact" } @else { " tagged facts" } }
+        form.search method="get" action=(context.document_url(&view.label, &[])) {
+            (collection_field(context))
+            input type="hidden" name="view" value="facts";
+            label.hidden for="concept" { "Concept" }
+            input #concept type="search" name="concept" value=[concept] placeholder="Revenues, net income …";
+            label { input type="checkbox" name="dimensions" value="true" checked[context.param("dimensions").is_some()]; " with segments" }
+            button type="submit" { "Find" }
+        }
+        @if list.facts.is_empty() { p { "This document tags no such figures (inline XBRL)." } } @else {
+            div.scroll tabindex="0" role="region" aria-labelledby="facts" { table {
+                thead { tr { th scope="col" { "Concept" } th scope="col" { "Period" } th.number scope="col" { "Value" } th scope="col" { "Unit" }
+                    th scope="col" { "As displayed" } th.number scope="col" { "Page" } } }
+                tbody { @for fact in &list.facts { tr {
+                    th.title scope="row" { span title=(fact.concept) { (Line(&fact.label)) }
+                        @for dimension in &fact.dimensions { span.note { (Line(&dimension.member)) } } }
+                    td { (fact.from.as_deref().map(|from| format!("{from} to ")).unwrap_or_default()) (fact.to.as_deref().unwrap_or("always")) }
+                    td.number { @if fact.numeric { (Line(fact.value.as_deref().unwrap_or_default())) } }
+                    td { (Line(fact.unit.as_deref().unwrap_or_default())) }
+                    td { (Line(&fact.displayed)) }
+                    td.number { @if let Some(page) = fact.page { a href=(context.document_url(&view.label, &[("page", &page.to_string())])) { (page) } } }
+                } } }
+            } }
+        }
+        @if let Some(next) = next { nav.pages aria-label="Pages of the list" { a.button rel="next" href=(next) { "Next page" } } }
+    };
+    Ok(part(context, view, "Facts", "facts", "/facts", body))
+}
+
+/// Versions, digests and how the tree was made.
+pub(crate) fn about(context: &PageContext, view: &DocumentView, published: &PublishedTree) -> Part {
+    let stat = &view.stat;
+    let provenance = &published.tree.provenance;
+    let facts = stat
+        .document
+        .facts
+        .as_ref()
+        .and_then(|facts| serde_json::to_value(facts).ok());
+    let facts = facts
+        .as_ref()
+        .and_then(|facts| facts.as_object())
+        .into_iter()
+        .flatten();
+    let method = serde_json::to_value(provenance.method).ok();
+    let body = html! {
+        h2 { "About this document" }
+        dl {
+            dt { "Path" } dd { bdi { (Line(&stat.document.path)) } }
+            dt { "Address of the file" } dd { bdi { (Line(&stat.uri)) } }
+            dt { "Size" } dd { (grouped(stat.size_bytes)) " bytes" }
+            dt { "Digest (BLAKE3)" } dd { code { (stat.source) } }
+            dt { "Document id" } dd { code { (stat.document.doc_id) } }
+            dt { "Version" } dd { (stat.document.version) @if let Some(newer) = stat.newer_version { "; version " (newer) " is being processed" } }
+            dt { "Method" } dd { (method.as_ref().and_then(|method| method.as_str()).unwrap_or_default()) }
+            dt { "Model" } dd { (Line(&provenance.model)) }
+            dt { "Revisions of stages" } dd { @for (stage, revision) in &provenance.revisions { span.pair { (Line(stage)) " " (revision) } " " } }
+        }
+        h2 { "Facts on its cover" }
+        dl { @for (name, fact) in facts {
+            @if let Some(value) = fact.get("value").and_then(|value| value.as_str()) {
+                dt { (name.replace('_', " ")) } dd { bdi { (Line(value)) } }
+            }
+        } }
+        @if !published.tree.gaps.is_empty() {
+            h2 { "Notes on its tree" }
+            ul { @for gap in &published.tree.gaps { li { (Passage(&gap.detail)) " " code { (Line(&gap.code)) } } } }
+        }
+    };
+    part(context, view, "About", "stat", "", body)
+}
