@@ -95,7 +95,8 @@ impl AccessControl {
     }
 
     fn authorize(&self, request: &Request) -> Result<Rights, Problem> {
-        let (headers, uri) = (request.headers(), request.uri());
+        let headers = request.headers();
+        let uri = request.uri();
         let of_cookie = self
             .pages
             .and_then(|pages| pages.key(request.method(), uri, headers));

@@ -135,9 +135,9 @@ impl Filters {
 
     // The same list with `name` set to `value`; an empty value removes it.
     fn url(&self, context: &PageContext, changes: &[(&'static str, &str)]) -> String {
-        let kept = self.pairs().into_iter();
-        let kept = kept.filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
-        let pairs: Vec<_> = kept.chain(changes.iter().copied()).collect();
+        let base = self.pairs().into_iter();
+        let base = base.filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
+        let pairs: Vec<_> = base.chain(changes.iter().copied()).collect();
         context.url("/", &pairs)
     }
 

@@ -205,7 +205,7 @@ async fn sections(
     let tree = &published.tree;
     let place = Place::find(context, archive, view, tree).await?;
     let section = place.section.and_then(|id| tree.section(id));
-    let shown = match place.page {
+    let visible = match place.page {
         Some(number) => PageView::read(archive, published, number, section).await?,
         None => None,
     };
@@ -237,7 +237,7 @@ async fn sections(
                         _ => (overview(context, view, published)),
                     }
                 }
-                @if let Some(shown) = &shown { (page_pane(context, view, published, shown)) }
+                @if let Some(visible) = &visible { (page_pane(context, view, published, visible)) }
             }
         },
         commands: vec![context.command(&[verb, &locator])],
@@ -253,7 +253,7 @@ fn section_text(
     text: &TextResponse,
 ) -> Markup {
     let content = text.text.as_deref().unwrap_or_default();
-    let shown = crate::text::cut_to(content, MAX_TEXT_BYTES);
+    let visible = crate::text::cut_to(content, MAX_TEXT_BYTES);
     let neighbor = |id: Option<u32>| id.and_then(|id| tree.section(SectionId(id)));
     html! {
         p.crumbs {
@@ -270,8 +270,8 @@ fn section_text(
         @if content.is_empty() {
             p.note { "It has no text of its own before its first subsection." }
         } @else {
-            pre.passage tabindex="0" { (Passage(shown)) }
-            @if shown.len() < content.len() { p.note { "The text goes on; the download has all of it." } }
+            pre.passage tabindex="0" { (Passage(visible)) }
+            @if visible.len() < content.len() { p.note { "The text goes on; the download has all of it." } }
         }
         nav.pages aria-label="Sections before and after" {
             @if let Some(before) = neighbor(section.id.0.checked_sub(1)) { a rel="prev" href=(section_url(context, &view.label, before)) { "‹ " (Line(&before.title)) } }
@@ -323,7 +323,7 @@ fn page_pane(
     context: &PageContext,
     view: &DocumentView,
     published: &PublishedTree,
-    shown: &PageView,
+    visible: &PageView,
 ) -> Markup {
     let Extent::Pages(count) = published.tree.extent else {
         return html! {};
@@ -344,21 +344,21 @@ fn page_pane(
     html! {
         section.sheetpane aria-label="Page" {
             nav.pager aria-label="Pages" {
-                @if shown.number > 1 { a rel="prev" href=(to(shown.number - 1)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
+                @if visible.number > 1 { a rel="prev" href=(to(visible.number - 1)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
                 form method="get" action=(context.document_url(&view.label, &[])) {
                     (crate::archive_page::collection_field(context))
                     @if !at.is_empty() { input type="hidden" name="at" value=(at); }
-                    label { span.hidden { "Page" } input type="number" name="page" min="1" max=(count) value=(shown.number) required; }
+                    label { span.hidden { "Page" } input type="number" name="page" min="1" max=(count) value=(visible.number) required; }
                     span { " of " (grouped(count)) }
-                    @if let Some(label) = &shown.label { span.note { " printed " (Line(label)) } }
+                    @if let Some(label) = &visible.label { span.note { " printed " (Line(label)) } }
                 }
-                @if shown.number < count { a rel="next" href=(to(shown.number + 1)) { "Next ›" } } @else { span.note { "Next ›" } }
+                @if visible.number < count { a rel="next" href=(to(visible.number + 1)) { "Next ›" } } @else { span.note { "Next ›" } }
             }
             @if is_html {
-                (shown.text())
+                (visible.text())
             } @else {
-                (shown.image(context, &view.label))
-                details.text-of-page { summary { "Text of this page" } (shown.text()) }
+                (visible.image(context, &view.label))
+                details.text-of-page { summary { "Text of this page" } (visible.text()) }
             }
         }
     }

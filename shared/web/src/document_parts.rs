@@ -102,7 +102,7 @@ pub(crate) async fn tables(
     if let Some(id) = context.param("table") {
         let content = archive.table(&format!("{}#{id}", view.label)).await?;
         let command = context.command(&["table", &format!("{}#{id}", view.label)]);
-        let mut shown = part(
+        let mut visible = part(
             context,
             view,
             "Table",
@@ -110,8 +110,8 @@ pub(crate) async fn tables(
             &format!("/tables/{}", encoded(id)),
             one_table(context, view, &content),
         );
-        shown.commands = vec![command];
-        return Ok(shown);
+        visible.commands = vec![command];
+        return Ok(visible);
     }
     let tables = archive.tables(&view.label).await?.tables;
     let body = html! {
@@ -182,9 +182,9 @@ pub(crate) async fn facts(
         })
         .await?;
     let next = list.next_cursor.as_deref().map(|cursor| {
-        let kept = ["concept", "period", "dimensions"]
+        let base = ["concept", "period", "dimensions"]
             .map(|name| (name, context.param(name).unwrap_or_default()));
-        let params: Vec<_> = kept
+        let params: Vec<_> = base
             .into_iter()
             .chain([("view", "facts"), ("cursor", cursor)])
             .collect();

@@ -89,7 +89,8 @@ pub(crate) fn page_image(
     class: &str,
 ) -> Markup {
     let path = format!("/v1/documents/{}/pages/{number}/image", encoded(label));
-    let (width, height) = (size.0.max(1.0), size.1.max(1.0));
+    let width = size.0.max(1.0);
+    let height = size.1.max(1.0);
     html! {
         figure.page {
             div.sheet {

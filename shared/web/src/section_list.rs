@@ -160,8 +160,8 @@ fn level<'a>(sections: &'a [Section], depth: usize, path: &[SectionId]) -> Vec<S
         .position(|section| path.contains(&section.id));
     let start = on_path.unwrap_or(0) / MAX_SIBLINGS * MAX_SIBLINGS;
     let end = sections.len().min(start + MAX_SIBLINGS);
-    let shown = sections[start..end].iter().enumerate().rev();
-    shown
+    let visible = sections[start..end].iter().enumerate().rev();
+    visible
         .map(|(at, section)| {
             let before = (at == 0 && start > 0).then(|| &sections[start - 1]);
             let after = (start + at + 1 == end).then(|| sections.get(end)).flatten();

@@ -26,7 +26,8 @@ pub(crate) fn word_changes(left: &str, right: &str) -> Vec<Change> {
             };
         }
     }
-    let (mut i, mut j) = (0, 0);
+    let mut i = 0;
+    let mut j = 0;
     let mut changes = Vec::new();
     while i < left.len() || j < right.len() {
         if i < left.len() && j < right.len() && left[i] == right[j] {
