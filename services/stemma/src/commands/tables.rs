@@ -10,7 +10,7 @@ use crate::error::{CommandError, Exit};
 use crate::output::Output;
 use crate::table::{Column, Table};
 
-/// List the tables of a document or of a part of it, with what they are in and where they stand.
+/// List the tables of a document or of a part of it, with unit and pages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
