@@ -2,6 +2,14 @@
 # Sourced by the benchmarks: paths, the release binary, a temporary folder that is removed at the end.
 # DATA and TOOLS name the folders of documents and scoring tools; STEMMA names another binary.
 
+# A question must not start a build.
+case ${1:-} in
+    -h | --help)
+        sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0"
+        exit 0
+        ;;
+esac
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit 2
 bench=$root/tests/bench
 DATA=${DATA:-$root/../shared/data}

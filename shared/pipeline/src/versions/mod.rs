@@ -239,7 +239,8 @@ fn outdated_correction() -> RunOutcome {
     RunOutcome::Failed(FailureRecord::new(failure, "submit", 1, 0))
 }
 
-// Same bytes, same facts of sidecar and index, same correction, same settings and the same flow revision.
+// Same bytes, same facts of sidecar and index, same correction, same settings and the same flow revision. A job claims an entry
+// once, whatever release its coordinators have: during an update they would otherwise do, and pay for, the job again.
 fn is_same_version(
     newest: &RunHeader,
     submission: &Submission,
@@ -255,7 +256,7 @@ fn is_same_version(
         && version.filing_facts == submission.filing
         && version.correction.as_deref() == correction.as_ref()
         && newest.settings == job.settings
-        && newest.flow_revision == FilingFlow::REVISION
+        && (newest.flow_revision == FilingFlow::REVISION || newest.opened_by == job.job)
 }
 
 fn run_header(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::Digest;
+use stemma_engine::blobs::put_json;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::key::run_failure_key;
 use stemma_engine::s3::ObjectMeta;
@@ -89,6 +90,7 @@ async fn older_flow_revision_is_claimed_again() {
     let ports = Ports::memory(&env);
     let older = RunHeader {
         flow_revision: first.flow_revision - 1,
+        opened_by: JobId("earlier job".into()),
         ..first
     };
     ports
@@ -99,6 +101,22 @@ async fn older_flow_revision_is_claimed_again() {
     let anew = claim_run(&ports, "text").await;
     assert_ne!(anew.at.run, older.at.run);
     assert_eq!(claim_run(&ports, "text").await, anew);
+}
+
+#[tokio::test]
+async fn a_job_claims_an_entry_once_whatever_the_release() {
+    let newest = claim_run(&Ports::memory(&Env::simulated(1)), "text").await;
+    for revision in [newest.flow_revision - 1, newest.flow_revision + 1] {
+        let ports = Ports::memory(&Env::simulated(1));
+        let other = RunHeader {
+            flow_revision: revision,
+            ..newest.clone()
+        };
+        put_json(&ports.blobs, &other.at.header, &other)
+            .await
+            .unwrap();
+        assert_eq!(claim_run(&ports, "text").await, other);
+    }
 }
 
 fn set(text: &str, headings: &str, replaces: Option<CorrectionRef>) -> CorrectionChange {
@@ -167,6 +185,7 @@ async fn newer_rules_and_torn_claims_keep_the_correction() {
     let corrected = claim_change(&ports, "text", set("text", "a", None)).await;
     let mut older = first;
     older.flow_revision -= 1;
+    older.opened_by = JobId("earlier job".into());
     older.at.header = older.at.header.replace("1.json", "3.json");
     older.input = serde_json::to_value(DocumentVersion {
         seq: 3,

@@ -178,7 +178,7 @@ impl LocalIndex {
         };
         let updated = match self.try_sync(catalog, damaged.is_some(), on_progress).await {
             Err(IndexError::Damaged(message)) => {
-                tracing::warn!(message, "index is damaged; rebuilding it");
+                tracing::warn!(error = message, "index is damaged; rebuilding it");
                 self.try_sync(catalog, true, on_progress).await
             }
             result => result,
