@@ -4,7 +4,7 @@
 //! with the request types that the REST surface uses. The state of a page is in its address, so that it can be
 //! shared. Everything can be read without a script.
 //!
-//! All text of documents passes through [`text`]. This crate reads no blobs itself, and no page loads anything from
+//! All text of documents passes through the module `text`. This crate reads no blobs itself, and no page loads anything from
 //! another server.
 
 mod answer_view;
