@@ -98,7 +98,8 @@ async fn oldest_task_of_a_lane_is_known_while_no_worker_takes_it() {
     let stop = CancellationToken::new();
     let env = &cluster.env;
     env.spawn(coordinator.run(stop.clone()));
-    let (ports, watched) = (cluster.ports.clone(), Arc::clone(&presence));
+    let ports = cluster.ports.clone();
+    let watched = Arc::clone(&presence);
     env.spawn(observe_lanes(env.clone(), ports, watched, stop.clone()));
     let age = || {
         let gauge = "stemma_lane_oldest_seconds class=bulk lane=cpu";
