@@ -1,5 +1,6 @@
 //! The description of a document in one sentence: what it is, its length, and its largest sections.
 
+use stemma_document::roman_numerals::format_roman;
 use stemma_document::{Extent, FilingFacts, Section, SectionKind, SectionTree, Source, SourceBody};
 
 use super::SectionSettings;
@@ -237,11 +238,14 @@ fn topic(title: &str) -> String {
     }
 }
 
-/// `RISK FACTORS` → `Risk Factors`.
+/// `RISK FACTORS, PARTS II-III` → `Risk Factors, Parts II-III`.
 fn title_case(title: &str) -> String {
     title
         .split(' ')
         .map(|word: &str| {
+            if is_numeral(word) {
+                return word.to_owned();
+            }
             let mut letters = word.chars();
             letters
                 .next()
@@ -250,6 +254,17 @@ fn title_case(title: &str) -> String {
         })
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// Whether a word in capitals has roman numerals only, such as `(II)` or `II-IV`.
+// Those that titles number with; `MIX`, `CD` and `LI` are words.
+fn is_numeral(word: &str) -> bool {
+    const HIGHEST: u32 = 39;
+    let mut runs = word
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|run| !run.is_empty())
+        .peekable();
+    runs.peek().is_some() && runs.all(|run| (1..=HIGHEST).any(|number| format_roman(number) == run))
 }
 
 #[cfg(test)]
@@ -278,6 +293,21 @@ mod tests {
             &[],
         );
         insta::assert_snapshot!(tree.description.unwrap_or_default(), @"ACME ANVILS annual report on Form 10-K for fiscal year 2022 (ended 2022-12-31), 2 pages: Business, Risk Factors.");
+    }
+
+    #[test]
+    fn roman_numerals_stay_in_capitals() {
+        for (title, shown) in [
+            ("RISK FACTORS", "Risk Factors"),
+            (
+                "SERIES III NOTES, (II) AND IV-VI",
+                "Series III Notes, (II) And IV-VI",
+            ),
+            ("ITEM 7. PRODUCT MIX XIX", "Product Mix XIX"),
+            ("CIVIL XXXX IIII", "Civil Xxxx Iiii"),
+        ] {
+            assert_eq!(topic(title), shown);
+        }
     }
 
     #[test]
