@@ -19,58 +19,6 @@ fn found(items: &[(u32, &str)]) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// A filing whose Item 3 begins right below a line of text, and whose title `again` stands at `y` on the page behind.
-fn with_repeat(again: &str, y: f32) -> Doc {
-    let mut doc = Doc::new(9);
-    doc.add(0, line("FORM 10-K").size(14.0).bold());
-    doc.prose(0, 10.0, 20);
-    for (page, title) in [(1, "Item 1. Business"), (2, "Item 2. Properties")] {
-        doc.add(page, line(title).bold());
-        doc.prose(page, 10.0, 20);
-    }
-    doc.prose(3, 10.0, 3);
-    doc.add(3, line("We own them all."));
-    let above = doc.add(3, line("No forge is leased."));
-    doc.add(
-        3,
-        line("Item 3. Legal Proceedings")
-            .bold()
-            .at(72.0, above.y1.points() + 2.0),
-    );
-    doc.add(3, line(""));
-    doc.prose(3, 10.0, 12);
-    for page in [4, 5] {
-        doc.prose(page, 10.0, 20);
-    }
-    doc.add(4, line(again).bold().at(72.0, y));
-    for (page, title) in [
-        (6, "Item 7. Management's Discussion and Analysis"),
-        (7, "Item 9B. Other Information"),
-    ] {
-        doc.add(page, line(title).bold());
-        doc.prose(page, 10.0, 20);
-    }
-    doc
-}
-
-#[test]
-fn running_head_of_a_short_item_is_no_heading() {
-    for (again, y) in [
-        ("Item 3. Legal Proceedings", 60.0),
-        ("ITEM 3: LEGAL PROCEEDINGS (continued)", 60.0),
-        ("Item 3. Legal Proceedings", 760.0),
-    ] {
-        let items = items_of(&with_repeat(again, y));
-        let third: Vec<u32> = items
-            .iter()
-            .filter(|(_, title)| title.to_lowercase().starts_with("item 3"))
-            .map(|(page, _)| *page)
-            .take(1)
-            .collect();
-        assert_eq!(third, [4], "{again} at {y}: {items:?}");
-    }
-}
-
 #[test]
 fn text_may_begin_in_the_line_of_a_heading() {
     let mut doc = Doc::new(5);
@@ -110,46 +58,6 @@ fn text_may_begin_in_the_line_of_a_heading() {
             "Item 8. Financial Statements and Supplementary Data",
         ]
     );
-}
-
-#[test]
-fn body_may_begin_on_the_page_of_the_contents() {
-    let mut doc = Doc::new(9);
-    doc.add(0, line("FORM 10-Q").size(14.0).bold());
-    doc.prose(0, 10.0, 20);
-    let items = [
-        (1, "PART I. FINANCIAL INFORMATION", 1),
-        (1, "Item 1. Financial Statements", 1),
-        (3, "Item 2. Management's Discussion and Analysis", 3),
-        (4, "Item 4. Controls and Procedures", 4),
-        (5, "PART II. OTHER INFORMATION", 5),
-        (5, "Item 1. Legal Proceedings", 5),
-        (6, "Item 1A. Risk Factors", 6),
-        (7, "Item 6. Exhibits", 7),
-    ];
-    doc.add(1, line("TABLE OF CONTENTS").bold());
-    for (_, title, label) in items {
-        doc.add(1, line(title).cells(&[&label.to_string()]));
-    }
-    for (page, title, _) in items {
-        doc.add(page, line(title).bold());
-        if page == 1 {
-            for (row, figure) in [
-                ("Net sales", "94"),
-                ("Cost of sales", "50"),
-                ("Net income", "23"),
-            ] {
-                doc.add(page, line(row).cells(&[figure]));
-            }
-        } else if !title.starts_with("PART") {
-            doc.prose(page, 10.0, 20);
-        }
-    }
-    let expected: Vec<(u32, &str)> = items
-        .iter()
-        .map(|(page, title, _)| (*page as u32 + 1, *title))
-        .collect();
-    assert_eq!(items_of(&doc), found(&expected));
 }
 
 #[test]

@@ -661,4 +661,61 @@ mod tests {
             "{titles:?}"
         );
     }
+
+    /// A filing whose Item 3 begins right below a line of text, and whose title `again` stands at `y` on the page behind.
+    fn with_repeat(again: &str, y: f32) -> Doc {
+        let mut doc = Doc::new(9);
+        doc.add(0, line("FORM 10-K").size(14.0).bold());
+        doc.prose(0, 10.0, 20);
+        for (page, title) in [(1, "Item 1. Business"), (2, "Item 2. Properties")] {
+            doc.add(page, line(title).bold());
+            doc.prose(page, 10.0, 20);
+        }
+        doc.prose(3, 10.0, 3);
+        doc.add(3, line("We own them all."));
+        let above = doc.add(3, line("No forge is leased."));
+        doc.add(
+            3,
+            line("Item 3. Legal Proceedings")
+                .bold()
+                .at(72.0, above.y1.points() + 2.0),
+        );
+        doc.add(3, line(""));
+        doc.prose(3, 10.0, 12);
+        for page in [4, 5] {
+            doc.prose(page, 10.0, 20);
+        }
+        doc.add(4, line(again).bold().at(72.0, y));
+        for (page, title) in [
+            (6, "Item 7. Management's Discussion and Analysis"),
+            (7, "Item 9B. Other Information"),
+        ] {
+            doc.add(page, line(title).bold());
+            doc.prose(page, 10.0, 20);
+        }
+        doc
+    }
+
+    #[test]
+    fn running_head_of_a_short_item_is_not_its_heading() {
+        for (again, y) in [
+            ("Item 3. Legal Proceedings", 60.0),
+            ("ITEM 3: LEGAL PROCEEDINGS (continued)", 60.0),
+            ("Item 3. Legal Proceedings", 760.0),
+        ] {
+            let doc = with_repeat(again, y);
+            let source = doc.source();
+            let sheet = LineTable::new(doc.pages(&source));
+            let rows = sheet.rows.len();
+            let form = SecForm::Annual;
+            let hints = vec![None; form.items().len()];
+            let found = find_items(&sheet, 0..rows, form, &hints, &vec![false; rows]);
+            let third: Vec<u32> = found
+                .iter()
+                .filter(|item| item.number == "3")
+                .map(|item| sheet.rows[item.rows.0].page)
+                .collect();
+            assert_eq!(third, [3], "{again} at {y}");
+        }
+    }
 }

@@ -488,6 +488,44 @@ mod tests {
     }
 
     #[test]
+    fn contents_end_where_the_body_begins_on_their_page() {
+        let mut doc = Doc::new(9);
+        let items = [
+            ("PART I. FINANCIAL INFORMATION", 1),
+            ("Item 1. Financial Statements", 1),
+            ("Item 2. Management's Discussion and Analysis", 3),
+            ("Item 4. Controls and Procedures", 4),
+            ("PART II. OTHER INFORMATION", 5),
+            ("Item 1A. Risk Factors", 6),
+            ("Item 6. Exhibits", 7),
+        ];
+        doc.add(1, line("TABLE OF CONTENTS").bold());
+        for (title, page) in items {
+            doc.add(
+                1,
+                line(&format!("{title} {} {page}", ".".repeat(64 - title.len()))),
+            );
+        }
+        for (title, page) in items {
+            doc.add(page, line(title).bold());
+            if title.starts_with("Item 1.") {
+                // Figures in the column of the page numbers.
+                for figure in ["8", "9"] {
+                    let row = "Net sales of anvils and hammers to the shops of the land";
+                    doc.add(page, line(row).cells(&[figure]));
+                }
+            } else if !title.starts_with("PART") {
+                doc.prose(page, 10.0, 20);
+            }
+        }
+        let listed: Vec<String> = titles_of(&doc)
+            .into_iter()
+            .map(|(title, _)| title)
+            .collect();
+        assert_eq!(listed, items.map(|(title, _)| title));
+    }
+
+    #[test]
     fn long_leaders_are_linear() {
         let text = format!("Title {} 7", ".".repeat(400_000));
         assert_eq!(split_label(&text).0, "Title");
