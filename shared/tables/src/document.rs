@@ -46,48 +46,10 @@ pub fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<FigureTable> {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{Line, Page, Pt, Rect, Word};
+    use stemma_sample_store::monospaced_page as page;
 
     use super::*;
     use crate::table::TableRow;
-
-    // A page of monospaced lines: six points for each character, twelve for each line.
-    fn page(text: &str) -> Page {
-        let lines = text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty());
-        let lines = lines.map(|(at, spaced)| {
-            let mut line = Line::default();
-            let mut from = 0;
-            for word in spaced.split_whitespace() {
-                let column = from + spaced[from..].find(word).unwrap();
-                from = column + word.len();
-                if !line.text.is_empty() {
-                    line.text.push(' ');
-                }
-                let start = u32::try_from(line.text.len()).unwrap();
-                line.text.push_str(word);
-                let end = u32::try_from(line.text.len()).unwrap();
-                let x = |column: usize| Pt::new(column as f32 * 6.0);
-                line.words.push(Word {
-                    start,
-                    end,
-                    x0: x(column),
-                    x1: x(from),
-                });
-            }
-            let top = at as f32 * 12.0;
-            line.rect = Rect::new(0.0, top, from as f32 * 6.0, top + 10.0);
-            line
-        });
-        Page {
-            width: Pt::new(612.0),
-            height: Pt::new(792.0),
-            lines: lines.collect(),
-            ..Page::default()
-        }
-    }
 
     fn texts(row: &TableRow) -> Vec<&str> {
         row.cells

@@ -3,8 +3,10 @@
 
 mod inline_xbrl;
 pub mod model;
+mod monospaced;
 
 pub use inline_xbrl::InlineFiling;
+pub use monospaced::{monospaced_page, spaced_page};
 
 use std::sync::Arc;
 

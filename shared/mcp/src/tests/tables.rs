@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stemma_document::{FilingFacts, Line, Page, Pt, Rect, SourceBody, Word};
+use stemma_document::{FilingFacts, SourceBody};
 use stemma_engine::Env;
 use stemma_sample_store as store;
 
@@ -24,45 +24,11 @@ Item 9. Segments
   Rockets                      869         472
   Total                      2,569       1,572";
 
-// A page of monospaced lines: six points for each character, twelve for each line.
-fn page(text: &str) -> Page {
-    let lines = text.lines().enumerate().map(|(at, spaced)| {
-        let mut line = Line::default();
-        let mut from = 0;
-        for word in spaced.split_whitespace() {
-            let column = from + spaced[from..].find(word).unwrap();
-            from = column + word.len();
-            if !line.text.is_empty() {
-                line.text.push(' ');
-            }
-            let start = u32::try_from(line.text.len()).unwrap();
-            line.text.push_str(word);
-            let end = u32::try_from(line.text.len()).unwrap();
-            let x = |column: usize| Pt::new(column as f32 * 6.0);
-            line.words.push(Word {
-                start,
-                end,
-                x0: x(column),
-                x1: x(from),
-            });
-        }
-        let top = at as f32 * 12.0;
-        line.rect = Rect::new(0.0, top, from as f32 * 6.0, top + 10.0);
-        line
-    });
-    Page {
-        width: Pt::new(612.0),
-        height: Pt::new(792.0),
-        lines: lines.collect(),
-        ..Page::default()
-    }
-}
-
 async fn client_with_tables() -> TestClient {
     let mut client = TestClient::start(Preset::All).await;
     let blobs = client.blobs.clone();
     let path = "10-K/TABLES_2023.pdf";
-    let body = SourceBody::Pages(vec![page(BALANCE), page(SEGMENTS)]);
+    let body = SourceBody::Pages([BALANCE, SEGMENTS].map(store::monospaced_page).into());
     store::publish(blobs.as_ref(), path, body, FilingFacts::default()).await;
     store::announce(blobs.as_ref(), path, Env::system().now_ms()).await;
     let began = Instant::now();

@@ -1,47 +1,12 @@
 //! Made-up pages: six points for each character, lines ten points high.
 
-use stemma_document::{Line, Page, Pt, Rect, Word};
+use stemma_sample_store::spaced_page as page;
 
 use crate::{FigureTable, TableRow, tables_of_pages};
 
 // Lines of one cell are ten points apart, rows fourteen.
 const WRAPPED: f32 = 10.0;
 const ROW: f32 = 14.0;
-
-// Lines with the distance of each from the one above.
-fn page(lines: &[(f32, &str)]) -> Page {
-    let mut y = 0.0;
-    let mut page = Page {
-        width: Pt::new(612.0),
-        height: Pt::new(792.0),
-        ..Page::default()
-    };
-    for (step, spaced) in lines {
-        y += step;
-        let mut line = Line::default();
-        let mut from = 0;
-        for word in spaced.split_whitespace() {
-            let column = from + spaced[from..].find(word).unwrap();
-            from = column + word.len();
-            if !line.text.is_empty() {
-                line.text.push(' ');
-            }
-            let start = u32::try_from(line.text.len()).unwrap();
-            line.text.push_str(word);
-            let x = |column: usize| Pt::new(column as f32 * 6.0);
-            line.words.push(Word {
-                start,
-                end: u32::try_from(line.text.len()).unwrap(),
-                x0: x(column),
-                x1: x(from),
-            });
-        }
-        let left = line.words[0].x0.points();
-        line.rect = Rect::new(left, y, from as f32 * 6.0, y + 10.0);
-        page.lines.push(line);
-    }
-    page
-}
 
 fn only_table(lines: &[(f32, &str)]) -> FigureTable {
     let mut tables = tables_of_pages(1, &[page(lines)]);
