@@ -4,6 +4,7 @@ use stemma_archive::ApiError;
 use stemma_boot::config::ConfigError;
 use stemma_boot::store::StoreError;
 use stemma_engine::PortError;
+use stemma_operations::OperationsError;
 use stemma_retrieval::embedding::{EmbeddingError, budget};
 use stemma_retrieval::index::IndexError;
 
@@ -151,6 +152,15 @@ impl From<ApiError> for CommandError {
             next,
             file,
             candidates,
+        }
+    }
+}
+
+impl From<OperationsError> for CommandError {
+    fn from(error: OperationsError) -> Self {
+        match error {
+            OperationsError::Api(error) => error.into(),
+            OperationsError::Port(error) => error.into(),
         }
     }
 }

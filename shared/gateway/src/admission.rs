@@ -251,6 +251,22 @@ impl<S: Sync> FromRequestParts<S> for RequestPermit {
     }
 }
 
+/// Extracts the permit of a request that may submit, control and remove, so that others are refused before their body is read.
+pub struct WriteRequest(pub RequestPermit);
+
+impl<S: Sync> FromRequestParts<S> for WriteRequest {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let permit = RequestPermit::from_parts(parts)?;
+        if !permit.may_write() {
+            let problem = Problem::new(403, "key.scope", "this key lacks the scope `write`");
+            return Err(problem.with_next("add the scope `write` in query.keys"));
+        }
+        Ok(Self(permit.clone()))
+    }
+}
+
 /// Extracts the permit of a request that may call a model, so that others are refused before their body is read.
 pub struct ModelRequest(pub RequestPermit);
 

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stemma_answers::AnswerError;
 use stemma_archive::ApiError;
+use stemma_operations::OperationsError;
 use utoipa::ToSchema;
 
 /// An error response: status, stable code, message and next step.
@@ -208,7 +209,8 @@ impl Problem {
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
         let status = match error.code {
-            "locator.no_page" => 404,
+            "locator.no_page" | "job.unknown" => 404,
+            "job.ended" => 409,
             "cursor.invalid" => 400,
             "store.unreadable" => 503,
             "store.damaged" => 500,
@@ -237,6 +239,15 @@ impl From<ApiError> for Problem {
     }
 }
 
+impl From<OperationsError> for Problem {
+    fn from(error: OperationsError) -> Self {
+        match error {
+            OperationsError::Api(error) => error.into(),
+            OperationsError::Port(error) => ApiError::from(error).into(),
+        }
+    }
+}
+
 // The next step of an `ApiError` is a command, which a client of this server cannot run.
 fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
     Some(match code {
@@ -256,6 +267,8 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
         "comparison.too_large" => {
             "compare a section with a section: `left` and `right` as DOCUMENT#0007"
         }
+        "job.unknown" => "GET /v1/jobs lists the jobs",
+        "job.ended" => "GET /v1/jobs/{job} says how it ended",
         "store.unreadable" => "try again in a moment",
         _ => return None,
     })

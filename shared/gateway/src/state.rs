@@ -7,6 +7,7 @@ use stemma_archive::collections::Collections;
 use stemma_archive::{AnswererFactory, Archive};
 use stemma_document::Collection;
 use stemma_engine::Env;
+use stemma_operations::Operations;
 use stemma_retrieval::embedding::SemanticRouter;
 
 use crate::problem::Problem;
@@ -21,6 +22,8 @@ pub struct ServerDeps {
     pub semantic_routers: Vec<(Collection, Arc<SemanticRouter>)>,
     /// Accepts and removes documents.
     pub uploads: Option<Arc<dyn UploadPort>>,
+    /// The jobs of the store.
+    pub operations: Option<Arc<Operations>>,
 }
 
 #[derive(Clone)]
@@ -37,22 +40,53 @@ impl AppState {
         scope: &CollectionScope,
         collection: Option<&str>,
     ) -> Result<Arc<Archive>, Problem> {
+        let found = self.visible_collection(scope, collection)?;
+        self.collections.get(found).ok_or_else(|| {
+            Problem::new(503, "catalogue.loading", "the catalog is still loading")
+                .with_next("retry later")
+        })
+    }
+
+    /// The jobs of the requested collection, or of the first visible one.
+    pub fn operations(
+        &self,
+        scope: &CollectionScope,
+        collection: Option<&str>,
+    ) -> Result<Operations, Problem> {
+        let found = self.visible_collection(scope, collection)?;
+        let operations = self.deps.operations.as_ref().ok_or_else(|| {
+            let detail = "this server knows of no jobs: it reads published trees only";
+            Problem::new(501, "job.not_here", detail).with_next("stemma status")
+        })?;
+        Ok(operations.in_collection(found))
+    }
+
+    fn visible_collection(
+        &self,
+        scope: &CollectionScope,
+        collection: Option<&str>,
+    ) -> Result<&Collection, Problem> {
         let visible = self.visible_collections(scope);
         let found = visible
             .into_iter()
             .find(|visible| collection.is_none_or(|name| visible.as_str() == name));
-        let Some(found) = found else {
+        found.ok_or_else(|| {
             let status = if *scope == CollectionScope::All {
                 404
             } else {
                 403
             };
             let detail = "the collection does not exist, or this key may not read it";
-            return Err(Problem::new(status, "collection.unknown", detail));
-        };
-        self.collections.get(found).ok_or_else(|| {
-            Problem::new(503, "catalogue.loading", "the catalog is still loading")
-                .with_next("retry later")
+            Problem::new(status, "collection.unknown", detail)
+        })
+    }
+
+    /// The port that submits documents.
+    pub fn uploads(&self) -> Result<&Arc<dyn UploadPort>, Problem> {
+        self.deps.uploads.as_ref().ok_or_else(|| {
+            let detail = "this server is read-only: it neither ingests nor removes documents";
+            Problem::new(403, "intake.not_here", detail)
+                .with_next("use a server that accepts uploads; this one only reads")
         })
     }
 

@@ -7,6 +7,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_archive::ApiError;
 use stemma_document::{Collection, DocId};
+use stemma_engine::JobId;
+use stemma_operations::RetryCandidate;
+
+const MAX_PATH_BYTES: usize = 800;
 
 /// Accepts and removes documents.
 #[async_trait]
@@ -23,6 +27,16 @@ pub trait UploadPort: Send + Sync {
         collection: &Collection,
         upload: Upload,
     ) -> Result<UploadReceipt, ApiError>;
+
+    /// Submits failed documents again as a job, whose id it returns.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the store is unavailable.
+    async fn resubmit(
+        &self,
+        collection: &Collection,
+        documents: Vec<RetryCandidate>,
+    ) -> Result<JobId, ApiError>;
 
     /// Removes a document.
     ///
@@ -44,4 +58,46 @@ pub struct UploadReceipt {
     /// The document.
     pub doc: DocId,
     pub job: String,
+}
+
+/// The path of an upload; `None` if it is invalid. Axis segments (`@company`) are not folders.
+pub fn upload_path(folder: &str, name: &str) -> Option<String> {
+    let segments: Vec<&str> = folder
+        .trim_matches('/')
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .chain([name])
+        .collect();
+    let path = segments.join("/");
+    (segments.iter().all(|segment: &&str| {
+        !segment.is_empty()
+            && !matches!(*segment, "." | "..")
+            && !segment.starts_with('@')
+            && !segment.contains(char::is_control)
+    }) && path.len() <= MAX_PATH_BYTES)
+        .then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upload_paths_stay_inside_their_folder() {
+        assert_eq!(
+            upload_path("/reports/2022/", "a.pdf").as_deref(),
+            Some("reports/2022/a.pdf")
+        );
+        assert_eq!(upload_path("", "边.pdf").as_deref(), Some("边.pdf"));
+        for (folder, name) in [
+            ("..", "a.pdf"),
+            ("x", ".."),
+            ("", ""),
+            ("@form/10-K", "a.pdf"),
+            ("", "a\n.pdf"),
+        ] {
+            assert_eq!(upload_path(folder, name), None, "{folder} {name}");
+        }
+        assert_eq!(upload_path(&"x/".repeat(500), "a.pdf"), None);
+    }
 }

@@ -1,6 +1,7 @@
 //! The REST surface: `/v1`, described by `/openapi.json`.
 //!
-//! A handler parses its request, makes one call to the [`Archive`](stemma_archive::Archive) and renders the response.
+//! A handler parses its request, makes one call to the [`Archive`](stemma_archive::Archive) or to
+//! [`Operations`](stemma_operations::Operations), and renders the response.
 
 mod answers;
 mod compare;
@@ -8,6 +9,7 @@ mod documents;
 mod etag;
 mod facts;
 mod files;
+mod jobs;
 mod list;
 mod openapi;
 mod page;
@@ -45,6 +47,13 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(compare::compare))
         .routes(routes!(answers::ask))
         .routes(routes!(answers::stored))
+        .routes(routes!(jobs::jobs))
+        .routes(routes!(jobs::job))
+        .routes(routes!(jobs::why))
+        .routes(routes!(jobs::failures))
+        .routes(routes!(jobs::control))
+        .routes(routes!(jobs::retry))
+        .routes(routes!(jobs::attempts))
         .routes(routes!(files::files))
         // The root of the file-system view: the wildcard of `files` matches no empty path.
         .route("/v1/fs", get(files::files))

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_answers::{Answer, AnswerError, AnswerEvent, Answerer, AskRequest, EventSink};
 use stemma_document::{Collection, DocId};
-use stemma_engine::PortResult;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::{JobId, PortResult};
+use stemma_operations::RetryCandidate;
 
 use super::openai::{frames, scripted};
 use super::test_server::{start, start_over, start_with};
@@ -498,6 +499,10 @@ impl UploadPort for RecordingUploads {
             doc,
             job: "j-1".into(),
         })
+    }
+
+    async fn resubmit(&self, _: &Collection, _: Vec<RetryCandidate>) -> Result<JobId, ApiError> {
+        Ok(JobId("j-2".into()))
     }
 
     async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError> {

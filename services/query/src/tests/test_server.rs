@@ -133,7 +133,7 @@ pub(super) async fn start_over(blobs: Arc<dyn Blobs>, deps: ServerDeps) -> TestS
         .unwrap()
 }
 
-async fn try_start_with(
+pub(super) async fn try_start_with(
     mut settings: ServerSettings,
     blobs: Arc<dyn Blobs>,
     deps: ServerDeps,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use stemma_document::time_format;
 use stemma_llm::calls::{self, CallSum};
 
-use super::jobs::JobContext;
+use super::jobs::open_operations;
 use crate::context::Context;
 use crate::cost::{ModelUsage, PriceList};
 use crate::error::{CommandError, Exit};
@@ -65,13 +65,13 @@ struct CostReport {
 
 pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError> {
     let prices = PriceList::from_config(context.config()?);
-    let job_context = JobContext::open(context, "cost").await?;
-    let reader = job_context.archive().await?;
+    let operations = open_operations(context, "cost").await?;
+    let reader = operations.archive().await?;
     let mut since_ms = 0;
     let whose = match &args.target {
         None => CostSubject::Everyone,
         Some(target) if is_question(target) => CostSubject::Question(target.clone()),
-        Some(target) => match job_context.find(target).await? {
+        Some(target) => match operations.find(target).await? {
             Some(manifest) => {
                 since_ms = manifest.submitted_ms;
                 CostSubject::Job(manifest.job)
@@ -92,7 +92,7 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
         unread: 0,
     };
     cost.unread = calls::read_sums(
-        job_context.blobs(),
+        operations.blobs(),
         &format!("c/{}", context.collection),
         since_ms,
         |sum: CallSum| {

@@ -405,7 +405,7 @@ async fn publish(
             ..JobOptions::default()
         },
     };
-    let jobs = &runner.job_context;
+    let jobs = &runner.operations;
     let submitted = match change.submission(&jobs.ports, before, context).await {
         Ok(submission) => {
             stemma_coordinator::submit(&jobs.env, &jobs.ports, order, &[submission]).await

@@ -14,11 +14,11 @@ use serde_json::{Map, Value};
 use stemma_archive::pageindex_fields::is_root;
 use stemma_document::DocId;
 use stemma_gateway::AppState;
-use stemma_gateway::admission::RequestPermit;
+use stemma_gateway::admission::WriteRequest;
 use stemma_gateway::extract::{HandlerResult, Path, QueryParams, find_document, json as answered};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
-use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
+use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt, upload_path};
 use utoipa::ToSchema;
 
 use crate::pageindex::LenientQuery;
@@ -27,7 +27,6 @@ use crate::pageindex::LenientQuery;
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size of a form without its document.
 pub(super) const FORM_BYTES: usize = 64 << 10;
-const MAX_PATH_BYTES: usize = 800;
 
 /// An uploaded document.
 #[derive(ToSchema)]
@@ -128,11 +127,7 @@ impl FromRequestParts<AppState> for UploadAccess {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, site: &AppState) -> Result<Self, Problem> {
-        let Some(uploads) = &site.deps.uploads else {
-            let detail = "this server is read-only: it neither ingests nor removes documents";
-            return Err(Problem::new(403, "intake.not_here", detail)
-                .with_next("use a server that accepts uploads; this one only reads"));
-        };
+        let uploads = site.uploads()?;
         // Required even on servers without keys: a cross-site page cannot send it without a CORS preflight.
         let headers = &parts.headers;
         if !headers.contains_key("api_key") && !headers.contains_key(header::AUTHORIZATION) {
@@ -140,14 +135,8 @@ impl FromRequestParts<AppState> for UploadAccess {
             return Err(Problem::new(403, "key.unsaid", detail)
                 .with_next("send `api_key: KEY` or `Authorization: Bearer KEY`"));
         }
-        if RequestPermit::from_parts(parts)?.may_write() {
-            Ok(Self(Arc::clone(uploads)))
-        } else {
-            Err(
-                Problem::new(403, "key.scope", "this key lacks the scope `write`")
-                    .with_next("add the scope `write` in query.keys"),
-            )
-        }
+        WriteRequest::from_request_parts(parts, site).await?;
+        Ok(Self(Arc::clone(uploads)))
     }
 }
 
@@ -245,24 +234,6 @@ fn form_problem(error: &MultipartError) -> Problem {
     }
 }
 
-// `None` if the path is invalid. Axis segments (`@company`) are not folders.
-fn upload_path(folder: &str, name: &str) -> Option<String> {
-    let segments: Vec<&str> = folder
-        .trim_matches('/')
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .chain([name])
-        .collect();
-    let path = segments.join("/");
-    (segments.iter().all(|segment: &&str| {
-        !segment.is_empty()
-            && !matches!(*segment, "." | "..")
-            && !segment.starts_with('@')
-            && !segment.contains(char::is_control)
-    }) && path.len() <= MAX_PATH_BYTES)
-        .then_some(path)
-}
-
 fn parse_metadata(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
     let object = serde_json::from_str::<Map<String, Value>>(metadata).ok();
     let facts = object.and_then(|object| {
@@ -284,25 +255,6 @@ fn parse_metadata(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn upload_paths_stay_inside_their_folder() {
-        assert_eq!(
-            upload_path("/reports/2022/", "a.pdf").as_deref(),
-            Some("reports/2022/a.pdf")
-        );
-        assert_eq!(upload_path("", "边.pdf").as_deref(), Some("边.pdf"));
-        for (folder, name) in [
-            ("..", "a.pdf"),
-            ("x", ".."),
-            ("", ""),
-            ("@form/10-K", "a.pdf"),
-            ("", "a\n.pdf"),
-        ] {
-            assert_eq!(upload_path(folder, name), None, "{folder} {name}");
-        }
-        assert_eq!(upload_path(&"x/".repeat(500), "a.pdf"), None);
-    }
 
     #[test]
     fn metadata_is_parsed_as_facts() {

@@ -73,7 +73,16 @@ const ALL_POSTED: Duration = HEARTBEAT_INTERVAL.saturating_add(LOOK_AGAIN);
 /// Gathers what does not depend on a job or run: heartbeats, progress and queue levels. A server that does not answer is
 /// one of the facts.
 pub async fn gather_context(ports: &Ports, env: &Env) -> DiagnosisContext {
-    let status = read_status(ports, env);
+    gather(ports, env, ALL_POSTED).await
+}
+
+/// Like [`gather_context`], for pages that look again soon: does not wait for processes that have not posted yet.
+pub async fn gather_context_at_once(ports: &Ports, env: &Env) -> DiagnosisContext {
+    gather(ports, env, Duration::ZERO).await
+}
+
+async fn gather(ports: &Ports, env: &Env, patience: Duration) -> DiagnosisContext {
+    let status = read_status(ports, env, patience);
     let depths = within(LOOK_TIMEOUT, "queue.depth", read_depths(ports));
     let (status, depths) = join(status, depths).await;
     let troubles = [status.as_ref().err(), depths.as_ref().err()];
@@ -102,8 +111,12 @@ async fn within<T>(
 
 // Heartbeats of processes, and progress of jobs. A Redis that was emptied a moment ago knows of no process until the next
 // heartbeats, so it is asked until then.
-async fn read_status(ports: &Ports, env: &Env) -> PortResult<(Vec<Heartbeat>, Vec<JobProgress>)> {
-    let until_ms = env.now_ms() + ALL_POSTED.as_millis() as Millis;
+async fn read_status(
+    ports: &Ports,
+    env: &Env,
+    patience: Duration,
+) -> PortResult<(Vec<Heartbeat>, Vec<JobProgress>)> {
+    let until_ms = env.now_ms() + patience.as_millis() as Millis;
     loop {
         let now = env.now_ms();
         let ledger = ports.ledger.raw();

@@ -9,7 +9,10 @@ mod tests;
 
 use serde::Serialize;
 
-pub use context::{DiagnosisContext, JobFacts, RunFacts, gather_context, job_facts, run_facts};
+pub use context::{
+    DiagnosisContext, JobFacts, RunFacts, gather_context, gather_context_at_once, job_facts,
+    run_facts,
+};
 pub use rules::diagnose;
 pub use servers::{Server, ServerTrouble};
 

@@ -178,6 +178,14 @@ impl NewestJobs {
         }
     }
 
+    /// Only jobs that are older than `job`.
+    #[must_use]
+    pub fn before(mut self, job: &JobId) -> Self {
+        self.now_ms = submitted_ms(job).unwrap_or(self.now_ms);
+        self.end = Some(job.clone());
+        self
+    }
+
     /// The next older jobs, newest first; `None` after the oldest. A page may be empty.
     ///
     /// # Errors
@@ -308,5 +316,11 @@ mod tests {
             all.extend(page);
         }
         assert_eq!(all, (0..5_000).rev().map(id).collect::<Vec<_>>());
+        let mut older = NewestJobs::new(0).before(&id(2_000));
+        let mut found = Vec::new();
+        while let Some(page) = older.next_page(&blobs).await.unwrap() {
+            found.extend(page);
+        }
+        assert_eq!(found, all[3_000..]);
     }
 }

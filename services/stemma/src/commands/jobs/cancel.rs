@@ -1,8 +1,8 @@
 //! `stemma cancel`: cancels a job.
 
-use stemma_engine::jobs::{self, CancelReason};
+use stemma_operations::ControlRequest;
 
-use super::JobContext;
+use super::open_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 
@@ -24,18 +24,12 @@ pub struct CancelArgs {
 }
 
 pub async fn run(args: CancelArgs, context: &Context) -> Result<Exit, CommandError> {
-    let job_context = JobContext::open(context, "cancel").await?;
-    let manifest = job_context.job(&args.job).await?;
+    let operations = open_operations(context, "cancel").await?;
+    let manifest = operations.job(&args.job).await?;
     let job = &manifest.job;
-    let ended = jobs::report(job_context.blobs(), job).await?.is_some();
+    let ended = operations.has_ended(job).await?;
     if !ended && !args.dry_run {
-        jobs::cancel(
-            &job_context.env,
-            &job_context.ports,
-            job,
-            CancelReason::Person,
-        )
-        .await?;
+        operations.control_job(job, ControlRequest::Cancel).await?;
     }
     let state = match (ended, args.dry_run) {
         (true, _) => "has already ended",

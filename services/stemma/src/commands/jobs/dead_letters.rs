@@ -3,8 +3,10 @@
 use stemma_engine::Env;
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
 
-use super::JobContext;
-use super::status::ago;
+use stemma_operations::Operations;
+use stemma_operations::text::ago;
+
+use super::{observe_operations, open_operations};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::clean;
@@ -49,11 +51,11 @@ enum DeadLettersCommand {
 }
 
 pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, CommandError> {
-    let job_context = match args.what {
-        DeadLettersCommand::Replay { .. } => JobContext::open(context, "dead-letters").await?,
-        _ => JobContext::observe(context, "dead-letters").await?,
+    let operations = match args.what {
+        DeadLettersCommand::Replay { .. } => open_operations(context, "dead-letters").await?,
+        _ => observe_operations(context, "dead-letters").await?,
     };
-    let letters = dead_letter::list(job_context.blobs(), MAX_LETTERS).await?;
+    let letters = dead_letter::list(operations.blobs(), MAX_LETTERS).await?;
     match args.what {
         DeadLettersCommand::List => Ok(list(&letters, context)),
         DeadLettersCommand::Show { id } => {
@@ -61,14 +63,14 @@ pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, Comma
             Ok(Exit::Done)
         }
         DeadLettersCommand::Replay { id: Some(id), .. } => {
-            replay(&job_context, vec![find(&letters, &id)?.clone()], context).await
+            replay(&operations, vec![find(&letters, &id)?.clone()], context).await
         }
         DeadLettersCommand::Replay { .. } if !context.yes && letters.len() > 1 => {
             let message = format!("{} dead letters would be replayed", letters.len());
             Err(CommandError::new("dead_letter.not_confirmed", message)
                 .with_next("confirm with --yes"))
         }
-        DeadLettersCommand::Replay { .. } => replay(&job_context, letters, context).await,
+        DeadLettersCommand::Replay { .. } => replay(&operations, letters, context).await,
     }
 }
 
@@ -147,14 +149,14 @@ fn show(letter: &DeadLetter, context: &Context) {
 }
 
 async fn replay(
-    job_context: &JobContext,
+    operations: &Operations,
     letters: Vec<DeadLetter>,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let output = &context.output;
     let mut results = Vec::new();
     for letter in letters {
-        let (result, says) = match dead_letter::replay(&job_context.ports, &letter).await? {
+        let (result, says) = match dead_letter::replay(&operations.ports, &letter).await? {
             ReplayOutcome::Requested(at) => ("again", format!("queued again in run {}", at.run)),
             ReplayOutcome::RunEnded(at) => (
                 "run_over",

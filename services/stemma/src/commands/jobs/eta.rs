@@ -38,16 +38,6 @@ impl Eta {
     }
 }
 
-/// `45s`, `3m20s`, `2h05m`.
-pub fn duration(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,13 +79,5 @@ mod tests {
         (60..2_000).for_each(|second| eta.record(f64::from(second), f64::from(second - 57)));
         let estimate = eta.seconds(2_443.0).unwrap();
         assert!((490.0..510.0).contains(&estimate), "{estimate}");
-    }
-
-    #[test]
-    fn durations_are_short() {
-        assert_eq!(
-            [9.6, 200.0, 7_500.0].map(duration),
-            ["10s", "3m20s", "2h05m"]
-        );
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::PauseReason;
+use stemma_operations::text::duration;
+use stemma_operations::{JobStatus, Operations};
 use tokio_util::sync::CancellationToken;
 
-use super::JobContext;
-use super::eta::{Eta, duration};
-use super::job_status::{JobView, job_view, live_progress};
+use super::eta::Eta;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::OutputFormat;
@@ -69,7 +69,7 @@ impl<'a> FollowDisplay<'a> {
         }
     }
 
-    fn show(&mut self, view: &JobView) {
+    fn show(&mut self, view: &JobStatus) {
         let seconds = self.began.elapsed().as_secs_f64();
         self.total_grew |= view.done() < self.max_done;
         self.max_done = self.max_done.max(view.done());
@@ -97,7 +97,7 @@ impl<'a> FollowDisplay<'a> {
         }
     }
 
-    fn line(&self, view: &JobView) -> String {
+    fn line(&self, view: &JobStatus) -> String {
         let counts = &view.counts;
         let about = if self.total_grew { "~" } else { "" };
         let eta = self
@@ -138,16 +138,16 @@ impl<'a> FollowDisplay<'a> {
 
 /// Follows a job until it ends or `stop` is cancelled; the job itself continues. Returns the last view.
 pub async fn follow(
-    job_context: &JobContext,
+    operations: &Operations,
     manifest: &JobManifest,
     mut display: FollowDisplay<'_>,
     stop: &CancellationToken,
-) -> Result<JobView, CommandError> {
+) -> Result<JobStatus, CommandError> {
     let mut failed = 0;
     loop {
-        let live = live_progress(job_context).await;
+        let live = operations.live_progress().await;
         let result = match live {
-            Ok(live) => job_view(job_context, manifest, &live).await,
+            Ok(live) => operations.job_status(manifest, &live).await,
             Err(error) => Err(error),
         };
         match result {
@@ -169,13 +169,13 @@ pub async fn follow(
         }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = job_context.env.sleep(POLL_INTERVAL) => {}
+            () = operations.env.sleep(POLL_INTERVAL) => {}
         }
     }
 }
 
 /// The exit code for the end of a job. A job that has not ended was interrupted.
-pub fn exit(view: &JobView) -> Exit {
+pub fn exit(view: &JobStatus) -> Exit {
     match view.state {
         "cancelled" | "stopped" => Exit::Stopped,
         _ if view.needs_attention() => match view.paused.map(|paused| paused.reason) {
@@ -191,7 +191,7 @@ pub fn exit(view: &JobView) -> Exit {
 /// Prints how a job ended, and the next step.
 ///
 /// `goes_on`: whether an unfinished job continues without this process.
-pub fn print_end(context: &Context, view: &JobView, goes_on: bool) {
+pub fn print_end(context: &Context, view: &JobStatus, goes_on: bool) {
     let output = &context.output;
     if !output.is_text() {
         output.json(view);

@@ -1,10 +1,9 @@
 //! `stemma job`: pauses or resumes a job, or changes its priority.
 
-use stemma_engine::jobs::PauseReason;
-use stemma_engine::{JobId, Priority, jobs};
+use stemma_engine::{JobId, Priority};
+use stemma_operations::{ControlRequest, Operations};
 
-use super::JobContext;
-use super::job_status::live_progress;
+use super::open_operations;
 use crate::context::Context;
 use crate::cost::BudgetArgs;
 use crate::error::{CommandError, Exit};
@@ -55,53 +54,51 @@ enum JobPriority {
 }
 
 pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError> {
-    let job_context = JobContext::open(context, "job").await?;
+    let operations = open_operations(context, "job").await?;
     let (JobAction::Pause { job }
     | JobAction::Resume { job, .. }
     | JobAction::Priority { job, .. }) = &args.what;
-    let manifest = job_context.job(job).await?;
+    let manifest = operations.job(job).await?;
     let job = &manifest.job;
-    let env = &job_context.env;
-    let ports = &job_context.ports;
-    if jobs::report(job_context.blobs(), job).await?.is_some() {
-        return Err(CommandError::new("job.ended", format!("{job} has ended"))
-            .with_next(format!("stemma status {job}")));
-    }
-    let state = match args.what {
+    let (request, state) = match args.what {
         JobAction::Pause { .. } => {
-            jobs::pause(env, ports, job, PauseReason::Person).await?;
-            match tasks_under_way(&job_context, job).await {
-                Some(tasks) => format!("is paused; {tasks} that are queued or running finish"),
-                None => "is paused; tasks that are queued or running finish".into(),
-            }
+            let tasks = tasks_under_way(&operations, job).await;
+            let tasks = tasks.unwrap_or_else(|| "tasks".into());
+            (
+                ControlRequest::Pause,
+                format!("is paused; {tasks} that are queued or running finish"),
+            )
         }
-        JobAction::Resume { budget, .. } => {
-            if let Some(budget) = budget.budget() {
-                jobs::set_budget(env, ports, job, budget).await?;
-            }
-            jobs::resume(env, ports, job).await?;
-            "is resumed".into()
-        }
-        JobAction::Priority { class, .. } => {
-            let class = match class {
-                JobPriority::Interactive => Priority::Interactive,
-                JobPriority::Bulk => Priority::Bulk,
-            };
-            jobs::prioritize(env, ports, job, class).await?;
-            "has a new priority, for documents that are not opened yet".into()
-        }
+        JobAction::Resume { budget, .. } => (
+            ControlRequest::Resume {
+                budget: budget.budget(),
+            },
+            "is resumed".into(),
+        ),
+        JobAction::Priority { class, .. } => (
+            ControlRequest::Priority {
+                class: match class {
+                    JobPriority::Interactive => Priority::Interactive,
+                    JobPriority::Bulk => Priority::Bulk,
+                },
+            },
+            "has a new priority, for documents that are not opened yet".into(),
+        ),
     };
+    let control = operations.control_job(job, request).await?;
     if context.output.is_text() {
         context.output.line(&format!("{job} {state}"));
     } else {
-        context.output.json(&serde_json::json!({ "job": job, "standing": jobs::load_control(job_context.blobs(), job).await? }));
+        context
+            .output
+            .json(&serde_json::json!({ "job": job, "standing": control }));
     }
     Ok(Exit::Done)
 }
 
 // `12 tasks`, as its coordinators last reported; `None` if none does.
-async fn tasks_under_way(job_context: &JobContext, job: &JobId) -> Option<String> {
-    let live = live_progress(job_context).await.ok()?;
+async fn tasks_under_way(operations: &Operations, job: &JobId) -> Option<String> {
+    let live = operations.live_progress().await.ok()?;
     let progress = live.iter().find(|progress| progress.job == *job)?;
     Some(counted(progress.tasks_missing, "task"))
 }

@@ -5,8 +5,7 @@ pub mod dead_letters;
 mod eta;
 mod follow;
 pub mod job;
-mod job_context;
-mod job_status;
+mod open_operations;
 pub mod retry;
 pub mod runner;
 pub mod status;
@@ -15,4 +14,4 @@ pub mod watch;
 pub mod why;
 
 pub use follow::{exit, print_end};
-pub use job_context::JobContext;
+pub use open_operations::{observe_operations, open_operations};

@@ -1,22 +1,18 @@
 //! `stemma retry`: submits failed or cancelled documents again.
 
-use std::str::FromStr;
-
-use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
-use stemma_archive::FailureRow;
 use stemma_coordinator::SubmitRequest;
 use stemma_engine::Priority;
+use stemma_operations::FailureFilter;
 use stemma_pipeline::Submission;
 
-use super::JobContext;
+use super::open_operations;
 use super::runner::JobRunner;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::clean;
 use crate::submission::SubmitOptions;
 
-const READS_AT_ONCE: usize = 16;
 const MAX_LISTED: usize = 20;
 
 /// Retry documents that failed.
@@ -44,43 +40,6 @@ pub struct RetryArgs {
     pub options: SubmitOptions,
 }
 
-/// A condition on failures.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FailureFilter {
-    /// The failure code, or a prefix with `*`.
-    Code(String),
-    Stage(String),
-    Doc(String),
-}
-
-impl FromStr for FailureFilter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some(("code", value)) => Ok(Self::Code(value.into())),
-            Some(("stage", value)) => Ok(Self::Stage(value.into())),
-            Some(("doc", value)) => Ok(Self::Doc(value.into())),
-            _ => Err(format!(
-                "invalid filter `{text}`; use code=…, stage=… or doc=…"
-            )),
-        }
-    }
-}
-
-impl FailureFilter {
-    fn matches(&self, row: &FailureRow) -> bool {
-        match self {
-            Self::Code(code) => match code.strip_suffix('*') {
-                Some(beginning) => row.failure.code.starts_with(beginning),
-                None => row.failure.code == *code,
-            },
-            Self::Stage(stage) => row.failure.stage == *stage,
-            Self::Doc(doc) => [&row.doc_id, &row.locator, &row.path].contains(&doc),
-        }
-    }
-}
-
 #[derive(Debug, Serialize)]
 struct RetryView<'a> {
     dry_run: bool,
@@ -90,8 +49,15 @@ struct RetryView<'a> {
 
 pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandError> {
     let chosen = {
-        let job_context = JobContext::open(context, "retry").await?;
-        select_failed(&job_context, &args).await?
+        let operations = open_operations(context, "retry").await?;
+        let job = match &args.job {
+            Some(job) => Some(operations.job(job).await?.job),
+            None => None,
+        };
+        let reader = operations.archive().await?;
+        operations
+            .failed_documents_to_retry(&reader, job.as_ref(), &args.filters)
+            .await?
     };
     let output = &context.output;
     if chosen.is_empty() {
@@ -99,7 +65,7 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
         return Ok(Exit::Nothing);
     }
     if args.dry_run {
-        let retried: Vec<&str> = chosen.iter().map(|(label, _)| label.as_str()).collect();
+        let retried: Vec<&str> = chosen.iter().map(|row| row.locator.as_str()).collect();
         if output.is_text() {
             output.line(&format!("{} documents would be retried", chosen.len()));
             retried
@@ -121,10 +87,7 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     }
     let (config, settings) = args.options.settings(context)?;
     let runner = JobRunner::open(context, &config, "retry").await?;
-    let documents: Vec<Submission> = chosen
-        .into_iter()
-        .map(|(_, submission)| submission)
-        .collect();
+    let documents: Vec<Submission> = chosen.into_iter().map(|row| row.submission).collect();
     let order = SubmitRequest {
         collection: &context.collection,
         settings: &settings,
@@ -134,8 +97,8 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
             .job_options(format!("retry of {} documents", documents.len())),
     };
     match stemma_coordinator::submit(
-        &runner.job_context.env,
-        &runner.job_context.ports,
+        &runner.operations.env,
+        &runner.operations.ports,
         order,
         &documents,
     )
@@ -147,37 +110,4 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
             Err(error.into())
         }
     }
-}
-
-// The matching documents, with their new submissions.
-async fn select_failed(
-    job_context: &JobContext,
-    args: &RetryArgs,
-) -> Result<Vec<(String, Submission)>, CommandError> {
-    let job = match &args.job {
-        Some(job) => Some(job_context.job(job).await?.job),
-        None => None,
-    };
-    let reader = job_context.archive().await?;
-    let rows = reader.failures("/")?.failures;
-    let rows = rows
-        .into_iter()
-        .filter(|row| args.filters.iter().all(|filter| filter.matches(row)));
-    let reader = &reader;
-    let job = &job;
-    let chosen: Vec<Option<_>> = stream::iter(rows)
-        .map(|row: FailureRow| async move {
-            let (doc, seq) = reader.latest_version(&row.doc_id).await?;
-            let run = stemma_pipeline::run_id(doc, seq);
-            let header = job_context.run_header(&run).await?;
-            let header =
-                header.filter(|header| job.as_ref().is_none_or(|job| header.opened_by == *job));
-            Ok::<_, CommandError>(
-                header.and_then(|header| Some((row.locator, Submission::resubmit(&header)?))),
-            )
-        })
-        .buffered(READS_AT_ONCE)
-        .try_collect()
-        .await?;
-    Ok(chosen.into_iter().flatten().collect())
 }

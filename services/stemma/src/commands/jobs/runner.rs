@@ -6,11 +6,11 @@ use stemma_boot::shutdown;
 use stemma_boot::store::WritableStore;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::{Env, Ports};
+use stemma_operations::{JobStatus, Operations};
 use tokio_util::sync::CancellationToken;
 
-use super::JobContext;
 use super::follow::{FollowDisplay, exit, follow, print_end};
-use super::job_status::JobView;
+use super::open_operations;
 use crate::config::Config;
 use crate::context::Context;
 use crate::embedded::EmbeddedServices;
@@ -19,7 +19,7 @@ use crate::error::{CommandError, Exit};
 /// The cluster, or the services in this process.
 pub struct JobRunner {
     /// Access to the jobs.
-    pub job_context: JobContext,
+    pub operations: Operations,
     // Without a cluster: the services in this process, and the lock of the store.
     local: Option<(EmbeddedServices, WritableStore)>,
     stop: CancellationToken,
@@ -37,7 +37,7 @@ impl JobRunner {
         let env = Env::system();
         if config.servers.is_cluster() {
             return Ok(Self {
-                job_context: JobContext::open(context, command).await?,
+                operations: open_operations(context, command).await?,
                 local: None,
                 stop,
             });
@@ -45,9 +45,9 @@ impl JobRunner {
         let store = context.open_writable_store(&env, command).await?;
         let ports: Ports = store.ports.clone();
         let services = EmbeddedServices::start(&env, &ports, config, None, Arc::new(|_| {}))?;
-        let job_context = JobContext::local(env, ports, context);
+        let operations = Operations::live(env, ports, context.collection.clone());
         Ok(Self {
-            job_context,
+            operations,
             local: Some((services, store)),
             stop,
         })
@@ -104,9 +104,9 @@ impl JobRunner {
         self,
         context: &Context,
         manifest: &JobManifest,
-    ) -> Result<JobView, CommandError> {
+    ) -> Result<JobStatus, CommandError> {
         let display = FollowDisplay::new(context, manifest.entries, false);
-        let view = follow(&self.job_context, manifest, display, &self.stop).await;
+        let view = follow(&self.operations, manifest, display, &self.stop).await;
         self.close().await;
         view
     }

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use futures::future::{join, try_join_all};
 use serde::Serialize;
-use stemma_boot::store::LockOwner;
 use stemma_engine::blobs::Blobs;
-use stemma_engine::diagnosis::{self, DiagnosisContext, Server, ServerTrouble};
+use stemma_engine::diagnosis::{DiagnosisContext, Server, ServerTrouble};
 use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::{Heartbeat, JobProgress, ModelBatch};
 use stemma_engine::jobs::{EntryCounts, NewestJobs};
 use stemma_engine::port_monitor::TroubleKind;
-use stemma_engine::queue::{Depth, Lane};
 use stemma_engine::{JobId, PortError, PortResult, Priority, dead_letter};
+use stemma_operations::text::{ago, duration, rate};
+use stemma_operations::{
+    ClusterStatus, JobStatus, LaneSummary, ModelSummary, Operations, ProcessStatus, StageWork,
+    StoreWriter,
+};
 
-use super::JobContext;
-use super::eta::duration;
-use super::job_context::unknown_job;
-use super::job_status::{JobView, job_view};
+use super::observe_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
@@ -50,67 +50,16 @@ struct StatusView {
     // Servers that do not answer; what only they know is missing.
     troubles: Vec<ServerTrouble>,
     // The process that holds the lock of a folder store.
-    writer: Option<LockOwner>,
-    jobs: Vec<JobView>,
-    processes: Vec<ProcessView>,
+    writer: Option<StoreWriter>,
+    jobs: Vec<JobStatus>,
+    processes: Vec<ProcessStatus>,
     // Lanes with workers or messages.
-    lanes: Vec<LaneView>,
+    lanes: Vec<LaneSummary>,
     // Work of the running processes, by stage.
-    stages: BTreeMap<String, StageView>,
-    models: BTreeMap<String, ModelView>,
+    stages: BTreeMap<String, StageWork>,
+    models: BTreeMap<String, ModelSummary>,
     // Messages that could not be processed; `null` when the store does not answer.
     dead_letters: Option<u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct ProcessView {
-    process: String,
-    service: String,
-    version: String,
-    since_ms: u64,
-    draining: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct LaneView {
-    lane: &'static str,
-    class: Priority,
-    ready: u64,
-    unacked: u64,
-    delayed: u64,
-    // Processes that serve it.
-    workers: usize,
-    // Running tasks, and the most that can run.
-    busy: u64,
-    slots: u64,
-    // Age of the oldest waiting task in milliseconds; `null` when none waits.
-    oldest_ms: Option<u64>,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct StageView {
-    done: u64,
-    failed: u64,
-    retried: u64,
-    per_second: f64,
-    p50_ms: u64,
-    p95_ms: u64,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct ModelView {
-    requests_last_minute: u64,
-    requests_limit: u32,
-    tokens_last_minute: u64,
-    tokens_limit: u32,
-    waiting: u32,
-    calling: u32,
-    p95_ms: u64,
-    breaker_open_until_ms: Option<u64>,
-    paused_until_ms: Option<u64>,
-    last_error: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    batches: Vec<ModelBatch>,
 }
 
 // A job that was submitted this long ago has been taken up by a coordinator, if one is alive.
@@ -119,34 +68,38 @@ const TAKEN_UP_MS: u64 = 10_000;
 const PROGRESS_POSTED: Duration = Duration::from_millis(2_500);
 
 pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandError> {
-    let job_context = JobContext::observe(context, "status").await?;
-    let (mut facts, stored) = join(gather(&job_context), stored_state(&job_context, &args)).await;
+    let operations = observe_operations(context, "status").await?;
+    let (mut facts, stored) = join(operations.observe(), stored_state(&operations, &args)).await;
     let (jobs, dead_letters) = match stored {
-        Ok((ids, dead_letters)) => match views(&job_context, &args, &ids, &mut facts).await {
+        Ok((ids, dead_letters)) => match views(&operations, &args, &ids, &mut facts).await {
             Ok(jobs) => (jobs, Some(dead_letters)),
             Err(error) => (
-                jobs_without_store(&job_context, &args, &mut facts, error)?,
+                jobs_without_store(&operations, &args, &mut facts, error)?,
                 None,
             ),
         },
         Err(error) => (
-            jobs_without_store(&job_context, &args, &mut facts, error)?,
+            jobs_without_store(&operations, &args, &mut facts, error)?,
             None,
         ),
     };
     if let (Some(job), true, true) = (&args.job, jobs.is_empty(), dead_letters.is_some()) {
-        return Err(unknown_job(job));
+        let unknown = format!("unknown job `{job}` in this collection");
+        return Err(
+            CommandError::new("job.unknown", unknown).with_next("list jobs with `stemma status`")
+        );
     }
-    let now = job_context.env.now_ms();
+    let now = operations.env.now_ms();
+    let cluster = ClusterStatus::new(facts, now);
     let view = StatusView {
-        live: job_context.is_live,
-        troubles: facts.troubles,
-        writer: job_context.writer.clone(),
+        live: operations.is_live,
+        troubles: cluster.troubles,
+        writer: operations.writer(),
         jobs,
-        lanes: lanes(&facts.processes, &facts.depths, now),
-        stages: stages(&facts.processes),
-        models: models(&facts.processes),
-        processes: facts.processes.into_iter().map(process).collect(),
+        lanes: cluster.lanes,
+        stages: cluster.stages,
+        models: cluster.models,
+        processes: cluster.processes,
         dead_letters,
     };
     if context.output.is_text() {
@@ -157,43 +110,32 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
     Ok(Exit::nothing_if(view.jobs.is_empty()))
 }
 
-/// What the cluster knows; nothing without one.
-pub async fn gather(job_context: &JobContext) -> DiagnosisContext {
-    match job_context.is_live {
-        true => diagnosis::gather_context(&job_context.ports, &job_context.env).await,
-        false => DiagnosisContext::default(),
-    }
-}
-
 // The ids of the jobs to look at, newest first, and the number of dead letters.
-async fn stored_state(
-    job_context: &JobContext,
-    args: &StatusArgs,
-) -> PortResult<(Vec<JobId>, u64)> {
+async fn stored_state(operations: &Operations, args: &StatusArgs) -> PortResult<(Vec<JobId>, u64)> {
     let ids = match &args.job {
         Some(job) => {
-            let found = job_context.find(job).await?;
+            let found = operations.find(job).await?;
             found.into_iter().map(|manifest| manifest.job).collect()
         }
-        None => newest_first(job_context.blobs(), job_context.env.now_ms()).await?,
+        None => newest_first(operations.blobs(), operations.env.now_ms()).await?,
     };
-    Ok((ids, dead_letter::count(job_context.blobs()).await?))
+    Ok((ids, dead_letter::count(operations.blobs()).await?))
 }
 
 // The first of these jobs that belong to the collection. A job that no coordinator reports although one must have taken it
 // up is looked for again: Redis may just have been emptied.
 async fn views(
-    job_context: &JobContext,
+    operations: &Operations,
     args: &StatusArgs,
     ids: &[JobId],
     facts: &mut DiagnosisContext,
-) -> PortResult<Vec<JobView>> {
+) -> PortResult<Vec<JobStatus>> {
     let mut manifests = Vec::new();
     for job in ids {
         if manifests.len() == args.limit {
             break;
         }
-        manifests.extend(job_context.find(&job.0).await?);
+        manifests.extend(operations.find(&job.0).await?);
     }
     let read =
         |live: Vec<JobProgress>| {
@@ -201,29 +143,29 @@ async fn views(
                 .iter()
                 .map(move |manifest| (manifest, live.clone()));
             try_join_all(views.map(|(manifest, live)| async move {
-                job_view(job_context, manifest, &live).await
+                operations.job_status(manifest, &live).await
             }))
         };
     let views = read(facts.jobs.clone()).await?;
-    let now = job_context.env.now_ms();
+    let now = operations.env.now_ms();
     let is_unreported =
-        |job: &JobView| job.state == "waiting" && job.submitted_ms + TAKEN_UP_MS < now;
+        |job: &JobStatus| job.state == "waiting" && job.submitted_ms + TAKEN_UP_MS < now;
     if !views.iter().any(is_unreported) || !has_coordinator(&facts.processes) {
         return Ok(views);
     }
-    job_context.env.sleep(PROGRESS_POSTED).await;
-    *facts = gather(job_context).await;
+    operations.env.sleep(PROGRESS_POSTED).await;
+    *facts = operations.observe().await;
     read(facts.jobs.clone()).await
 }
 
 // While the store does not answer, the jobs that coordinators report.
 fn jobs_without_store(
-    job_context: &JobContext,
+    operations: &Operations,
     args: &StatusArgs,
     facts: &mut DiagnosisContext,
     error: PortError,
-) -> Result<Vec<JobView>, CommandError> {
-    let trouble = ServerTrouble::from_error(&error).filter(|_| job_context.is_live);
+) -> Result<Vec<JobStatus>, CommandError> {
+    let trouble = ServerTrouble::from_error(&error).filter(|_| operations.is_live);
     let Some(trouble) = trouble else {
         return Err(error.into());
     };
@@ -231,7 +173,7 @@ fn jobs_without_store(
     let owned = facts.jobs.iter().rev().filter(|job| job.entries > 0);
     let is_asked_for = |job: &&JobProgress| args.job.as_ref().is_none_or(|name| job.job.0 == *name);
     let jobs = owned.filter(is_asked_for).take(args.limit);
-    Ok(jobs.map(JobView::from_progress).collect())
+    Ok(jobs.map(JobStatus::from_progress).collect())
 }
 
 fn has_coordinator(beats: &[Heartbeat]) -> bool {
@@ -251,97 +193,6 @@ async fn newest_first(blobs: &dyn Blobs, now_ms: Millis) -> PortResult<Vec<JobId
     }
     all.truncate(MAX_JOBS_READ);
     Ok(all)
-}
-
-fn process(beat: Heartbeat) -> ProcessView {
-    let Heartbeat {
-        process,
-        service,
-        version,
-        since_ms,
-        draining,
-        ..
-    } = beat;
-    ProcessView {
-        process,
-        service,
-        version,
-        since_ms,
-        draining,
-    }
-}
-
-fn lanes(
-    beats: &[Heartbeat],
-    depths: &BTreeMap<(Lane, Priority), Depth>,
-    now: u64,
-) -> Vec<LaneView> {
-    let lanes = depths
-        .iter()
-        .map(|((lane, class), depth): (&(Lane, Priority), &Depth)| {
-            let serving = beats.iter().filter_map(|beat| {
-                let here = beat
-                    .lanes
-                    .iter()
-                    .find(|here| here.lane == *lane && here.class == *class)?;
-                Some((beat, here))
-            });
-            let sum = serving.clone().fold((0, 0), |(busy, slots), (_, here)| {
-                (busy + u64::from(here.busy), slots + u64::from(here.slots))
-            });
-            // What waits was requested after the oldest unfinished task, and published after what was taken.
-            let unfinished = beats.iter().flat_map(|beat| &beat.unfinished);
-            let unfinished = unfinished
-                .filter(|oldest| oldest.lane == *lane && oldest.class == *class)
-                .map(|oldest| oldest.since_ms)
-                .min();
-            let taken = serving.clone().filter_map(|(_, here)| here.taken_ms).max();
-            let oldest = unfinished.max(taken).filter(|_| depth.ready > 0);
-            LaneView {
-                lane: lane.name(),
-                class: *class,
-                ready: depth.ready,
-                unacked: depth.unacked,
-                delayed: depth.delayed,
-                workers: serving.count(),
-                busy: sum.0,
-                slots: sum.1,
-                oldest_ms: oldest.map(|since| now.saturating_sub(since)),
-            }
-        });
-    lanes
-        .filter(|lane| lane.workers > 0 || lane.ready + lane.unacked + lane.delayed > 0)
-        .collect()
-}
-
-fn stages(beats: &[Heartbeat]) -> BTreeMap<String, StageView> {
-    let mut sums: BTreeMap<String, StageView> = BTreeMap::new();
-    for (name, stage) in beats.iter().flat_map(|beat| &beat.stages) {
-        let sum = sums.entry(name.clone()).or_default();
-        sum.done += stage.done;
-        sum.failed += stage.failed;
-        sum.retried += stage.retried;
-        sum.per_second += stage.last_minute as f64 / 60.0;
-        (sum.p50_ms, sum.p95_ms) = (sum.p50_ms.max(stage.p50_ms), sum.p95_ms.max(stage.p95_ms));
-    }
-    sums
-}
-
-fn models(beats: &[Heartbeat]) -> BTreeMap<String, ModelView> {
-    let mut sums: BTreeMap<String, ModelView> = BTreeMap::new();
-    for (name, model) in beats.iter().flat_map(|beat| &beat.models) {
-        let sum = sums.entry(name.clone()).or_default();
-        sum.requests_last_minute += model.requests_last_minute;
-        sum.tokens_last_minute += model.tokens_last_minute;
-        (sum.waiting, sum.calling) = (sum.waiting + model.waiting, sum.calling + model.calling);
-        (sum.requests_limit, sum.tokens_limit) = (model.requests_limit, model.tokens_limit);
-        sum.p95_ms = sum.p95_ms.max(model.p95_ms);
-        sum.breaker_open_until_ms = sum.breaker_open_until_ms.max(model.breaker_open_until_ms);
-        sum.paused_until_ms = sum.paused_until_ms.max(model.paused_until_ms);
-        sum.last_error = model.last_error.clone().or(sum.last_error.take());
-        sum.batches.extend(model.batches.iter().cloned());
-    }
-    sums
 }
 
 fn show(view: &StatusView, output: &Output, now: u64) {
@@ -433,16 +284,16 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
             failed,
             ..
         } = job.counts;
-        let rate = job
+        let per_second = job
             .documents_per_second
             .filter(|_| !job.has_ended())
-            .map(rate_text);
+            .map(rate);
         table.row([
             job.name.clone().unwrap_or_else(|| job.job.to_string()),
             job.state.into(),
             format!("{}/{}", job.counts.ended(), job.total),
             format!("{done}/{done_with_gaps}/{unchanged}/{failed}"),
-            rate.unwrap_or_default(),
+            per_second.unwrap_or_default(),
             job.eta_seconds.map(duration).unwrap_or_default(),
             ago(now.saturating_sub(job.submitted_ms)),
             job.label.clone(),
@@ -532,26 +383,6 @@ fn show_rates(view: &StatusView, output: &Output, now: u64) {
                 clean(collection)
             ));
         }
-    }
-}
-
-// `1.4/s`, `3.0/min`, `2.5/h`.
-fn rate_text(per_second: f64) -> String {
-    match per_second {
-        rate if rate >= 1.0 => format!("{rate:.1}/s"),
-        rate if rate >= 1.0 / 60.0 => format!("{:.1}/min", rate * 60.0),
-        rate => format!("{:.1}/h", rate * 3_600.0),
-    }
-}
-
-/// `40 s ago`, `3 h ago`.
-pub fn ago(millis: u64) -> String {
-    let seconds = millis / 1000;
-    match seconds {
-        0..=119 => format!("{seconds} s ago"),
-        120..=7199 => format!("{} min ago", seconds / 60),
-        7200..=172_799 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} days ago", seconds / 86_400),
     }
 }
 

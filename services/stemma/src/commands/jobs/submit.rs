@@ -100,9 +100,9 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
             ..args.options.job_options(label(&args.sources))
         },
     };
-    let job_context = &runner.job_context;
+    let operations = &runner.operations;
     let submitted =
-        match stemma_coordinator::start_job(&job_context.env, &job_context.ports, order).await {
+        match stemma_coordinator::start_job(&operations.env, &operations.ports, order).await {
             Err(error) => Err(error.into()),
             Ok(JobStart::Existing(manifest)) => {
                 context
@@ -160,8 +160,8 @@ async fn submit_all(
             .is_some_and(|text| text.starts_with("s3://"))
     });
     let mut push = Submitter {
-        env: &runner.job_context.env,
-        ports: &runner.job_context.ports,
+        env: &runner.operations.env,
+        ports: &runner.operations.ports,
         collection: &context.collection,
         upload: runner.is_cluster(),
         max_bytes: config.settings.limits.max_bytes,

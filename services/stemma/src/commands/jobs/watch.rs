@@ -2,8 +2,8 @@
 
 use stemma_boot::shutdown;
 
-use super::JobContext;
 use super::follow::{FollowDisplay, exit, follow, print_end};
+use super::open_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 
@@ -23,15 +23,15 @@ pub struct WatchArgs {
 
 pub async fn run(args: WatchArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
-    let job_context = JobContext::open(context, "watch").await?;
-    let manifest = job_context.job(&args.job).await?;
+    let operations = open_operations(context, "watch").await?;
+    let manifest = operations.job(&args.job).await?;
     let view = follow(
-        &job_context,
+        &operations,
         &manifest,
         FollowDisplay::new(context, manifest.entries, true),
         &stop,
     )
     .await?;
-    print_end(context, &view, job_context.is_live);
+    print_end(context, &view, operations.is_live);
     Ok(exit(&view))
 }

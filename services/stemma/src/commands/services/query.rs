@@ -14,10 +14,12 @@ use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::limit::Limiter;
 use stemma_gateway::ServerDeps;
 use stemma_gateway::uploads::UploadPort;
+use stemma_operations::Operations;
 use stemma_query::{ServeError, ServerSettings, serve};
 use tokio_util::sync::CancellationToken;
 
 use super::ServiceArgs;
+use crate::commands::jobs::observe_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::model_clients::ReadModels;
@@ -51,6 +53,7 @@ pub struct QueryArgs {
 pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
     let store = context.open_store().await?;
+    let operations = observe_operations(context, "query").await?;
     let env = Env::system();
     let mut collections = vec![context.collection.clone()];
     collections.extend(
@@ -65,6 +68,7 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
         allow_anonymous: args.allow_anonymous,
         blobs: store.blobs,
         limiter: context.config()?.servers.limiter(&env)?,
+        operations,
         uploads: None,
         env,
         stop,
@@ -81,6 +85,7 @@ pub(super) struct QueryServer {
     pub env: Env,
     pub blobs: Arc<dyn Blobs>,
     pub limiter: Arc<dyn Limiter>,
+    pub operations: Operations,
     pub uploads: Option<Arc<dyn UploadPort>>,
     pub stop: CancellationToken,
 }
@@ -117,6 +122,7 @@ impl QueryServer {
         let deps = ServerDeps {
             semantic_routers,
             uploads: self.uploads,
+            operations: Some(Arc::new(self.operations)),
             answerers: Some(Arc::new(answers)),
         };
         let settings = ServerSettings {

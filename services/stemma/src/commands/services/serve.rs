@@ -9,8 +9,9 @@ use stemma_archive::ApiError;
 use stemma_coordinator::SubmitRequest;
 use stemma_document::{Collection, Digest, DocId};
 use stemma_engine::flow::JobOptions;
-use stemma_engine::{Env, Ports, Priority};
+use stemma_engine::{Env, JobId, Ports, Priority};
 use stemma_gateway::uploads::{Upload, UploadPort, UploadReceipt};
+use stemma_operations::RetryCandidate;
 use stemma_pipeline::external_metadata::{FACT_NAMES, canonicalize};
 use stemma_pipeline::sources::{SourceWriter, is_document};
 use stemma_pipeline::{CorrectionChange, RunSettings, Submission};
@@ -20,6 +21,7 @@ use crate::commands::jobs::runner::JobRunner;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::submission::content_submission;
+use crate::table::counted;
 
 /// Run one server that accepts, processes, searches and answers from documents.
 #[derive(Debug, clap::Args)]
@@ -45,8 +47,8 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
     let config = context.config()?;
     let settings = config.job_settings()?;
     let runner = JobRunner::open(context, config, "serve").await?;
-    let env = runner.job_context.env.clone();
-    let ports = runner.job_context.ports.clone();
+    let env = runner.operations.env.clone();
+    let ports = runner.operations.ports.clone();
     let server = QueryServer {
         service: "serve",
         listen: args.listen,
@@ -57,6 +59,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
         limiter: Arc::clone(&ports.limiter),
         stop: runner.stop(),
         env: env.clone(),
+        operations: runner.operations.clone(),
         uploads: Some(Arc::new(UploadIntake {
             env,
             ports,
@@ -132,6 +135,25 @@ impl UploadPort for UploadIntake {
             doc,
             job: manifest.job.to_string(),
         })
+    }
+
+    async fn resubmit(
+        &self,
+        collection: &Collection,
+        documents: Vec<RetryCandidate>,
+    ) -> Result<JobId, ApiError> {
+        let documents: Vec<Submission> = documents.into_iter().map(|row| row.submission).collect();
+        let order = SubmitRequest {
+            collection,
+            settings: &self.settings,
+            class: Priority::Bulk,
+            terms: JobOptions {
+                label: format!("retry of {}", counted(documents.len() as u64, "document")),
+                ..JobOptions::default()
+            },
+        };
+        let submitted = stemma_coordinator::submit(&self.env, &self.ports, order, &documents);
+        Ok(submitted.await?.job)
     }
 
     async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), ApiError> {

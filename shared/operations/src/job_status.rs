@@ -6,15 +6,18 @@ use serde::Serialize;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::jobs::{
-    self, EntryCounts, JobEndReason, JobReport, JobWait, PauseReason, Paused,
+    self, EntryCounts, JobBudget, JobEndReason, JobReport, JobWait, PauseReason, Paused,
+    SpendAmount, SpendMeasure,
 };
-use stemma_engine::{JobId, PortResult};
+use stemma_engine::ledger::StatusTopic;
+use stemma_engine::{JobId, PortResult, Priority};
+use stemma_llm::calls::{self, CallSum};
 
-use super::JobContext;
+use crate::Operations;
 
 /// State and progress of a job.
 #[derive(Debug, Clone, Serialize)]
-pub struct JobView {
+pub struct JobStatus {
     pub job: JobId,
     /// The name it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +50,19 @@ pub struct JobView {
     pub waiting: Option<JobWait>,
 }
 
-impl JobView {
+/// Priority and budget of a job, and what it has used of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Spending {
+    pub class: Priority,
+    /// `null` for no limit.
+    pub budget: Option<JobBudget>,
+    /// Prompt and reply tokens.
+    pub tokens: u64,
+    /// Billionths of a dollar; `null` where a call has no price.
+    pub nanodollars: Option<u64>,
+}
+
+impl JobStatus {
     /// Documents that ended, plus the finished share of open ones. It grows smoothly, and shrinks
     /// only if a flow discovers more tasks.
     pub fn done(&self) -> f64 {
@@ -139,78 +154,112 @@ fn id_time_ms(job: &JobId) -> Option<u64> {
     u64::from_str_radix(job.0.strip_prefix("j-")?.get(..11)?, 16).ok()
 }
 
-/// Reads the state of a job; `live` holds the latest reports of coordinators.
-pub async fn job_view(
-    job_context: &JobContext,
-    manifest: &JobManifest,
-    live: &[JobProgress],
-) -> PortResult<JobView> {
-    let blobs = job_context.blobs();
-    let now = job_context.env.now_ms();
-    if let Some(report) = jobs::report(blobs, &manifest.job).await? {
-        return Ok(ended_view(manifest, report));
-    }
-    let standing = jobs::load_control(blobs, &manifest.job).await?;
-    let progress = live
-        .iter()
-        .find(|progress| progress.job == manifest.job && progress.entries > 0);
-    let state = match (standing.cancelled, standing.paused, progress) {
-        (Some(_), ..) => "cancelling",
-        (_, Some(_), _) => "paused",
-        (_, _, Some(_)) => "running",
-        _ if job_context.is_live => "waiting",
-        _ if job_context.writer.is_some() => "running",
-        _ => "interrupted",
-    };
-    let mut view = match progress {
-        Some(progress) => JobView {
-            open: progress.open,
-            tasks_present: progress.tasks_present,
-            tasks_missing: progress.tasks_missing,
-            waiting: progress.waiting.clone(),
-            ..JobView::new(manifest, state, progress.counts.clone())
-        },
-        None => JobView::new(manifest, state, EntryCounts::default()),
-    };
-    if progress.is_none() || view.counts.failed > 0 {
-        let saved = jobs::saved_progress(blobs, &manifest.job).await?;
-        if progress.is_none() {
-            view.counts = saved.counts;
+impl Operations {
+    /// The state of a job; `live` holds the latest reports of coordinators.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the store does not answer.
+    pub async fn job_status(
+        &self,
+        manifest: &JobManifest,
+        live: &[JobProgress],
+    ) -> PortResult<JobStatus> {
+        let blobs = self.blobs();
+        let now = self.env.now_ms();
+        if let Some(report) = jobs::report(blobs, &manifest.job).await? {
+            return Ok(ended_view(manifest, report));
         }
-        view.reasons = saved.reasons;
+        let standing = jobs::load_control(blobs, &manifest.job).await?;
+        let progress = live
+            .iter()
+            .find(|progress| progress.job == manifest.job && progress.entries > 0);
+        let state = match (standing.cancelled, standing.paused, progress) {
+            (Some(_), ..) => "cancelling",
+            (_, Some(_), _) => "paused",
+            (_, _, Some(_)) => "running",
+            _ if self.is_live => "waiting",
+            _ if self.writer().is_some() => "running",
+            _ => "interrupted",
+        };
+        let mut view = match progress {
+            Some(progress) => JobStatus {
+                open: progress.open,
+                tasks_present: progress.tasks_present,
+                tasks_missing: progress.tasks_missing,
+                waiting: progress.waiting.clone(),
+                ..JobStatus::new(manifest, state, progress.counts.clone())
+            },
+            None => JobStatus::new(manifest, state, EntryCounts::default()),
+        };
+        if progress.is_none() || view.counts.failed > 0 {
+            let saved = jobs::saved_progress(blobs, &manifest.job).await?;
+            if progress.is_none() {
+                view.counts = saved.counts;
+            }
+            view.reasons = saved.reasons;
+        }
+        view.paused = standing.paused;
+        Ok(view.with_rates(now))
     }
-    view.paused = standing.paused;
-    Ok(view.with_rates(now))
+
+    /// The latest reports of coordinators; empty without a cluster.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the ledger does not answer.
+    pub async fn live_progress(&self) -> PortResult<Vec<JobProgress>> {
+        let ledger = self.ports.ledger.raw();
+        let records = ledger
+            .status_records(StatusTopic::Jobs, self.env.now_ms())
+            .await?;
+        Ok(JobProgress::merge(records.iter().filter_map(|record| {
+            serde_json::from_slice(&record.body).ok()
+        })))
+    }
 }
 
-fn ended_view(manifest: &JobManifest, report: JobReport) -> JobView {
+impl Operations {
+    /// What a job has used of its budget.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the store does not answer.
+    pub async fn job_spending(
+        &self,
+        manifest: &JobManifest,
+        status: &JobStatus,
+    ) -> PortResult<Spending> {
+        let control = jobs::load_control(self.blobs(), &manifest.job).await?;
+        let until_ms = status.ended_ms.unwrap_or_else(|| self.env.now_ms());
+        let scope = format!("c/{}", self.collection());
+        // Prices belong to the workers: sums of old records do not say what they cost.
+        let unpriced = |sum: &CallSum| SpendAmount {
+            nanodollars: None,
+            tokens: sum.prompt_tokens + sum.output_tokens,
+        };
+        let times = (manifest.submitted_ms, until_ms);
+        let measure = SpendMeasure::Tokens;
+        let job = &manifest.job;
+        let used = calls::job_spend(self.blobs(), &scope, job, times, measure, unpriced).await?;
+        Ok(Spending {
+            class: control.class.unwrap_or(manifest.class),
+            budget: control.budget.or(manifest.terms.budget),
+            tokens: used.tokens,
+            nanodollars: used.nanodollars,
+        })
+    }
+}
+
+fn ended_view(manifest: &JobManifest, report: JobReport) -> JobStatus {
     let state = match report.close {
         JobEndReason::Finished => "finished",
         JobEndReason::Cancelled => "cancelled",
         JobEndReason::TooManyFailed => "stopped",
     };
-    let view = JobView {
+    let view = JobStatus {
         reasons: report.reasons,
         ended_ms: Some(report.ended_ms),
-        ..JobView::new(manifest, state, report.counts)
+        ..JobStatus::new(manifest, state, report.counts)
     };
     view.with_rates(report.ended_ms)
-}
-
-/// The latest reports of coordinators; empty without a cluster.
-pub async fn live_progress(job_context: &JobContext) -> PortResult<Vec<JobProgress>> {
-    let notices = job_context
-        .ports
-        .ledger
-        .raw()
-        .status_records(
-            stemma_engine::ledger::StatusTopic::Jobs,
-            job_context.env.now_ms(),
-        )
-        .await?;
-    Ok(JobProgress::merge(notices.iter().filter_map(|notice| {
-        serde_json::from_slice(&notice.body).ok()
-    })))
 }
 
 #[cfg(test)]
@@ -237,9 +286,9 @@ mod tests {
 
     #[test]
     fn rate_and_eta_are_known_from_the_first_finished_task() {
-        let view = JobView::from_progress(&progress(0, 50, 0));
+        let view = JobStatus::from_progress(&progress(0, 50, 0));
         assert_eq!((view.documents_per_second, view.eta_seconds), (None, None));
-        let view = JobView::from_progress(&progress(1, 50, 0));
+        let view = JobStatus::from_progress(&progress(1, 50, 0));
         let rate = view.documents_per_second.unwrap();
         let eta = view.eta_seconds.unwrap();
         assert!(rate > 0.0 && (eta * rate - 100.0).abs() < 1.0, "{view:?}");

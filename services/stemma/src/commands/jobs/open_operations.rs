@@ -1,0 +1,47 @@
+//! Opens what commands on jobs need: the cluster if one is configured, and the store alone otherwise.
+
+use stemma_boot::backends::Cluster;
+use stemma_engine::Env;
+use stemma_operations::{Operations, StoreWriter};
+
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// Opens the store. `command` names this process to the servers.
+pub async fn open_operations(context: &Context, command: &str) -> Result<Operations, CommandError> {
+    let env = Env::system();
+    let cluster = context.cluster(&env, command).await?;
+    operations(context, env, cluster).await
+}
+
+/// Opens the store for a command that only looks, and answers whichever server is away.
+pub async fn observe_operations(
+    context: &Context,
+    command: &str,
+) -> Result<Operations, CommandError> {
+    let env = Env::system();
+    let cluster = context.observed_cluster(&env, command).await?;
+    operations(context, env, cluster).await
+}
+
+async fn operations(
+    context: &Context,
+    env: Env,
+    cluster: Option<Cluster>,
+) -> Result<Operations, CommandError> {
+    let collection = context.collection.clone();
+    if let Some(cluster) = cluster {
+        let operations = Operations::live(env, cluster.ports.clone(), collection);
+        return Ok(operations.with_connections(cluster));
+    }
+    let store = context.open_store().await?;
+    let blobs = store.blobs.clone();
+    let writer = move || {
+        store.writer().map(|owner| StoreWriter {
+            pid: owner.pid,
+            command: owner.command,
+            since_ms: owner.since_ms,
+        })
+    };
+    Ok(Operations::stored(env, blobs, collection, writer))
+}

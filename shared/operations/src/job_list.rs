@@ -1,0 +1,109 @@
+//! The newest jobs of a collection, page by page.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde::Serialize;
+use stemma_engine::heartbeat::JobProgress;
+use stemma_engine::jobs::NewestJobs;
+use stemma_engine::{JobId, PortResult};
+
+use crate::{JobStatus, Operations};
+
+// Jobs that are counted by state: more would have to be read for each page.
+const JOBS_COUNTED: usize = 200;
+// Jobs of all collections and states that are looked at for one page.
+const MAX_JOBS_READ: usize = 1_000;
+const CONCURRENT_READS: usize = 32;
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default)]
+pub struct JobListRequest {
+    /// Only jobs in this state; see [`JobStatus::state`].
+    pub state: Option<String>,
+    /// The last job of the previous page.
+    pub after: Option<JobId>,
+    pub limit: usize,
+}
+
+/// A page of jobs, newest first.
+#[derive(Debug, Clone, Serialize)]
+pub struct JobList {
+    pub items: Vec<JobStatus>,
+    /// How many of the newest jobs are in each state; empty after the first page.
+    pub states: BTreeMap<&'static str, u64>,
+    /// Number of jobs that were counted: all, or the newest 200.
+    pub counted: u64,
+    /// Whether older jobs were not counted.
+    pub has_more: bool,
+    /// The parameter `cursor` of the next page; `null` on the last.
+    pub next_cursor: Option<JobId>,
+}
+
+impl Operations {
+    /// Lists jobs; `live` holds the latest reports of coordinators.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the store does not answer.
+    pub async fn list_jobs(
+        &self,
+        request: &JobListRequest,
+        live: &[JobProgress],
+    ) -> PortResult<JobList> {
+        let is_first = request.after.is_none();
+        let mut newest = NewestJobs::new(self.env.now_ms());
+        if let Some(after) = &request.after {
+            newest = newest.before(after);
+        }
+        let mut list = JobList {
+            items: Vec::new(),
+            states: BTreeMap::new(),
+            counted: 0,
+            has_more: false,
+            next_cursor: None,
+        };
+        let mut read = 0;
+        while let Some(ids) = newest.next_page(self.blobs()).await? {
+            let statuses = stream::iter(ids)
+                .map(|job| async {
+                    let status = self.status_of(&job, live).await?;
+                    Ok::<_, stemma_engine::PortError>((job, status))
+                })
+                .buffered(CONCURRENT_READS);
+            let mut statuses = std::pin::pin!(statuses);
+            while let Some((job, status)) = statuses.try_next().await? {
+                read += 1;
+                let is_full = list.items.len() == request.limit;
+                let is_counting = is_first && list.counted < JOBS_COUNTED as u64;
+                if is_full && list.next_cursor.is_none() && status.is_some() {
+                    list.next_cursor = list.items.last().map(|last| last.job.clone());
+                }
+                if (is_full && !is_counting && list.next_cursor.is_some()) || read > MAX_JOBS_READ {
+                    list.has_more = true;
+                    list.next_cursor = list.next_cursor.or(Some(job));
+                    return Ok(list);
+                }
+                let Some(status) = status else {
+                    continue;
+                };
+                if is_counting {
+                    list.counted += 1;
+                    *list.states.entry(status.state).or_default() += 1;
+                }
+                let is_asked_for = |state: &String| *state == status.state;
+                if !is_full && request.state.as_ref().is_none_or(is_asked_for) {
+                    list.items.push(status);
+                }
+            }
+        }
+        Ok(list)
+    }
+
+    // `None` for jobs of other collections, and for one that is being submitted.
+    async fn status_of(&self, job: &JobId, live: &[JobProgress]) -> PortResult<Option<JobStatus>> {
+        match self.find(&job.0).await? {
+            Some(manifest) => Ok(Some(self.job_status(&manifest, live).await?)),
+            None => Ok(None),
+        }
+    }
+}

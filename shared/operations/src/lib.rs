@@ -1,0 +1,39 @@
+//! Jobs, processes and failures: what they do, why something waits, and how to act on it.
+//!
+//! [`Operations`] is the one way to all of it: `stemma status`, `why`, `failures` and `job`, the routes under `/v1/jobs`, and the
+//! pages for operators print, return and render the same values.
+//!
+//! ```no_run
+//! # async fn example(operations: stemma_operations::Operations) -> Result<(), stemma_operations::OperationsError> {
+//! let manifest = operations.job("nightly-2026-11-21").await?;
+//! let report = operations.why_job(&manifest).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! It reads records, heartbeats and queues, never a model, and it submits nothing itself.
+
+mod cluster_status;
+mod control;
+mod error;
+mod failures;
+mod job_list;
+mod job_status;
+mod operations;
+mod retry;
+pub mod text;
+mod timeline;
+mod why;
+
+pub use cluster_status::{ClusterStatus, LaneSummary, ModelSummary, ProcessStatus, StageWork};
+pub use control::ControlRequest;
+pub use error::OperationsError;
+pub use failures::{FailedRun, FailureReasonCount, JobFailures};
+pub use job_list::{JobList, JobListRequest};
+pub use job_status::{JobStatus, Spending};
+pub use operations::{Operations, StoreWriter};
+pub use retry::{FailureFilter, RetryCandidate};
+pub use stemma_engine::diagnosis::{Cause, Diagnosis};
+pub use stemma_engine::jobs::{JobBudget, JobManifest, PauseReason};
+pub use stemma_engine::{JobId, PortError, Priority};
+pub use timeline::{RunTimeline, TaskTimeline};
+pub use why::WhyReport;
