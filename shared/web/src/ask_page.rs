@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +15,7 @@ use stemma_gateway::problem::{Problem, answer_problem};
 
 use crate::answer_view::{answer_view, is_with_model};
 use crate::context::PageContext;
-use crate::layout::{Page, Screen, page, token_field};
+use crate::layout::{Page, Screen, page, see_other, token_field};
 use crate::security::Form;
 use crate::text::{Line, Passage};
 
@@ -97,8 +96,8 @@ pub(crate) async fn ask(
 ) -> Result<Response, Problem> {
     let context = context.with_collection(fields.collection);
     if state.deps.answerers.is_none() {
-        return Ok(see(
-            &context.url("/search", &[("q", fields.question.trim())])
+        return Ok(see_other(
+            &context.url("/search", &[("q", fields.question.trim())]),
         ));
     }
     let place = permit.upgrade_for_model().await?;
@@ -120,13 +119,11 @@ pub(crate) async fn ask(
     match tokio::time::timeout(WAIT, &mut answer).await {
         Ok(Ok(Err(error))) => Err(answer_problem(error)),
         Ok(Err(_)) => Err(answer_problem(stemma_answers::AnswerError::Internal)),
-        Ok(Ok(Ok(answer))) => Ok(see(&context.url(&format!("/answers/{}", answer.id), &[]))),
-        Err(_) => Ok(see(&context.url(&format!("/answers/{id}"), &[]))),
+        Ok(Ok(Ok(answer))) => Ok(see_other(
+            &context.url(&format!("/answers/{}", answer.id), &[]),
+        )),
+        Err(_) => Ok(see_other(&context.url(&format!("/answers/{id}"), &[]))),
     }
-}
-
-fn see(url: &str) -> Response {
-    (StatusCode::SEE_OTHER, [(header::LOCATION, url.to_owned())]).into_response()
 }
 
 /// `GET /answers/{id}`: a stored answer, or its progress.

@@ -14,6 +14,7 @@ use stemma_gateway::extract::QueryParams;
 use stemma_gateway::pages::{KEY_COOKIE, cookie};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
+use stemma_operations::Operations;
 
 use crate::security::FormToken;
 use crate::text::shell_word;
@@ -33,6 +34,12 @@ pub(crate) struct PageContext {
     pub form_token: FormToken,
     pub is_signed_in: bool,
     pub may_ask: bool,
+    /// Control jobs, submit and remove documents.
+    pub may_write: bool,
+    /// Whether the server knows of jobs.
+    pub has_jobs: bool,
+    /// Whether the server accepts uploads of this browser.
+    pub may_upload: bool,
     /// Collections that the key may read.
     pub collections: Vec<String>,
     scope: CollectionScope,
@@ -59,6 +66,10 @@ impl PageContext {
 
     pub fn archive(&self, state: &AppState) -> Result<Arc<Archive>, Problem> {
         state.archive(&self.scope, self.collection())
+    }
+
+    pub fn operations(&self, state: &AppState) -> Result<Operations, Problem> {
+        state.operations(&self.scope, self.collection())
     }
 
     /// The address of a page in this collection. Empty parameters are left out.
@@ -110,6 +121,9 @@ impl FromRequestParts<AppState> for PageContext {
             form_token: FormToken::from_parts(parts),
             is_signed_in: cookie(&parts.headers, KEY_COOKIE).is_some(),
             may_ask: permit.may_ask(),
+            may_write: permit.may_write(),
+            has_jobs: state.deps.operations.is_some(),
+            may_upload: permit.may_write() && state.deps.uploads.is_some(),
             collections: visible.map(ToString::to_string).collect(),
             scope,
         })

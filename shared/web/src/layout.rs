@@ -1,6 +1,6 @@
 //! The frame of every page.
 
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
@@ -15,15 +15,28 @@ pub(crate) enum Screen {
     Search,
     Ask,
     Compare,
+    Jobs,
+    Upload,
 }
 
 impl Screen {
-    const ALL: [Screen; 4] = [
+    const ALL: [Screen; 6] = [
         Screen::Archive,
         Screen::Search,
         Screen::Ask,
         Screen::Compare,
+        Screen::Jobs,
+        Screen::Upload,
     ];
+
+    // Whether the server of a page has this screen.
+    fn is_here(self, context: &PageContext) -> bool {
+        match self {
+            Screen::Jobs => context.has_jobs,
+            Screen::Upload => context.may_upload,
+            _ => true,
+        }
+    }
 
     fn path(self) -> &'static str {
         match self {
@@ -31,6 +44,8 @@ impl Screen {
             Screen::Search => "/search",
             Screen::Ask => "/ask",
             Screen::Compare => "/compare",
+            Screen::Jobs => "/jobs",
+            Screen::Upload => "/upload",
         }
     }
 
@@ -40,6 +55,8 @@ impl Screen {
             Screen::Search => "Search",
             Screen::Ask => "Ask",
             Screen::Compare => "Compare",
+            Screen::Jobs => "Jobs",
+            Screen::Upload => "Upload",
         }
     }
 }
@@ -60,7 +77,7 @@ pub(crate) fn page(context: &PageContext, page: &Page) -> Response {
     let header = html! {
         nav aria-label="Screens" {
             ul {
-                @for screen in Screen::ALL {
+                @for screen in Screen::ALL.into_iter().filter(|screen| screen.is_here(context)) {
                     @let current = (page.screen == Some(screen)).then_some("page");
                     li { a href=(context.url(screen.path(), &[])) aria-current=[current] { (screen.title()) } }
                 }
@@ -79,6 +96,11 @@ pub(crate) fn page(context: &PageContext, page: &Page) -> Response {
         @if !page.commands.is_empty() || !page.requests.is_empty() { (elsewhere(page)) }
     };
     respond(&page.title, &header, &body)
+}
+
+/// Leads to another page after a form.
+pub(crate) fn see_other(url: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, url.to_owned())]).into_response()
 }
 
 /// The field that every form with `method="post"` has.

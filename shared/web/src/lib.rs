@@ -1,6 +1,7 @@
 //! Pages for people: the archive in a browser, without anything to install.
 //!
-//! A handler parses its request, makes a few calls to the [`Archive`](stemma_archive::Archive), and renders HTML on the server
+//! A handler parses its request, makes a few calls to the [`Archive`](stemma_archive::Archive) or to
+//! [`Operations`](stemma_operations::Operations), and renders HTML on the server
 //! with the request types that the REST surface uses. The state of a page is in its address, so that it can be
 //! shared. Everything can be read without a script.
 //!
@@ -16,7 +17,10 @@ mod context;
 mod document_page;
 mod document_parts;
 mod download;
+mod job_page;
+mod jobs_page;
 mod layout;
+mod live;
 mod login;
 mod page_view;
 mod problem_page;
@@ -24,16 +28,25 @@ mod search_page;
 mod section_list;
 mod security;
 mod text;
+mod upload_page;
 mod word_changes;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::routing::get;
+use axum::routing::{get, post};
 use stemma_gateway::AppState;
 use stemma_gateway::pages::WebPages;
 
+// Token, names and boundaries beside the file of an upload.
+const FORM_BYTES: usize = 64 << 10;
+
 /// The routes of the pages.
 pub fn router(state: AppState) -> Router<AppState> {
+    let uploads = state.deps.uploads.as_ref();
+    let max_upload_bytes = uploads.map_or(0, |uploads| uploads.max_bytes());
+    let max_upload_bytes = usize::try_from(max_upload_bytes).unwrap_or(usize::MAX);
+    let upload_limit = DefaultBodyLimit::max(max_upload_bytes.saturating_add(FORM_BYTES));
     Router::new()
         .route("/", get(archive_page::archive))
         .route("/documents/{doc}", get(document_page::document))
@@ -44,8 +57,18 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/ask", get(ask_page::form).post(ask_page::ask))
         .route("/answers/{id}", get(ask_page::answer))
         .route("/compare", get(compare_page::compare))
+        .route("/jobs", get(jobs_page::jobs))
+        .route("/jobs/{job}", get(job_page::job))
+        .route("/jobs/{job}/control", post(job_page::control))
+        .route("/jobs/{job}/retry", post(job_page::retry))
+        .route(
+            "/upload",
+            get(upload_page::form)
+                .post(upload_page::upload)
+                .layer(upload_limit),
+        )
         .route("/login", get(login::form).post(login::sign_in))
-        .route("/logout", axum::routing::post(login::sign_out))
+        .route("/logout", post(login::sign_out))
         .layer(middleware::from_fn_with_state(state, security::protect))
         .route("/assets/{digest}/{name}", get(assets::asset))
 }
@@ -53,7 +76,9 @@ pub fn router(state: AppState) -> Router<AppState> {
 /// What access control has to know of the pages.
 pub fn web_pages() -> WebPages {
     WebPages {
-        is_page: |path| matches!(path, "/ask" | "/login" | "/logout"),
+        is_page: |path| {
+            matches!(path, "/ask" | "/login" | "/logout" | "/upload") || path.starts_with("/jobs/")
+        },
         is_public: |path| matches!(path, "/login" | "/logout") || path.starts_with("/assets/"),
         problem_page: problem_page::problem_page,
     }

@@ -79,6 +79,12 @@ pub(crate) fn grouped(number: impl TryInto<u64>) -> String {
     grouped
 }
 
+/// `1 document`, `1,234 documents`
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(number))
+}
+
 /// A word of a shell command.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-=@:,".contains(c);
@@ -119,6 +125,8 @@ mod tests {
     fn numbers_have_groups_and_shell_words_quotes() {
         let numbers = [0_u32, 999, 1_000, 1_234_567].map(grouped);
         assert_eq!(numbers, ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(counted(1, "job"), "1 job");
+        assert_eq!(counted(1_000, "job"), "1,000 jobs");
         assert_eq!(shell_word("3M_2022_10K"), "3M_2022_10K");
         assert_eq!(shell_word("it's; rm"), r"'it'\''s; rm'");
     }

@@ -6,6 +6,7 @@ mod answers;
 mod bad_requests;
 mod documents;
 mod hostile;
+mod jobs;
 mod load;
 mod mcp;
 mod model_access;

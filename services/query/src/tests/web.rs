@@ -12,13 +12,18 @@ use crate::ServerDeps;
 
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
 
-async fn browse(server: &TestServer, path: &str, head: &str) -> TestReply {
+pub(super) async fn browse(server: &TestServer, path: &str, head: &str) -> TestReply {
     server
         .request(&format!("GET {path} HTTP/1.1\r\n{BROWSER}{head}"))
         .await
 }
 
-async fn send_form(server: &TestServer, path: &str, head: &str, body: &str) -> TestReply {
+pub(super) async fn send_form(
+    server: &TestServer,
+    path: &str,
+    head: &str,
+    body: &str,
+) -> TestReply {
     let length = body.len();
     let request = format!(
         "POST {path} HTTP/1.1\r\n{BROWSER}{head}Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{body}"
@@ -36,7 +41,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
 }
 
 /// The token of the first form, and the cookie that belongs to it.
-fn form_token(reply: &TestReply) -> (String, String) {
+pub(super) fn form_token(reply: &TestReply) -> (String, String) {
     let token = between(&reply.body, "name=\"token\" value=\"", "\"");
     let cookie = reply.header("set-cookie").unwrap_or_default();
     let cookie = cookie.split(';').next().unwrap();
