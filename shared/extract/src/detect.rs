@@ -10,7 +10,7 @@ const OTHER_ENCODING: &str = "text in an encoding other than UTF-8, or binary da
 // Prefix that is checked for binary data.
 const SAMPLE_BYTES: usize = 16 * 1024;
 
-/// Extracts a document of any supported format.
+/// Extracts the text of a document of any supported format.
 ///
 /// # Errors
 ///
@@ -23,6 +23,7 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
         limits,
         threads,
         alone: _,
+        task: _,
     } = job;
     decode::check_size(bytes.len(), &limits)?;
     if stemma_edgar::is_submission(&bytes) {

@@ -6,13 +6,23 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ExtractError, Limits};
+use crate::{ExtractError, ImageRequest, Limits};
 
 const MAX_HEAD_BYTES: u32 = 1 << 20;
 pub(crate) const DONE: u8 = 1;
 pub(crate) const FAILED: u8 = 2;
 
-/// A document to extract.
+/// What to do with a document.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub enum Task {
+    /// Read its text.
+    #[default]
+    Text,
+    /// Draw one of its pages.
+    Image(ImageRequest),
+}
+
+/// A document to extract, or to draw a page of.
 #[derive(Clone)]
 pub struct ExtractJob {
     /// File name; only the extension matters.
@@ -25,10 +35,11 @@ pub struct ExtractJob {
     pub threads: usize,
     /// Read the document while the pool reads no other: an earlier attempt may have been killed for what others used.
     pub alone: bool,
+    pub task: Task,
 }
 
 impl ExtractJob {
-    /// A job with one thread.
+    /// A job that reads text with one thread.
     pub fn new(name: String, bytes: Vec<u8>, password: Option<String>, limits: Limits) -> Self {
         Self {
             name,
@@ -37,6 +48,7 @@ impl ExtractJob {
             limits,
             threads: 1,
             alone: false,
+            task: Task::Text,
         }
     }
 }
@@ -84,6 +96,7 @@ struct JobHeader {
     password: Option<String>,
     limits: Limits,
     threads: u32,
+    task: Task,
 }
 
 /// Encodes the header of a request. The document's bytes follow it.
@@ -94,6 +107,7 @@ pub(crate) fn encode_job_header(job: &ExtractJob) -> io::Result<Vec<u8>> {
         password: job.password.clone(),
         limits: job.limits.clone(),
         threads,
+        task: job.task.clone(),
     };
     let head = postcard::to_stdvec(&head).map_err(io::Error::other)?;
     let size = u32::try_from(head.len())
@@ -129,6 +143,7 @@ pub(crate) fn read_job(input: &mut impl Read) -> io::Result<Option<ExtractJob>> 
         limits: head.limits,
         threads,
         alone: false,
+        task: head.task,
     }))
 }
 
@@ -153,7 +168,7 @@ fn read_or_eof<const N: usize>(input: &mut impl Read) -> io::Result<Option<[u8; 
     }
 }
 
-/// Writes a reply: tag, length, and the encoded source or the error.
+/// Writes a reply: tag, length, and the encoded source or image, or the error.
 pub(crate) fn write_reply(
     output: &mut impl Write,
     reply: &Result<Vec<u8>, ExtractError>,
@@ -211,21 +226,27 @@ fn intern(text: String) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use stemma_document::PageNo;
+
     use super::*;
 
     #[test]
     fn jobs_and_errors_round_trip() {
-        let job = ExtractJob::new(
-            "年.md".into(),
-            vec![0, 255],
-            Some("x".into()),
-            Limits::default(),
-        );
+        let image = ImageRequest::of_page(PageNo::FIRST, 1_000);
+        let job = ExtractJob {
+            task: Task::Image(image),
+            ..ExtractJob::new(
+                "年.md".into(),
+                vec![0, 255],
+                Some("x".into()),
+                Limits::default(),
+            )
+        };
         let bytes = [encode_job_header(&job).unwrap(), job.bytes.clone()].concat();
         let read = read_job(&mut bytes.as_slice()).unwrap().unwrap();
         assert_eq!(
-            (read.name, read.bytes, read.password, read.limits),
-            (job.name, job.bytes, job.password, job.limits)
+            (read.name, read.bytes, read.password, read.limits, read.task),
+            (job.name, job.bytes, job.password, job.limits, job.task)
         );
         assert!(read_job(&mut [].as_slice()).unwrap().is_none());
         assert!(read_job(&mut &bytes[..bytes.len() - 1]).is_err());

@@ -9,7 +9,8 @@
 //! assert_eq!(error.code, "pdf.not_a_pdf");
 //! ```
 //!
-//! Extraction never follows links, runs scripts, unpacks attachments or rasterizes pages. It is bounded by [`Limits`].
+//! Extraction never follows links, runs scripts, unpacks attachments or decodes images. It is bounded by [`Limits`].
+//! A child can also draw a page ([`Task::Image`]); the code that draws is in `stemma-render`.
 //! Crashes that a process cannot contain, such as a stack overflow in a parser, are isolated by a [`Pool`] of child
 //! processes that run [`serve`]. The result depends on the bytes only, and is stored and sent as an [`EncodedSource`].
 
@@ -19,6 +20,7 @@ mod edgar;
 mod error;
 mod front_matter;
 pub mod html;
+mod image_request;
 mod ipc;
 mod limits;
 pub mod markdown;
@@ -31,7 +33,8 @@ pub mod title;
 
 pub use detect::{detect_format, extract};
 pub use error::ExtractError;
-pub use ipc::ExtractJob;
+pub use image_request::{ImageColor, ImageRequest, ImageScale, PageRegion};
+pub use ipc::{ExtractJob, Task};
 pub use limits::Limits;
 pub use pool::{Extractor, InProcess, Pool, PoolSettings, extract_and_encode, is_transient_code};
 pub use sandbox::{Confinement, serve};

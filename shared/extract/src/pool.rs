@@ -25,10 +25,10 @@ const WALL_CLOCK_FACTOR: u32 = 10;
 // How often the CPU time of a child is read.
 const CPU_POLL: Duration = Duration::from_millis(250);
 
-/// Extracts documents.
+/// Extracts documents, and draws their pages.
 #[async_trait]
 pub trait Extractor: Send + Sync {
-    /// Extracts a document into an encoded source (see [`crate::EncodedSource`]).
+    /// Extracts a document into an encoded source (see [`crate::EncodedSource`]), or draws a page of it as PNG.
     ///
     /// # Errors
     ///

@@ -154,6 +154,10 @@ impl DecodeBudget {
         let limit = self.stream_limit();
         let raw = stream.raw_data();
         let filters = stream.filters();
+        // The parser could decode them, because drawing pages needs that. Text and fonts are never images.
+        if filters.iter().any(|filter| is_image_filter(*filter)) {
+            return Err(StreamError::Undecodable);
+        }
         if let [Filter::FlateDecode] = filters.as_slice() {
             return inflated_size(&raw, limit);
         }
@@ -203,6 +207,13 @@ impl DecodeBudget {
         }
         remaining.min(self.per_stream_bytes)
     }
+}
+
+fn is_image_filter(filter: Filter) -> bool {
+    matches!(
+        filter,
+        Filter::DctDecode | Filter::CcittFaxDecode | Filter::Jbig2Decode | Filter::JpxDecode
+    )
 }
 
 fn worst_ratio(filter: Filter) -> u64 {

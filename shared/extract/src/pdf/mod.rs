@@ -78,6 +78,21 @@ pub fn read(
     })
 }
 
+/// Opens a PDF as [`read`] does, so that a program that draws its pages sees the same pages. Parsers recurse: call it on a
+/// thread with a large stack, as [`crate::serve`] does.
+///
+/// # Errors
+///
+/// Those of [`read`] for files that do not open.
+pub fn open(
+    bytes: &[u8],
+    password: Option<&str>,
+    limits: &Limits,
+) -> Result<hayro_syntax::Pdf, ExtractError> {
+    let bytes = decode_limits::check_file(bytes, limits)?;
+    reader::open_checked(bytes, password, limits)
+}
+
 fn no_thread() -> ExtractError {
     ExtractError::new(
         "system.no_thread",

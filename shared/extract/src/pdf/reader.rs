@@ -31,26 +31,7 @@ pub(super) fn read(
 ) -> Result<Source, ExtractError> {
     let bytes = decode_limits::check_file(bytes, limits)?;
     let budget = DecodeBudget::new(limits);
-    let mut pdf = open(bytes, password, limits)?;
-    if pdf.pages().is_empty()
-        && let Some(other) = reopen(bytes, password, limits)
-    {
-        pdf = other;
-    }
-    let count = pdf.pages().len();
-    if count == 0 {
-        return Err(no_pages_error());
-    }
-    if count > limits.max_pages as usize {
-        return Err(ExtractError::new(
-            "limits.pages",
-            format!(
-                "the document has {count} pages, more than the limit of {}",
-                limits.max_pages
-            ),
-            "raise the limit or split the document",
-        ));
-    }
+    let pdf = open_checked(bytes, password, limits)?;
     let Some(mut pages) = read_pages(&pdf, &budget, limits, threads) else {
         // If the result may depend on the order of reading, pages are read again in order.
         return read(bytes, password, limits, 1);
@@ -85,6 +66,35 @@ pub(super) fn read(
     let mut pages: Vec<Page> = pages.into_iter().map(|read| read.page).collect();
     furniture::mark(&mut pages);
     Ok(assemble(&pdf, pages, defects, is_encrypted(bytes), limits))
+}
+
+/// Opens a file that has pages, from the header on.
+pub(super) fn open_checked(
+    bytes: &[u8],
+    password: Option<&str>,
+    limits: &Limits,
+) -> Result<Pdf, ExtractError> {
+    let mut pdf = open(bytes, password, limits)?;
+    if pdf.pages().is_empty()
+        && let Some(other) = reopen(bytes, password, limits)
+    {
+        pdf = other;
+    }
+    let count = pdf.pages().len();
+    if count == 0 {
+        return Err(no_pages_error());
+    }
+    if count > limits.max_pages as usize {
+        return Err(ExtractError::new(
+            "limits.pages",
+            format!(
+                "the document has {count} pages, more than the limit of {}",
+                limits.max_pages
+            ),
+            "raise the limit or split the document",
+        ));
+    }
+    Ok(pdf)
 }
 
 fn open(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Pdf, ExtractError> {
