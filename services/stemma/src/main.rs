@@ -152,7 +152,7 @@ enum Command {
     Serve(commands::services::ServeArgs),
     Mcp(commands::mcp::McpArgs),
     Probe(commands::probe::ProbeArgs),
-    /// Extract documents for a parent process.
+    /// Extract and draw documents for a parent process.
     #[command(name = embedded::EXTRACT_CHILD, hide = true)]
     ExtractChild,
 }
@@ -334,7 +334,7 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
 }
 
 fn extract_child() -> ExitCode {
-    match stemma_extract::serve(stemma_pipeline::stages::extract_document) {
+    match stemma_extract::serve(embedded::run_task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -10,6 +10,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-extract", &["stemma-document", "stemma-edgar"]),
     ("stemma-llm", &["stemma-engine"]),
     ("stemma-outline", &["stemma-document"]),
+    ("stemma-render", &["stemma-document", "stemma-extract"]),
     ("stemma-xbrl", &["stemma-document"]),
     (
         "stemma-pipeline",
@@ -201,6 +202,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-operations",
             "stemma-pipeline",
             "stemma-query",
+            "stemma-render",
             "stemma-retrieval",
             "stemma-worker",
         ],
@@ -227,7 +229,8 @@ pub const RESTRICTED_IMPORTS: &[(&str, &str, &[&str])] = &[
 
 /// External crates that only some workspace crates may name, by prefix.
 pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
-    ("hayro", &["stemma-extract"]),
+    ("hayro", &["stemma-extract", "stemma-render"]),
+    ("png", &["stemma-render"]),
     ("lopdf", &["stemma-extract"]),
     ("pulldown-cmark", &["stemma-extract"]),
     ("lapin", &["stemma-engine"]),
@@ -447,7 +450,7 @@ mod tests {
         );
         assert_eq!(
             check("stemma-worker", "hayro-font"),
-            "stemma-worker names hayro-font; only stemma-extract may"
+            "stemma-worker names hayro-font; only stemma-extract, stemma-render may"
         );
         assert!(check("stemma-new", "stemma-engine").contains("no line in the import table"));
         assert_eq!(check("stemma-worker", "serde"), "");

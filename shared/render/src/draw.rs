@@ -1,0 +1,89 @@
+//! Draws a page.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use hayro::hayro_interpret::InterpreterSettings;
+use hayro::hayro_interpret::util::TransformExt;
+use hayro::hayro_syntax::page::Page;
+use hayro::kurbo::Affine;
+use hayro::vello_cpu::color::palette::css::WHITE;
+use hayro::vello_cpu::{Pixmap, RasterizerSettings, RenderContext, Resources, TargetInit};
+use hayro::{RenderCache, RenderSettings, render_into};
+use stemma_extract::{ExtractError, ImageColor, ImageRequest, Limits, pdf};
+
+use crate::Bitmap;
+use crate::size::Placement;
+
+/// Draws a page, or a region of it, on white. What a file lacks or damages is left out: its text, pictures or shapes. Call it
+/// on a thread with a large stack, in a process whose memory and time are limited.
+///
+/// # Errors
+///
+/// Those of [`pdf::open`]; `image.no_page` if the file has fewer pages, `image.not_drawable` if the page has no size or
+/// drawing it fails.
+pub fn draw(
+    bytes: &[u8],
+    password: Option<&str>,
+    limits: &Limits,
+    request: &ImageRequest,
+) -> Result<Bitmap, ExtractError> {
+    let file = pdf::open(bytes, password, limits)?;
+    let pages = file.pages();
+    let page = pages.get(request.page.index()).ok_or_else(|| {
+        let message = format!(
+            "the file has {} pages, and page {} is asked for",
+            pages.len(),
+            request.page
+        );
+        ExtractError::new("image.no_page", message, "ask for a page that is there")
+    })?;
+    let (width, height) = page.render_dimensions();
+    let placement =
+        Placement::new(width, height, request).ok_or_else(|| not_drawable("it has no size"))?;
+    // A panic of the renderer fails only this page.
+    let pixels = catch_unwind(AssertUnwindSafe(|| rasterize(page, &placement)))
+        .map_err(|_| not_drawable("the renderer failed on its content"))?;
+    Ok(Bitmap::from_rgba(
+        placement.width,
+        placement.height,
+        pixels.data_as_u8_slice(),
+        request.color == ImageColor::Gray,
+    ))
+}
+
+fn rasterize<'a>(page: &'a Page<'a>, placement: &Placement) -> Pixmap {
+    let Placement {
+        width,
+        height,
+        scale,
+        origin,
+    } = *placement;
+    let mut context = RenderContext::new(width, height);
+    let transform = Affine::scale(scale)
+        * Affine::translate((-origin.0, -origin.1))
+        * page.initial_transform(true).to_kurbo();
+    render_into(
+        page,
+        &RenderCache::new(),
+        &InterpreterSettings::default(),
+        &RenderSettings::default(),
+        &mut context,
+        transform,
+    );
+    context.flush();
+    let mut pixels = Pixmap::new(width, height);
+    let settings = RasterizerSettings {
+        target_init: TargetInit::Clear(WHITE),
+        ..RasterizerSettings::default()
+    };
+    context.render_with(&mut pixels, &mut Resources::default(), settings);
+    pixels
+}
+
+fn not_drawable(why: &str) -> ExtractError {
+    ExtractError::new(
+        "image.not_drawable",
+        format!("the page cannot be drawn: {why}"),
+        "read its text, or open the file in another program",
+    )
+}
