@@ -43,7 +43,9 @@ pub fn mark(pages: &mut [Page]) {
             };
             if page_number(text).is_some() {
                 furniture.push((index, at));
-            } else if text.split_whitespace().take(MAX_WORDS + 1).count() <= MAX_WORDS {
+            } else if !has_leaders(text)
+                && text.split_whitespace().take(MAX_WORDS + 1).count() <= MAX_WORDS
+            {
                 let place = EdgeLine {
                     page: index,
                     line: at,
@@ -72,6 +74,20 @@ pub fn mark(pages: &mut [Page]) {
             line.role = role;
         }
     }
+}
+
+// Rows of printed contents are no heads, though those at the top of their pages differ only in numbers.
+fn has_leaders(text: &str) -> bool {
+    const DOTS: usize = 4;
+    let mut dots = 0;
+    text.chars().any(|c| {
+        dots = match c {
+            '.' | '…' | '·' => dots + 1,
+            ' ' => dots,
+            _ => 0,
+        };
+        dots == DOTS
+    })
 }
 
 // Head or foot by position alone, and the points from that edge; `None` for the body.
@@ -303,6 +319,28 @@ mod tests {
                 .iter()
                 .all(|page| page.lines[2].role == LineRole::Foot)
         );
+    }
+
+    #[test]
+    fn rows_of_contents_are_no_heads() {
+        let tops = [
+            (0, "Amendment XI ........ 12"),
+            (1, "Amendment XXV . . . . 18"),
+            (3, "Amendment I"),
+            (5, "Amendment XXII"),
+            (8, "Amendment XXVI"),
+        ];
+        // Five pages of 16 would do; three do not.
+        let mut pages: Vec<Page> = (0..16)
+            .map(|n| {
+                let own = "word".repeat(n + 1);
+                let top = tops.iter().find(|(page, _)| *page == n);
+                page(&[(top.map_or(&own, |(_, text)| text), 60.0), ("text", 300.0)])
+            })
+            .collect();
+        mark(&mut pages);
+        let is_body = |page: &Page| page.lines.iter().all(|line| line.role == LineRole::Body);
+        assert!(pages.iter().all(is_body));
     }
 
     #[test]
