@@ -125,8 +125,9 @@ pub async fn serve(
     );
     // Who calls tools has a model of its own: without one here, searching serves it better than asking.
     let answering = deps.answerers.clone().filter(|_| model.is_some());
-    let mcp_server =
-        McpServer::with_access_control(env.clone(), Arc::clone(&archive)).with_answerers(answering);
+    let mcp_server = McpServer::with_access_control(env.clone(), Arc::clone(&archive))
+        .with_answerers(answering)
+        .with_page_images(deps.page_images.clone());
     let mcp = stemma_mcp::service(mcp_server, &host_guard, query.max_body_bytes, &stop);
     let router = router::router(
         AppState {

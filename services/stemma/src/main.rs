@@ -17,6 +17,7 @@ mod filings;
 mod model_clients;
 mod models;
 mod output;
+mod page_images;
 mod prompts;
 mod sidecar;
 mod submission;

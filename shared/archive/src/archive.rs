@@ -12,7 +12,6 @@ use stemma_catalog::locator::Fragment;
 use stemma_catalog::path::{DocumentPart, ResolvedPath};
 use stemma_document::{
     Collection, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, SourceBody, TextLines,
-    blob_keys,
 };
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Env;
@@ -25,7 +24,7 @@ use crate::document_store::BlobDocumentStore;
 use crate::error::shell_quoted;
 use crate::{ApiError, CollectionCache};
 
-pub use crate::document_store::spawn_cpu;
+pub use crate::document_store::{OriginalFile, spawn_cpu};
 
 // Approximate number of pages in one chunk of an encoded text.
 const CHUNK_PAGES: usize = 64;
@@ -218,18 +217,7 @@ impl Archive {
 
     /// The file a document was read from; `None` where it is not in the store, or was torn by a power loss.
     pub async fn original(&self, listed: &CatalogDocument) -> PortResult<Option<OriginalFile>> {
-        let version = listed.version();
-        for key in blob_keys::original_keys(&self.collection, version.source) {
-            let size_bytes = self.store.blobs.size(&key).await?;
-            if let Some(size_bytes) = size_bytes.filter(|size| *size == version.size_bytes) {
-                return Ok(Some(OriginalFile {
-                    blobs: Arc::clone(&self.store.blobs),
-                    key,
-                    size_bytes,
-                }));
-            }
-        }
-        Ok(None)
+        self.store.original(listed.version()).await
     }
 
     /// The encoded text of a tree; `None` when the store does not have it (an imported tree).
@@ -262,20 +250,6 @@ impl Archive {
 
 fn chunk_index(number: u32) -> usize {
     (number as usize - 1) / CHUNK_PAGES
-}
-
-/// The original file of a document in the store.
-pub struct OriginalFile {
-    blobs: Arc<dyn Blobs>,
-    key: String,
-    pub size_bytes: u64,
-}
-
-impl OriginalFile {
-    /// Reads a byte range; `None` when the file was removed meanwhile.
-    pub async fn read(&self, range: std::ops::Range<u64>) -> PortResult<Option<bytes::Bytes>> {
-        self.blobs.get_range(&self.key, range).await
-    }
 }
 
 // The error for a listed document without a tree; its message says why.

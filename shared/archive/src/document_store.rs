@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
-use stemma_document::{Collection, DocId, PublishedTree, SourceBody, TreeObject, blob_keys};
+use stemma_document::{
+    Collection, DocId, DocumentVersion, PublishedTree, SourceBody, TreeObject, blob_keys,
+};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{PortError, PortResult, TaskKey, artifact};
 use stemma_extract::EncodedSource;
@@ -56,6 +58,24 @@ impl BlobDocumentStore {
             })
     }
 
+    /// The file of a version; `None` where it is not in the store, or was torn by a power loss.
+    pub(crate) async fn original(
+        &self,
+        version: &DocumentVersion,
+    ) -> PortResult<Option<OriginalFile>> {
+        for key in blob_keys::original_keys(&self.collection, version.source) {
+            let size_bytes = self.blobs.size(&key).await?;
+            if let Some(size_bytes) = size_bytes.filter(|size| *size == version.size_bytes) {
+                return Ok(Some(OriginalFile {
+                    blobs: Arc::clone(&self.blobs),
+                    key,
+                    size_bytes,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
     /// `None` for documents without tagged facts.
     pub(crate) async fn load_facts(
         &self,
@@ -88,6 +108,20 @@ impl BlobDocumentStore {
                 format!("{}: {error}", published.version.name),
             )),
         }
+    }
+}
+
+/// The original file of a document in the store.
+pub struct OriginalFile {
+    blobs: Arc<dyn Blobs>,
+    key: String,
+    pub size_bytes: u64,
+}
+
+impl OriginalFile {
+    /// Reads a byte range; `None` when the file was removed meanwhile.
+    pub async fn read(&self, range: std::ops::Range<u64>) -> PortResult<Option<bytes::Bytes>> {
+        self.blobs.get_range(&self.key, range).await
     }
 }
 

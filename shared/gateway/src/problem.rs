@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stemma_answers::AnswerError;
-use stemma_archive::ApiError;
+use stemma_archive::{ApiError, is_store_error};
 use stemma_operations::OperationsError;
 use utoipa::ToSchema;
 
@@ -209,8 +209,9 @@ impl Problem {
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
         let status = match error.code {
-            "locator.no_page" | "job.unknown" => 404,
+            "locator.no_page" | "source.elsewhere" | "job.unknown" => 404,
             "job.ended" => 409,
+            "image.busy" | "image.interrupted" | "extract.stalled" | "extract.killed" => 503,
             "cursor.invalid" => 400,
             "store.unreadable" => 503,
             "store.damaged" => 500,
@@ -223,7 +224,9 @@ impl From<ApiError> for Problem {
         });
         let errors = wrong.into_iter().collect();
         let (detail, cause) = match status {
-            500.. => ("the store cannot be read".to_owned(), Some(error.message)),
+            500.. if is_store_error(error.code) => {
+                ("the store cannot be read".to_owned(), Some(error.message))
+            }
             _ => (error.message, None),
         };
         let mut problem = Self::new(status, error.code, detail);
@@ -269,7 +272,11 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
         }
         "job.unknown" => "GET /v1/jobs lists the jobs",
         "job.ended" => "GET /v1/jobs/{job} says how it ended",
-        "store.unreadable" => "try again in a moment",
+        "store.unreadable" | "image.busy" | "image.interrupted" => "try again in a moment",
+        "image.not_a_pdf" | "image.not_drawable" => {
+            "GET /v1/documents/{doc}/pages?range=5 reads the text of a page"
+        }
+        "source.elsewhere" => "read the file at `uri` of the document",
         _ => return None,
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stemma_answers::Answerer;
 use stemma_archive::collections::Collections;
-use stemma_archive::{AnswererFactory, Archive};
+use stemma_archive::{AnswererFactory, Archive, PageImages};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_operations::Operations;
@@ -24,6 +24,8 @@ pub struct ServerDeps {
     pub uploads: Option<Arc<dyn UploadPort>>,
     /// The jobs of the store.
     pub operations: Option<Arc<Operations>>,
+    /// Draws pages.
+    pub page_images: Option<Arc<PageImages>>,
 }
 
 #[derive(Clone)]
@@ -99,6 +101,14 @@ impl AppState {
                 let detail = "this server answers no questions: it was started without a model";
                 Problem::new(501, "answer.not_here", detail).with_next("POST /v1/search")
             })
+    }
+
+    pub fn page_images(&self) -> Result<&Arc<PageImages>, Problem> {
+        self.deps.page_images.as_ref().ok_or_else(|| {
+            let detail = "this server draws no pages";
+            Problem::new(501, "image.not_here", detail)
+                .with_next("GET /v1/documents/{doc}/pages?range=5 reads their text")
+        })
     }
 
     pub fn visible_collections(&self, scope: &CollectionScope) -> Vec<&Collection> {

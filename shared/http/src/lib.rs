@@ -40,6 +40,7 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(text::item))
         .routes(routes!(text::section))
         .routes(routes!(text::pages))
+        .routes(routes!(page::image))
         .routes(routes!(page::words))
         .routes(routes!(source::source))
         .routes(routes!(search::search, search::search_by_url))

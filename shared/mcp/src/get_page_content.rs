@@ -11,15 +11,19 @@ use stemma_archive::pageindex_fields::name_of;
 use stemma_archive::tree::resolve_section;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, Locator, format_pages, parse_pages};
-use stemma_document::{PageSpan, PublishedTree, SectionId};
+use stemma_document::{PageNo, PageSpan, PublishedTree, SectionId};
 
 use crate::error::ToolError;
 use crate::get_document::{ItemRow, MAX_PLACES};
+use crate::page_picture::{page_picture, parse_region};
 use crate::text_pages::{ReadRequest, ReadResult};
 use crate::tool_context::{DocumentRef, ToolContext};
 use crate::tool_result::{
     DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS, ToolOutcome, ToolResult, delimited,
 };
+
+// A picture costs a model some 1,700 tokens.
+const MAX_PICTURES: usize = 3;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GetPageContentArguments {
@@ -31,6 +35,10 @@ pub(crate) struct GetPageContentArguments {
     section_id: Option<String>,
     /// instead of pages: 1A, II.1A
     item: Option<String>,
+    /// also a picture: page, or x,y,w,h of a part (0-1)
+    // Listed, it would take the tools over their 3,000 tokens.
+    #[schemars(extend("x-hidden" = true))]
+    image: Option<String>,
     #[schemars(range(min = MIN_TOKENS, max = MAX_TOKENS), extend("default" = DEFAULT_TOKENS, "x-clamped" = true))]
     max_tokens: Option<usize>,
     #[schemars(extend("x-nullable" = true))]
@@ -116,6 +124,7 @@ get_document_structure or search. What does not fit is named in remaining; next_
             .as_deref()
             .map(requested_pages)
             .transpose()?;
+        let region = arguments.image.as_deref().map(parse_region).transpose()?;
         let max_tokens = arguments.max_tokens;
         if part.is_none() && pages.is_none() {
             return Err(ToolError::invalid(
@@ -131,8 +140,15 @@ get_document_structure or search. What does not fit is named in remaining; next_
             .collect();
         let limit = context.format.limit(max_tokens);
         let text = context.read(&listed, published, request, limit).await?;
+        let mut pictures = Vec::new();
+        if let Some(region) = region {
+            let pages = text.passages.iter().map(|passage| passage.page);
+            for page in pages.filter_map(PageNo::new).take(MAX_PICTURES) {
+                pictures.push(page_picture(&context, &listed, page, region).await?);
+            }
+        }
         let result = page_result(&listed, text, item.as_ref(), part.as_ref(), max_tokens);
-        Ok(result.with_options(elsewhere))
+        Ok(result.with_options(elsewhere).with_pictures(pictures))
     }
 }
 

@@ -23,6 +23,7 @@ mod get_page_content;
 mod get_series;
 mod grep_document;
 mod http;
+mod page_picture;
 mod paging;
 mod preset;
 mod prompts;
@@ -43,7 +44,7 @@ use rmcp::service::serve_server_with_ct;
 use rmcp::transport::io::stdio_pipes;
 use stemma_answers::tree_search::AnswerModel;
 use stemma_archive::collections::Collections;
-use stemma_archive::{AnswerService, AnswerSettings, AnswererFactory};
+use stemma_archive::{AnswerService, AnswerSettings, AnswererFactory, PageImages};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
@@ -66,6 +67,8 @@ pub struct McpOptions<'a> {
     pub meaning: Option<Arc<SemanticRouter>>,
     pub preset: Preset,
     pub answer: AnswerSettings,
+    /// `None` where no pages are drawn.
+    pub page_images: Option<Arc<PageImages>>,
 }
 
 /// Serves one client over the standard streams until it closes them, or until `stop`.
@@ -100,6 +103,7 @@ where
         meaning,
         preset,
         answer,
+        page_images,
     } = served;
     let meaning: Vec<_> = meaning
         .into_iter()
@@ -118,7 +122,9 @@ where
         Arc::new(AnswerService::new(env.clone(), blobs, answer, agent_tools))
             as Arc<dyn AnswererFactory>
     });
-    let server = McpServer::for_local_client(env, archive, preset).with_answerers(answering);
+    let server = McpServer::for_local_client(env, archive, preset)
+        .with_answerers(answering)
+        .with_page_images(page_images);
     let served = match serve_server_with_ct(server, streams, stop.clone()).await {
         Ok(running) => running
             .waiting()

@@ -1,10 +1,13 @@
 //! Sections and pages as MCP resources (`stemma://` URIs).
 
 use rmcp::model::{ReadResourceResult, ResourceContents, ResourceTemplate};
+use stemma_archive::PageRegion;
 use stemma_archive::pageindex_fields::name_of;
+use stemma_document::PageNo;
 
 use crate::error::{ToolError, ToolErrorKind};
 use crate::get_page_content::read_request;
+use crate::page_picture::{MIME_TYPE, page_picture};
 use crate::tool_context::{SCHEME, ToolContext};
 use crate::tool_result::delimited;
 
@@ -14,17 +17,25 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
             "stemma://{doc}/section/{id}",
             "section",
             "text of a section with its sub-sections",
+            "text/plain",
         ),
         (
             "stemma://{doc}/page/{n}",
             "page",
             "text of a physical page, or of pages 5-7",
+            "text/plain",
+        ),
+        (
+            "stemma://{doc}/image/{n}",
+            "image",
+            "picture of a physical page of a PDF",
+            MIME_TYPE,
         ),
     ]
-    .map(|(address, name, description)| {
+    .map(|(address, name, description, mime_type)| {
         ResourceTemplate::new(address, name)
             .with_description(description)
-            .with_mime_type("text/plain")
+            .with_mime_type(mime_type)
     })
     .into()
 }
@@ -39,10 +50,13 @@ pub(crate) async fn read(
             "addresses here begin with {SCHEME}"
         )));
     }
+    if let Some((document, page)) = image_address(address) {
+        return read_image(context, address, document, page).await;
+    }
     let document = context.resolve_document(address, None)?;
     if document.fragment.is_none() {
         return Err(unknown_address(
-            "an address ends in /section/0007 or /page/47",
+            "an address ends in /section/0007, /page/47 or /image/47",
         ));
     }
     let (listed, published) = context.load_published(&document).await?;
@@ -61,6 +75,26 @@ pub(crate) async fn read(
     Ok(ReadResourceResult::new(vec![
         ResourceContents::text(text, address).with_mime_type("text/plain"),
     ]))
+}
+
+async fn read_image(
+    context: &ToolContext,
+    address: &str,
+    document: &str,
+    page: PageNo,
+) -> Result<ReadResourceResult, ToolError> {
+    let document = context.resolve_document(document, None)?;
+    let (listed, _) = context.load_published(&document).await?;
+    let picture = page_picture(context, &listed, page, PageRegion::WHOLE).await?;
+    Ok(ReadResourceResult::new(vec![
+        ResourceContents::blob(picture, address).with_mime_type(MIME_TYPE),
+    ]))
+}
+
+// Document and page of `stemma://DOC/image/5`.
+fn image_address(address: &str) -> Option<(&str, PageNo)> {
+    let (document, page) = address.strip_prefix(SCHEME)?.rsplit_once("/image/")?;
+    Some((document, page.parse().ok().and_then(PageNo::new)?))
 }
 
 fn unknown_address(message: impl Into<String>) -> ToolError {

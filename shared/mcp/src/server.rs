@@ -15,9 +15,9 @@ use rmcp::model::{
     ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use stemma_archive::AnswererFactory;
 use stemma_archive::archive::spawn_cpu;
 use stemma_archive::collections::Collections;
+use stemma_archive::{AnswererFactory, PageImages};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_gateway::admission::RequestPermit;
@@ -49,6 +49,8 @@ pub struct McpServer {
     requires_permit: bool,
     // `None` without a model.
     answerers: Option<Arc<dyn AnswererFactory>>,
+    // `None` where no pages are drawn.
+    page_images: Option<Arc<PageImages>>,
     router: Arc<ToolRouter<ToolContext>>,
 }
 
@@ -65,6 +67,7 @@ impl McpServer {
             preset,
             requires_permit: false,
             answerers: None,
+            page_images: None,
             router: Arc::new(tools::router()),
         }
     }
@@ -80,6 +83,14 @@ impl McpServer {
     #[must_use]
     pub fn with_answerers(self, answerers: Option<Arc<dyn AnswererFactory>>) -> Self {
         Self { answerers, ..self }
+    }
+
+    #[must_use]
+    pub fn with_page_images(self, page_images: Option<Arc<PageImages>>) -> Self {
+        Self {
+            page_images,
+            ..self
+        }
     }
 
     // `ask` is listed only if a model is configured and the key has the scope `ask`.
@@ -133,6 +144,7 @@ impl McpServer {
             format,
             collections: Some(Arc::clone(&self.collections)),
             answerers: self.answerers.clone(),
+            page_images: self.page_images.clone(),
             permit: request_permit(parts).cloned(),
             progress: token.map(|token| (context.peer.clone(), token)),
             ..ToolContext::new(self.env.clone(), archive)

@@ -8,7 +8,9 @@ use rmcp::service::{Peer, RoleServer};
 use stemma_answers::Answerer;
 use stemma_archive::collections::Collections;
 use stemma_archive::pageindex_fields::{is_root, name_of, status};
-use stemma_archive::{AnswererFactory, ApiError, Archive, SearchRequest, SearchResponse};
+use stemma_archive::{
+    AnswererFactory, ApiError, Archive, PageImages, SearchRequest, SearchResponse,
+};
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_catalog::locator::{Fragment, Locator, ResolveError};
 use stemma_document::{Collection, DocId, PublishedTree};
@@ -38,6 +40,8 @@ pub(crate) struct ToolContext {
     pub(crate) collections: Option<Arc<Collections>>,
     // `None` without a model.
     pub(crate) answerers: Option<Arc<dyn AnswererFactory>>,
+    // `None` where no pages are drawn.
+    pub(crate) page_images: Option<Arc<PageImages>>,
     // The Item that searches are limited to.
     pub(crate) item: Option<ItemRef>,
     // `None` over stdio, which has full access.
@@ -61,6 +65,7 @@ impl ToolContext {
             format: ResultFormat::Both,
             collections: None,
             answerers: None,
+            page_images: None,
             item: None,
             permit: None,
             progress: None,

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use stemma_llm::tokens;
 
 use crate::error::{ToolError, ToolErrorKind};
+use crate::page_picture::MIME_TYPE;
 
 pub(crate) const DEFAULT_TOKENS: usize = 6_000;
 /// Hard token limit (o200k) of a whole result.
@@ -50,6 +51,8 @@ pub(crate) struct ToolResult<T> {
     text_body: String,
     options: Vec<String>,
     links: Vec<Resource>,
+    // As base64.
+    pictures: Vec<String>,
 }
 
 impl<T> ToolResult<T> {
@@ -61,6 +64,7 @@ impl<T> ToolResult<T> {
             text_body: String::new(),
             options: Vec::new(),
             links: Vec::new(),
+            pictures: Vec::new(),
         }
     }
 
@@ -88,6 +92,12 @@ impl<T> ToolResult<T> {
         self
     }
 
+    #[must_use]
+    pub(crate) fn with_pictures(mut self, pictures: Vec<String>) -> Self {
+        self.pictures = pictures;
+        self
+    }
+
     fn text(&self) -> String {
         let mut text = self.summary.clone();
         for part in [self.text_body.as_str(), &self.options.join("\n")] {
@@ -107,6 +117,8 @@ impl<T: Serialize> IntoCallToolResult for ToolResult<T> {
         let mut content = vec![ContentBlock::text(self.text())];
         data["success"] = json!(true);
         data["next_steps"] = json!({ "summary": self.summary, "options": self.options });
+        let pictures = self.pictures.into_iter();
+        content.extend(pictures.map(|picture| ContentBlock::image(picture, MIME_TYPE)));
         content.extend(self.links.into_iter().map(ContentBlock::resource_link));
         let mut result = CallToolResult::success(content);
         result.structured_content = Some(data);
@@ -141,17 +153,27 @@ pub(crate) fn render(
             data.remove("success");
             data.remove("next_steps");
         }
-        result.content = vec![ContentBlock::text(Value::Object(data).to_string())];
+        result.content.retain(is_picture);
+        let text = ContentBlock::text(Value::Object(data).to_string());
+        result.content.insert(0, text);
     }
+    // A picture costs tokens by its pixels, not by its bytes, and all pictures have a bounded size.
+    let (pictures, others): (Vec<_>, Vec<_>) = result.content.into_iter().partition(is_picture);
+    result.content = others;
     let size =
         serde_json::to_string(&result).map_or(usize::MAX, |text| tokens::count(&text) as usize);
     if size <= MAX_TOKENS {
+        result.content.extend(pictures);
         return result;
     }
     let message = format!("the result has {size} tokens; at most {MAX_TOKENS} are returned");
     let error = ToolError::new(ToolErrorKind::InvalidInput, "answer.too_large", message)
         .with_option("Ask for less: fewer pages, a smaller limit, max_tokens");
     render(error.to_result(), format, with_envelope)
+}
+
+fn is_picture(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Image(_))
 }
 
 /// The tokens of an item in the data, which is the longer of the two forms.
@@ -277,6 +299,18 @@ mod tests {
                     .unwrap()
                     .contains("answer.too_large")
             );
+        }
+    }
+
+    #[test]
+    fn pictures_do_not_count_as_text() {
+        let picture = "a1B2".repeat(50_000);
+        for format in [ResultFormat::Both, ResultFormat::JsonText] {
+            let result = ToolResult::new(json!({ "pages": 1 }), "1 page");
+            let result = rendered(result.with_pictures(vec![picture.clone()]), format, true);
+            assert_ne!(result.is_error, Some(true));
+            assert!(result.content[0].as_text().is_some(), "{format:?}");
+            assert!(result.content.iter().any(is_picture), "{format:?}");
         }
     }
 

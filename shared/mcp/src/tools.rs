@@ -85,9 +85,10 @@ fn without_alias(name: &str) -> &str {
 /// The error for a name that is not callable.
 pub(crate) fn unknown(name: &str, listed: &[Tool]) -> ToolError {
     if name == "get_document_image" {
-        let message = "there are no images of pages";
-        return ToolError::new(ToolErrorKind::InvalidInput, "tool.no_images", message)
-            .with_option("get_page_content() has the text of a page");
+        let message = "images are part of get_page_content()";
+        return ToolError::new(ToolErrorKind::InvalidInput, "tool.no_images", message).with_option(
+            "get_page_content(doc_name, pages, image: \"page\") has the picture of a page",
+        );
     }
     let short_name: String = name.chars().take(60).collect();
     let message = format!("there is no tool `{short_name}`");

@@ -174,6 +174,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-compat",
             "stemma-document",
             "stemma-engine",
+            "stemma-extract",
             "stemma-gateway",
             "stemma-http",
             "stemma-mcp",
@@ -211,11 +212,21 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
 
 /// Crates that may use only some names of another crate: importer, imported crate, allowed names.
 pub const RESTRICTED_IMPORTS: &[(&str, &str, &[&str])] = &[
-    // The read side decodes stored sources; it never extracts.
+    // The read side decodes stored sources and asks child processes for images of pages; it never extracts.
     (
         "shared/archive/",
         "stemma_extract",
-        &["CodecError", "EncodedSource"],
+        &[
+            "CodecError",
+            "EncodedSource",
+            "ExtractError",
+            "ExtractJob",
+            "Extractor",
+            "ImageRequest",
+            "Limits",
+            "PageRegion",
+            "Task",
+        ],
     ),
     ("shared/compat/", "stemma_extract", &["EncodedSource"]),
     (

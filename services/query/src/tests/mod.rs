@@ -12,6 +12,7 @@ mod mcp;
 mod model_access;
 mod openai;
 mod openapi;
+mod page_images;
 mod pageindex;
 mod search;
 mod test_server;

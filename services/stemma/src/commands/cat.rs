@@ -1,6 +1,10 @@
-//! `stemma cat`: prints the text of sections, Items and pages.
+//! `stemma cat`: prints the text of sections, Items and pages, and pictures of pages.
 
-use stemma_archive::{Archive, TextResponse, TextScope};
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use stemma_archive::{Archive, ImageRequest, TextResponse, TextScope};
 
 use crate::commands::format::{links_line, printed_label, word};
 use crate::commands::open::open;
@@ -8,6 +12,7 @@ use crate::commands::tree::{self, TreeArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
+use crate::page_images::page_images;
 
 /// Print the text of a section, an Item, pages, a table, or a whole document.
 #[derive(Debug, clap::Args)]
@@ -19,6 +24,8 @@ Examples:
   stemma cat 3M_2022_10K#t12         a table as Markdown (stemma table has CSV and JSON)
   stemma cat 3M_2022_10K --page 5-7  the same
   stemma cat 3M_2022_10K --structure its sections instead of text (stemma tree)
+  stemma cat 3M_2022_10K#p=5 --image -o page.png
+                                     the picture of a page of a PDF
 
 If the start or end of an Item cannot be verified, its text is printed with a warning and exit
 code 3; its JSON says `boundary_unverifiable`.")]
@@ -41,6 +48,16 @@ pub struct CatArgs {
     /// Only the text before the first subsection.
     #[arg(long)]
     own: bool,
+    /// The picture of one page of a PDF instead of its text, as PNG.
+    #[arg(long, conflicts_with_all = ["own", "section", "item", "structure"])]
+    image: bool,
+    /// Width of the picture in pixels.
+    #[arg(long, requires = "image", default_value_t = 1_000, value_name = "PIXELS",
+        value_parser = clap::value_parser!(u32).range(50..=2_000))]
+    width: u32,
+    /// File for the picture [default: standard output].
+    #[arg(short, long, requires = "image", value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError> {
@@ -52,6 +69,9 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
         return Ok(ended);
     }
     let reader = open(context).await?;
+    if args.image {
+        return write_image(&reader, &args, context).await;
+    }
     let part = if args.own {
         TextScope::Own
     } else {
@@ -88,12 +108,50 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     )
 }
 
+async fn write_image(
+    reader: &Archive,
+    args: &CatArgs,
+    context: &Context,
+) -> Result<Exit, CommandError> {
+    let [locator] = args.locators.as_slice() else {
+        return Err(CommandError::new(
+            "cat.image",
+            "one picture is written at a time",
+        ));
+    };
+    if args.output.is_none() && context.output.width.is_some() {
+        let message = "a picture is not written to a terminal";
+        return Err(CommandError::new("cat.image", message).with_next("name a file: -o page.png"));
+    }
+    let (listed, page) = reader.one_page(&part_of(args, locator)?)?;
+    let request = ImageRequest::of_page(page, args.width);
+    let image = page_images(context)?
+        .image(reader, &listed, &request)
+        .await?;
+    let written = match &args.output {
+        Some(file) => fs::write(file, &image),
+        None => io::stdout().lock().write_all(&image),
+    };
+    written.map_err(|error| CommandError::new("cat.write", error.to_string()))?;
+    if let Some(file) = &args.output {
+        context
+            .output
+            .note(&format!("written to {}", file.display()));
+    }
+    Ok(Exit::Done)
+}
+
 async fn read(
     reader: &Archive,
     args: &CatArgs,
     locator: &str,
     part: TextScope,
 ) -> Result<TextResponse, CommandError> {
+    Ok(reader.text(&part_of(args, locator)?, part).await?)
+}
+
+// The locator with the part that an option names.
+fn part_of(args: &CatArgs, locator: &str) -> Result<String, CommandError> {
     let fragment = [
         ("p=", &args.page),
         ("", &args.section),
@@ -103,7 +161,7 @@ async fn read(
         .into_iter()
         .find_map(|(prefix, value)| Some(format!("{prefix}{}", value.as_ref()?)));
     let Some(fragment) = fragment else {
-        return Ok(reader.text(locator, part).await?);
+        return Ok(locator.to_owned());
     };
     let document = stemma_archive::document_part(locator);
     let whole = format!("{document}#{fragment}");
@@ -114,7 +172,7 @@ async fn read(
         )
         .with_next("use --page 5-7,9, --section 0007 or --item 1A"));
     }
-    Ok(reader.text(&whole, part).await?)
+    Ok(whole)
 }
 
 // Warnings and cross references of an Item.

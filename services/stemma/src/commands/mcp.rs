@@ -13,6 +13,7 @@ use stemma_mcp::{McpOptions, Preset, serve_stdio};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::model_clients::ReadModels;
+use crate::page_images::page_images;
 
 /// Serve the archive to a model over the Model Context Protocol (standard input and output).
 #[derive(Debug, clap::Args)]
@@ -87,6 +88,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
         meaning: models.embeddings.router(&store.blobs, &context.collection),
         preset: args.tools,
         answer: config.answer,
+        page_images: Some(page_images(context)?),
     };
     let served = serve_stdio(env, store.blobs, options, stop).await;
     served.map_err(|error| {

@@ -99,9 +99,9 @@ pub(super) async fn no_images() -> Problem {
     Problem::new(
         404,
         "pageindex.no_images",
-        "the store has the text of pages and its positions, but no images",
+        "images of pages have another route",
     )
-    .with_next("GET /v1/documents/{doc}/source returns the file, if the store has it")
+    .with_next("GET /v1/documents/{doc}/pages/{n}/image draws a page")
 }
 
 /// The images of pages

@@ -153,6 +153,11 @@ async fn errors_are_tool_results_with_a_code() {
             "INVALID_INPUT",
         ),
         (
+            "get_page_content",
+            json!({ "doc_name": "ACME_2022", "pages": "2", "image": "2,2,1,1" }),
+            "INVALID_INPUT",
+        ),
+        (
             "get_document_image",
             json!({ "image_path": "x" }),
             "INVALID_INPUT",

@@ -10,11 +10,15 @@ mod tables;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use axum::body::Bytes;
 use serde_json::{Value, json};
 use stemma_answers::tree_search::AnswerModel;
-use stemma_document::Collection;
+use stemma_archive::{ApiError, PageImages, SourceFiles};
+use stemma_document::{Collection, DocumentVersion};
 use stemma_engine::Env;
 use stemma_engine::blobs::MemoryBlobs;
+use stemma_extract::{ExtractError, ExtractJob, Extractor, Task};
 use stemma_sample_store as store;
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split,
@@ -25,6 +29,44 @@ use crate::{McpOptions, Preset, serve};
 
 /// Longer than any call of these tests takes.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+
+// Draws a page by naming it.
+struct FakeRenderer;
+
+#[async_trait]
+impl Extractor for FakeRenderer {
+    async fn extract(&self, job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
+        let Task::Image(request) = job.task else {
+            panic!("text is not asked for");
+        };
+        let page = format!("page {}", request.page);
+        let (_, top) = request.region.origin();
+        Ok(match top > 0.0 {
+            true => format!("{page} from {top}").into_bytes(),
+            false => page.into_bytes(),
+        })
+    }
+}
+
+// The digests of the sample store are those of the paths.
+struct SampleFiles;
+
+#[async_trait]
+impl SourceFiles for SampleFiles {
+    async fn read(&self, version: &DocumentVersion, _: u64) -> Result<Bytes, ApiError> {
+        Ok(version.path.clone().into_bytes().into())
+    }
+}
+
+fn page_images(env: &Env) -> Arc<PageImages> {
+    PageImages::new(
+        env.clone(),
+        Arc::new(FakeRenderer),
+        Arc::new(SampleFiles),
+        1,
+        2,
+    )
+}
 
 struct TestClient {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -75,6 +117,7 @@ impl TestClient {
                 meaning: None,
                 preset,
                 answer: stemma_archive::AnswerSettings::default(),
+                page_images: Some(page_images(&world)),
             };
             serve(world, store, served, split(theirs), ended).await
         };

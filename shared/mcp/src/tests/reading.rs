@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use stemma_engine::Env;
 use stemma_sample_store as store;
@@ -397,7 +399,11 @@ async fn resources_and_prompts_are_listed_and_read() {
         .collect();
     assert_eq!(
         addresses,
-        ["stemma://{doc}/section/{id}", "stemma://{doc}/page/{n}"]
+        [
+            "stemma://{doc}/section/{id}",
+            "stemma://{doc}/page/{n}",
+            "stemma://{doc}/image/{n}"
+        ]
     );
     let page = client
         .ask(
@@ -502,4 +508,34 @@ async fn tagged_facts_are_listed_and_compared() {
         (&none["total"], &none["similar"][0]),
         (&0.into(), &"us-gaap:Assets".into())
     );
+}
+
+#[tokio::test]
+async fn pages_are_also_read_as_pictures() {
+    let mut client = TestClient::start(Preset::All).await;
+    let pictures = |result: &Value| -> Vec<String> {
+        let blocks = result["content"].as_array().unwrap().iter();
+        let blocks = blocks.filter(|block| block["type"] == "image");
+        blocks
+            .map(|block| decoded(block["data"].as_str().unwrap()))
+            .collect()
+    };
+    let arguments = json!({ "doc_name": "ACME_2022", "pages": "1-5", "image": "page" });
+    let read = client.call("get_page_content", arguments).await;
+    assert_eq!(pictures(&read), ["page 1", "page 2", "page 3"]);
+    let arguments = json!({ "doc_name": "ACME_2022", "pages": "2", "image": "0,0.5,1,0.5" });
+    let lower_half = client.call("get_page_content", arguments).await;
+    assert_eq!(pictures(&lower_half), ["page 2 from 0.5"]);
+    let arguments = json!({ "doc_name": "ACME_2022", "pages": "2" });
+    let text = client.call("get_page_content", arguments).await;
+    assert!(pictures(&text).is_empty());
+    let address = json!({ "uri": "stemma://ACME_2022/image/2" });
+    let resource = client.ask("resources/read", address).await;
+    let content = &resource["contents"][0];
+    assert_eq!(content["mimeType"], "image/png");
+    assert_eq!(decoded(content["blob"].as_str().unwrap()), "page 2");
+}
+
+fn decoded(base64: &str) -> String {
+    String::from_utf8(STANDARD.decode(base64).unwrap()).unwrap()
 }

@@ -23,6 +23,7 @@ use crate::commands::jobs::observe_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::model_clients::ReadModels;
+use crate::page_images::page_images;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
 #[derive(Debug, clap::Args)]
@@ -124,6 +125,7 @@ impl QueryServer {
             uploads: self.uploads,
             operations: Some(Arc::new(self.operations)),
             answerers: Some(Arc::new(answers)),
+            page_images: Some(page_images(context)?),
         };
         let settings = ServerSettings {
             listen,
