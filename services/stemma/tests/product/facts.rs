@@ -96,3 +96,19 @@ fn tagged_facts_are_listed_and_compared_after_an_ingest() {
         .json();
     assert_eq!(again["total"], 4);
 }
+
+#[test]
+fn pages_of_tagged_filings_are_estimated() {
+    let lab = TestEnv::new();
+    lab.put("seven.htm", filing(2024, "1,500", "1,150"));
+    let list = lab
+        .stemma("store", ["--json", "ingest", "filings", "--estimate"])
+        .run()
+        .json();
+    let estimate = &list["estimate"];
+    assert_eq!(
+        (&estimate["unreadable"], &estimate["pages"]),
+        (&0.into(), &1.into()),
+        "{estimate}"
+    );
+}

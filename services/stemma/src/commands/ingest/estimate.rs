@@ -8,6 +8,7 @@ use stemma_document::{Extent, SourceBody};
 use stemma_extract::{EncodedSource, ExtractJob, Extractor};
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::sources::file_path;
+use stemma_pipeline::stages::split_extracted;
 use stemma_pipeline::{ModelUse, Purpose, RunSettings, Submission, estimate_model_use};
 
 use crate::config::Config;
@@ -174,7 +175,8 @@ async fn measure(
     let bytes = tokio::fs::read(file_path(&document.uri)?).await.ok()?;
     let limits = settings.limits.clone();
     let job = ExtractJob::new(document.name.clone(), bytes, None, limits);
-    let packed = EncodedSource::open(pool.extract(job).await.ok()?).ok()?;
+    let blobs = split_extracted(pool.extract(job).await.ok()?.into())?;
+    let packed = EncodedSource::open(blobs.source).ok()?;
     let settings = settings.clone();
     let measured = tokio::task::spawn_blocking(move || measure_source(packed, &settings, batch));
     measured.await.ok()?
