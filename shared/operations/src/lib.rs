@@ -5,8 +5,7 @@
 //!
 //! ```no_run
 //! # async fn example(operations: stemma_operations::Operations) -> Result<(), stemma_operations::OperationsError> {
-//! let manifest = operations.job("nightly-2026-11-21").await?;
-//! let report = operations.why_job(&manifest).await?;
+//! let report = operations.why("nightly-2026-11-21").await?;
 //! # Ok(()) }
 //! ```
 //!
