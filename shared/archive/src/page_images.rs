@@ -377,7 +377,8 @@ mod tests {
         let images = images(&renderer, Files(""), 1);
         let admitted: Vec<_> = (0..=QUEUED_PER_PLACE)
             .map(|at| {
-                let (archive, listed) = (Arc::clone(&archive), Arc::clone(&listed));
+                let archive = Arc::clone(&archive);
+                let listed = Arc::clone(&listed);
                 let images = Arc::clone(&images);
                 let request = request(100 + at as u32);
                 tokio::spawn(async move { images.image(&archive, &listed, &request).await })

@@ -84,11 +84,15 @@ fn cpu_time() -> Duration {
 fn likeness(bitmap: &Bitmap, ours: &[u8], pgm: &[u8]) -> f64 {
     let mut fields = pgm.splitn(4, |byte| byte.is_ascii_whitespace());
     let mut number = || -> Option<usize> { std::str::from_utf8(fields.next()?).ok()?.parse().ok() };
-    let (_, width, height) = (number(), number().unwrap(), number().unwrap());
+    // The first field is the name of the format.
+    number();
+    let width = number().unwrap();
+    let height = number().unwrap();
     let theirs = &pgm[pgm.len() - width * height..];
     // Renderers round the height differently.
     let size = |one: usize, other: u16| one.min(other.into()) / SQUARE;
-    let (columns, rows) = (size(width, bitmap.width), size(height, bitmap.height));
+    let columns = size(width, bitmap.width);
+    let rows = size(height, bitmap.height);
     let ours = averaged(ours, bitmap.width.into(), columns, rows);
     let theirs = averaged(theirs, width, columns, rows);
     let mut total = (0.0, 0);
@@ -119,10 +123,11 @@ fn averaged(pixels: &[u8], width: usize, columns: usize, rows: usize) -> Vec<f64
 
 fn similarity(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     let count = (WINDOW * WINDOW) as f64;
-    let (x, y) = pairs
+    let sums = pairs
         .clone()
         .fold((0.0, 0.0), |(x, y), (a, b)| (x + a, y + b));
-    let (x, y) = (x / count, y / count);
+    let x = sums.0 / count;
+    let y = sums.1 / count;
     let [xx, yy, xy] = pairs.fold([0.0; 3], |[xx, yy, xy], (a, b)| {
         [
             xx + (a - x) * (a - x),
@@ -132,7 +137,8 @@ fn similarity(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     });
     let [xx, yy, xy] = [xx, yy, xy].map(|sum| sum / (count - 1.0));
     // (0.01 · 255)² and (0.03 · 255)².
-    let (c1, c2) = (6.5025, 58.5225);
+    let c1 = 6.5025;
+    let c2 = 58.5225;
     (2.0 * x * y + c1) * (2.0 * xy + c2) / ((x * x + y * y + c1) * (xx + yy + c2))
 }
 

@@ -44,7 +44,8 @@ fn dark_box(bitmap: &Bitmap) -> Option<[usize; 4]> {
     let width = usize::from(bitmap.width);
     let dark = pixels.iter().enumerate().filter(|(_, value)| **value < 128);
     dark.fold(None, |found, (at, _)| {
-        let (x, y) = (at % width, at / width);
+        let x = at % width;
+        let y = at / width;
         let [left, top, right, bottom] = found.unwrap_or([x, y, x, y]);
         Some([left.min(x), top.min(y), right.max(x + 1), bottom.max(y + 1)])
     })
