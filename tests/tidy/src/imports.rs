@@ -206,6 +206,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-render",
             "stemma-retrieval",
             "stemma-worker",
+            "stemma-xbrl",
         ],
     ),
 ];

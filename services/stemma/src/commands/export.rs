@@ -138,8 +138,8 @@ fn write(folder: &Path, exported: &ExportedFile) -> Result<(), CommandError> {
     })
 }
 
-// Writes to a temporary file and renames it, so that an interrupted export leaves no partial file.
-fn write_atomically(path: &Path, content: &str) -> std::io::Result<()> {
+/// Writes to a temporary file and renames it, so that an interrupted export leaves no partial file.
+pub fn write_atomically(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }

@@ -1,5 +1,9 @@
 //! Tagged facts of HTML filings, from the file to the commands.
 
+use std::fs::File;
+use std::path::Path;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
 
 use crate::support::TestEnv;
@@ -111,4 +115,69 @@ fn pages_of_tagged_filings_are_estimated() {
         (&0.into(), &1.into()),
         "{estimate}"
     );
+}
+
+// Each row of a Parquet file as its named columns.
+fn read_parquet(path: &Path, columns: &[&str]) -> Vec<Vec<String>> {
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let rows = reader.get_row_iter(None).unwrap();
+    let read = |row: parquet::record::Row| {
+        let fields = row.get_column_iter();
+        let named = fields.filter(|(name, _)| columns.contains(&name.as_str()));
+        named.map(|(_, field)| field.to_string()).collect()
+    };
+    rows.map(|row| read(row.unwrap())).collect()
+}
+
+// A fact of seven-2024.htm for a year, as its columns are read.
+fn parquet_row(concept: &str, year: &str, unit: &str, value: &str, text: &str) -> Vec<String> {
+    let (from, to) = (format!("{year}-01-01"), format!("{year}-12-31"));
+    ["\"seven-2024.htm\"", concept, &from, &to, unit, value, text]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+#[test]
+fn facts_are_written_to_a_parquet_file_with_types() {
+    let lab = TestEnv::new();
+    lab.put("seven-2024.htm", filing(2024, "1,500", "1,150"));
+    lab.ingest("store", &[]);
+    let file = lab.path("facts.parquet");
+    let arguments = ["facts", "seven-2024", "--parquet", file.to_str().unwrap()];
+    let written = lab.stemma("store", arguments).run();
+    assert_eq!(written.code, Some(0), "{}", written.err);
+    let columns = ["document", "concept", "from", "to", "unit", "value", "text"];
+    let mut rows = read_parquet(&file, &columns);
+    rows.sort();
+    let texts = [
+        ("\"dei:DocumentPeriodEndDate\"", "\"2024-12-31\""),
+        ("\"dei:EntityRegistrantName\"", "\"Seven Corp.\""),
+    ];
+    let mut expected: Vec<Vec<String>> = texts
+        .map(|(concept, text)| parquet_row(concept, "2024", "null", "null", text))
+        .to_vec();
+    for (year, value) in [("2023", "1150000000"), ("2024", "1500000000")] {
+        let exact = format!("{value}.000000000");
+        let text = format!("\"{value}\"");
+        expected.push(parquet_row(
+            "\"us-gaap:Revenues\"",
+            year,
+            "\"USD\"",
+            &exact,
+            &text,
+        ));
+    }
+    assert_eq!(rows, expected);
+    let missing = lab.path("nowhere/facts.parquet");
+    let arguments = [
+        "facts",
+        "seven-2024",
+        "--concept",
+        "Assets",
+        "--parquet",
+        missing.to_str().unwrap(),
+    ];
+    // 1: no fact matches; the file has no rows.
+    assert_eq!(lab.stemma("store", arguments).run().code, Some(1));
+    assert!(read_parquet(&missing, &columns).is_empty());
 }

@@ -1,12 +1,17 @@
 //! `stemma facts`: lists the tagged facts of a filing.
 
+mod parquet;
+
+use std::path::{Path, PathBuf};
+
 use stemma_archive::{FactInfo, FactList, FactsRequest};
 
+use crate::commands::export::write_atomically;
 use crate::commands::format::title_line;
 use crate::commands::open::open;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::Output;
+use crate::output::{Output, clean};
 use crate::table::{Column, Table, counted};
 
 /// List the figures that a filing tags itself (inline XBRL), with concept, period and unit.
@@ -16,6 +21,7 @@ Examples:
   stemma facts acme-10k --concept Revenues
   stemma facts acme-10k --concept 'income taxes' --period 2024
   stemma facts acme-10k --dimensions --csv > facts.csv
+  stemma facts acme-10k --dimensions --parquet facts.parquet
   stemma facts acme-10k --jsonl --fields concept,to,value,unit
 
 --concept is the name of a concept, with or without its prefix; where the filing has none of that
@@ -37,6 +43,9 @@ pub struct FactsArgs {
     /// Print CSV.
     #[arg(long, conflicts_with_all = ["json", "jsonl"])]
     csv: bool,
+    /// Write a Parquet file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "jsonl", "csv"])]
+    parquet: Option<PathBuf>,
 }
 
 pub async fn run(args: FactsArgs, context: &Context) -> Result<Exit, CommandError> {
@@ -54,6 +63,10 @@ pub async fn run(args: FactsArgs, context: &Context) -> Result<Exit, CommandErro
         write_csv(&list.facts).map_err(|error| {
             CommandError::new("facts.csv", format!("the facts cannot be written: {error}"))
         })?;
+    } else if let Some(path) = &args.parquet {
+        write_parquet(path, &list)?;
+        let written = counted(list.facts.len(), "fact");
+        output.note(&format!("{written} in {}", clean(&path.to_string_lossy())));
     } else {
         output.print(&list, &list.facts, || show(&list, output));
     }
@@ -132,6 +145,26 @@ pub fn grouped(number: &str) -> String {
     text + fraction
 }
 
+// `AXIS=MEMBER`, separated by spaces.
+fn dimensions(fact: &FactInfo) -> String {
+    let pairs = fact.dimensions.iter();
+    let pairs: Vec<String> = pairs
+        .map(|dimension| format!("{}={}", dimension.axis, dimension.member))
+        .collect();
+    pairs.join(" ")
+}
+
+fn write_parquet(path: &Path, list: &FactList) -> Result<(), CommandError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        CommandError::new("facts.parquet", format!("{}: {error}", path.display()))
+            .with_next("check that the folder is writable")
+    };
+    let mut bytes = Vec::new();
+    parquet::write_facts(&mut bytes, &list.document.name, &list.facts)
+        .map_err(|error| failed(&error))?;
+    write_atomically(path, bytes).map_err(|error| failed(&error))
+}
+
 fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
     writer.write_record([
@@ -152,11 +185,6 @@ fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
         "byte",
     ])?;
     for fact in facts {
-        let dimensions: Vec<String> = fact
-            .dimensions
-            .iter()
-            .map(|dimension| format!("{}={}", dimension.axis, dimension.member))
-            .collect();
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         writer.write_record([
             fact.concept.clone(),
@@ -169,7 +197,7 @@ fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
             fact.displayed.clone(),
             text(&fact.decimals),
             fact.scale.to_string(),
-            dimensions.join(" "),
+            dimensions(fact),
             fact.hidden.to_string(),
             fact.page.map(|page| page.to_string()).unwrap_or_default(),
             text(&fact.section_id),
