@@ -3,21 +3,13 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import assert from "node:assert/strict";
-import { check, end, lookAtAll, newPage as emptyPage, screenshot } from "./harness.mjs";
+import { check, end, lookAtAll, newPage, screenshot } from "./harness.mjs";
 
 const { STEMMA_PAGES, STEMMA_STORE } = process.env;
-// A page that a renderer cannot draw is an error in the console, and shown as such. The small store has no files to draw.
-const PIXEL = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mP8/x8AAwMCAO+ip1sAAAAASUVORK5CYII=", "base64");
 
 const server = spawn(STEMMA_PAGES, STEMMA_STORE ? [STEMMA_STORE] : [], { stdio: ["pipe", "pipe", "inherit"] });
 const lines = createInterface({ input: server.stdout });
 const { open, locked, key } = JSON.parse((await lines[Symbol.asyncIterator]().next()).value);
-
-async function prepare(page) {
-  if (!STEMMA_STORE) await page.route("**/image?*", (route) => route.fulfill({ contentType: "image/png", body: PIXEL }));
-}
-
-const newPage = (options = {}) => emptyPage({ prepare, ...options });
 
 // The index and the catalog are loaded in the background.
 async function ready() {
@@ -51,7 +43,7 @@ for (const document of documents.filter((document) => !["ACME_2022", "ACME_2021"
   screens[`document ${document.path.slice(0, 20)}`] = at(document);
 }
 
-await lookAtAll(screens, open, prepare);
+await lookAtAll(screens, open);
 
 await check("a question leads to claims, their quotes and the document", async () => {
   const page = await newPage({ context: { viewport: { width: 1280, height: 900 } } });
@@ -73,6 +65,131 @@ await check("a question leads to claims, their quotes and the document", async (
   assert.match(page.url(), /\/documents\//);
   await page.context().close();
 });
+
+// The small store has one filing with its file.
+const drawn = documents.find((document) => document.path.endsWith("DRAWN_2022.pdf"));
+const near = (one, other, limit, what) => assert.ok(Math.abs(one - other) <= limit, `${what}: ${one} and ${other}`);
+
+// Boxes of elements in fractions of the image of a page.
+async function boxes(sheet, selector) {
+  return sheet.evaluate((node, selector) => {
+    const page = node.querySelector("img").getBoundingClientRect();
+    return [...node.querySelectorAll(selector)].map((element) => {
+      const box = element.getBoundingClientRect();
+      return {
+        text: element.textContent.trim(), x: (box.x - page.x) / page.width, y: (box.y - page.y) / page.height,
+        w: box.width / page.width, h: box.height / page.height,
+      };
+    });
+  }, selector);
+}
+
+// The darkest pixel of each box, and the darkest outside of all of them: 0 is black.
+async function ink(sheet, found) {
+  return sheet.evaluate((node, found) => {
+    const image = node.querySelector("img");
+    const canvas = document.createElement("canvas");
+    canvas.width = image.naturalWidth;
+    canvas.height = image.naturalHeight;
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+    const inside = found.map(() => 255);
+    let outside = 255;
+    for (let y = 0; y < canvas.height; y += 1) {
+      for (let x = 0; x < canvas.width; x += 1) {
+        const value = data[4 * (y * canvas.width + x)];
+        if (value > 128) continue;
+        // Letters may reach over their box by two pixels.
+        const [slackX, slackY] = [2 / canvas.width, 2 / canvas.height];
+        const [atX, atY] = [x / canvas.width, y / canvas.height];
+        const hit = found.findIndex((box) => atX >= box.x - slackX && atX <= box.x + box.w + slackX && atY >= box.y - slackY && atY <= box.y + box.h + slackY);
+        if (hit < 0) outside = Math.min(outside, value);
+        else inside[hit] = Math.min(inside[hit], value);
+      }
+    }
+    return { inside, outside };
+  }, found);
+}
+
+const wordsOf = async (document, number, query = "") => {
+  const page = await (await fetch(`${open}/v1/documents/${document.doc_id}/pages/${number}/words${query}`)).json();
+  return { ...page, words: page.lines.flatMap((line) => line.words) };
+};
+
+if (drawn) {
+  await check("words stand over the image where they are drawn, and can be selected and copied", async () => {
+    const page = await newPage({ context: { viewport: { width: 1600, height: 1000 } } });
+    await page.goto(`${open}${at(drawn)}?page=2&at=0001`, { waitUntil: "networkidle" });
+    const sheet = await page.$(".sheet");
+    assert.equal(await sheet.evaluate((node) => node.querySelector("img").naturalWidth), 1000);
+    const { words, extent } = await wordsOf(drawn, 2, "?section=0001");
+    const shown = await boxes(sheet, "tspan");
+    assert.deepEqual(shown.map((word) => word.text), words.map((word) => word.text));
+    for (const [index, word] of words.entries()) {
+      near(shown[index].x, word.x, 0.005, `left of ${word.text}`);
+      near(shown[index].w, word.w, 0.01, `width of ${word.text}`);
+      near(shown[index].y + shown[index].h / 2, word.y + word.h / 2, 0.01, `middle of ${word.text}`);
+    }
+    const { inside, outside } = await ink(sheet, words);
+    assert.ok(inside.every((value) => value < 100), `a word without ink: ${inside}`);
+    assert.ok(outside > 100, "there is ink outside of all words");
+    const marked = await boxes(sheet, "rect.extent");
+    assert.equal(marked.length, extent.length);
+    for (const side of ["x", "y", "w", "h"]) near(marked[0][side], extent[0][side], 0.003, `${side} of the section`);
+    const copied = await page.evaluate(() => {
+      const line = [...document.querySelectorAll(".sheet text")].find((text) => text.textContent.includes("anvils"));
+      getSelection().selectAllChildren(line);
+      return getSelection().toString();
+    });
+    assert.equal(copied.replace(/\s+/g, " ").trim(), "We make anvils and rockets.");
+    await screenshot(page, "page-image");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  await check("the rectangle of a citation covers the quoted words", async () => {
+    const page = await newPage({ context: { viewport: { width: 1280, height: 900 } } });
+    await page.goto(`${open}/ask?scope=${encodeURIComponent(drawn.locator)}`);
+    await page.fill("#question", "How much was R&D spending?");
+    await page.click("main form button[type=submit]");
+    await page.waitForSelector(".claim");
+    await page.hover("a.cite");
+    const proof = await page.$(".citation.shown");
+    const sheet = await proof.$(".sheet");
+    await sheet.evaluate((node) => node.querySelector("img").decode());
+    const number = Number(await sheet.evaluate((node) => node.querySelector("img").dataset.page));
+    const quote = await proof.evaluate((node) => node.querySelector("blockquote").textContent);
+    const { words } = await wordsOf(drawn, number);
+    const quoted = quote.trim().split(/\s+/);
+    const start = words.findIndex((_, index) => quoted.every((text, offset) => words[index + offset]?.text === text));
+    assert.ok(start >= 0, `${quote} is not on page ${number}`);
+    const rectangles = await boxes(sheet, "rect.quote");
+    const covered = words.slice(start, start + quoted.length);
+    for (const word of covered) {
+      const inside = rectangles.some((box) => box.x <= word.x + 0.003 && box.y <= word.y + 0.003
+        && box.x + box.w >= word.x + word.w - 0.003 && box.y + box.h >= word.y + word.h - 0.003);
+      assert.ok(inside, `${word.text} is outside of the rectangle`);
+    }
+    const before = words[start - 1];
+    assert.ok(!before || !rectangles.some((box) => before.y + before.h / 2 > box.y && before.y + before.h / 2 < box.y + box.h && before.x + before.w / 2 > box.x), "the rectangle covers more than the quote");
+    const { inside } = await ink(sheet, covered);
+    assert.ok(inside.every((value) => value < 100), `nothing is drawn under the rectangle: ${inside}`);
+    await screenshot(page, "citation");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  await check("a page that cannot be drawn shows its words", async () => {
+    const page = await newPage({ context: { viewport: { width: 1280, height: 900 } } });
+    const missing = documents.find((document) => document.locator === "ACME_2022");
+    await page.goto(`${open}${at(missing)}?page=2`, { waitUntil: "networkidle" });
+    assert.ok(await page.evaluate(() => document.querySelector(".sheet img").naturalWidth > 0));
+    assert.ok(await page.isVisible(".sheet"));
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+}
 
 await check("a key is asked for, kept, and given back", async () => {
   const page = await newPage();

@@ -1,17 +1,21 @@
 //! Servers for the browser test of the pages (`tests/web/run`): one over a small store with hostile documents and a simulated model,
 //! and one that asks for a key. Prints their addresses as a line of JSON, and ends with its standard input.
 //!
-//! `pages DIR` serves the store in a folder instead of the small one.
+//! `pages DIR` serves the store in a folder instead of the small one. `pages draw` is the child process that draws pages.
 #![expect(clippy::unwrap_used, reason = "test support")]
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use axum::body::Bytes;
+use stemma_archive::{ApiError, PageImages, SourceFiles};
 use stemma_boot::health::{Health, HealthServer};
-use stemma_document::Collection;
+use stemma_document::{Collection, DocumentVersion, FilingFacts};
 use stemma_engine::Env;
 use stemma_engine::blobs::{Blobs, FolderBlobs, MemoryBlobs};
 use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_extract::{ExtractError, ExtractJob, Pool, PoolSettings, Task};
 use stemma_gateway::auth::{KeySettings, key_digest};
 use stemma_query::{QuerySettings, ServerDeps, ServerSettings, serve};
 use stemma_sample_store as store;
@@ -20,9 +24,55 @@ use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "open sesame";
+const DRAW: &str = "draw";
 
-#[tokio::main]
-async fn main() {
+fn main() {
+    if std::env::args().nth(1).is_some_and(|first| first == DRAW) {
+        return stemma_extract::serve(draw).unwrap();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(serve_pages());
+}
+
+fn draw(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
+    match job.task {
+        Task::Image(request) => stemma_render::draw_png(&job, &request),
+        Task::Text => stemma_extract::extract_and_encode(job),
+    }
+}
+
+// All files of the store are in it.
+struct NoFiles;
+
+#[async_trait]
+impl SourceFiles for NoFiles {
+    async fn read(&self, _: &DocumentVersion, _: u64) -> Result<Bytes, ApiError> {
+        Err(ApiError::new(
+            "source.elsewhere",
+            "there is no such file",
+            "",
+        ))
+    }
+}
+
+fn page_images() -> Arc<PageImages> {
+    let program = std::env::current_exe().unwrap().into_os_string();
+    let pool = Pool::new(PoolSettings {
+        size: 2,
+        ..PoolSettings::new(vec![program, DRAW.into()])
+    });
+    let revision = stemma_render::REVISION;
+    PageImages::new(
+        Env::system(),
+        Arc::new(pool),
+        Arc::new(NoFiles),
+        revision,
+        2,
+    )
+}
+
+async fn serve_pages() {
     let stop = CancellationToken::new();
     let blobs = blobs().await;
     let cache = tempfile::tempdir().unwrap();
@@ -67,6 +117,13 @@ async fn blobs() -> Arc<dyn Blobs> {
         &[hostile],
     )
     .await;
+    store::publish_pdf(
+        blobs.as_ref(),
+        "10-K/DRAWN_2022.pdf",
+        &store::ANNUAL,
+        FilingFacts::default(),
+    )
+    .await;
     let long = format!("# {}\nbody", "W".repeat(1 << 20));
     store::publish_pages(blobs.as_ref(), "long.pdf", &[&long]).await;
     let sections = (0..100_000).map(|number| format!("# Section {number}\n"));
@@ -98,6 +155,7 @@ async fn start(
     };
     let deps = ServerDeps {
         answerers: Some(Arc::new(answers)),
+        page_images: Some(page_images()),
         ..ServerDeps::default()
     };
     let health = Health::for_blobs(&env, &HeartbeatReporter::new(&env, "q", "query"), blobs);

@@ -64,7 +64,7 @@ pub use grep::{GrepHit, GrepOptions, GrepResponse, GrepSection, GrepSectionsResp
 pub use items::{FilingItems, ItemContent, ItemInfo};
 pub use list::{DocumentList, FacetEntry, FolderContents, FolderEntry, FolderListing, ListRequest};
 pub use page_images::{PageImages, SourceFiles};
-pub use page_words::{PageWord, PageWords, WordLine};
+pub use page_words::{PageWord, PageWords, StoredPage, WordLine};
 pub use read::{SectionDetails, StatResponse, TextResponse, TextScope};
 pub use request::MAX_LIMIT;
 pub use search::{SearchRequest, SearchResponse};

@@ -1,8 +1,12 @@
 //! Where the words of a page stand, for a text layer over its image.
 
 use serde::Serialize;
+use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
-use stemma_document::{Line, Page, PageNo, PageSpan, Position, Rect, SectionId, SectionSpan};
+use stemma_document::{
+    Line, Page, PageNo, PageSpan, Position, PublishedTree, Rect, SectionId, SectionSpan,
+    SourceFormat,
+};
 use stemma_retrieval::search::PageRect;
 use utoipa::ToSchema;
 
@@ -28,6 +32,8 @@ pub struct PageWords {
     pub width: f32,
     /// Height of the displayed page in points.
     pub height: f32,
+    /// Whether the page can be drawn: it is a page of a PDF.
+    pub has_image: bool,
     /// Lines in reading order.
     pub lines: Vec<WordLine>,
     /// Where the requested section stands on this page: a box for each column.
@@ -79,32 +85,68 @@ impl Archive {
             })
         };
         let span = section.map(span_of).transpose()?;
-        let packed = self
-            .load_source(&published)
-            .await?
-            .ok_or_else(|| no_text(&listed))?;
-        let read = spawn_cpu(move || packed.pages(PageSpan::between(number, number))).await?;
+        let page = self.stored_page(&listed, &published, number).await?;
+        let page = page.ok_or_else(|| no_text(&listed))?;
+        Ok(page.words(&listed, span))
+    }
+
+    /// A page of a document; `None` if its text is not in the store.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the store cannot be read or is damaged, as when the document has no such page.
+    pub async fn stored_page(
+        &self,
+        listed: &CatalogDocument,
+        published: &PublishedTree,
+        number: PageNo,
+    ) -> Result<Option<StoredPage>, ApiError> {
+        let Some(packed) = self.load_source(published).await? else {
+            return Ok(None);
+        };
+        let has_image = packed.header().format == SourceFormat::Pdf;
         let damaged = |error: String| {
             ApiError::new("store.damaged", error, "stemma ingest the file again")
-                .with_document(label)
+                .with_document(&listed.label)
         };
-        let pages = read.map_err(|error| damaged(error.to_string()))?;
+        let read = spawn_cpu(move || packed.pages(PageSpan::between(number, number))).await?;
+        let mut pages = read.map_err(|error| damaged(error.to_string()))?;
         let page = pages
-            .first()
+            .pop()
             .ok_or_else(|| damaged(format!("page {number} is missing")))?;
+        Ok(Some(StoredPage {
+            number,
+            page,
+            has_image,
+        }))
+    }
+}
+
+/// A page as it was read from its file.
+pub struct StoredPage {
+    pub number: PageNo,
+    pub page: Page,
+    /// Whether it is a page of a PDF.
+    pub has_image: bool,
+}
+
+impl StoredPage {
+    /// Its words, and where the lines of a section stand.
+    pub fn words(&self, listed: &CatalogDocument, section: Option<SectionSpan>) -> PageWords {
+        let page = &self.page;
         let boxes = PageBoxes::new(page);
-        Ok(PageWords {
+        PageWords {
             doc_id: listed.doc().to_string(),
-            locator: page_locator(label, number),
-            page: number.get(),
-            label: printed_label(number, page),
+            locator: page_locator(&listed.label, self.number),
+            page: self.number.get(),
+            label: printed_label(self.number, page),
             width: boxes.width,
             height: boxes.height,
+            has_image: self.has_image,
             lines: page.lines.iter().map(|line| boxes.line(line)).collect(),
-            extent: span
-                .map(|span| boxes.extent(span, number))
+            extent: section
+                .map(|span| boxes.extent(span, self.number))
                 .unwrap_or_default(),
-        })
+        }
     }
 }
 

@@ -112,11 +112,10 @@ fn proof(context: &PageContext, citation: &Citation) -> Markup {
                 @if is_found { "the quote is on the page" } @else { "the quote is not on the page as given" } }
             blockquote { @if is_found { (Passage(&citation.quote)) } @else { del { (Passage(&citation.quote)) } } }
             @if let (Some(page), Some([width, height])) = (citation.page, citation.page_size) {
-                @let (width, height) = (width as f32, height as f32);
                 @let rectangles = citation.rects.iter().filter(|rect| rect.page == page)
-                    .map(|rect| [rect.x as f32 * width, rect.y as f32 * height, rect.w as f32 * width, rect.h as f32 * height])
+                    .map(|rect| [rect.x, rect.y, rect.w, rect.h].map(|share| share as f32))
                     .collect::<Vec<_>>();
-                (page_image(context, &document, page, (width, height), &rectangles, "quote"))
+                (page_image(context, &document, page, (width as f32, height as f32), &rectangles, "quote", &html! {}))
             }
         }
     }

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use stemma_archive::{ApiError, Archive, DocumentInfo, StatResponse, TextResponse, TextScope};
+use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, Locator};
 use stemma_document::{Extent, Gap, PublishedTree, Section, SectionId, SectionTree};
 use stemma_gateway::AppState;
@@ -59,7 +60,7 @@ pub(crate) async fn document(
             "tables" => document_parts::tables(&context, &archive, &view).await?,
             "facts" => document_parts::facts(&context, &archive, &view).await?,
             "about" => document_parts::about(&context, &view, &published),
-            _ => sections(&context, &archive, &view, &published).await?,
+            _ => sections(&context, &archive, &listed, &view, &published).await?,
         },
     };
     let body = html! {
@@ -199,6 +200,7 @@ fn innermost(tree: &SectionTree, page: u32) -> Option<SectionId> {
 async fn sections(
     context: &PageContext,
     archive: &Arc<Archive>,
+    listed: &CatalogDocument,
     view: &DocumentView,
     published: &PublishedTree,
 ) -> Result<Part, Problem> {
@@ -206,7 +208,7 @@ async fn sections(
     let place = Place::find(context, archive, view, tree).await?;
     let section = place.section.and_then(|id| tree.section(id));
     let visible = match place.page {
-        Some(number) => PageView::read(archive, published, number, section).await?,
+        Some(number) => PageView::read(archive, listed, published, number, section).await?,
         None => None,
     };
     let at = context.param("at").unwrap_or_default();
@@ -328,12 +330,7 @@ fn page_pane(
     let Extent::Pages(count) = published.tree.extent else {
         return html! {};
     };
-    // Pages of HTML filings are not drawn: their text is laid out by a browser, and differently by each.
-    let is_html = published
-        .tree
-        .walk()
-        .next()
-        .is_some_and(|(_, section)| section.bytes.is_some());
+    let words = &visible.words;
     let at = context.param("at").unwrap_or_default();
     let to = |number: u32| {
         context.document_url(
@@ -344,21 +341,21 @@ fn page_pane(
     html! {
         section.sheetpane aria-label="Page" {
             nav.pager aria-label="Pages" {
-                @if visible.number > 1 { a rel="prev" href=(to(visible.number - 1)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
+                @if words.page > 1 { a rel="prev" href=(to(words.page - 1)) { "‹ Previous" } } @else { span.note { "‹ Previous" } }
                 form method="get" action=(context.document_url(&view.label, &[])) {
                     (crate::archive_page::collection_field(context))
                     @if !at.is_empty() { input type="hidden" name="at" value=(at); }
-                    label { span.hidden { "Page" } input type="number" name="page" min="1" max=(count) value=(visible.number) required; }
+                    label { span.hidden { "Page" } input type="number" name="page" min="1" max=(count) value=(words.page) required; }
                     span { " of " (grouped(count)) }
-                    @if let Some(label) = &visible.label { span.note { " printed " (Line(label)) } }
+                    @if let Some(label) = &words.label { span.note { " printed " (Line(label)) } }
                 }
-                @if visible.number < count { a rel="next" href=(to(visible.number + 1)) { "Next ›" } } @else { span.note { "Next ›" } }
+                @if words.page < count { a rel="next" href=(to(words.page + 1)) { "Next ›" } } @else { span.note { "Next ›" } }
             }
-            @if is_html {
-                (visible.text())
-            } @else {
+            @if words.has_image {
                 (visible.image(context, &view.label))
                 details.text-of-page { summary { "Text of this page" } (visible.text()) }
+            } @else {
+                (visible.text())
             }
         }
     }

@@ -17,6 +17,7 @@ mod context;
 mod document_page;
 mod document_parts;
 mod download;
+mod drawn_page;
 mod job_page;
 mod jobs_page;
 mod layout;
@@ -28,6 +29,7 @@ mod search_page;
 mod section_list;
 mod security;
 mod text;
+mod text_layer;
 mod upload_page;
 mod word_changes;
 
@@ -53,6 +55,10 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/documents/{doc}/text.md", get(download::markdown))
         .route("/documents/{doc}/facts.csv", get(download::facts_csv))
         .route("/documents/{doc}/tables/{table}", get(download::table_csv))
+        .route(
+            "/documents/{doc}/pages/{number}/image",
+            get(drawn_page::image),
+        )
         .route("/search", get(search_page::search))
         .route("/ask", get(ask_page::form).post(ask_page::ask))
         .route("/answers/{id}", get(ask_page::answer))

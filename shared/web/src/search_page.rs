@@ -9,8 +9,9 @@ use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
 
 use crate::archive_page::collection_field;
-use crate::context::{PageContext, encoded};
+use crate::context::PageContext;
 use crate::layout::{Page, Screen, page};
+use crate::page_view::image_url;
 use crate::text::{Line, grouped};
 
 const HITS: usize = 10;
@@ -214,10 +215,10 @@ fn hit_entry(context: &PageContext, hit: &SearchHit) -> Markup {
                 p.excerpt { (highlighted(&hit.excerpt.text, &hit.excerpt.highlights)) }
                 p.note { (Line(&hit.why)) }
             }
-            @if !best.is_empty() {
+            @if let Some(page) = hit.best_pages.first() {
                 a.thumbnail href=(to) tabindex="-1" aria-hidden="true" {
-                    img data-page=(best) loading="lazy" alt="" width="200" height="259"
-                        src=(context.url(&format!("/v1/documents/{}/pages/{best}/image", encoded(&document)), &[("width", THUMBNAIL_WIDTH)]));
+                    img data-page=(page.page) loading="lazy" alt="" width="200" height="259"
+                        src=(image_url(context, &document, page.page, THUMBNAIL_WIDTH));
                 }
             }
         }

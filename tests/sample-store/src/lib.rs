@@ -4,9 +4,11 @@
 mod inline_xbrl;
 pub mod model;
 mod monospaced;
+mod pdf;
 
 pub use inline_xbrl::InlineFiling;
 pub use monospaced::{monospaced_page, spaced_page};
+pub use pdf::{pdf, publish_pdf};
 
 use std::sync::Arc;
 
@@ -139,8 +141,18 @@ pub async fn publish_with_facts(
     facts: FilingFacts,
     tagged: Option<&FactTable>,
 ) {
+    publish_version(blobs, version(path, 1), body, facts, tagged).await;
+}
+
+async fn publish_version(
+    blobs: &dyn Blobs,
+    version: DocumentVersion,
+    body: SourceBody,
+    facts: FilingFacts,
+    tagged: Option<&FactTable>,
+) {
     let collection = Collection::default();
-    let version = version(path, 1);
+    let path = &version.path;
     let scope = blob_keys::document_scope(&collection, version.doc);
     let key = TaskKey::builder("paginate", 1).text(path).finish();
     let mut tree = tree(&body);

@@ -324,6 +324,7 @@ async fn words_of_a_page_are_listed() {
     );
     assert_eq!(words["lines"].as_array().unwrap().len(), 4);
     assert_eq!(words["extent"], json!(null));
+    assert_eq!(words["has_image"], true);
     let section = server.get(&format!("{path}?section=0002")).await.json();
     assert!(section["extent"].is_array(), "{section}");
     for (path, status, code) in [

@@ -117,3 +117,30 @@ async fn a_page_without_an_image_has_a_problem() {
         (501, "image.not_here")
     );
 }
+
+#[tokio::test]
+async fn the_pages_show_text_where_there_is_no_image() {
+    let with = start_with(drawing(&Arc::default())).await;
+    let without = start().await;
+    for (server, path, content_type) in [
+        (&with, "ACME_2022/pages/2/image?width=200", "image/png"),
+        (&with, "ACME_2022/pages/3/image", "image/svg+xml"),
+        (&with, "ACME_2021/pages/1/image", "image/svg+xml"),
+        (&without, "ACME_2022/pages/2/image", "image/svg+xml"),
+    ] {
+        let image = server.get(&format!("/documents/{path}")).await;
+        assert_eq!(
+            (image.status, image.header("content-type")),
+            (200, Some(content_type)),
+            "{path}"
+        );
+    }
+    for (path, status) in [
+        ("ACME_2022/pages/9/image", 404),
+        ("ACME_2022/pages/2/image?width=9000", 400),
+        ("manual/pages/1/image", 422),
+    ] {
+        let refused = with.get(&format!("/documents/{path}")).await;
+        assert_eq!(refused.status, status, "{path}");
+    }
+}

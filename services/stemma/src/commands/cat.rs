@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use stemma_archive::{Archive, ImageRequest, TextResponse, TextScope};
+use stemma_archive::{Archive, ImageRequest, PageRegion, TextResponse, TextScope};
 
 use crate::commands::format::{links_line, printed_label, word};
 use crate::commands::open::open;
@@ -55,6 +55,9 @@ pub struct CatArgs {
     #[arg(long, requires = "image", default_value_t = 1_000, value_name = "PIXELS",
         value_parser = clap::value_parser!(u32).range(50..=2_000))]
     width: u32,
+    /// A part of the page: left, top, width and height in fractions of it, such as 0,0.5,1,0.5.
+    #[arg(long, requires = "image", value_name = "X,Y,W,H", value_parser = parse_region)]
+    region: Option<PageRegion>,
     /// File for the picture [default: standard output].
     #[arg(short, long, requires = "image", value_name = "FILE")]
     output: Option<PathBuf>,
@@ -124,7 +127,10 @@ async fn write_image(
         return Err(CommandError::new("cat.image", message).with_next("name a file: -o page.png"));
     }
     let (listed, page) = reader.one_page(&part_of(args, locator)?)?;
-    let request = ImageRequest::of_page(page, args.width);
+    let request = ImageRequest {
+        region: args.region.unwrap_or(PageRegion::WHOLE),
+        ..ImageRequest::of_page(page, args.width)
+    };
     let image = page_images(context)?
         .image(reader, &listed, &request)
         .await?;
@@ -139,6 +145,20 @@ async fn write_image(
             .note(&format!("written to {}", file.display()));
     }
     Ok(Exit::Done)
+}
+
+fn parse_region(text: &str) -> Result<PageRegion, String> {
+    let numbers: Vec<f32> = text
+        .split(',')
+        .map_while(|number| number.trim().parse().ok())
+        .collect();
+    let region = match numbers[..] {
+        [x, y, width, height] => PageRegion::new(x, y, width, height),
+        _ => None,
+    };
+    region.ok_or_else(|| {
+        "a region is left, top, width and height, each a fraction of the page: 0,0.5,1,0.5".into()
+    })
 }
 
 async fn read(

@@ -23,6 +23,7 @@ mod items;
 mod jobs;
 mod model;
 mod outline;
+mod page_images;
 mod pipeline;
 mod prompts;
 mod serve;
