@@ -187,6 +187,8 @@ impl Priority {
 pub enum Lane {
     /// CPU: extraction, structure.
     Cpu,
+    /// Text recognition of pages that are pictures.
+    Ocr,
     /// An LLM call under the shared limits.
     Llm,
     /// Writing trees.
@@ -195,11 +197,12 @@ pub enum Lane {
 
 impl Lane {
     /// In the order in which a document passes them.
-    pub const ALL: [Lane; 3] = [Lane::Cpu, Lane::Llm, Lane::Publish];
+    pub const ALL: [Lane; 4] = [Lane::Cpu, Lane::Ocr, Lane::Llm, Lane::Publish];
 
     pub fn name(self) -> &'static str {
         match self {
             Lane::Cpu => "cpu",
+            Lane::Ocr => "ocr",
             Lane::Llm => "llm",
             Lane::Publish => "publish",
         }

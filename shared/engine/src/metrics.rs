@@ -170,6 +170,8 @@ pub(crate) fn family(queue: QueueName) -> &'static str {
     match queue {
         QueueName::Lane(Lane::Cpu, Priority::Bulk) => "cpu.bulk",
         QueueName::Lane(Lane::Cpu, Priority::Interactive) => "cpu.interactive",
+        QueueName::Lane(Lane::Ocr, Priority::Bulk) => "ocr.bulk",
+        QueueName::Lane(Lane::Ocr, Priority::Interactive) => "ocr.interactive",
         QueueName::Lane(Lane::Llm, Priority::Bulk) => "llm.bulk",
         QueueName::Lane(Lane::Llm, Priority::Interactive) => "llm.interactive",
         QueueName::Lane(Lane::Publish, Priority::Bulk) => "publish.bulk",
@@ -177,6 +179,8 @@ pub(crate) fn family(queue: QueueName) -> &'static str {
         QueueName::Continuation(lane, class) => match (lane, class) {
             (Lane::Cpu, Priority::Bulk) => "cpu.bulk.continuation",
             (Lane::Cpu, Priority::Interactive) => "cpu.interactive.continuation",
+            (Lane::Ocr, Priority::Bulk) => "ocr.bulk.continuation",
+            (Lane::Ocr, Priority::Interactive) => "ocr.interactive.continuation",
             (Lane::Llm, Priority::Bulk) => "llm.bulk.continuation",
             (Lane::Llm, Priority::Interactive) => "llm.interactive.continuation",
             (Lane::Publish, _) => "publish.continuation",

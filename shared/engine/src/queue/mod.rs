@@ -65,7 +65,7 @@ impl QueueName {
     /// lane publish, so that lane has none.
     pub fn continuation(self) -> Option<Self> {
         match self {
-            QueueName::Lane(lane @ (Lane::Cpu | Lane::Llm), class) => {
+            QueueName::Lane(lane @ (Lane::Cpu | Lane::Ocr | Lane::Llm), class) => {
                 Some(QueueName::Continuation(lane, class))
             }
             _ => None,

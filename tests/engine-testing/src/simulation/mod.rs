@@ -809,7 +809,7 @@ async fn run_worker(
     stop: CancellationToken,
 ) {
     let mut lanes = JoinSet::new();
-    for lane in [Lane::Cpu, Lane::Llm, Lane::Publish] {
+    for lane in Lane::ALL {
         for class in [Priority::Bulk, Priority::Interactive] {
             let name = QueueName::Lane(lane, class);
             let queue = ports.queue.clone();

@@ -193,14 +193,17 @@ fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Dia
     let lane = task.lane.name();
     let serving = serving_processes(facts, run, task);
     if serving.is_empty() {
-        let service = if task.lane == Lane::Publish {
-            "assembler"
-        } else {
-            "worker"
+        let service = match task.lane {
+            Lane::Publish => "assembler",
+            Lane::Ocr => "worker --lanes ocr",
+            Lane::Cpu | Lane::Llm => "worker",
         };
         return Diagnosis::new(
             Cause::NoWorker,
-            format!("no {service} serves the lane {lane}"),
+            format!(
+                "no {} serves the lane {lane}",
+                service.split(' ').next().unwrap_or(service)
+            ),
             "continues when one is started",
         )
         .owned_by("the operator of the services")
