@@ -31,6 +31,7 @@ mod ids;
 mod items;
 mod outline;
 mod page;
+mod page_origin;
 pub mod pageindex;
 pub mod roman_numerals;
 mod source;
@@ -53,6 +54,7 @@ pub use outline::{
     VerifiedEntry, VerifiedOutline,
 };
 pub use page::{PageLabel, PageNo, PageSpan, Position};
+pub use page_origin::{PageOrigin, Recognition};
 pub use source::{
     ByteSpan, Defect, Destination, Extent, Heading, Line, LineRole, Link, OutlineItem, Page,
     Source, SourceBody, SourceFormat, StyleRun, TextLines, Word,

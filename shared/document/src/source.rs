@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GridLine, PageLabel, PageNo, Pt, Rect, Turn};
+use crate::{GridLine, PageLabel, PageNo, PageOrigin, Pt, Recognition, Rect, Turn};
 
 /// The detected format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -78,8 +78,11 @@ pub struct Page {
     pub turn: Turn,
     /// The label declared by the file (`/PageLabels`); of HTML, which declares none, the number printed on the page.
     pub label: Option<PageLabel>,
-    /// In reading order, column by column. Empty for scans and blank pages.
+    /// In reading order, column by column. Empty for scans that were not read, and blank pages.
     pub lines: Vec<Line>,
+    // Stored beside the pages, so that the form of stored sources without recognized pages stays as it is.
+    #[serde(skip)]
+    pub origin: PageOrigin,
 }
 
 impl Page {
@@ -94,13 +97,43 @@ impl Page {
 
     /// Where a box of this page lies on the displayed page.
     pub fn displayed(&self, rect: Rect) -> Rect {
-        rect.turned(self.turn, self.width, self.height)
+        let straight = rect.turned(self.turn, self.width, self.height);
+        self.skewed(straight, 1.0)
     }
 
     /// Where a box of the displayed page lies on the page as it is read.
     pub fn as_read(&self, displayed: Rect) -> Rect {
         let (width, height) = self.displayed_size();
-        displayed.turned(self.turn.inverse(), width, height)
+        self.skewed(displayed, -1.0)
+            .turned(self.turn.inverse(), width, height)
+    }
+
+    // Moves a box of a displayed scan from where it lies on a straight sheet to where it lies on the skewed one, or back.
+    fn skewed(&self, rect: Rect, direction: f32) -> Rect {
+        let skew = self.recognition().map_or(0, |read| read.skew);
+        if skew == 0 {
+            return rect;
+        }
+        let (width, height) = self.displayed_size();
+        let (sin, cos) = (direction * f32::from(skew) / 100.0).to_radians().sin_cos();
+        let x = (rect.x0.points() + rect.x1.points() - width.points()) / 2.0;
+        let y = (rect.y0.points() + rect.y1.points() - height.points()) / 2.0;
+        let dx = x * cos - y * sin - x;
+        let dy = x * sin + y * cos - y;
+        Rect::new(
+            rect.x0.points() + dx,
+            rect.y0.points() + dy,
+            rect.x1.points() + dx,
+            rect.y1.points() + dy,
+        )
+    }
+
+    /// What text recognition says about the page, if it read it.
+    pub fn recognition(&self) -> Option<&Recognition> {
+        match &self.origin {
+            PageOrigin::Recognized(read) => Some(read),
+            PageOrigin::File | PageOrigin::Picture => None,
+        }
     }
 
     /// All lines, joined by `\n`.

@@ -183,10 +183,12 @@ pub struct Gap {
 
 impl Gap {
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
-    /// section that other evidence replaces, a page of pictures, the files for machines in a submission, or a tagged fact without a value.
+    /// section that other evidence replaces, a page of pictures, pages that text recognition read, the files for machines in a submission, or a tagged fact without a value.
     pub fn is_warning(code: &str) -> bool {
-        const NOTES: [&str; 6] = [
+        const NOTES: [&str; 8] = [
             "edgar.parts_skipped",
+            "ocr.no_engine",
+            "ocr.recognized",
             "outline.entry_not_found",
             "pdf.little_text",
             "pdf.text_invisible",

@@ -2,7 +2,7 @@
 
 use stemma_document::{Source, SourceFormat};
 
-use crate::{ExtractError, ExtractJob, decode, edgar, html, markdown, pdf, text};
+use crate::{ExtractError, ExtractJob, Task, decode, edgar, html, markdown, pdf, text};
 
 // The PDF signature is within the first 1,024 bytes (PDF 1.7, annex H, note 13).
 const PDF_WINDOW_BYTES: usize = 1_024;
@@ -23,14 +23,20 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
         limits,
         threads,
         alone: _,
-        task: _,
+        task,
     } = job;
     decode::check_size(bytes.len(), &limits)?;
     if stemma_edgar::is_submission(&bytes) {
         return edgar::read(&bytes, &limits);
     }
     match detect_format(&bytes, &name)? {
-        SourceFormat::Pdf => pdf::read(&bytes, password.as_deref(), &limits, threads),
+        SourceFormat::Pdf => {
+            let pictures = match task {
+                Task::TextAndPictures => pdf::Pictures::Accepted,
+                _ => pdf::Pictures::Refused,
+            };
+            pdf::read_with(&bytes, password.as_deref(), &limits, threads, pictures)
+        }
         SourceFormat::Markdown => markdown::read(bytes, &limits),
         SourceFormat::Text => text::read(bytes, &limits),
         SourceFormat::Html => html::read(&bytes, &limits),

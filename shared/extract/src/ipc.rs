@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ExtractError, ImageRequest, Limits};
+use crate::{ExtractError, ImageRequest, Limits, RecognizeRequest};
 
 const MAX_HEAD_BYTES: u32 = 1 << 20;
 pub(crate) const DONE: u8 = 1;
@@ -18,8 +18,12 @@ pub enum Task {
     /// Read its text.
     #[default]
     Text,
+    /// Read its text. That a PDF consists of pictures is no error: text recognition may read them.
+    TextAndPictures,
     /// Draw one of its pages.
     Image(ImageRequest),
+    /// Recognize the text of one of its pages.
+    Recognize(RecognizeRequest),
 }
 
 /// A document to extract, or to draw a page of.

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Extraction never follows links, runs scripts, unpacks attachments or decodes images. It is bounded by [`Limits`].
-//! A child can also draw a page ([`Task::Image`]); the code that draws is in `stemma-render`.
+//! A child can also draw a page ([`Task::Image`]); the code that draws is in `stemma-render`, and the code
+//! that recognizes text ([`Task::Recognize`]) in `stemma-ocr`.
 //! Crashes that a process cannot contain, such as a stack overflow in a parser, are isolated by a [`Pool`] of child
 //! processes that run [`serve`]. The result depends on the bytes only, and is stored and sent as an [`EncodedSource`].
 
@@ -26,6 +27,7 @@ mod limits;
 pub mod markdown;
 pub mod pdf;
 mod pool;
+mod recognize_request;
 mod sandbox;
 mod source_codec;
 pub mod text;
@@ -37,5 +39,6 @@ pub use image_request::{ImageColor, ImageRequest, ImageScale, PageRegion};
 pub use ipc::{ExtractJob, Task};
 pub use limits::Limits;
 pub use pool::{Extractor, InProcess, Pool, PoolSettings, extract_and_encode, is_transient_code};
+pub use recognize_request::RecognizeRequest;
 pub use sandbox::{Confinement, serve};
 pub use source_codec::{CodecError, EncodedSource, PAGES_PER_CHUNK, SourceHeader, encode_source};

@@ -2,7 +2,8 @@
 //!
 //! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The header and each chunk are
 //! postcard in a zstd frame of their own. Equal sources give equal bytes. Sources whose lines know their bytes in the file have
-//! a version of their own, in which these stand beside the pages of a chunk, and so have those with the cells of tables.
+//! a version of their own, in which these stand beside the pages of a chunk, and so have those with the cells of tables, and
+//! those with pages that text recognition read.
 
 mod grids;
 
@@ -13,8 +14,8 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    ByteSpan, Defect, Extent, Heading, Link, OutlineItem, Page, PageSpan, Source, SourceBody,
-    SourceFormat, TextLines,
+    ByteSpan, Defect, Extent, Heading, Link, OutlineItem, Page, PageOrigin, PageSpan, Recognition,
+    Source, SourceBody, SourceFormat, TextLines,
 };
 
 // Increment when the layout or the content types change.
@@ -23,6 +24,8 @@ const VERSION: u8 = 3;
 const VERSION_WITH_BYTES: u8 = 4;
 // The same with the bytes of lines and the cells of tables.
 const VERSION_WITH_GRIDS: u8 = 5;
+// With what text recognition says about pages.
+const VERSION_WITH_RECOGNITION: u8 = 6;
 /// Pages per chunk.
 pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
@@ -34,7 +37,9 @@ const MAX_RESERVE_BYTES: u32 = 16 << 20;
 /// Invalid encoded source. The input comes from stores and child processes and is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    #[error("the packed source has version {0}, this program reads version {VERSION_WITH_GRIDS}")]
+    #[error(
+        "the packed source has version {0}, this program reads version {VERSION_WITH_RECOGNITION}"
+    )]
     Version(u8),
     /// Truncated, altered, or larger than declared.
     #[error("the packed source is damaged: {0}")]
@@ -79,7 +84,9 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
     match &source.body {
         SourceBody::Pages(pages) => {
             let lines = || pages.iter().flat_map(|page| &page.lines);
-            if lines().any(|line| line.grid.is_some()) {
+            if pages.iter().any(|page| page.recognition().is_some()) {
+                version = VERSION_WITH_RECOGNITION;
+            } else if lines().any(|line| line.grid.is_some()) {
                 version = VERSION_WITH_GRIDS;
             } else if lines().any(|line| line.bytes.is_some()) {
                 version = VERSION_WITH_BYTES;
@@ -88,6 +95,10 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
                 let (entry, frame) = match version {
                     VERSION => encode_frame(&pages)?,
                     VERSION_WITH_BYTES => encode_frame(&(pages, line_steps(pages)))?,
+                    VERSION_WITH_RECOGNITION => {
+                        let read = pages.iter().map(Page::recognition);
+                        encode_frame(&(pages, read.collect::<Vec<_>>()))?
+                    }
                     _ => encode_frame(&(pages, line_steps(pages), grids::stored(pages)))?,
                 };
                 chunks.push(entry);
@@ -166,6 +177,26 @@ fn set_line_bytes(pages: &mut [Page], steps: &[(i64, u32)]) -> Result<(), CodecE
     }
 }
 
+fn set_recognitions(
+    pages: &mut [Page],
+    recognitions: Vec<Option<Recognition>>,
+) -> Result<(), CodecError> {
+    if recognitions.len() != pages.len() {
+        return Err(CodecError::Damaged("its recognitions do not fit its pages"));
+    }
+    for (page, recognition) in pages.iter_mut().zip(recognitions) {
+        let Some(recognition) = recognition else {
+            continue;
+        };
+        let words: usize = page.lines.iter().map(|line| line.words.len()).sum();
+        if recognition.confidences.len() != words {
+            return Err(CodecError::Damaged("its confidences do not fit its words"));
+        }
+        page.origin = PageOrigin::Recognized(Box::new(recognition));
+    }
+    Ok(())
+}
+
 fn frame_bytes(bytes: &[u8]) -> Option<u32> {
     u32::try_from(bytes.len())
         .ok()
@@ -208,7 +239,7 @@ impl EncodedSource {
         let bytes: Bytes = bytes.into();
         let version = match bytes.first() {
             None => return Err(CodecError::Damaged("it is empty")),
-            Some(version @ VERSION..=VERSION_WITH_GRIDS) => *version,
+            Some(version @ VERSION..=VERSION_WITH_RECOGNITION) => *version,
             Some(other) => return Err(CodecError::Version(*other)),
         };
         let cut_short = CodecError::Damaged("its head is cut short");
@@ -346,6 +377,11 @@ impl EncodedSource {
             VERSION_WITH_BYTES => {
                 let (mut pages, steps): (Vec<Page>, Vec<(i64, u32)>) = self.chunk(index)?;
                 set_line_bytes(&mut pages, &steps)?;
+                pages
+            }
+            VERSION_WITH_RECOGNITION => {
+                let (mut pages, read): (Vec<Page>, Vec<Option<Recognition>>) = self.chunk(index)?;
+                set_recognitions(&mut pages, read)?;
                 pages
             }
             _ => {

@@ -26,6 +26,7 @@ mod numbered_names;
 mod outline;
 mod page_layout;
 mod pen;
+mod placed_words;
 mod quality;
 mod reader;
 mod rows;
@@ -42,6 +43,8 @@ mod tests;
 use std::thread;
 
 use stemma_document::Source;
+
+pub use placed_words::{PlacedWord, lay_out_words};
 
 use crate::{ExtractError, Limits};
 
@@ -61,11 +64,32 @@ pub fn read(
     limits: &Limits,
     threads: usize,
 ) -> Result<Source, ExtractError> {
+    read_with(bytes, password, limits, threads, Pictures::Refused)
+}
+
+/// Whether a file whose pages are all pictures can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pictures {
+    Refused,
+    /// Text recognition may read them.
+    Accepted,
+}
+
+/// As [`read`].
+pub(crate) fn read_with(
+    bytes: &[u8],
+    password: Option<&str>,
+    limits: &Limits,
+    threads: usize,
+    pictures: Pictures,
+) -> Result<Source, ExtractError> {
     thread::scope(|scope| {
         let reader = thread::Builder::new()
             .name("pdf".into())
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || reader::read(bytes, password, limits, threads));
+            .spawn_scoped(scope, || {
+                reader::read(bytes, password, limits, threads, pictures)
+            });
         // A panic in the parser fails only this file.
         reader.map_or_else(
             |_| Err(no_thread()),

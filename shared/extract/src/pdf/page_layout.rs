@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use stemma_document::{Line, LineRole, Page, Pt, Rect};
+use stemma_document::{Line, LineRole, Page, PageOrigin, Pt, Rect};
 
 use super::columns::reading_order;
 use super::glyph::{Direction, Glyph, Writing};
@@ -65,6 +65,7 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
         turn,
         label: None,
         lines,
+        origin: PageOrigin::File,
     }
 }
 

@@ -11,6 +11,9 @@ const MAX_UNREADABLE: f64 = 0.01;
 // Shares of the page. A page without words may have a small logo; one with few words has small pictures.
 const MIN_IMAGE: f64 = 0.01;
 const MUCH_IMAGE: f64 = 0.5;
+const NEARLY_ALL: f64 = 0.85;
+const STAMP_WORDS: usize = 60;
+const STAMP_AREA: f64 = 0.03;
 // A letter has some ten curves.
 const MIN_CURVES: u32 = 200;
 const MANY_CURVES: u32 = 2_000;
@@ -68,6 +71,25 @@ pub(super) fn may_hide_text(page: &Page, ink: Ink) -> bool {
     } else {
         words < FEW_WORDS && (ink.images >= MUCH_IMAGE || ink.curves >= MANY_CURVES)
     }
+}
+
+/// Whether text recognition may read more than the file states: the page has no text or text without meaning, and shows
+/// something, or pictures cover nearly all of it and its few words hardly anything. Other text of a file is never doubted.
+pub(super) fn is_picture(page: &Page, ink: Ink, garbled: bool) -> bool {
+    garbled || may_hide_text(page, ink) || (ink.images >= NEARLY_ALL && is_stamped(page))
+}
+
+// A stamp, a header of a fax or a court takes a line or two; the shortest page of prose takes more.
+fn is_stamped(page: &Page) -> bool {
+    let area = |width: f64, height: f64| width * height;
+    let text: f64 = page
+        .lines
+        .iter()
+        .map(|line| area(line.rect.width().into(), line.rect.height().into()))
+        .sum();
+    let whole = area(page.width.points().into(), page.height.points().into());
+    let words: usize = page.lines.iter().map(|line| line.words.len()).sum();
+    words < STAMP_WORDS && text < STAMP_AREA * whole
 }
 
 fn is_private(c: char) -> bool {

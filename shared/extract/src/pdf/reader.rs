@@ -6,7 +6,9 @@ use std::thread;
 
 use hayro_syntax::object::Dict;
 use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
-use stemma_document::{Defect, Link, Page, PageNo, Source, SourceBody, SourceFormat, furniture};
+use stemma_document::{
+    Defect, Link, Page, PageNo, PageOrigin, Source, SourceBody, SourceFormat, furniture,
+};
 
 use super::content_stream::{TextLoss, read_page_text};
 use super::decode_limits::{self, DecodeBudget};
@@ -14,7 +16,7 @@ use super::destinations::Destinations;
 use super::font::FontBook;
 use super::ink::Ink;
 use super::page_layout::{is_invisible, lay_out};
-use super::{STACK_BYTES, fallback, info, labels, links, outline, quality};
+use super::{Pictures, STACK_BYTES, fallback, info, labels, links, outline, quality};
 use crate::{ExtractError, Limits};
 
 // Pages per unit of work, and pages per thread, since each thread loads its own fonts.
@@ -28,13 +30,14 @@ pub(super) fn read(
     password: Option<&str>,
     limits: &Limits,
     threads: usize,
+    pictures: Pictures,
 ) -> Result<Source, ExtractError> {
     let bytes = decode_limits::check_file(bytes, limits)?;
     let budget = DecodeBudget::new(limits);
     let pdf = open_checked(bytes, password, limits)?;
     let Some(mut pages) = read_pages(&pdf, &budget, limits, threads) else {
         // If the result may depend on the order of reading, pages are read again in order.
-        return read(bytes, password, limits, 1);
+        return read(bytes, password, limits, 1, pictures);
     };
     reread_bad_pages(&mut pages, bytes, password, &budget, limits);
     if budget.is_expired() {
@@ -49,7 +52,15 @@ pub(super) fn read(
     }
     let mut defects = collect_defects(&pages, limits);
     let is_truncated = decode_limits::is_truncated(bytes);
-    if pages.iter().all(|read| read.page.lines.is_empty()) {
+    pages
+        .iter_mut()
+        .filter(|read| quality::is_picture(&read.page, read.ink, read.garbled))
+        .for_each(|read| read.page.origin = PageOrigin::Picture);
+    let any_picture = pages
+        .iter()
+        .any(|read| read.page.origin == PageOrigin::Picture);
+    let is_empty = pages.iter().all(|read| read.page.lines.is_empty());
+    if is_empty && !(pictures == Pictures::Accepted && any_picture) {
         return Err(no_text_error(&pages, &defects, is_truncated));
     }
     if is_truncated {

@@ -1,0 +1,103 @@
+//! Lays out words whose places are known already, as text recognition finds them.
+
+use stemma_document::{Page, PageOrigin, Pt, Recognition};
+
+use super::glyph::{Direction, Glyph, Writing};
+use super::page_layout::lay_out;
+
+/// A word on an upright page, in points from its top left corner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacedWord {
+    pub text: String,
+    pub x0: f32,
+    pub x1: f32,
+    pub baseline: f32,
+    /// Font size.
+    pub size: f32,
+    /// In percent.
+    pub confidence: u8,
+}
+
+// In ems: the advance of a space in most faces.
+const SPACE: f32 = 0.25;
+
+/// Lays out recognized words as the words of text pages: rows across the cells of tables, columns one after another.
+pub fn lay_out_words(width: f32, height: f32, skew: i16, words: &[PlacedWord]) -> Page {
+    let glyphs: Vec<Glyph> = words.iter().flat_map(glyphs).collect();
+    let mut page = lay_out(width, height, &glyphs);
+    let lines = page.lines.iter();
+    let confidences = lines.flat_map(|line| {
+        line.words.iter().map(|word| {
+            let within = |read: &&PlacedWord| {
+                let middle = Pt::new((read.x0 + read.x1) / 2.0);
+                let baseline = Pt::new(read.baseline);
+                (word.x0..=word.x1).contains(&middle)
+                    && (line.rect.y0..=line.rect.y1).contains(&baseline)
+            };
+            let sources = words.iter().filter(within);
+            // A word that cannot be traced is as unsure as the least sure one.
+            sources.map(|read| read.confidence).min().unwrap_or(0)
+        })
+    });
+    let confidences = confidences.collect();
+    page.origin = PageOrigin::Recognized(Box::new(Recognition { skew, confidences }));
+    page
+}
+
+// Letters share the width of their word, because only its box is known. A space follows: the gap to the next word may be
+// narrow.
+fn glyphs(word: &PlacedWord) -> Vec<Glyph> {
+    let count = word.text.chars().count().max(1);
+    let advance = ((word.x1 - word.x0) / count as f32).max(0.0);
+    let glyph = |text, x, advance| Glyph {
+        text,
+        x,
+        y: word.baseline,
+        advance,
+        size: word.size,
+        writing: Writing {
+            direction: Direction::Right,
+            tilt: 0,
+        },
+        bold: false,
+        italic: false,
+        invisible: false,
+    };
+    let letters = word.text.chars().enumerate();
+    let mut all: Vec<Glyph> = letters
+        .map(|(at, text)| glyph(text, word.x0 + at as f32 * advance, advance))
+        .collect();
+    all.push(glyph(' ', word.x1, SPACE * word.size));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(text: &str, x0: f32, baseline: f32, confidence: u8) -> PlacedWord {
+        PlacedWord {
+            text: text.into(),
+            x0,
+            x1: x0 + 5.0 * text.len() as f32,
+            baseline,
+            size: 10.0,
+            confidence,
+        }
+    }
+
+    #[test]
+    fn the_cells_of_a_row_are_one_line_and_words_keep_their_confidence() {
+        let words = [
+            word("Net", 72.0, 100.0, 96),
+            word("sales", 90.0, 100.4, 95),
+            word("Costs", 72.0, 114.0, 91),
+            word("1,234", 400.0, 100.2, 61),
+            word("567", 410.0, 114.1, 90),
+        ];
+        let page = lay_out_words(612.0, 792.0, 0, &words);
+        assert_eq!(page.text(), "Net sales 1,234\nCosts 567");
+        let read = page.recognition().unwrap();
+        assert_eq!(read.confidences, [96, 95, 61, 91, 90]);
+    }
+}
