@@ -516,6 +516,7 @@ mod tests {
                     turn: Turn::Quarter,
                     label: Some(PageLabel(n.to_string())),
                     lines: vec![line(n)],
+                    origin: PageOrigin::File,
                 })
                 .collect(),
         );
@@ -710,5 +711,22 @@ mod tests {
                 let _ = packed.decode();
             }
         }
+    }
+
+    #[test]
+    fn recognized_pages_keep_their_confidences() {
+        let mut source = paged(2);
+        let SourceBody::Pages(pages) = &mut source.body else {
+            panic!("no pages");
+        };
+        let words = pages[1].lines[0].words.len();
+        pages[1].origin = PageOrigin::Recognized(Box::new(Recognition {
+            skew: -302,
+            confidences: vec![91; words],
+        }));
+        let packed = encode_source(&source).unwrap();
+        assert_eq!(packed[0], VERSION_WITH_RECOGNITION);
+        let decoded = EncodedSource::open(packed).unwrap().decode().unwrap();
+        assert_eq!(decoded, source);
     }
 }

@@ -10,6 +10,10 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-extract", &["stemma-document", "stemma-edgar"]),
     ("stemma-llm", &["stemma-engine"]),
     ("stemma-outline", &["stemma-document"]),
+    (
+        "stemma-ocr",
+        &["stemma-document", "stemma-extract", "stemma-render"],
+    ),
     ("stemma-render", &["stemma-document", "stemma-extract"]),
     ("stemma-xbrl", &["stemma-document"]),
     (
@@ -200,7 +204,11 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-gateway",
             "stemma-llm",
             "stemma-mcp",
+<<<<<<< HEAD
             "stemma-operations",
+=======
+            "stemma-ocr",
+>>>>>>> 17c3a46c (ocr: read the image of a page with tesseract)
             "stemma-pipeline",
             "stemma-query",
             "stemma-render",

@@ -1,0 +1,156 @@
+//! Gray images, and how they are turned.
+
+use std::io::{self, Write};
+
+use stemma_document::Turn;
+
+const WHITE: u8 = 255;
+
+/// Lightness, row by row from the top left; 0 is black.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Gray {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pixels: Vec<u8>,
+}
+
+impl Gray {
+    /// `None` if there are not `width` × `height` pixels, or none.
+    pub(crate) fn new(width: usize, height: usize, pixels: Vec<u8>) -> Option<Self> {
+        let fits = width.checked_mul(height) == Some(pixels.len()) && !pixels.is_empty();
+        fits.then_some(Self {
+            width,
+            height,
+            pixels,
+        })
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        self.pixels.chunks_exact(self.width)
+    }
+
+    // White outside of the image.
+    fn at(&self, x: i64, y: i64) -> u8 {
+        let inside = |at: i64, length: usize| usize::try_from(at).ok().filter(|at| *at < length);
+        let (x, y) = (inside(x, self.width), inside(y, self.height));
+        let index = x.zip(y).map(|(x, y)| y * self.width + x);
+        let pixel = index.and_then(|index| self.pixels.get(index));
+        pixel.copied().unwrap_or(WHITE)
+    }
+
+    /// The image turned clockwise.
+    pub(crate) fn turned(self, turn: Turn) -> Self {
+        let (width, height) = (self.width, self.height);
+        let pick = |index: fn(usize, usize, usize, usize) -> usize| {
+            let pixels = &self.pixels;
+            let columns = 0..height;
+            let rows = 0..width;
+            rows.flat_map(move |y| {
+                let row = columns.clone();
+                row.map(move |x| pixels[index(x, y, width, height)])
+            })
+            .collect()
+        };
+        match turn {
+            Turn::None => self,
+            Turn::Half => {
+                let mut pixels = self.pixels;
+                pixels.reverse();
+                Self { pixels, ..self }
+            }
+            Turn::Quarter => Self {
+                pixels: pick(|x, y, width, height| (height - 1 - x) * width + y),
+                width: height,
+                height: width,
+            },
+            Turn::ThreeQuarters => Self {
+                pixels: pick(|x, y, width, _| x * width + (width - 1 - y)),
+                width: height,
+                height: width,
+            },
+        }
+    }
+
+    /// Straightens an image whose lines fall by `degrees` to the right: turns it about its middle the other way.
+    pub(crate) fn straightened(&self, degrees: f32) -> Self {
+        let (sin, cos) = degrees.to_radians().sin_cos();
+        let middle_x = (self.width as f32 - 1.0) / 2.0;
+        let middle_y = (self.height as f32 - 1.0) / 2.0;
+        let mut pixels = Vec::with_capacity(self.pixels.len());
+        for y in 0..self.height {
+            let dy = y as f32 - middle_y;
+            for x in 0..self.width {
+                let dx = x as f32 - middle_x;
+                let from_x = middle_x + dx * cos - dy * sin;
+                let from_y = middle_y + dx * sin + dy * cos;
+                pixels.push(self.between(from_x, from_y));
+            }
+        }
+        Self { pixels, ..*self }
+    }
+
+    // The mean of the four pixels around a point, weighted by distance.
+    fn between(&self, x: f32, y: f32) -> u8 {
+        let left = x.floor();
+        let top = y.floor();
+        let (right, below) = (x - left, y - top);
+        let (left, top) = (left as i64, top as i64);
+        let pixel = |x, y| f32::from(self.at(x, y));
+        let upper = pixel(left, top) * (1.0 - right) + pixel(left + 1, top) * right;
+        let lower = pixel(left, top + 1) * (1.0 - right) + pixel(left + 1, top + 1) * right;
+        (upper * (1.0 - below) + lower * below).round() as u8
+    }
+
+    /// The image with one pixel for `factor` × `factor`: their mean.
+    pub(crate) fn shrunk(&self, factor: usize) -> Self {
+        let factor = factor.clamp(1, self.width.min(self.height));
+        let (width, height) = (self.width / factor, self.height / factor);
+        let area = factor * factor;
+        let mut pixels = Vec::with_capacity(width * height);
+        for y in 0..height {
+            for x in 0..width {
+                let rows = (y * factor..(y + 1) * factor).map(|row| row * self.width + x * factor);
+                let parts = rows.flat_map(|start| &self.pixels[start..start + factor]);
+                let sum: usize = parts.map(|pixel| usize::from(*pixel)).sum();
+                pixels.push(u8::try_from(sum / area).unwrap_or(WHITE));
+            }
+        }
+        Self {
+            width,
+            height,
+            pixels,
+        }
+    }
+
+    /// Writes the image as PGM, which every reader of images knows.
+    pub(crate) fn write_pgm(&self, out: &mut impl Write) -> io::Result<()> {
+        write!(out, "P5\n{} {}\n255\n", self.width, self.height)?;
+        out.write_all(&self.pixels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turning_moves_the_corners_clockwise() {
+        // 1 2 3
+        // 4 5 6
+        let image = Gray::new(3, 2, vec![1, 2, 3, 4, 5, 6]).unwrap();
+        let quarter = image.clone().turned(Turn::Quarter);
+        assert_eq!((quarter.width, quarter.height), (2, 3));
+        assert_eq!(quarter.pixels, [4, 1, 5, 2, 6, 3]);
+        let half = image.clone().turned(Turn::Half);
+        assert_eq!(half.pixels, [6, 5, 4, 3, 2, 1]);
+        let back = quarter.turned(Turn::ThreeQuarters);
+        assert_eq!(back, image);
+    }
+
+    #[test]
+    fn images_without_pixels_are_refused() {
+        assert_eq!(Gray::new(0, 0, Vec::new()), None);
+        assert_eq!(Gray::new(2, 2, vec![0; 3]), None);
+        assert_eq!(Gray::new(usize::MAX, 2, vec![0; 3]), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! Text recognition of pages that are pictures.
+//!
+//! [`read_page`] draws a page, turns and straightens it, lets tesseract read it, and lays out the words as extraction lays out
+//! those of text pages. Each word keeps the confidence of its reading. Tesseract is a program that the user installs. It runs as
+//! a child of the process that calls, inherits its confinement, and gets no file, no network and no search path.
+//!
+//! ```
+//! use stemma_extract::{ExtractJob, Limits, RecognizeRequest};
+//! let job = ExtractJob::new("a.pdf".into(), b"<html></html>".to_vec(), None, Limits::default());
+//! let request = RecognizeRequest {
+//!     page: stemma_document::PageNo::FIRST,
+//!     program: "/usr/bin/tesseract".into(),
+//!     languages: vec!["eng".into()],
+//! };
+//! assert_eq!(stemma_ocr::read_page(&job, &request).unwrap_err().code, "pdf.not_a_pdf");
+//! ```
+
+mod gray;
+mod hocr;
+mod reading;
+mod skew;
+mod tesseract;
+
+use std::collections::BTreeMap;
+
+use stemma_document::{Source, SourceBody, SourceFormat};
+use stemma_extract::{
+    CodecError, ExtractError, ExtractJob, ImageColor, ImageRequest, ImageScale, PageRegion,
+    RecognizeRequest, encode_source, pdf,
+};
+use stemma_render::Pixels;
+
+use gray::Gray;
+
+pub use tesseract::{find_program, installed};
+
+/// Raised when the same page gets other words.
+pub const REVISION: u32 = 1;
+
+// What tesseract's models were trained on. At 200 a bench of degraded filings loses words; more costs time.
+const DPI: u32 = 300;
+
+/// Recognizes the text of a page, as an encoded source of one page. Call it as [`stemma_render::draw`].
+///
+/// # Errors
+///
+/// Those of [`stemma_render::draw`]; `ocr.no_engine`, `ocr.language_missing`, `ocr.timeout` and `ocr.failed`.
+pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>, ExtractError> {
+    let image = ImageRequest {
+        page: request.page,
+        scale: ImageScale::Dpi(DPI),
+        region: PageRegion::WHOLE,
+        color: ImageColor::Gray,
+    };
+    let drawn = stemma_render::draw(&job.bytes, job.password.as_deref(), &job.limits, &image)?;
+    let pixels = match drawn.pixels {
+        Pixels::Gray(pixels) | Pixels::Rgb(pixels) => pixels,
+    };
+    let gray = Gray::new(drawn.width.into(), drawn.height.into(), pixels)
+        .ok_or_else(|| tesseract::failed("the image of the page has the wrong size"))?;
+    let width = page_width(job, request)?;
+    let page = reading::read(&gray, gray.width as f32 / width, request)?;
+    let source = Source {
+        format: SourceFormat::Pdf,
+        body: SourceBody::Pages(vec![page]),
+        outline: Vec::new(),
+        links: Vec::new(),
+        metadata: BTreeMap::new(),
+        defects: Vec::new(),
+        encrypted: false,
+    };
+    encode_source(&source).map_err(|error: CodecError| tesseract::failed(error.to_string()))
+}
+
+// In points. A page that was drawn has one.
+fn page_width(job: &ExtractJob, request: &RecognizeRequest) -> Result<f32, ExtractError> {
+    let file = pdf::open(&job.bytes, job.password.as_deref(), &job.limits)?;
+    let page = file.pages().get(request.page.index());
+    let width = page.map(|page| page.render_dimensions().0);
+    width.ok_or_else(|| tesseract::failed("the page is not there any more"))
+}
