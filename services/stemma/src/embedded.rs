@@ -1,6 +1,7 @@
 //! All services in one process over embedded ports. They run the same code as on a cluster.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +26,9 @@ pub const EXTRACT_CHILD: &str = "extract-child";
 /// What an extraction child does with a document.
 pub fn run_task(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     match job.task {
-        Task::Text => stemma_pipeline::stages::extract_document(job),
+        Task::Text | Task::TextAndPictures => stemma_pipeline::stages::extract_document(job),
         Task::Image(request) => stemma_render::draw_png(&job, &request),
+        Task::Recognize(ref request) => stemma_ocr::read_page(&job, request),
     }
 }
 
@@ -131,7 +133,14 @@ fn worker_deps(config: &Config, sources: SchemeRouter) -> Result<WorkerDeps, Com
     let pool = extraction_pool(&config.local)
         .map_err(|error| CommandError::new("system.start", error.to_string()))?;
     let deps = WorkerDeps::new(Arc::new(sources), Arc::new(pool));
-    Ok(deps.with_cores(config.local.concurrency()))
+    Ok(deps
+        .with_cores(config.local.concurrency())
+        .with_tesseract(tesseract()))
+}
+
+/// The absolute path of tesseract, if it is installed.
+pub fn tesseract() -> Option<PathBuf> {
+    stemma_ocr::find_program(std::env::var_os("PATH").as_deref())
 }
 
 /// Lanes of a worker with their numbers of concurrent tasks. Lane `llm` takes more tasks than calls, because several
@@ -148,7 +157,8 @@ pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
             calls.saturating_mul(TASKS_PER_CALL).min(MAX_TASKS),
         )
     });
-    [(Lane::Cpu, config.local.concurrency())]
+    [Lane::Cpu, Lane::Ocr]
+        .map(|lane| (lane, config.local.concurrency()))
         .into_iter()
         .chain(asking)
         .collect()

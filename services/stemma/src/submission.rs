@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use stemma_document::{Digest, Origin};
 use stemma_engine::flow::{JobOptions, MaxFailed};
-use stemma_pipeline::{CorrectionChange, OnModelFailure, RunSettings, Submission};
+use stemma_pipeline::{CorrectionChange, OcrMode, OnModelFailure, RunSettings, Submission};
 
 use crate::config::Config;
 use crate::context::Context;
@@ -29,6 +29,9 @@ pub struct SubmitOptions {
     /// If the model fails: fail the document, leave a gap, or use rules (offline).
     #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
     pub on_model_failure: Option<OnModelFailure>,
+    /// Which pages of PDFs text recognition (OCR) reads: those that are pictures (auto), none, or all [default: ocr.mode].
+    #[arg(long, value_name = "auto|never|always", value_parser = ocr_mode)]
+    pub ocr: Option<OcrMode>,
 }
 
 impl SubmitOptions {
@@ -37,6 +40,9 @@ impl SubmitOptions {
         let mut config = context.config()?.clone();
         if let Some(on_failure) = self.on_model_failure {
             config.model.settings.on_failure = on_failure;
+        }
+        if let Some(mode) = self.ocr {
+            config.settings.ocr.mode = mode;
         }
         let settings = config.job_settings()?;
         if self.batch && settings.model.is_none() {
@@ -65,6 +71,11 @@ impl SubmitOptions {
 fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
     serde_json::from_value(text.into())
         .map_err(|_| format!("unknown value `{text}`; use fail, gap or offline"))
+}
+
+fn ocr_mode(text: &str) -> Result<OcrMode, String> {
+    serde_json::from_value(text.into())
+        .map_err(|_| format!("unknown value `{text}`; use auto, never or always"))
 }
 
 /// A document whose content has this digest and size, without stated facts. `path` is only shown.

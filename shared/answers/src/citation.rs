@@ -30,6 +30,9 @@ pub struct Citation {
     /// Width and height of the page in points; `None` in a document without pages.
     pub page_size: Option<[f64; 2]>,
     pub verified: QuoteMatch,
+    /// If text recognition (OCR) read the quote: how sure it is of the least sure word, in percent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ocr_confidence: Option<u8>,
     /// A path of the HTTP API that reads the page: `/v1/documents/{doc}/pages?range=47`.
     pub url: String,
     /// The same place as a locator: `3M_2022_10K#p=47`.

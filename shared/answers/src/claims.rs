@@ -324,6 +324,7 @@ fn checked_citation<'a>(
         rects: checked.rects,
         page_size: size,
         verified: checked.matched,
+        ocr_confidence: checked.ocr_confidence,
         url: page_url(passage, collection),
         locator,
     };

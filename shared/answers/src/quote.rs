@@ -17,6 +17,8 @@ pub struct QuoteCheck {
     pub start: Option<(usize, usize)>,
     /// In reading order.
     pub rects: Vec<CitedRect>,
+    /// The confidence of its least sure word in percent, if text recognition read it.
+    pub ocr_confidence: Option<u8>,
     /// The whole lines that the quote is on: in a table, the row with its label.
     pub lines: String,
     /// Where the quote is, one range per line.
@@ -132,6 +134,7 @@ fn not_located(quote: &str) -> QuoteCheck {
         quote: quote.to_owned(),
         start: None,
         rects: Vec::new(),
+        ocr_confidence: None,
         lines: String::new(),
         spans: Vec::new(),
     }
@@ -156,6 +159,10 @@ fn located_quote(
         .iter()
         .flat_map(|at| targets[at.target].rects(at.line, at.start, at.end))
         .collect();
+    let confidences = stretches
+        .iter()
+        .filter_map(|at| targets[at.target].ocr_confidence(at.line, at.start, at.end));
+    let ocr_confidence = confidences.min();
     let mut lines: Vec<&str> = stretches
         .iter()
         .map(|at| targets[at.target].line(at.line))
@@ -166,6 +173,7 @@ fn located_quote(
         quote,
         start: begins,
         rects,
+        ocr_confidence,
         lines: lines.join("\n"),
         spans: stretches,
     }

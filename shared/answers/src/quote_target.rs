@@ -65,6 +65,22 @@ impl<'a> QuoteTarget<'a> {
             .join("\n")
     }
 
+    // The lowest confidence of the words at bytes `start..end` of a line, if text recognition read them.
+    pub(super) fn ocr_confidence(&self, at: usize, start: usize, end: usize) -> Option<u8> {
+        let SourceLines::Page(page) = self.lines else {
+            return None;
+        };
+        let read = page.recognition()?;
+        let before = page.lines.get(..at)?.iter().map(|line| line.words.len());
+        let words = &page.lines.get(at)?.words;
+        let confidences = read.confidences.iter().skip(before.sum());
+        let quoted = words
+            .iter()
+            .zip(confidences)
+            .filter(|(word, _)| (word.start as usize) < end && start < word.end as usize);
+        quoted.map(|(_, confidence)| *confidence).min()
+    }
+
     // Bytes `start..end` of a line: one rectangle per column; none without coordinates.
     pub(super) fn rects(&self, at: usize, start: usize, end: usize) -> Vec<CitedRect> {
         let SourceLines::Page(page) = self.lines else {

@@ -203,6 +203,7 @@ fn citation(id: &str) -> Citation {
         }],
         page_size: Some([612.0, 792.0]),
         verified: QuoteMatch::Exact,
+        ocr_confidence: None,
         url: format!("/v1/documents/{}/pages?range=1", section.doc_id),
         locator: "SCRIPTED#p=1".into(),
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_document::{
-    Extent, FilingFacts, Method, Page, PageNo, Section, SectionKind, SectionSpan,
+    Extent, FilingFacts, Method, Page, PageNo, Recognition, Section, SectionKind, SectionSpan,
 };
 use stemma_engine::FailureRecord;
 use utoipa::ToSchema;
@@ -193,6 +193,37 @@ pub struct PageContent {
     pub tokens: u32,
     /// Its text.
     pub text: String,
+    /// Present if text recognition (OCR) read the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ocr: Option<PageRecognition>,
+}
+
+/// What text recognition says about a page that it read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PageRecognition {
+    /// Mean confidence of its words, in percent.
+    pub confidence: u8,
+    /// Words in doubt, in reading order.
+    pub doubtful: Vec<String>,
+}
+
+impl PageRecognition {
+    fn of_page(page: &Page) -> Option<Self> {
+        let read = page.recognition()?;
+        let lines = page.lines.iter();
+        let words = lines.flat_map(|line| {
+            let spans = line.words.iter();
+            spans.map(|word| line.text.get(word.start as usize..word.end as usize))
+        });
+        let doubtful = words
+            .zip(&read.confidences)
+            .filter(|(_, confidence)| **confidence < Recognition::SURE)
+            .filter_map(|(word, _)| word.map(str::to_owned));
+        Some(Self {
+            confidence: read.mean(),
+            doubtful: doubtful.collect(),
+        })
+    }
 }
 
 impl PageContent {
@@ -203,6 +234,7 @@ impl PageContent {
             locator: stemma_catalog::locator::page_locator(locator, number),
             tokens: page.tokens(),
             text: page.text(),
+            ocr: PageRecognition::of_page(page),
         }
     }
 }

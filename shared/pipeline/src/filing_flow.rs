@@ -11,9 +11,10 @@ use stemma_engine::{Env, FailureRecord, PortResult, Ports, RunHeader, TaskKey};
 use crate::FilingFlow;
 use crate::settings::StructureMode;
 use crate::stages::{
-    CORRECTION_REVISIONS, Correct, MODEL_REVISIONS, Outline, Paginate, Publish, REVISIONS, Withdraw,
+    CORRECTION_REVISIONS, Correct, MODEL_REVISIONS, OCR_REVISIONS, Outline, Paginate, Publish,
+    REVISIONS, Withdraw,
 };
-use crate::{changes, llm_flow, versions};
+use crate::{changes, llm_flow, ocr_flow, versions};
 
 /// Raise it when the flow itself changes. Never lower it or the revision of a stage.
 pub(crate) const FLOW_REVISION: u32 = 1;
@@ -23,6 +24,7 @@ impl Flow for FilingFlow {
     /// Rises with the flow and each stage, so that the next ingest rebuilds what older revisions published.
     const REVISION: u32 = FLOW_REVISION
         + sum(&REVISIONS)
+        + sum_increments(&OCR_REVISIONS)
         + sum_increments(&MODEL_REVISIONS)
         + sum_increments(&CORRECTION_REVISIONS);
 
@@ -40,15 +42,15 @@ impl Flow for FilingFlow {
         let paginate = Paginate::for_version(&version);
         let text = replay.outcome(&paginate)?;
 
-        let source = paginate.key(replay.settings());
+        let (digest, source) = ocr_flow::recognized(replay, &paginate, &text)?;
         let mode = (replay.settings().structure, &replay.settings().model);
         let (tree, outline) = match (version.applied_correction(text.content), mode) {
-            (Some(headings), _) => tree_by_person(replay, text.digest, source, headings)?,
+            (Some(headings), _) => tree_by_person(replay, digest, source, headings)?,
             (None, (StructureMode::Layout, _) | (StructureMode::Auto, None)) => {
-                tree_by_rules(replay, text.digest, source)?
+                tree_by_rules(replay, digest, source)?
             }
             (None, (StructureMode::Llm, _) | (StructureMode::Auto, Some(_))) => {
-                llm_flow::tree_by_llm(replay, text.digest, source)?
+                llm_flow::tree_by_llm(replay, digest, source)?
             }
         };
 

@@ -19,6 +19,7 @@ pub mod gc;
 mod llm;
 mod llm_flow;
 mod notify;
+mod ocr_flow;
 pub mod prompts;
 mod settings;
 pub mod sources;
@@ -30,7 +31,8 @@ use stemma_engine::stage::StageRegistry;
 
 pub use llm::{BatchRunners, Batcher, ModelUse, TextCache, estimate_model_use};
 pub use settings::{
-    ModelSettings, OnModelFailure, Purpose, PurposeModel, RunSettings, StructureMode,
+    ModelSettings, OcrMode, OcrSettings, OnModelFailure, Purpose, PurposeModel, RunSettings,
+    StructureMode,
 };
 pub use stemma_llm::batch::BatchSettings;
 pub use stemma_llm::client::ModelClient;
@@ -42,6 +44,8 @@ pub use work::{FilingFlow, Password, ReadProgress, WorkerDeps};
 pub fn worker_registry() -> StageRegistry<FilingFlow> {
     StageRegistry::default()
         .with_stage::<stages::Paginate>()
+        .with_stage::<stages::Recognize>()
+        .with_stage::<stages::MergePages>()
         .with_stage::<stages::Outline>()
         .with_stage::<stages::Correct>()
         .with_stage::<stages::DraftOutline>()

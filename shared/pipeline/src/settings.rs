@@ -21,6 +21,7 @@ pub struct RunSettings {
     pub limits: Limits,
     pub outline: StructureSettings,
     pub sections: SectionSettings,
+    pub ocr: OcrSettings,
     /// Instructions of every stage that asks a model. They are frozen as a whole, so that all workers ask the
     /// same questions, whatever their version.
     #[serde(skip_serializing_if = "Instructions::is_empty")]
@@ -29,6 +30,36 @@ pub struct RunSettings {
     /// were models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSettings>,
+}
+
+/// Text recognition (OCR) of pages that are pictures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OcrSettings {
+    pub mode: OcrMode,
+    /// Tesseract's names of the languages, the main one first. Default `eng`.
+    pub languages: Vec<String>,
+}
+
+impl Default for OcrSettings {
+    fn default() -> Self {
+        Self {
+            mode: OcrMode::default(),
+            languages: vec!["eng".into()],
+        }
+    }
+}
+
+/// Which pages text recognition reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OcrMode {
+    /// Pages that are pictures, or whose text has no meaning. Other text of a file is never replaced.
+    #[default]
+    Auto,
+    Never,
+    /// Every page of a PDF.
+    Always,
 }
 
 /// The method that decides the structure.

@@ -1,9 +1,12 @@
 //! The type of work for the engine, and the dependencies that workers bring.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+use stemma_document::Digest;
 use stemma_engine::Env;
 use stemma_engine::jobs::BudgetRegistry;
 use stemma_engine::stage::{TaskContext, Work};
@@ -38,6 +41,9 @@ pub struct WorkerDeps {
     pub budgets: Arc<BudgetRegistry>,
     pub text_cache: TextCache,
     pub batcher: Batcher,
+    /// The absolute path of tesseract, if it is installed.
+    pub tesseract: Option<PathBuf>,
+    pub(crate) last_original: LastOriginal,
     pub read_progress: Arc<ReadProgress>,
     // A worker takes more tasks than it has cores, because they mostly wait for the store. The extractor bounds its
     // children; this bounds the work inside the process.
@@ -56,6 +62,7 @@ impl WorkerDeps {
     /// Dependencies without a password and without models.
     pub fn new(sources: Arc<dyn SourceStore>, extractor: Arc<dyn Extractor>) -> Self {
         let (models, budgets, text_cache, batcher, read_progress) = Default::default();
+        let last_original = LastOriginal::default();
         Self {
             sources,
             extractor,
@@ -64,6 +71,8 @@ impl WorkerDeps {
             budgets,
             text_cache,
             batcher,
+            tesseract: None,
+            last_original,
             read_progress,
             cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
         }
@@ -93,6 +102,12 @@ impl WorkerDeps {
         env.compute(work).await
     }
 
+    /// Recognizes the text of pictures with tesseract.
+    #[must_use]
+    pub fn with_tesseract(self, tesseract: Option<PathBuf>) -> Self {
+        Self { tesseract, ..self }
+    }
+
     #[must_use]
     pub fn with_password(self, password: Option<Password>) -> Self {
         Self { password, ..self }
@@ -105,6 +120,22 @@ impl WorkerDeps {
             .map(|client| (client.model().to_string(), client))
             .collect();
         Self { models, ..self }
+    }
+}
+
+/// The file that was read last: the pages of a scan are tasks of their own, and each needs the whole file.
+#[derive(Default)]
+pub(crate) struct LastOriginal(Mutex<Option<(Digest, Bytes)>>);
+
+impl LastOriginal {
+    pub(crate) fn get(&self, source: Digest) -> Option<Bytes> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = kept.as_ref().filter(|(digest, _)| *digest == source);
+        same.map(|(_, bytes)| bytes.clone())
+    }
+
+    pub(crate) fn set(&self, source: Digest, bytes: Bytes) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((source, bytes));
     }
 }
 

@@ -204,11 +204,8 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-gateway",
             "stemma-llm",
             "stemma-mcp",
-<<<<<<< HEAD
             "stemma-operations",
-=======
             "stemma-ocr",
->>>>>>> 17c3a46c (ocr: read the image of a page with tesseract)
             "stemma-pipeline",
             "stemma-query",
             "stemma-render",

@@ -63,7 +63,7 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
         let servers = join(store(context), cluster(context));
         let work = join(reading(context), models(context));
         let ((store, cluster), (reading, models)) = join(servers, work).await;
-        checks.extend([store, reading]);
+        checks.extend([store, reading, recognition(context)]);
         checks.extend(cluster);
         checks.extend(models);
     }
@@ -318,6 +318,49 @@ async fn reading(context: &Context) -> Check {
         Err(error) => {
             Check::failed(CommandError::new(error.code, error.message).with_next(error.next))
         }
+    }
+}
+
+// Whether pages that are pictures can be read.
+fn recognition(context: &Context) -> Check {
+    let attention = |what: String, next: &str| Check {
+        result: "attention",
+        what,
+        next: Some(next.into()),
+    };
+    let Some(program) = embedded::tesseract() else {
+        return attention(
+            "text recognition: tesseract is not installed, so pages that are pictures cannot be read".into(),
+            "install it, as the package tesseract-ocr",
+        );
+    };
+    let (version, languages) = match stemma_ocr::installed(&program) {
+        Ok(found) => found,
+        Err(why) => {
+            let what = format!(
+                "text recognition: {} does not run: {why}",
+                program.display()
+            );
+            return attention(what, "install it again, as the package tesseract-ocr");
+        }
+    };
+    let wanted = context
+        .config()
+        .map(|config| config.settings.ocr.languages.clone());
+    let missing = wanted
+        .unwrap_or_default()
+        .into_iter()
+        .find(|name| !languages.contains(name));
+    let what = format!(
+        "text recognition: tesseract {version}, languages {}",
+        languages.join(", ")
+    );
+    match missing {
+        None => Check::ok(what),
+        Some(name) => attention(
+            format!("{what}, but not {name} of ocr.languages"),
+            "install it, as the package tesseract-ocr-LANGUAGE",
+        ),
     }
 }
 

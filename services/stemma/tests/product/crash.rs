@@ -24,7 +24,7 @@ fn noise(seed: u64) -> f64 {
 }
 
 /// Inode and time of every artifact and tree of a store.
-fn stored_files(store: &Path) -> BTreeMap<String, (u64, SystemTime)> {
+pub fn stored_files(store: &Path) -> BTreeMap<String, (u64, SystemTime)> {
     let objects = files(&store.join("objects")).into_iter();
     objects
         .filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"))
@@ -36,7 +36,7 @@ fn stored_files(store: &Path) -> BTreeMap<String, (u64, SystemTime)> {
 }
 
 /// Nothing that was kept is touched, and no stage begins whose artifact was there.
-fn assert_untouched(
+pub fn assert_untouched(
     before: &BTreeMap<String, (u64, SystemTime)>,
     store: &Path,
     answer: &CommandOutput,

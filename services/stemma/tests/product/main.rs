@@ -26,6 +26,7 @@ mod outline;
 mod page_images;
 mod pipeline;
 mod prompts;
+mod scans;
 mod serve;
 mod support;
 mod tables;

@@ -8,11 +8,13 @@ mod describe;
 mod draft_outline;
 mod extracted;
 mod fact_places;
+mod merge_pages;
 mod outline;
 mod paginate;
 mod plan_page;
 mod publish;
 mod read_window;
+mod recognize;
 mod replies;
 mod summarize;
 mod tagged_facts;
@@ -27,6 +29,7 @@ pub(crate) use correct::Correct;
 pub(crate) use describe::{Describe, DescriptionBlob, QUESTION as DESCRIBE};
 pub(crate) use draft_outline::{DraftOutcome, DraftOutline, ReadWindows};
 pub use extracted::{ExtractedBlobs, split_extracted};
+pub(crate) use merge_pages::MergePages;
 pub(crate) use outline::Outline;
 pub use paginate::extract_document;
 pub(crate) use paginate::{Paginate, PaginateOutcome};
@@ -34,6 +37,7 @@ pub(crate) use plan_page::LoadPlanPage;
 pub(crate) use publish::Publish;
 pub use publish::{publish_imported, remove_document};
 pub(crate) use read_window::{QUESTION as READ_WINDOW, ReadWindow};
+pub(crate) use recognize::{Recognize, pages_to_recognize};
 pub(crate) use summarize::{QUESTION as SUMMARIZE, Summarize};
 pub(crate) use withdraw::Withdraw;
 
@@ -53,6 +57,12 @@ pub(crate) const MODEL_REVISIONS: [(&str, u32); 6] = [
     (Summarize::NAME, Summarize::REVISION),
     (Describe::NAME, Describe::REVISION),
     (Assemble::NAME, Assemble::REVISION),
+];
+
+/// The stages between [`Paginate`] and [`Outline`] if pages are pictures.
+pub(crate) const OCR_REVISIONS: [(&str, u32); 2] = [
+    (Recognize::NAME, Recognize::REVISION),
+    (MergePages::NAME, MergePages::REVISION),
 ];
 
 /// The stage that replaces [`Outline`] if a person corrected the document.

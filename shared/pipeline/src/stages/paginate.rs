@@ -6,18 +6,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, DocumentVersion, Extent, Origin, Source, SourceBody};
+use stemma_document::{
+    Digest, DocumentVersion, Extent, Origin, PageNo, PageOrigin, PageSpan, Source, SourceBody,
+    SourceFormat,
+};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
-use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob};
+use stemma_extract::{CodecError, EncodedSource, ExtractError, ExtractJob, Task};
 use stemma_llm::tokens::TokenCounter;
 
 use super::cover_tags::cover_tags;
 use super::extracted;
 use super::fact_places::place_facts;
 use super::tagged_facts::tagged_facts;
-use crate::settings::RunSettings;
+use crate::settings::{OcrMode, RunSettings};
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask, sources};
 
@@ -41,6 +44,12 @@ pub(crate) struct PaginateOutcome {
     /// Digest of the bytes of an object, which is identified by its ETag.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) content: Option<Digest>,
+    /// Pages that are pictures, in order: first and last page of each run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) pictures: Vec<PageSpan>,
+    /// Whether text recognition can draw its pages.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) is_pdf: bool,
 }
 
 impl Paginate {
@@ -72,6 +81,12 @@ impl Stage for Paginate {
         identity.bytes(self.source.as_bytes()).text(&self.extension);
         // The JSON of the struct holds every limit, so a new field becomes part of the key by itself.
         identity.text(&serde_json::to_string(&settings.limits).unwrap_or_default());
+        // A document of pictures fails without text recognition.
+        identity.text(if settings.ocr.mode == OcrMode::Never {
+            "text"
+        } else {
+            "pictures"
+        });
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<PaginateOutcome> {
@@ -86,6 +101,10 @@ impl Stage for Paginate {
             .map(|password| password.0.clone());
         let job = ExtractJob {
             alone: task.attempt > 1,
+            task: match task.settings.ocr.mode {
+                OcrMode::Never => Task::Text,
+                OcrMode::Auto | OcrMode::Always => Task::TextAndPictures,
+            },
             ..ExtractJob::new(version.name, bytes.into(), password, limits.clone())
         };
         let reply = task
@@ -112,6 +131,8 @@ impl Stage for Paginate {
             extent: source.extent(),
             defects,
             content,
+            pictures: spans(&blobs.pictures),
+            is_pdf: source.header().format == SourceFormat::Pdf,
         };
         let mut parts = vec![("source", blobs.source)];
         parts.extend(blobs.facts.map(|facts| ("facts", facts)));
@@ -119,8 +140,25 @@ impl Stage for Paginate {
     }
 }
 
+// Joins pages that follow each other. Of a very long file with many runs the last are left out, so that the outcome fits its
+// limit; a defect lists them as pages without text.
+fn spans(pages: &[PageNo]) -> Vec<PageSpan> {
+    const MOST: usize = 4_000;
+    let mut spans: Vec<PageSpan> = Vec::new();
+    for page in pages {
+        match spans.last_mut() {
+            Some(last) if last.end().get() + 1 == page.get() => {
+                *last = PageSpan::between(last.start(), *page);
+            }
+            _ => spans.push(PageSpan::between(*page, *page)),
+        }
+    }
+    spans.truncate(MOST);
+    spans
+}
+
 // The end of a child process may have had another cause; a defect of the document stays.
-fn extract_failure(error: ExtractError) -> Failure {
+pub(super) fn extract_failure(error: ExtractError) -> Failure {
     let failure = if stemma_extract::is_transient_code(error.code) {
         Failure::transient(error.code, error.message)
     } else {
@@ -148,14 +186,25 @@ pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     let encoded =
         stemma_extract::encode_source(&source).map_err(|error| too_large(error.to_string()))?;
     let Some(table) = facts else {
-        return Ok(encoded);
+        return Ok(extracted::with_pictures(&pictures(&source), &encoded));
     };
     let facts = stemma_xbrl::encode_facts(&table).map_err(|error| too_large(error.to_string()))?;
     extracted::join(&encoded, &facts)
         .ok_or_else(|| too_large("the source is larger than 4 GiB".into()))
 }
 
-fn count_tokens(source: &mut Source) {
+fn pictures(source: &Source) -> Vec<PageNo> {
+    let SourceBody::Pages(pages) = &source.body else {
+        return Vec::new();
+    };
+    let numbered = pages.iter().enumerate();
+    numbered
+        .filter(|(_, page)| page.origin == PageOrigin::Picture)
+        .map(|(index, _)| PageNo::from_index(index))
+        .collect()
+}
+
+pub(super) fn count_tokens(source: &mut Source) {
     let mut counter = TokenCounter::default();
     // The line break counts as one token.
     let mut tokens_of_line = |line: &str| counter.count(line).saturating_add(1);

@@ -4,12 +4,12 @@
 
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
-use stemma_document::{Extent, SourceBody};
-use stemma_extract::{EncodedSource, ExtractJob, Extractor};
+use stemma_document::{Extent, SourceBody, SourceFormat};
+use stemma_extract::{EncodedSource, ExtractJob, Extractor, Task};
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::sources::file_path;
 use stemma_pipeline::stages::split_extracted;
-use stemma_pipeline::{ModelUse, Purpose, RunSettings, Submission, estimate_model_use};
+use stemma_pipeline::{ModelUse, OcrMode, Purpose, RunSettings, Submission, estimate_model_use};
 
 use crate::config::Config;
 use crate::cost::{PriceList, money};
@@ -19,6 +19,9 @@ use crate::table::thousands;
 
 // Lines of a text without pages that count as one page.
 const LINES_PER_PAGE: u64 = 50;
+
+// CPU time of text recognition for a page (tests/bench/ocr).
+const SECONDS_PER_SCAN: u64 = 3;
 
 // Measured runs differ from their estimates by less than this share.
 const ERROR: f64 = 0.15;
@@ -47,6 +50,9 @@ impl EstimateRange {
 pub struct IngestEstimate {
     pages: u64,
     text_tokens: u64,
+    // Pages that text recognition would read, and how long that takes on this machine.
+    recognized_pages: u64,
+    recognition_seconds: u64,
     // Number of documents that could not be read.
     unreadable: u64,
     calls: Option<EstimateRange>,
@@ -76,12 +82,15 @@ impl IngestEstimate {
             match size {
                 Some(size) => {
                     estimate.pages += size.pages;
+                    estimate.recognized_pages += size.recognized_pages;
                     estimate.text_tokens += size.text_tokens;
                     model_use += size.model_use;
                 }
                 None => estimate.unreadable += 1,
             }
         }
+        let seconds = estimate.recognized_pages.saturating_mul(SECONDS_PER_SCAN);
+        estimate.recognition_seconds = seconds.div_ceil(at_once.max(1) as u64);
         let prices = PriceList::from_config(config);
         let prices = if batch { prices.for_batch() } else { prices };
         estimate.add_model_use(&prices, settings, model_use);
@@ -108,11 +117,16 @@ impl IngestEstimate {
 
     /// For people, on one line.
     pub fn line(&self) -> String {
-        let pages = format!(
+        let mut pages = format!(
             "estimate {} pages · {} tokens of text",
             rounded(self.pages as f64),
             rounded(self.text_tokens as f64)
         );
+        if self.recognized_pages > 0 {
+            let scans = rounded(self.recognized_pages as f64);
+            let minutes = rounded((self.recognition_seconds as f64 / 60.0).ceil());
+            pages += &format!(" · text recognition of {scans} pages, ~{minutes} min");
+        }
         let (Some(calls), Some(prompt), Some(output)) =
             (self.calls, self.prompt_tokens, self.output_tokens)
         else {
@@ -161,6 +175,7 @@ fn highest_cost(prices: &PriceList, names: [&str; 2], prompt: f64, output: f64) 
 // What is known of a document before it is ingested.
 struct DocumentEstimate {
     pages: u64,
+    recognized_pages: u64,
     text_tokens: u64,
     model_use: ModelUse,
 }
@@ -174,12 +189,30 @@ async fn measure(
 ) -> Option<DocumentEstimate> {
     let bytes = tokio::fs::read(file_path(&document.uri)?).await.ok()?;
     let limits = settings.limits.clone();
-    let job = ExtractJob::new(document.name.clone(), bytes, None, limits);
+    let mode = settings.ocr.mode;
+    let job = ExtractJob {
+        task: match mode {
+            OcrMode::Never => Task::Text,
+            OcrMode::Auto | OcrMode::Always => Task::TextAndPictures,
+        },
+        ..ExtractJob::new(document.name.clone(), bytes, None, limits)
+    };
     let blobs = split_extracted(pool.extract(job).await.ok()?.into())?;
     let packed = EncodedSource::open(blobs.source).ok()?;
+    let is_pdf = packed.header().format == SourceFormat::Pdf;
+    let recognized_pages = match mode {
+        OcrMode::Never => 0,
+        OcrMode::Auto => blobs.pictures.len() as u64,
+        OcrMode::Always if is_pdf => u64::from(packed.extent().size()),
+        OcrMode::Always => 0,
+    };
     let settings = settings.clone();
     let measured = tokio::task::spawn_blocking(move || measure_source(packed, &settings, batch));
-    measured.await.ok()?
+    let measured: Option<DocumentEstimate> = measured.await.ok()?;
+    measured.map(|measured| DocumentEstimate {
+        recognized_pages,
+        ..measured
+    })
 }
 
 fn measure_source(
@@ -202,6 +235,7 @@ fn measure_source(
     };
     Some(DocumentEstimate {
         pages,
+        recognized_pages: 0,
         text_tokens,
         model_use: estimate_model_use(&source, settings, batch).ok()?,
     })

@@ -18,7 +18,7 @@ const TASKS_PER_CORE: u16 = 8;
 /// Run a worker: extracts documents, finds their structure, calls the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A worker takes tasks of its lanes: `cpu` uses the cores, `llm` mostly waits for a model. All
+A worker takes tasks of its lanes: `cpu` and `ocr` use the cores, `llm` mostly waits for a model. All
 workers share the limits of the model. On SIGTERM, tasks that end within local.grace_seconds are
 finished and the others handed back; a second SIGTERM stops it at once.
 
@@ -28,11 +28,11 @@ Examples:
 pub struct WorkerArgs {
     #[command(flatten)]
     service: ServiceArgs,
-    /// Lanes to take tasks from [default: cpu, and llm if a model is configured].
+    /// Lanes to take tasks from [default: cpu, ocr, and llm if a model is configured].
     #[arg(long, value_delimiter = ',', value_name = "LANE,…")]
     lanes: Vec<WorkerLane>,
     /// Tasks of each lane at once [default: 8 for each of local.concurrency for cpu, of which local.concurrency compute;
-    /// 8 for each call of model.concurrency for llm].
+    /// local.concurrency for ocr; 8 for each call of model.concurrency for llm].
     #[arg(long, value_name = "N")]
     concurrency: Option<u16>,
 }
@@ -42,6 +42,8 @@ pub struct WorkerArgs {
 enum WorkerLane {
     /// Extraction and structure.
     Cpu,
+    /// Text recognition of pages that are pictures.
+    Ocr,
     /// Model calls.
     Llm,
 }
@@ -77,6 +79,7 @@ fn lanes(args: &WorkerArgs, running: &ServiceHost) -> Result<Vec<(Lane, u16)>, C
             args.lanes.is_empty()
                 || match lane {
                     Lane::Cpu => args.lanes.contains(&WorkerLane::Cpu),
+                    Lane::Ocr => args.lanes.contains(&WorkerLane::Ocr),
                     Lane::Llm => args.lanes.contains(&WorkerLane::Llm),
                     Lane::Publish => false,
                 }

@@ -398,6 +398,7 @@ fn test_citation(quote: &str, verified: QuoteMatch) -> Citation {
         rects: Vec::new(),
         page_size: None,
         verified,
+        ocr_confidence: None,
         url: String::new(),
         locator: String::new(),
     }

@@ -1,0 +1,425 @@
+//! `merge_pages`: puts the pages that text recognition read into the text of a document.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future::try_join_all;
+use serde::{Deserialize, Serialize};
+use stemma_document::{
+    Defect, Digest, Line, LineRole, Page, PageNo, PageOrigin, Recognition, Source, SourceBody,
+    furniture,
+};
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
+use stemma_engine::{Failure, FailureKind, FailureRecord, TaskKey, TaskKeyBuilder};
+use stemma_extract::encode_source;
+
+use super::codec::{decode_source, parse_json, source_error};
+use super::paginate::{PaginateOutcome, count_tokens};
+use super::recognize::{Recognize, RecognizeOutcome, pages_to_recognize};
+use crate::settings::{OcrMode, RunSettings};
+use crate::{FilingFlow, FilingTask};
+
+// Pages that are loaded at once.
+const LOADS: usize = 16;
+// A page with more words in doubt is listed: print that is clean has hardly any, an upside-down page or a photograph mostly them.
+const MAX_DOUBTFUL: f64 = 0.25;
+// Pages listed, as many as defects of a PDF.
+const MAX_MARKS: usize = 1_000;
+// Characters of a failure that travel in the message.
+const MAX_MESSAGE: usize = 300;
+
+/// Key: the text, and the results of all pages.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MergePages {
+    /// Identity of the file's bytes.
+    source: Digest,
+    /// The artifact of [`Paginate`](super::Paginate), and the digest of its blob `source`.
+    paginate: TaskKey,
+    text: Digest,
+    /// Over the results of all pages.
+    results: Digest,
+    /// Why pages were not read: of the first of them.
+    failure: Option<PageFailure>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct PageFailure {
+    code: String,
+    message: String,
+    next: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MergeOutcome {
+    /// Digest of the blob `source`.
+    pub(crate) digest: Digest,
+    /// Pages that were read, and that failed.
+    pub(crate) read: u32,
+    pub(crate) failed: u32,
+}
+
+impl MergePages {
+    pub(crate) fn new(
+        source: Digest,
+        paginate: TaskKey,
+        text: Digest,
+        results: &[Result<RecognizeOutcome, FailureRecord>],
+    ) -> Self {
+        let parts = results.iter().map(|result| match result {
+            Ok(outcome) => outcome.digest.to_string(),
+            Err(record) => record.code.clone(),
+        });
+        let parts: Vec<String> = parts.collect();
+        let failure = results.iter().find_map(|result| result.as_ref().err());
+        Self {
+            source,
+            paginate,
+            text,
+            results: Digest::from_content(parts.join("\n").as_bytes()),
+            failure: failure.map(|record| PageFailure {
+                code: record.code.clone(),
+                message: record.message.chars().take(MAX_MESSAGE).collect(),
+                next: record.next.clone(),
+            }),
+        }
+    }
+
+    // `None` if the page could not be read.
+    async fn load(&self, task: &FilingTask<'_>, page: PageNo) -> Result<Option<Page>, Failure> {
+        let recognize = Recognize {
+            source: self.source,
+            page,
+        };
+        let key = recognize.key(task.settings);
+        match task.blob(&key, "page").await {
+            Ok(blob) => Ok(only_page(decode_source(blob)?)),
+            Err(failure) if self.failure.is_some() && failure.kind == FailureKind::InputMissing => {
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+#[async_trait]
+impl Stage for MergePages {
+    type Work = FilingFlow;
+    type Outcome = MergeOutcome;
+
+    const NAME: &'static str = "merge_pages";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Cpu;
+
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        identity.bytes(self.text.as_bytes());
+        identity.bytes(self.results.as_bytes());
+        identity.text(&serde_json::to_string(&settings.ocr).unwrap_or_default());
+    }
+
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<MergeOutcome> {
+        let outcome: PaginateOutcome = parse_json(&task.outcome(&self.paginate).await?)?;
+        let numbers = pages_to_recognize(task.settings, &outcome);
+        let mut source = decode_source(task.blob(&self.paginate, "source").await?)?;
+        let mut pages = Vec::with_capacity(numbers.len());
+        for part in numbers.chunks(LOADS) {
+            let mut loads = Vec::with_capacity(part.len());
+            for page in part {
+                loads.push(self.load(task, *page));
+            }
+            pages.extend(try_join_all(loads).await?);
+        }
+        let failed = pages.iter().filter(|page| page.is_none()).count();
+        let read = pages.len() - failed;
+        for (number, page) in numbers.into_iter().zip(pages) {
+            if let Some(page) = page {
+                put(&mut source, number, page, task.settings.ocr.mode);
+            }
+        }
+        if let Some(failure) = &self.failure {
+            let detail = format!("{failed} pages were not read: {}", failure.message);
+            source.defects.push(Defect {
+                code: failure.code.clone(),
+                page: None,
+                detail,
+            });
+        }
+        let SourceBody::Pages(pages) = &mut source.body else {
+            return Err(source_error("text recognition of a document without pages"));
+        };
+        if pages.iter().all(|page| page.lines.is_empty()) {
+            return Err(self.no_text(pages.len()));
+        }
+        furniture::mark(pages);
+        let marks = recognition_marks(pages);
+        source.defects.extend(marks);
+        count_tokens(&mut source);
+        let encoded = Bytes::from(encode_source(&source).map_err(source_error)?);
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let outcome = MergeOutcome {
+            digest: Digest::from_content(&encoded),
+            read: count(read),
+            failed: count(failed),
+        };
+        Ok(StageOutput::new(outcome, vec![("source", encoded)]))
+    }
+}
+
+impl MergePages {
+    fn no_text(&self, pages: usize) -> Failure {
+        if let Some(failure) = &self.failure {
+            let next = failure.next.clone().unwrap_or_default();
+            return Failure::permanent(&failure.code, failure.message.clone()).with_next(next);
+        }
+        let message =
+            format!("text recognition found no words on any of the document's {pages} pages");
+        Failure::permanent("pdf.no_text", message)
+            .with_next("look at the pages; if they show text, set ocr.languages to its language")
+    }
+}
+
+// What readers of the tree are told: how many pages were read, and which of them badly.
+fn recognition_marks(pages: &[Page]) -> Vec<Defect> {
+    let mut read = 0;
+    let mut words = 0;
+    let mut doubtful = 0;
+    let mut marks = Vec::new();
+    for (index, page) in pages.iter().enumerate() {
+        let Some(recognition) = page.recognition() else {
+            continue;
+        };
+        let all = recognition.confidences.len();
+        let unsure = recognition.doubtful();
+        read += 1;
+        words += all;
+        doubtful += unsure;
+        if unsure as f64 > MAX_DOUBTFUL * all as f64 && marks.len() < MAX_MARKS {
+            marks.push(Defect {
+                code: "ocr.doubtful".into(),
+                page: Some(PageNo::from_index(index)),
+                detail: format!("text recognition is unsure of {unsure} of {all} words"),
+            });
+        }
+    }
+    if read == 0 {
+        return marks;
+    }
+    let detail = format!(
+        "text recognition read {read} of {} pages; {doubtful} of {words} words are in doubt",
+        pages.len()
+    );
+    marks.insert(
+        0,
+        Defect {
+            code: "ocr.recognized".into(),
+            page: None,
+            detail,
+        },
+    );
+    marks
+}
+
+/// The page of a source of one page.
+pub(super) fn only_page(source: Source) -> Option<Page> {
+    match source.body {
+        SourceBody::Pages(mut pages) => pages.pop(),
+        SourceBody::Lines(_) => None,
+    }
+}
+
+// Replaces a page, except the words that the file states where it is a picture only in part.
+fn put(source: &mut Source, number: PageNo, mut read: Page, mode: OcrMode) {
+    let SourceBody::Pages(pages) = &mut source.body else {
+        return;
+    };
+    let Some(page) = pages.get_mut(number.index()) else {
+        return;
+    };
+    let is_now_read = |defect: &Defect| {
+        defect.page == Some(number)
+            && matches!(
+                defect.code.as_str(),
+                "pdf.no_text" | "pdf.text_garbled" | "pdf.little_text" | "pdf.text_invisible"
+            )
+    };
+    let is_garbled = |defect: &Defect| is_now_read(defect) && defect.code == "pdf.text_garbled";
+    let states_words = mode == OcrMode::Auto && !source.defects.iter().any(is_garbled);
+    let found = read.recognition().map_or(0, |read| read.confidences.len());
+    if found == 0 {
+        // What the page shows has no letters, so it stays as it is.
+        page.origin = PageOrigin::Recognized(Box::new(stated(page)));
+        return;
+    }
+    source.defects.retain(|defect| !is_now_read(defect));
+    if states_words {
+        keep_stated(page, &mut read);
+    }
+    read.label = page.label.take();
+    *page = read;
+}
+
+fn stated(page: &Page) -> Recognition {
+    let words = page.lines.iter().map(|line| line.words.len()).sum();
+    Recognition {
+        skew: 0,
+        confidences: vec![Recognition::STATED; words],
+    }
+}
+
+// Puts the lines that a file states between the lines that were read, and drops readings of the same words.
+fn keep_stated(page: &Page, read: &mut Page) {
+    if page.lines.is_empty() {
+        return;
+    }
+    let mut all = Vec::new();
+    let skew = read.recognition().map_or(0, |read| read.skew);
+    let confidences = read.recognition().map(|read| read.confidences.clone());
+    let mut confidences = confidences.unwrap_or_default().into_iter();
+    let stated: Vec<Line> = page
+        .lines
+        .iter()
+        .map(|line| as_read(line, page, read))
+        .collect();
+    for line in std::mem::take(&mut read.lines) {
+        let own: Vec<u8> = confidences.by_ref().take(line.words.len()).collect();
+        if !stated.iter().any(|other| covers(other, &line)) {
+            all.push((line, own));
+        }
+    }
+    for line in stated {
+        let own = vec![Recognition::STATED; line.words.len()];
+        let at = all
+            .iter()
+            .position(|(other, _)| other.rect.y0 > line.rect.y0)
+            .unwrap_or(all.len());
+        all.insert(at, (line, own));
+    }
+    let (lines, confidences): (Vec<Line>, Vec<Vec<u8>>) = all.into_iter().unzip();
+    read.lines = lines;
+    let confidences = confidences.concat();
+    read.origin = PageOrigin::Recognized(Box::new(Recognition { skew, confidences }));
+}
+
+// A line of `page` at the same place of `read`, which may be turned another way.
+fn as_read(line: &Line, page: &Page, read: &Page) -> Line {
+    let mut moved = line.clone();
+    moved.rect = read.as_read(page.displayed(line.rect));
+    for word in &mut moved.words {
+        let mut rect = line.rect;
+        rect.x0 = word.x0;
+        rect.x1 = word.x1;
+        let rect = read.as_read(page.displayed(rect));
+        word.x0 = rect.x0;
+        word.x1 = rect.x1;
+    }
+    if read.turn != page.turn {
+        moved.role = LineRole::Across;
+    }
+    moved
+}
+
+// Whether the middle of `line` lies within `stated`, and most of its width.
+fn covers(stated: &Line, line: &Line) -> bool {
+    let middle = (line.rect.y0.points() + line.rect.y1.points()) / 2.0;
+    let within = stated.rect.y0.points() <= middle && middle <= stated.rect.y1.points();
+    let left = line.rect.x0.points().max(stated.rect.x0.points());
+    let right = line.rect.x1.points().min(stated.rect.x1.points());
+    within && right - left > 0.5 * line.rect.width()
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::{Pt, Turn};
+    use stemma_document::{Rect, SourceFormat, StyleRun, Word};
+
+    use super::*;
+
+    fn line(text: &str, y: f32) -> Line {
+        let end = text.len() as u32;
+        Line {
+            text: text.into(),
+            rect: Rect::new(72.0, y, 300.0, y + 10.0),
+            runs: vec![StyleRun {
+                end,
+                ..StyleRun::default()
+            }],
+            words: vec![Word {
+                start: 0,
+                end,
+                x0: Pt::new(72.0),
+                x1: Pt::new(300.0),
+            }],
+            ..Line::default()
+        }
+    }
+
+    fn page(lines: Vec<Line>) -> Page {
+        Page {
+            width: Pt::new(612.0),
+            height: Pt::new(792.0),
+            turn: Turn::None,
+            lines,
+            ..Page::default()
+        }
+    }
+
+    fn read(lines: Vec<Line>, confidences: Vec<u8>) -> Page {
+        let recognition = Recognition {
+            skew: 0,
+            confidences,
+        };
+        Page {
+            origin: PageOrigin::Recognized(Box::new(recognition)),
+            ..page(lines)
+        }
+    }
+
+    fn merged(before: Page, code: &str, after: Page) -> Source {
+        let defect = Defect {
+            code: code.into(),
+            page: Some(PageNo::FIRST),
+            detail: String::new(),
+        };
+        let mut source = Source {
+            format: SourceFormat::Pdf,
+            body: SourceBody::Pages(vec![before]),
+            outline: Vec::new(),
+            links: Vec::new(),
+            metadata: Default::default(),
+            defects: vec![defect],
+            encrypted: false,
+        };
+        put(&mut source, PageNo::FIRST, after, OcrMode::Auto);
+        source
+    }
+
+    #[test]
+    fn words_of_the_file_stay_beside_recognized_ones() {
+        let stamp = page(vec![line("RECEIVED", 400.0)]);
+        let lines = vec![
+            line("Title", 100.0),
+            line("RECEIVFD", 401.0),
+            line("End", 700.0),
+        ];
+        let source = merged(stamp, "pdf.little_text", read(lines, vec![96, 40, 90]));
+        assert_eq!(source.defects, []);
+        let page = only_page(source).unwrap();
+        assert_eq!(page.text(), "Title\nRECEIVED\nEnd");
+        assert_eq!(page.recognition().unwrap().confidences, [96, 100, 90]);
+    }
+
+    #[test]
+    fn garbled_text_is_replaced() {
+        let garbled = page(vec![line("\u{e001}\u{e002}", 100.0)]);
+        let after = read(vec![line("Title", 300.0)], vec![96]);
+        let source = merged(garbled, "pdf.text_garbled", after);
+        assert_eq!(only_page(source).unwrap().text(), "Title");
+    }
+
+    #[test]
+    fn pictures_without_words_stay_pictures() {
+        let source = merged(page(vec![]), "pdf.no_text", read(vec![], vec![]));
+        assert_eq!(source.defects.len(), 1);
+        let page = only_page(source).unwrap();
+        assert_eq!(page.recognition(), Some(&Recognition::default()));
+    }
+}

@@ -1,0 +1,113 @@
+//! `recognize`: reads a page that is a picture with text recognition.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use stemma_document::{Digest, Extent, PageNo};
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Stage, StageOutput, StageResult};
+use stemma_engine::{Failure, TaskKeyBuilder};
+use stemma_extract::{EncodedSource, ExtractJob, RecognizeRequest, Task};
+
+use super::paginate::{PaginateOutcome, extract_failure};
+use crate::settings::{OcrMode, RunSettings};
+use crate::versions::document_version;
+use crate::{FilingFlow, FilingTask, sources};
+
+/// Key: the identity of the file's bytes, the page and the languages. So a killed run repeats no page.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Recognize {
+    /// As in [`Paginate`](super::Paginate).
+    pub(crate) source: Digest,
+    pub(crate) page: PageNo,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RecognizeOutcome {
+    /// Digest of the blob `page`: an encoded source of one page.
+    pub(crate) digest: Digest,
+    pub(crate) words: u32,
+    pub(crate) doubtful: u32,
+}
+
+#[async_trait]
+impl Stage for Recognize {
+    type Work = FilingFlow;
+    type Outcome = RecognizeOutcome;
+
+    const NAME: &'static str = "recognize";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Ocr;
+    // Includes the wait for a free child behind the other tasks of the worker.
+    const DEADLINE: Duration = Duration::from_secs(600);
+
+    fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
+        identity.bytes(self.source.as_bytes());
+        identity.number(self.page.get().into());
+        identity.text(&settings.ocr.languages.join("+"));
+        identity.text(&serde_json::to_string(&settings.limits).unwrap_or_default());
+    }
+
+    async fn run(&self, task: &FilingTask<'_>) -> StageResult<RecognizeOutcome> {
+        let program = task.tools.tesseract.clone().ok_or_else(no_engine)?;
+        let version = document_version(&task.header().await?)?;
+        let bytes = match task.tools.last_original.get(self.source) {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = sources::read_source(task, &version).await?;
+                task.tools.last_original.set(self.source, bytes.clone());
+                bytes
+            }
+        };
+        let password = task.tools.password.as_ref().map(|word| word.0.clone());
+        let limits = task.settings.limits.clone();
+        let request = RecognizeRequest {
+            page: self.page,
+            program,
+            languages: task.settings.ocr.languages.clone(),
+        };
+        let job = ExtractJob {
+            alone: task.attempt > 1,
+            task: Task::Recognize(request),
+            ..ExtractJob::new(version.name, bytes.into(), password, limits)
+        };
+        let extracted = task.tools.extractor.extract(job).await;
+        let reply = Bytes::from(extracted.map_err(extract_failure)?);
+        let source = EncodedSource::open(reply.clone()).and_then(EncodedSource::decode);
+        let source =
+            source.map_err(|error| Failure::transient("extract.reply", error.to_string()))?;
+        let read = super::merge_pages::only_page(source)
+            .and_then(|page| page.recognition().cloned())
+            .ok_or_else(|| Failure::transient("extract.reply", "the reply has no page"))?;
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let outcome = RecognizeOutcome {
+            digest: Digest::from_content(&reply),
+            words: count(read.confidences.len()),
+            doubtful: count(read.doubtful()),
+        };
+        Ok(StageOutput::new(outcome, vec![("page", reply)]))
+    }
+}
+
+// A later run asks again, because another machine or a later day may have it.
+fn no_engine() -> Failure {
+    Failure::permanent(
+        "ocr.no_engine",
+        "pages are pictures, and tesseract, which recognizes their text, is not installed",
+    )
+    .with_next("install it, as the package tesseract-ocr, and run again with --rerun-failed")
+}
+
+/// The pages that text recognition reads, in order.
+pub(crate) fn pages_to_recognize(settings: &RunSettings, text: &PaginateOutcome) -> Vec<PageNo> {
+    let pages = text.pictures.iter().flat_map(|span| span.pages());
+    match (settings.ocr.mode, text.extent) {
+        (OcrMode::Never, _) => Vec::new(),
+        (OcrMode::Always, Extent::Pages(count)) if text.is_pdf => {
+            (0..count as usize).map(PageNo::from_index).collect()
+        }
+        (OcrMode::Auto | OcrMode::Always, _) => pages.collect(),
+    }
+}
