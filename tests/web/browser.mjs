@@ -36,6 +36,8 @@ const screens = {
   missing: "/search?q=anvls",
   ask: "/ask",
   compare: `/compare?right=${encodeURIComponent(first.locator)}&left=${encodeURIComponent((published[1] ?? first).locator)}`,
+  jobs: "/jobs",
+  health: "/health",
   login: "/login",
   unknown: "/nowhere",
 };

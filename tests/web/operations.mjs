@@ -109,6 +109,7 @@ await lookAtAll({
   "jobs finished": "/jobs?state=finished",
   "job failed": `/jobs/${failed.job}?document=broken.pdf&retry=pdf.no_pages`,
   "job hostile": `/jobs/${hostile.job}`,
+  health: "/health",
   upload: "/upload",
 }, served);
 

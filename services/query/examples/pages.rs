@@ -17,6 +17,7 @@ use stemma_engine::blobs::{Blobs, FolderBlobs, MemoryBlobs};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_extract::{ExtractError, ExtractJob, Pool, PoolSettings, Task};
 use stemma_gateway::auth::{KeySettings, key_digest};
+use stemma_operations::Operations;
 use stemma_query::{QuerySettings, ServerDeps, ServerSettings, serve};
 use stemma_sample_store as store;
 use stemma_sim::{Behavior, Provider};
@@ -38,7 +39,7 @@ fn main() {
 fn draw(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     match job.task {
         Task::Image(request) => stemma_render::draw_png(&job, &request),
-        Task::Text => stemma_extract::extract_and_encode(job),
+        _ => stemma_extract::extract_and_encode(job),
     }
 }
 
@@ -126,6 +127,15 @@ async fn blobs() -> Arc<dyn Blobs> {
     .await;
     let long = format!("# {}\nbody", "W".repeat(1 << 20));
     store::publish_pages(blobs.as_ref(), "long.pdf", &[&long]).await;
+    let letter = serde_json::json!({
+        "id": "0123456789abcdef", "at_ms": 1_700_000_000_000_u64, "queue": "cpu", "deliveries": 3, "run": null, "key": null,
+        "stage": "outline", "attempts": 2, "reason": hostile, "begins": hostile,
+    });
+    let letter = serde_json::to_vec(&letter).unwrap();
+    blobs
+        .put("dead/0123456789abcdef.json", letter.into())
+        .await
+        .unwrap();
     let sections = (0..100_000).map(|number| format!("# Section {number}\n"));
     store::publish_pages(blobs.as_ref(), "deep.pdf", &[&sections.collect::<String>()]).await;
     blobs
@@ -153,9 +163,16 @@ async fn start(
         cache,
         model: Some(store::model::answer_model(provider)),
     };
+    let operations = Operations::stored(
+        env.clone(),
+        Arc::clone(blobs),
+        Collection::default(),
+        || None,
+    );
     let deps = ServerDeps {
         answerers: Some(Arc::new(answers)),
         page_images: Some(page_images()),
+        operations: Some(Arc::new(operations)),
         ..ServerDeps::default()
     };
     let health = Health::for_blobs(&env, &HeartbeatReporter::new(&env, "q", "query"), blobs);

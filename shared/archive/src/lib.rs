@@ -25,6 +25,7 @@ mod facet_counts;
 mod facts;
 mod files;
 pub mod grep;
+mod index_state;
 pub mod items;
 mod list;
 mod page_images;
@@ -61,6 +62,7 @@ pub use facts::{
 };
 pub use files::{FileEntry, FileEntryKind, FileListing, FilesOptions};
 pub use grep::{GrepHit, GrepOptions, GrepResponse, GrepSection, GrepSectionsResponse, MAX_HITS};
+pub use index_state::IndexState;
 pub use items::{FilingItems, ItemContent, ItemInfo};
 pub use list::{DocumentList, FacetEntry, FolderContents, FolderEntry, FolderListing, ListRequest};
 pub use page_images::{PageImages, SourceFiles};

@@ -209,7 +209,7 @@ impl Problem {
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
         let status = match error.code {
-            "locator.no_page" | "source.elsewhere" | "job.unknown" => 404,
+            "locator.no_page" | "source.elsewhere" | "job.unknown" | "dead_letter.unknown" => 404,
             "job.ended" => 409,
             "image.busy" | "image.interrupted" | "extract.stalled" | "extract.killed" => 503,
             "cursor.invalid" => 400,
@@ -271,6 +271,7 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
             "compare a section with a section: `left` and `right` as DOCUMENT#0007"
         }
         "job.unknown" => "GET /v1/jobs lists the jobs",
+        "dead_letter.unknown" => "GET /v1/health lists dead letters",
         "job.ended" => "GET /v1/jobs/{job} says how it ended",
         "store.unreadable" | "image.busy" | "image.interrupted" => "try again in a moment",
         "image.not_a_pdf" | "image.not_drawable" => {

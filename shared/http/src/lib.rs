@@ -9,6 +9,7 @@ mod documents;
 mod etag;
 mod facts;
 mod files;
+mod health;
 mod jobs;
 mod list;
 mod openapi;
@@ -55,6 +56,8 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(jobs::control))
         .routes(routes!(jobs::retry))
         .routes(routes!(jobs::attempts))
+        .routes(routes!(health::health))
+        .routes(routes!(health::replay))
         .routes(routes!(files::files))
         // The root of the file-system view: the wildcard of `files` matches no empty path.
         .route("/v1/fs", get(files::files))

@@ -16,23 +16,25 @@ pub(crate) enum Screen {
     Ask,
     Compare,
     Jobs,
+    Health,
     Upload,
 }
 
 impl Screen {
-    const ALL: [Screen; 6] = [
+    const ALL: [Screen; 7] = [
         Screen::Archive,
         Screen::Search,
         Screen::Ask,
         Screen::Compare,
         Screen::Jobs,
+        Screen::Health,
         Screen::Upload,
     ];
 
     // Whether the server of a page has this screen.
     fn is_here(self, context: &PageContext) -> bool {
         match self {
-            Screen::Jobs => context.has_jobs,
+            Screen::Jobs | Screen::Health => context.has_jobs,
             Screen::Upload => context.may_upload,
             _ => true,
         }
@@ -45,6 +47,7 @@ impl Screen {
             Screen::Ask => "/ask",
             Screen::Compare => "/compare",
             Screen::Jobs => "/jobs",
+            Screen::Health => "/health",
             Screen::Upload => "/upload",
         }
     }
@@ -56,6 +59,7 @@ impl Screen {
             Screen::Ask => "Ask",
             Screen::Compare => "Compare",
             Screen::Jobs => "Jobs",
+            Screen::Health => "Health",
             Screen::Upload => "Upload",
         }
     }

@@ -18,6 +18,7 @@ mod document_page;
 mod document_parts;
 mod download;
 mod drawn_page;
+mod health_page;
 mod job_page;
 mod jobs_page;
 mod layout;
@@ -67,6 +68,8 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/jobs/{job}", get(job_page::job))
         .route("/jobs/{job}/control", post(job_page::control))
         .route("/jobs/{job}/retry", post(job_page::retry))
+        .route("/health", get(health_page::health))
+        .route("/health/replay", post(health_page::replay))
         .route(
             "/upload",
             get(upload_page::form)
@@ -83,7 +86,9 @@ pub fn router(state: AppState) -> Router<AppState> {
 pub fn web_pages() -> WebPages {
     WebPages {
         is_page: |path| {
-            matches!(path, "/ask" | "/login" | "/logout" | "/upload") || path.starts_with("/jobs/")
+            matches!(path, "/ask" | "/login" | "/logout" | "/upload")
+                || path.starts_with("/jobs/")
+                || path == "/health/replay"
         },
         is_public: |path| matches!(path, "/login" | "/logout") || path.starts_with("/assets/"),
         problem_page: problem_page::problem_page,

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 pub(crate) enum Live {
     Jobs,
     JobProgress,
+    Health,
     Uploads,
 }
 
@@ -15,6 +16,7 @@ impl Live {
         match self {
             Live::Jobs => "jobs",
             Live::JobProgress => "job-progress",
+            Live::Health => "health",
             Live::Uploads => "uploads",
         }
     }

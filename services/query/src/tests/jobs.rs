@@ -314,6 +314,84 @@ async fn controlling_a_job_needs_the_scope_write() {
     assert_eq!(stored["class"], "bulk", "the manifest is written once");
 }
 
+// A dead letter of a run in this collection, or of no run.
+async fn bury(blobs: &MemoryBlobs, id: &str, collection: Option<&str>) {
+    let run = collection.map(
+        |collection| json!({ "run": "r-1", "header": "h", "scope": format!("c/{collection}/d/x") }),
+    );
+    let letter = json!({
+        "id": id, "at_ms": 1_700_000_000_000_u64, "queue": "cpu", "deliveries": 3, "run": run, "key": null, "stage": null,
+        "attempts": 0, "reason": format!("{HOSTILE} {id}"), "begins": "{\"run\":"
+    });
+    put(blobs, &format!("dead/{id}.json"), &letter).await;
+}
+
+#[tokio::test]
+async fn health_shows_dead_letters_of_the_collection_and_replays_them() {
+    let blobs = store::store().await;
+    bury(&blobs, "aaaa", Some("default")).await;
+    bury(&blobs, "bbbb", Some("other")).await;
+    bury(&blobs, "cccc", None).await;
+    let server = start_over(blobs.clone(), with_jobs(&blobs)).await;
+    let page = browse(&server, "/health", "").await;
+    for id in ["aaaa", "bbbb", "cccc"] {
+        assert!(page.body.contains(id), "{id}: {}", page.body);
+    }
+    assert!(page.body.contains("&lt;script&gt;") && !page.body.contains("<script>alert"));
+    let (token, cookie) = form_token(&page);
+    let refused = send_form(&server, "/health/replay", &cookie, "letter=cccc").await;
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    let body = format!("token={token}&letter=cccc");
+    assert_eq!(
+        send_form(&server, "/health/replay", &cookie, &body)
+            .await
+            .status,
+        303
+    );
+    assert!(blobs.get("dead/cccc.json").await.unwrap().is_none());
+    assert_eq!(
+        send_form(&server, "/health/replay", &cookie, &body)
+            .await
+            .status,
+        404
+    );
+    let report = server.get("/v1/health").await;
+    assert_eq!(
+        report.column("dead_letters", "id"),
+        [json!("aaaa"), json!("bbbb")]
+    );
+    assert_eq!(report.json()["index"]["not_indexed"], 0, "{}", report.body);
+    assert_eq!(report.json()["unreachable"], json!([]));
+
+    let reader = KeySettings {
+        name: "reader".into(),
+        blake3: stemma_gateway::auth::key_digest("reader"),
+        collections: vec!["default".into()],
+        scopes: vec![KeyScope::Read, KeyScope::Write],
+        ..KeySettings::default()
+    };
+    let query = QuerySettings {
+        keys: vec![reader],
+        ..QuerySettings::default()
+    };
+    let server = try_start_with(settings(query), blobs.clone(), with_jobs(&blobs)).await;
+    let server = server.unwrap();
+    server.ready(&bearer("reader")).await;
+    let head = bearer("reader");
+    let report = server
+        .request(&format!("GET /v1/health HTTP/1.1\r\n{head}"))
+        .await;
+    assert_eq!(
+        report.column("dead_letters", "id"),
+        [json!("aaaa")],
+        "one tenant sees its own letters"
+    );
+    let foreign = server
+        .post_with(&head, "/v1/dead-letters/bbbb/replay", "{}")
+        .await;
+    assert_eq!(foreign.code(), "dead_letter.unknown");
+}
+
 #[tokio::test]
 async fn servers_without_jobs_say_so() {
     let server = start().await;

@@ -61,7 +61,11 @@ fn a_page_and_a_part_of_it_are_drawn() {
     // A folder's files are not copied into the store, and what is there now is another file.
     lab.put("report.pdf", generate(&Spec { seed: 62, ..spec }).pdf);
     let changed = draw(&["report#p=2"]);
-    assert_eq!(changed.json()["error"]["code"], "source.changed", "{changed:?}");
+    assert_eq!(
+        changed.json()["error"]["code"],
+        "source.changed",
+        "{changed:?}"
+    );
 }
 
 #[test]
@@ -93,13 +97,28 @@ fn hostile_pages_are_bounded_in_time_and_memory() {
             continue;
         }
         let began = Instant::now();
-        let arguments = ["--json", "cat", &format!("{name}#p=1"), "--image", "-o", "page.png"];
+        let arguments = [
+            "--json",
+            "cat",
+            &format!("{name}#p=1"),
+            "--image",
+            "-o",
+            "page.png",
+        ];
         let ended = lab.stemma("store", arguments).run();
         assert!(began.elapsed() < LIMIT, "{name}: {:?}", began.elapsed());
         if ended.code != Some(0) {
             let code = &ended.json()["error"]["code"];
-            let is_known = ["limits.time", "limits.memory", "image.not_drawable", "document.no_tree"];
-            assert!(is_known.iter().any(|known| code == known), "{name}: {ended:?}");
+            let is_known = [
+                "limits.time",
+                "limits.memory",
+                "image.not_drawable",
+                "document.no_tree",
+            ];
+            assert!(
+                is_known.iter().any(|known| code == known),
+                "{name}: {ended:?}"
+            );
         }
     }
 }

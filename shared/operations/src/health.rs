@@ -1,0 +1,149 @@
+//! The health of a store and the services that work on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join3;
+use serde::Serialize;
+use stemma_archive::{ApiError, Archive, IndexState};
+use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
+
+use crate::{ClusterStatus, Operations, OperationsError, StoreWriter};
+
+/// How long each part of the report is waited for.
+pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
+// Letters that are read for a report; a page shows them all.
+const DEAD_LETTERS: usize = 200;
+
+/// The health of a store and the services that work on it.
+#[derive(Debug, Serialize)]
+pub struct HealthReport {
+    /// Whether queues and processes can be observed.
+    pub live: bool,
+    /// The process that writes to a folder store.
+    pub writer: Option<StoreWriter>,
+    #[serde(flatten)]
+    pub cluster: ClusterStatus,
+    /// Messages that could not be processed, latest first; at most 200. `null` when the store does not answer.
+    pub dead_letters: Option<Vec<DeadLetter>>,
+    /// Documents in the catalog.
+    pub documents: u64,
+    /// The index of this machine; `null` before it is opened.
+    pub index: Option<IndexState>,
+    /// Parts that could not be read in time.
+    pub unreachable: Vec<UnreachablePart>,
+}
+
+/// A part of a report that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnreachablePart {
+    pub what: &'static str,
+    pub error: String,
+}
+
+impl Operations {
+    /// The health of the store, within two seconds. `all_letters`: also messages of other collections, and those that name no
+    /// run.
+    pub async fn health(&self, archive: &Arc<Archive>, all_letters: bool) -> HealthReport {
+        let reader = Arc::clone(archive);
+        let index = async move {
+            let state = tokio::task::spawn_blocking(move || reader.index_state()).await;
+            state
+                .map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())
+        };
+        let letters = async {
+            let letters = self.dead_letters(all_letters).await;
+            letters.map_err(|error| error.to_string())
+        };
+        let (facts, letters, index) = join3(
+            self.observe_at_once(),
+            within("dead letters", letters),
+            within("the index", index),
+        )
+        .await;
+        let mut unreachable = Vec::new();
+        let dead_letters = letters.map_err(|part| unreachable.push(part)).ok();
+        let index = index.map_err(|part| unreachable.push(part)).ok().flatten();
+        let mut cluster = ClusterStatus::new(facts, self.env.now_ms());
+        if !all_letters {
+            for model in cluster.models.values_mut() {
+                model
+                    .batches
+                    .retain(|batch| batch.collection == self.collection().as_str());
+            }
+        }
+        HealthReport {
+            live: self.is_live,
+            writer: self.writer(),
+            cluster,
+            dead_letters,
+            documents: archive.catalog().len() as u64,
+            index,
+            unreachable,
+        }
+    }
+
+    /// Dead letters, latest first; at most 200.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the store does not answer.
+    pub async fn dead_letters(&self, all: bool) -> stemma_engine::PortResult<Vec<DeadLetter>> {
+        let mut letters = dead_letter::list(self.blobs(), DEAD_LETTERS).await?;
+        letters.retain(|letter| all || self.owns(letter));
+        Ok(letters)
+    }
+
+    /// Queues the task of a dead letter again, and removes the letter.
+    ///
+    /// # Errors
+    /// [`OperationsError`]: `dead_letter.unknown`, or a server does not answer.
+    pub async fn replay_dead_letter(
+        &self,
+        id: &str,
+        all: bool,
+    ) -> Result<ReplayOutcome, OperationsError> {
+        let letters = self.dead_letters(all).await?;
+        let letter = letters.iter().find(|letter| letter.id == id);
+        let letter = letter.ok_or_else(|| {
+            let message = format!("unknown dead letter `{id}`");
+            ApiError::new(
+                "dead_letter.unknown",
+                message,
+                "list them with `stemma dead-letters list`",
+            )
+        })?;
+        Ok(dead_letter::replay(&self.ports, letter).await?)
+    }
+
+    fn owns(&self, letter: &DeadLetter) -> bool {
+        let scope = format!("c/{}/", self.collection());
+        let run = letter.run.as_ref();
+        run.is_some_and(|run| run.scope.starts_with(&scope))
+    }
+}
+
+async fn within<T>(
+    what: &'static str,
+    reading: impl Future<Output = Result<T, String>>,
+) -> Result<T, UnreachablePart> {
+    let read = tokio::time::timeout(HEALTH_TIMEOUT, reading).await;
+    let read = read.unwrap_or_else(|_| Err(format!("no answer within {HEALTH_TIMEOUT:?}")));
+    read.map_err(|error| UnreachablePart { what, error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_answer_in_time_says_so() {
+        let silent = within::<()>("the index", std::future::pending());
+        let part = silent.await.unwrap_err();
+        assert_eq!(
+            (part.what, part.error.as_str()),
+            ("the index", "no answer within 2s")
+        );
+        assert_eq!(within("the index", async { Ok(1) }).await, Ok(1));
+    }
+}

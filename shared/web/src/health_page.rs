@@ -1,0 +1,285 @@
+//! The health of the store and its services: lanes, workers, limits, dead letters, the index.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+use stemma_gateway::AppState;
+use stemma_gateway::admission::WriteRequest;
+use stemma_gateway::problem::Problem;
+use stemma_gateway::rights::CollectionScope;
+use stemma_operations::text::{ago, duration, rate};
+use stemma_operations::{
+    ClusterStatus, DeadLetter, HealthReport, LaneSummary, ModelSummary, Priority, ProcessStatus,
+};
+
+use crate::context::PageContext;
+use crate::layout::{Page, Screen, page, see_other, token_field};
+use crate::live::{Live, live};
+use crate::security::Form;
+use crate::text::{Line, Passage, grouped};
+
+/// `GET /health`
+pub(crate) async fn health(
+    State(state): State<AppState>,
+    scope: CollectionScope,
+    context: PageContext,
+) -> Result<Response, Problem> {
+    let operations = context.operations(&state)?;
+    let archive = context.archive(&state)?;
+    let report = operations
+        .health(&archive, scope == CollectionScope::All)
+        .await;
+    let view = HealthView {
+        context: &context,
+        report: &report,
+        now_ms: operations.env.now_ms(),
+    };
+    let body = html! {
+        h1 { "Health" }
+        (live(Live::Health, &html! {
+            (view.troubles())
+            (view.store())
+            @if report.live { (view.lanes()) (view.processes()) (view.stages()) (view.models()) }
+            @else { p.note { "This server observes no cluster: what is running is known from the store alone." } }
+        }))
+        (view.dead_letters())
+    };
+    Ok(page(
+        &context,
+        &Page {
+            screen: Some(Screen::Health),
+            title: "Health".into(),
+            body,
+            commands: vec![
+                context.command(&["status"]),
+                context.command(&["dead-letters", "list"]),
+                context.command(&["index", "status"]),
+                context.command(&["doctor"]),
+            ],
+            requests: vec![context.request("/v1/health", &[])],
+        },
+    ))
+}
+
+struct HealthView<'a> {
+    context: &'a PageContext,
+    report: &'a HealthReport,
+    now_ms: u64,
+}
+
+impl HealthView<'_> {
+    fn cluster(&self) -> &ClusterStatus {
+        &self.report.cluster
+    }
+
+    fn ago(&self, at_ms: u64) -> String {
+        ago(self.now_ms.saturating_sub(at_ms))
+    }
+
+    fn troubles(&self) -> Markup {
+        html! {
+            @for trouble in &self.cluster().troubles {
+                p.remarks role="status" { strong { (Line(&trouble.says())) } ". " (trouble.server.remedy(trouble.kind)) "." }
+            }
+            @for part in &self.report.unreachable {
+                p.remarks role="status" { strong { (part.what) " cannot be read" } ": " (Passage(&part.error)) }
+            }
+            @if self.cluster().troubles.is_empty() && self.report.unreachable.is_empty() {
+                p.fine role="status" { "Everything that was asked answers." }
+            }
+        }
+    }
+
+    fn store(&self) -> Markup {
+        let report = self.report;
+        html! {
+            h2 { "Store and index" }
+            dl {
+                dt { "Documents" } dd { (grouped(report.documents)) }
+                @if let Some(index) = &report.index {
+                    dt { "In the index of this server" } dd { (grouped(index.documents)) ", " (megabytes(index.bytes)) }
+                    dt { "Not indexed yet" } dd { (grouped(index.not_indexed)) @if index.unreadable > 0 { "; " (grouped(index.unreadable)) " cannot be read" } }
+                } @else { dt { "Index" } dd { "not open yet" } }
+                @if let Some(writer) = &report.writer {
+                    dt { "Written by" } dd { code { "stemma " (Line(&writer.command)) } ", process " (writer.pid) ", since " (self.ago(writer.since_ms)) }
+                } @else if !report.live { dt { "Written by" } dd { "no process" } }
+            }
+        }
+    }
+
+    fn lanes(&self) -> Markup {
+        let lanes = &self.cluster().lanes;
+        html! {
+            h2 { "Lanes" }
+            @if lanes.is_empty() { p { "No lane has a worker or a message." } } @else {
+                div.scroll tabindex="0" role="region" aria-label="Lanes" { table {
+                    thead { tr { th scope="col" { "Lane" } th.number scope="col" { "Waiting" } th.number scope="col" { "Delayed" } th.number scope="col" { "Delivered" } th.number scope="col" { "Workers" } th.number scope="col" { "Busy" } th.number scope="col" { "Oldest" } } }
+                    tbody { @for lane in lanes { (lane_row(lane)) } }
+                } }
+            }
+        }
+    }
+
+    fn processes(&self) -> Markup {
+        let processes = &self.cluster().processes;
+        html! {
+            h2 { "Processes" }
+            @if processes.is_empty() { p { "No process has reported itself." } } @else {
+                div.scroll tabindex="0" role="region" aria-label="Processes" { table {
+                    thead { tr { th scope="col" { "Process" } th scope="col" { "Service" } th scope="col" { "Version" } th scope="col" { "Started" } th scope="col" { "Does" } } }
+                    tbody { @for process in processes { (self.process_row(process)) } }
+                } }
+            }
+        }
+    }
+
+    fn process_row(&self, process: &ProcessStatus) -> Markup {
+        html! {
+            tr {
+                th scope="row" { (Line(&process.process)) }
+                td { (Line(&process.service)) @if process.draining { " " span.badge data-state="paused" { "draining" } } }
+                td { (Line(&process.version)) }
+                td { (self.ago(process.since_ms)) }
+                td {
+                    @if process.tasks.is_empty() { span.none { "idle" } }
+                    @for task in process.tasks.iter().take(4) { div { (Line(&task.stage)) " for " (duration(self.now_ms.saturating_sub(task.since_ms) as f64 / 1e3)) } }
+                    @if process.tasks.len() > 4 { div.note { "and " (process.tasks.len() - 4) " more" } }
+                }
+            }
+        }
+    }
+
+    fn stages(&self) -> Markup {
+        let stages = &self.cluster().stages;
+        html! {
+            @if !stages.is_empty() {
+                h2 { "Stages" }
+                div.scroll tabindex="0" role="region" aria-label="Stages" { table {
+                    thead { tr { th scope="col" { "Stage" } th.number scope="col" { "Rate" } th.number scope="col" { "Done" } th.number scope="col" { "Failed" } th.number scope="col" { "Retried" } th.number scope="col" { "Median" } th.number scope="col" { "95 %" } } }
+                    tbody { @for (name, stage) in stages { tr {
+                        th scope="row" { (Line(name)) } td.number { (rate(stage.per_second)) } td.number { (grouped(stage.done)) } td.number { (grouped(stage.failed)) }
+                        td.number { (grouped(stage.retried)) } td.number { (grouped(stage.p50_ms)) " ms" } td.number { (grouped(stage.p95_ms)) " ms" }
+                    } } }
+                } }
+            }
+        }
+    }
+
+    fn models(&self) -> Markup {
+        let models = &self.cluster().models;
+        html! {
+            @if !models.is_empty() {
+                h2 { "Models" }
+                div.scroll tabindex="0" role="region" aria-label="Models" { table {
+                    thead { tr { th scope="col" { "Model" } th.number scope="col" { "Requests per minute" } th.number scope="col" { "Tokens per minute" } th.number scope="col" { "Calling" } th.number scope="col" { "Waiting" } th scope="col" { "Breaker" } th scope="col" { "Last error" } } }
+                    tbody { @for (name, model) in models { (self.model_row(name, model)) } }
+                } }
+            }
+        }
+    }
+
+    fn model_row(&self, name: &str, model: &ModelSummary) -> Markup {
+        let left = |until_ms: u64| duration(until_ms.saturating_sub(self.now_ms) as f64 / 1e3);
+        html! {
+            tr {
+                th scope="row" { (Line(name)) }
+                td.number { (used(model.requests_last_minute, model.requests_limit)) }
+                td.number { (used(model.tokens_last_minute, model.tokens_limit)) }
+                td.number { (model.calling) } td.number { (model.waiting) }
+                td {
+                    @if let Some(until_ms) = model.breaker_open_until_ms { span.badge data-state="failed" { "open" } " for " (left(until_ms)) } @else { "closed" }
+                    @if let Some(until_ms) = model.paused_until_ms { div { "the provider asked to wait " (left(until_ms)) } }
+                    @for batch in &model.batches { div { "batch " (Line(&batch.name)) ": " (grouped(batch.done)) " of " (grouped(batch.requests)) } }
+                }
+                td { @if let Some(error) = &model.last_error { code { (Line(error)) } } }
+            }
+        }
+    }
+
+    fn dead_letters(&self) -> Markup {
+        let Some(letters) = &self.report.dead_letters else {
+            return html! {};
+        };
+        html! {
+            h2 { "Dead letters" }
+            @if letters.is_empty() { p { "None: every message was handled." } } @else {
+                p { "Every worker that took these tasks disappeared without an error, or could not read the message. Look at the logs of the workers before you replay one." }
+                @for letter in letters { (self.letter(letter)) }
+            }
+        }
+    }
+
+    fn letter(&self, letter: &DeadLetter) -> Markup {
+        html! {
+            details.letter {
+                summary { code { (Line(&letter.id)) } " " (self.ago(letter.at_ms)) ": " (Line(&letter.reason)) }
+                dl {
+                    @if let Some(queue) = &letter.queue { dt { "Queue" } dd { (Line(queue)) ", delivered " (letter.deliveries) " times" } }
+                    @if let Some(stage) = &letter.stage { dt { "Stage" } dd { (Line(stage)) ", " (letter.attempts) " failed attempts" } }
+                    @if let Some(run) = &letter.run { dt { "Run" } dd { (Line(&run.run.0)) } }
+                    dt { "Begins" } dd { code { (Passage(&letter.begins)) } }
+                }
+                @if self.context.may_write {
+                    form method="post" action="/health/replay" {
+                        (token_field(self.context))
+                        @if let Some(collection) = self.context.collection() { input type="hidden" name="collection" value=(collection); }
+                        input type="hidden" name="letter" value=(letter.id);
+                        button type="submit" { "Queue its task again" span.hidden { " (" (Line(&letter.id)) ")" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn lane_row(lane: &LaneSummary) -> Markup {
+    let is_interactive = lane.class == Priority::Interactive;
+    let is_stuck = lane.workers == 0 && lane.ready > 0;
+    html! {
+        tr {
+            th scope="row" { (lane.lane) @if is_interactive { " (interactive)" } }
+            td.number { (grouped(lane.ready)) } td.number { (grouped(lane.delayed)) } td.number { (grouped(lane.unacked)) }
+            td.number { (lane.workers) @if is_stuck { " " span.badge data-state="failed" { "none" } } }
+            td.number { (lane.busy) " of " (lane.slots) }
+            td.number { @if let Some(oldest_ms) = lane.oldest_ms { (duration(oldest_ms as f64 / 1e3)) } }
+        }
+    }
+}
+
+// A limit of 0 is unknown.
+fn used(used: u64, limit: u32) -> String {
+    match limit {
+        0 => grouped(used),
+        limit => format!("{} of {}", grouped(used), grouped(limit)),
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// The fields of a form that replays a dead letter.
+#[derive(Deserialize)]
+pub(crate) struct ReplayFields {
+    letter: String,
+    #[serde(default)]
+    collection: String,
+}
+
+/// `POST /health/replay`
+pub(crate) async fn replay(
+    State(state): State<AppState>,
+    _: WriteRequest,
+    scope: CollectionScope,
+    context: PageContext,
+    Form(fields): Form<ReplayFields>,
+) -> Result<Response, Problem> {
+    let context = context.with_collection(fields.collection);
+    let operations = context.operations(&state)?;
+    let sees_all = scope == CollectionScope::All;
+    operations
+        .replay_dead_letter(&fields.letter, sees_all)
+        .await?;
+    Ok(see_other(&context.url("/health", &[])))
+}
