@@ -179,3 +179,68 @@ fn models(beats: &[Heartbeat]) -> BTreeMap<String, ModelSummary> {
     }
     sums
 }
+
+#[cfg(test)]
+mod tests {
+    use stemma_engine::heartbeat::{LaneStatus, OldestTask};
+
+    use super::*;
+
+    const LANE: (Lane, Priority) = (Lane::Cpu, Priority::Bulk);
+
+    // A coordinator with an unfinished task, or a worker that has taken one.
+    fn beat(unfinished: Option<u64>, taken_ms: Option<u64>) -> Heartbeat {
+        let (lane, class) = LANE;
+        let served = LaneStatus {
+            lane,
+            class,
+            slots: 2,
+            busy: 1,
+            taken_ms,
+        };
+        Heartbeat {
+            process: "p".into(),
+            service: "all".into(),
+            version: "1".into(),
+            since_ms: 0,
+            at_ms: 0,
+            draining: false,
+            lanes: taken_ms.map(|_| served).into_iter().collect(),
+            tasks: Vec::new(),
+            stages: BTreeMap::new(),
+            models: BTreeMap::new(),
+            troubles: Vec::new(),
+            unfinished: unfinished
+                .map(|since_ms| OldestTask {
+                    lane,
+                    class,
+                    since_ms,
+                })
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    fn oldest_ms(beats: &[Heartbeat], ready: u64) -> Option<u64> {
+        let depth = Depth {
+            ready,
+            unacked: 1,
+            delayed: 0,
+        };
+        let listed = lanes(beats, &BTreeMap::from([(LANE, depth)]), 10_000);
+        assert_eq!(listed.len(), 1);
+        listed[0].oldest_ms
+    }
+
+    #[test]
+    fn oldest_waiting_task_is_neither_older_than_the_unfinished_nor_than_the_taken() {
+        let coordinators = [beat(Some(4_000), None), beat(Some(3_000), None)];
+        assert_eq!(oldest_ms(&coordinators, 5), Some(7_000));
+        // Workers took what was published at 6 s: what still waits came later.
+        let mut all = coordinators.to_vec();
+        all.extend([beat(None, Some(5_000)), beat(None, Some(6_000))]);
+        assert_eq!(oldest_ms(&all, 5), Some(4_000));
+        assert_eq!(oldest_ms(&all, 0), None, "nothing waits");
+        assert_eq!(oldest_ms(&[], 5), None, "no process knows");
+    }
+}
