@@ -35,7 +35,7 @@ fn main() {
 fn run(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     match job.task {
         Task::Image(request) => draw_png(&job, &request),
-        Task::Text => extract_and_encode(job),
+        _ => extract_and_encode(job),
     }
 }
 
