@@ -20,7 +20,7 @@ use crate::metrics;
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
 use crate::port_error::PortResult;
 use crate::ports::{Ports, RetryingBlobs};
-use crate::queue::{Message, RetryDelay};
+use crate::queue::{DeadReason, Message, RetryDelay};
 
 // Bytes of the message body that are kept.
 const EXCERPT_BYTES: usize = 300;
@@ -243,10 +243,32 @@ impl DeadLetterHandler {
             )
             .await;
         }
+        if message
+            .dead
+            .as_ref()
+            .is_some_and(DeadReason::is_undeliverable)
+            && self.is_handled_elsewhere(task).await?
+        {
+            tracing::warn!(run = %task.run.run, stage = task.stage, "dropped a message whose acknowledgements were lost; its task goes on");
+            return Ok(());
+        }
         let poison = poison_failure(&task.stage);
         record(env, blobs, message, Some(&poison.message)).await?;
         let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
         record_failure(&self.ports, &task.run, &task.key, record).await
+    }
+
+    // Whether a worker holds the task or gave it back in order. A connection that breaks again and again loses acknowledgements:
+    // the message reaches the delivery limit although its task is healthy, and another message continues it. If that is lost as
+    // well, the coordinator publishes the task again.
+    async fn is_handled_elsewhere(&self, task: &TaskMessage) -> PortResult<bool> {
+        let now_ms = self.env.now_ms();
+        let open = self.ports.ledger.open_tasks(&task.run.run).await?;
+        let task = open.iter().find(|open| open.key == task.key);
+        Ok(task.is_some_and(|open| {
+            let lease = open.lease.as_ref();
+            open.retry.is_some() || lease.is_some_and(|(_, until_ms)| *until_ms > now_ms)
+        }))
     }
 }
 
@@ -262,8 +284,26 @@ fn poison_failure(stage: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::{Priority, RunId};
-    use crate::queue::DeadReason;
+    use crate::key::{Lane, Priority, RunId};
+    use crate::ledger::{Retry, TaskSpec};
+
+    fn task(published_ms: Millis) -> TaskMessage {
+        TaskMessage {
+            run: RunRef {
+                run: RunId("run".into()),
+                header: "c/x/header".into(),
+                scope: "c/x/d/1".into(),
+            },
+            key: TaskKey::builder("read", 1).finish(),
+            stage: "read".into(),
+            revision: 1,
+            settings: "s".into(),
+            class: Priority::Bulk,
+            published_ms,
+            payload: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
+            signature: None,
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn letters_say_queue_deliveries_and_reason_and_differ_by_queue() {
@@ -306,21 +346,7 @@ mod tests {
             ports: ports.clone(),
         };
         for (published_ms, queue) in [(1, "cpu.bulk"), (60_001, "cpu.bulk.continuation")] {
-            let task = TaskMessage {
-                run: RunRef {
-                    run: RunId("run".into()),
-                    header: "c/x/header".into(),
-                    scope: "c/x/d/1".into(),
-                },
-                key: TaskKey::builder("read", 1).finish(),
-                stage: "read".into(),
-                revision: 1,
-                settings: "s".into(),
-                class: Priority::Bulk,
-                published_ms,
-                payload: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
-                signature: None,
-            };
+            let task = task(published_ms);
             let message = Message {
                 dead: Some(DeadReason::undeliverable(queue)),
                 ..crate::message::encode(&task).unwrap()
@@ -328,5 +354,53 @@ mod tests {
             assert_eq!(handler.handle(&message, 0).await, Disposition::Ack);
         }
         assert_eq!(count(ports.blobs.raw().as_ref()).await.unwrap(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn undeliverable_message_of_a_task_that_a_worker_handles_fails_nothing() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let handler = DeadLetterHandler {
+            env: env.clone(),
+            ports: ports.clone(),
+        };
+        let task = task(env.now_ms());
+        let (run, key) = (&task.run.run, &task.key);
+        let spec = [TaskSpec {
+            key: *key,
+            stage: task.stage.clone(),
+            lane: Lane::Llm,
+        }];
+        let ledger = ports.ledger.raw();
+        let now_ms = env.now_ms();
+        let requested = ledger.request_tasks(run, &spec, now_ms, now_ms + 60_000);
+        requested.await.unwrap();
+        let dead = |reason: DeadReason| Message {
+            dead: Some(reason),
+            ..crate::message::encode(&task).unwrap()
+        };
+        let undeliverable = dead(DeadReason::undeliverable("llm.bulk"));
+        let letters = || count(ports.blobs.raw().as_ref());
+
+        let lease = ledger.lease(run, key, "worker", now_ms, now_ms + 30_000, false);
+        lease.await.unwrap();
+        handler.handle(&undeliverable, 0).await;
+        assert_eq!(letters().await.unwrap(), 0, "a worker holds it");
+
+        let retry = Retry {
+            code: "budget.reserved".into(),
+            next_ms: now_ms + 5_000,
+            counted: false,
+        };
+        let release = ledger.release(run, key, "worker", Some(&retry));
+        release.await.unwrap();
+        handler.handle(&undeliverable, 0).await;
+        assert_eq!(letters().await.unwrap(), 0, "a worker gave it back");
+
+        let lease = ledger.lease(run, key, "worker", now_ms, now_ms + 1, false);
+        lease.await.unwrap();
+        env.sleep(std::time::Duration::from_secs(1)).await;
+        handler.handle(&undeliverable, 0).await;
+        assert_eq!(letters().await.unwrap(), 1, "its holder is gone");
     }
 }

@@ -14,20 +14,20 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+fn print_calls(script: &SimulationScenario) {
+    let listener = |n: u64, operation: &str, about: &str, fault: Option<PortFault>| {
+        let fault = fault.map(|fault| format!("{fault:?}")).unwrap_or_default();
+        println!("{n:6} {operation:20} {about} {fault}");
+    };
+    let ended = simulation::simulate_with_listener(script, Some(Box::new(listener)));
+    println!("{:?}", ended.map(|ended| ended.counts));
+}
+
 #[test]
 fn every_schedule_ends_with_the_same_bytes() {
     if let Some(seed) = number("STEMMA_SEED") {
-        let listener = Box::new(
-            |n: u64, operation: &str, about: &str, fault: Option<PortFault>| {
-                println!(
-                    "{n:6} {operation:20} {about} {}",
-                    fault.map(|fault| format!("{fault:?}")).unwrap_or_default()
-                );
-            },
-        );
-        simulation::simulate_with_listener(&SimulationScenario::from_seed(seed), Some(listener))
-            .unwrap();
-        simulation::check(seed).unwrap();
+        print_calls(&SimulationScenario::from_seed(seed));
+        simulation::check(seed).unwrap_or_else(|violated| panic!("{violated}"));
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
@@ -75,6 +75,7 @@ fn paused_and_cancelled_jobs_do_not_affect_others() {
 #[test]
 fn weather_that_lasts_changes_no_result() {
     if let Some(seed) = number("STEMMA_SEED") {
+        print_calls(&SimulationScenario::weather_from_seed(seed));
         simulation::check_weather(seed).unwrap_or_else(|violated| panic!("{violated}"));
         return;
     }
@@ -89,6 +90,7 @@ fn weather_that_lasts_changes_no_result() {
 #[test]
 fn a_budget_is_kept_through_losses_of_redis_and_workers() {
     if let Some(seed) = number("STEMMA_SEED") {
+        print_calls(&SimulationScenario::budget_from_seed(seed));
         simulation::check_budget(seed).unwrap_or_else(|violated| panic!("{violated}"));
         return;
     }

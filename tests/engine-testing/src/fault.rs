@@ -123,6 +123,12 @@ impl Stall {
         self.0.store(at_ms, Ordering::SeqCst);
     }
 
+    /// Whether the process is suspended at this time, or was within `recent` before it.
+    pub fn was_suspended(&self, at_ms: Millis, recent: Duration) -> bool {
+        let until_ms = self.0.load(Ordering::SeqCst);
+        until_ms > 0 && at_ms < until_ms + recent.as_millis() as Millis
+    }
+
     async fn pass(&self, env: &Env) {
         let wait_ms = self.0.load(Ordering::SeqCst).saturating_sub(env.now_ms());
         if wait_ms > 0 {

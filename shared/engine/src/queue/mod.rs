@@ -182,14 +182,21 @@ pub struct DeadReason {
     pub deliveries: u32,
 }
 
+const UNACKNOWLEDGED: &str = "no process that took it acknowledged it";
+
 impl DeadReason {
     /// A message that was never acknowledged.
     pub(crate) fn undeliverable(queue: impl Into<String>) -> Self {
         Self {
             queue: queue.into(),
-            reason: "no process that took it acknowledged it".into(),
+            reason: UNACKNOWLEDGED.into(),
             deliveries: DELIVERY_LIMIT + 1,
         }
+    }
+
+    /// Whether the broker gave the message up, and not a process that had read it.
+    pub(crate) fn is_undeliverable(&self) -> bool {
+        self.reason == UNACKNOWLEDGED
     }
 }
 

@@ -155,6 +155,25 @@ impl SimulationScenario {
         }
     }
 
+    /// A schedule of [`Self::from_seed`] in which the first job has a small budget, with losses and crashes beside it.
+    pub fn budget_from_seed(seed: u64) -> Self {
+        let mut script = Self::from_seed(seed);
+        script.budget_tokens = Some(SMALL_BUDGET);
+        let mut rng = SmallRng::seed_from_u64(!seed);
+        for _ in 0..rng.random_range(1..=4) {
+            let worker = script.coordinators + rng.random_range(0..script.workers);
+            let event = match rng.random_range(0..3) {
+                0 => FaultEvent::Stall(worker, rng.random_range(20_000..LONGEST_STALL_MS)),
+                1 => FaultEvent::Crash(worker, rng.random_range(0..30_000)),
+                _ => FaultEvent::Flush,
+            };
+            let at_ms = rng.random_range(0..FAULTS_UNTIL_MS / 3);
+            script.fault_events.push((at_ms, event));
+        }
+        script.fault_events.sort_by_key(|(at, _)| *at);
+        script
+    }
+
     /// A schedule with weather that lasts: ports that are away or refuse for minutes, suspended processes, clocks that are
     /// wrong, and many small jobs.
     pub fn weather_from_seed(seed: u64) -> Self {
@@ -373,20 +392,7 @@ const SMALL_BUDGET: u64 = 150;
 /// # Errors
 /// The violated property.
 pub fn check_budget(seed: u64) -> Result<SimulationResult, String> {
-    let mut script = SimulationScenario::from_seed(seed);
-    script.budget_tokens = Some(SMALL_BUDGET);
-    let mut rng = SmallRng::seed_from_u64(!seed);
-    for _ in 0..rng.random_range(1..=4) {
-        let worker = script.coordinators + rng.random_range(0..script.workers);
-        let event = match rng.random_range(0..3) {
-            0 => FaultEvent::Stall(worker, rng.random_range(20_000..LONGEST_STALL_MS)),
-            1 => FaultEvent::Crash(worker, rng.random_range(0..30_000)),
-            _ => FaultEvent::Flush,
-        };
-        let at_ms = rng.random_range(0..FAULTS_UNTIL_MS / 3);
-        script.fault_events.push((at_ms, event));
-    }
-    script.fault_events.sort_by_key(|(at, _)| *at);
+    let script = SimulationScenario::budget_from_seed(seed);
     let ended = simulate(&script).map_err(|what| violation(&what, &script))?;
     compare(&ended, expected()?).map_err(|what| violation(&what, &script))?;
     Ok(ended)
@@ -728,7 +734,7 @@ impl Simulation {
                 env.clone(),
                 ports.clone(),
                 work::registry(),
-                Arc::new(self.tools.for_process(self.spending.as_ref())),
+                Arc::new(self.tools.for_process(&stall, self.spending.as_ref())),
                 Arc::clone(&presence),
             );
             self.env.spawn(async move {

@@ -24,6 +24,7 @@ use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::stage::{Stage, StageOutput, StageRegistry, StageResult, TaskContext, Work};
 
 use super::spending::{CallPayer, SharedSpending};
+use crate::fault::Stall;
 
 pub struct SimulatedWork;
 
@@ -48,7 +49,13 @@ pub struct SimulatedTools {
     history: Arc<Mutex<WorkHistory>>,
     // `None` if calls cost nothing.
     payer: Option<CallPayer>,
+    // Of the process.
+    stall: Stall,
 }
+
+// A process that was suspended after it had looked for an artifact cannot know what others stored meanwhile. By then it has
+// begun what it was about to begin, also what waits for a reservation.
+const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Executions so far.
 #[derive(Default)]
@@ -59,7 +66,7 @@ pub struct WorkHistory {
     pub start_times: Vec<(Millis, String)>,
     /// Failed executions, by document scope and task.
     pub failures: BTreeMap<(String, TaskKey), u32>,
-    /// Tasks that were started although their artifact existed.
+    /// Tasks that were started although their artifact existed, by a process that was not suspended.
     pub redundant_starts: Vec<String>,
 }
 
@@ -70,12 +77,14 @@ impl SimulatedTools {
             store,
             history: Arc::default(),
             payer: None,
+            stall: Stall::default(),
         }
     }
 
     /// The tools of another process, which pays for its calls if there is `spending`.
-    pub(super) fn for_process(&self, spending: Option<&SharedSpending>) -> Self {
+    pub(super) fn for_process(&self, stall: &Stall, spending: Option<&SharedSpending>) -> Self {
         Self {
+            stall: stall.clone(),
             store: Arc::clone(&self.store),
             history: Arc::clone(&self.history),
             payer: spending.map(|spending| CallPayer {
@@ -92,8 +101,9 @@ impl SimulatedTools {
     /// Records the start of a task; returns how often it was started before.
     fn begin(&self, task: &TaskContext<'_, SimulatedWork>, stage: &str) -> u32 {
         let exists = self.store.has(&artifact_key(&task.run.scope, &task.key));
+        let was_suspended = self.stall.was_suspended(task.env.now_ms(), BEGINS_WITHIN);
         let mut history = self.history();
-        if exists {
+        if exists && !was_suspended {
             history.redundant_starts.push(format!(
                 "{stage} {} of {} at {}",
                 task.key,
