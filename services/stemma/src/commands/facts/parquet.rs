@@ -136,6 +136,11 @@ fn decimal(number: &str) -> Option<FixedLenByteArray> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use stemma_archive::FactDimension;
+
     use super::*;
 
     #[test]
@@ -166,5 +171,98 @@ mod tests {
         assert_eq!(days(Some("2024-12-31")), Some(20_088));
         assert_eq!(days(Some("1969-12-31")), Some(-1));
         assert_eq!(days(None), None);
+    }
+
+    fn fact(value: Option<&str>) -> FactInfo {
+        FactInfo {
+            concept: "us-gaap:Assets".into(),
+            label: "Assets".into(),
+            entity: "0000000007".into(),
+            from: None,
+            to: Some("2024-12-31".into()),
+            unit: Some("USD".into()),
+            dimensions: Vec::new(),
+            value: value.map(Into::into),
+            numeric: true,
+            displayed: String::new(),
+            decimals: None,
+            scale: 0,
+            hidden: false,
+            cut: false,
+            byte: u32::MAX,
+            page: None,
+            section_id: None,
+            locator: None,
+        }
+    }
+
+    // Each row as its columns.
+    fn read(facts: &[FactInfo]) -> Vec<BTreeMap<String, String>> {
+        let mut file = Vec::new();
+        write_facts(&mut file, "a.htm", facts).unwrap();
+        let reader = SerializedFileReader::new(bytes::Bytes::from(file)).unwrap();
+        let rows = reader.get_row_iter(None).unwrap().map(|row| {
+            let row = row.unwrap();
+            let fields = row.get_column_iter();
+            let named = fields.map(|(name, field)| (name.clone(), field.to_string()));
+            named.collect()
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn columns_of_a_row_say_what_the_fact_says() {
+        let dimension = FactDimension {
+            axis: "a:Axis".into(),
+            member: "a:Europe".into(),
+        };
+        let rows = read(&[
+            fact(Some("-12.5")),
+            fact(None),
+            fact(Some("0.00000000001")),
+            FactInfo {
+                numeric: false,
+                unit: None,
+                to: None,
+                ..fact(Some("12"))
+            },
+            FactInfo {
+                from: Some("1969-12-01".into()),
+                dimensions: vec![dimension.clone(), dimension],
+                scale: -2,
+                decimals: Some("INF".into()),
+                page: Some(7),
+                section_id: Some("0003".into()),
+                ..fact(Some("1"))
+            },
+        ]);
+        let column = |name: &str| {
+            rows.iter()
+                .map(|row| row[name].as_str())
+                .collect::<Vec<_>>()
+        };
+        let null = "null";
+        let exact = ["-12.500000000", null, null, null, "1.000000000"];
+        assert_eq!(column("value"), exact);
+        let texts = ["\"-12.5\"", null, "\"0.00000000001\"", "\"12\"", "\"1\""];
+        assert_eq!(column("text"), texts);
+        assert_eq!(column("from"), [null, null, null, null, "1969-12-01"]);
+        assert_eq!(column("to")[2..], ["2024-12-31", null, "2024-12-31"]);
+        assert_eq!(column("unit")[2..4], ["\"USD\"", null]);
+        assert_eq!(column("numeric")[2..4], ["true", "false"]);
+        assert_eq!(column("page")[3..], [null, "7"]);
+        let dimensions = "\"a:Axis=a:Europe a:Axis=a:Europe\"";
+        assert_eq!(column("dimensions")[3..], ["\"\"", dimensions]);
+        assert_eq!(column("byte")[0], u32::MAX.to_string());
+        let last = &rows[4];
+        assert_eq!(
+            (&*last["scale"], &*last["decimals"], &*last["section_id"]),
+            ("-2", "\"INF\"", "\"0003\"")
+        );
+    }
+
+    #[test]
+    fn a_document_without_facts_gives_a_table_without_rows() {
+        assert!(read(&[]).is_empty());
     }
 }
