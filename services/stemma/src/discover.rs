@@ -39,6 +39,8 @@ pub struct Discovery {
     pub filings: FilingCounts,
     /// What index files say of documents in mirrored folders.
     pub filing_facts: HashMap<PathBuf, StatedFacts>,
+    /// Label linkbases of documents in mirrored folders.
+    pub labels: HashMap<PathBuf, PathBuf>,
     /// Arguments that name nothing, or nothing that can be read. They do not stop the others.
     pub missing: Vec<DiscoverError>,
 }

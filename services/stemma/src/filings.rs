@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use serde::Serialize;
-use stemma_document::FilingFacts;
+use stemma_document::{CompanionFile, Digest, FilingFacts, Origin};
 use stemma_edgar::{
     FilingFolder, FilingIndex, FilingSelection, FilingSummary, FilterMismatch, FolderPlan,
     SkipReason,
@@ -15,9 +16,10 @@ use stemma_edgar::{
 use stemma_pipeline::external_metadata::canonicalize;
 use stemma_pipeline::filing_facts::index_facts;
 use stemma_pipeline::filing_folders::{HEADER_BYTES, summarize_file};
-use stemma_pipeline::sources::open_regular;
+use stemma_pipeline::sources::{MAX_COMPANION_BYTES, SourceWriter, open_regular};
 
 use crate::discover::{DiscoveredFile, Discovery, read};
+use crate::error::CommandError;
 use crate::sidecar::{self, SidecarError, SidecarFacts};
 use crate::submission::StatedFacts;
 
@@ -168,9 +170,41 @@ pub fn take_folders(
                     .filing_facts
                     .insert(file.absolute_path.clone(), facts);
             }
+            let labels = document.labels.as_ref().and_then(|name| files.get(name));
+            if let Some(labels) = labels {
+                let labels = labels.absolute_path.clone();
+                discovery.labels.insert(file.absolute_path.clone(), labels);
+            }
             by_path.insert(file.absolute_path.clone(), file);
         }
     }
+}
+
+/// Reads a label linkbase and stores it, also where workers read the files: it is small, and may be changed before they do. One
+/// that is larger than labels may be is named only, and becomes a defect of its document. The inner error is a file that
+/// cannot be read.
+pub async fn store_labels(
+    path: PathBuf,
+    max_bytes: u64,
+    writer: &SourceWriter,
+) -> Result<io::Result<Box<CompanionFile>>, CommandError> {
+    let name = file_name(&path);
+    let bytes = tokio::task::spawn_blocking(move || read(&path, max_bytes)).await;
+    let bytes =
+        match bytes.map_err(|error| CommandError::new("input.unreadable", error.to_string()))? {
+            Ok(bytes) => Bytes::from(bytes),
+            Err(error) => return Ok(Err(error)),
+        };
+    let labels = CompanionFile {
+        name,
+        source: Digest::from_content(&bytes),
+        origin: Origin::Content,
+        size_bytes: bytes.len() as u64,
+    };
+    if labels.size_bytes <= MAX_COMPANION_BYTES {
+        writer.store(labels.source, bytes).await?;
+    }
+    Ok(Ok(Box::new(labels)))
 }
 
 /// Removes the files outside of mirrored folders that a filter does not choose: by the header of a submission, the sidecar,

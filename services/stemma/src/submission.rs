@@ -94,6 +94,7 @@ pub fn content_submission(
         size_bytes,
         stated: BTreeMap::new(),
         filing: BTreeMap::new(),
+        labels: None,
         retry_failed: false,
         correction: CorrectionChange::Keep,
         object: None,

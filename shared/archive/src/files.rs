@@ -500,6 +500,7 @@ mod tests {
             sidecar_facts: Default::default(),
             filing_facts: Default::default(),
             correction: None,
+            labels: None,
         };
         let fact = |value: &str| Some(Fact::from_text(value, None)).filter(|_| !value.is_empty());
         let facts = FilingFacts {

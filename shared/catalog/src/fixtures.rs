@@ -74,6 +74,7 @@ pub fn entry(path: &str) -> CatalogEntry {
         sidecar_facts: Default::default(),
         filing_facts: Default::default(),
         correction: None,
+        labels: None,
     };
     CatalogEntry {
         version,

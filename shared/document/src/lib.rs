@@ -40,8 +40,8 @@ pub mod time_format;
 mod tree;
 
 pub use catalog::{
-    CatalogEntry, Change, ChangeKind, CorrectionRef, DocumentVersion, Origin, PublishedTree,
-    TreeObject,
+    CatalogEntry, Change, ChangeKind, CompanionFile, CorrectionRef, DocumentVersion, Origin,
+    PublishedTree, TreeObject,
 };
 pub use doubt::{Doubt, DoubtCode, DoubtReason};
 pub use facts::{CoRegistrant, Fact, FactFields, FactSource, FilingFacts, ShareCount, Ticker};

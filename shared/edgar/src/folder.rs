@@ -103,6 +103,13 @@ pub struct FolderDocument {
     pub name: String,
     /// What the index says of it.
     pub entry: Option<PartEntry>,
+    /// Name of the label linkbase of its tagged facts.
+    pub labels: Option<String>,
+}
+
+/// Whether a file of this name is a label linkbase: what a company calls the concepts of its tagged facts.
+pub fn is_label_linkbase(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with("_lab.xml")
 }
 
 /// What to read of a folder.
@@ -121,9 +128,14 @@ impl FolderPlan {
     pub fn new(folder: &FilingFolder, names: &[String], index: &FilingIndex) -> Self {
         let mut plan = Self::default();
         let mut submissions: Vec<&String> = Vec::new();
+        let mut linkbases: Vec<&String> = Vec::new();
         for name in names {
             if folder.is_submission(name) {
                 submissions.push(name);
+                continue;
+            }
+            if is_label_linkbase(name) {
+                linkbases.push(name);
                 continue;
             }
             let entry = index.entry(name).cloned();
@@ -139,6 +151,7 @@ impl FolderPlan {
                 None if is_readable(name) => plan.documents.push(FolderDocument {
                     name: name.clone(),
                     entry,
+                    labels: None,
                 }),
                 None => plan.other.push(name.clone()),
             }
@@ -153,7 +166,40 @@ impl FolderPlan {
             let number: u32 = sequence.and_then(|s| s.parse().ok()).unwrap_or(u32::MAX);
             (number, document.name.clone())
         });
+        plan.assign_labels(folder, &linkbases);
         plan
+    }
+
+    // Filers name a linkbase like its document, `acme-20230930.htm` and `acme-20230930_lab.xml`, or the document otherwise: then
+    // the only linkbase belongs to the pages that are no exhibits. A full submission has its own.
+    fn assign_labels(&mut self, folder: &FilingFolder, linkbases: &[&String]) {
+        let is_page = |document: &&mut FolderDocument| {
+            let name = document.name.to_ascii_lowercase();
+            !folder.is_submission(&name) && (name.ends_with(".htm") || name.ends_with(".html"))
+        };
+        for linkbase in linkbases {
+            let mut pages: Vec<_> = self.documents.iter_mut().filter(is_page).collect();
+            let is_named_alike = |page: &FolderDocument| {
+                format!("{}_lab.xml", stem(&page.name)) == linkbase.to_ascii_lowercase()
+            };
+            let has_name = pages.iter().any(|page| is_named_alike(page));
+            let is_exhibit = |page: &FolderDocument| {
+                let entry = page.entry.as_ref();
+                entry.is_some_and(PartEntry::is_exhibit)
+            };
+            let belongs = |page: &FolderDocument| match has_name {
+                true => is_named_alike(page),
+                false => linkbases.len() == 1 && !is_exhibit(page),
+            };
+            pages.retain(|page| belongs(page));
+            if pages.is_empty() {
+                self.skip(SkipReason::Xbrl);
+            } else {
+                for page in pages {
+                    page.labels = Some((*linkbase).clone());
+                }
+            }
+        }
     }
 
     fn skip(&mut self, reason: SkipReason) {
@@ -162,11 +208,6 @@ impl FolderPlan {
 
     // A PDF is a courtesy copy if a page or text has its name or its type.
     fn drop_copies(&mut self) {
-        let stem = |name: &str| {
-            name.rsplit_once('.')
-                .map_or(name, |(stem, _)| stem)
-                .to_ascii_lowercase()
-        };
         let kind =
             |document: &FolderDocument| document.entry.as_ref().map(|e| e.document_type.clone());
         let (copies, texts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.documents)
@@ -209,6 +250,7 @@ impl FolderPlan {
             self.documents = vec![FolderDocument {
                 name: (*submission).clone(),
                 entry: None,
+                labels: None,
             }];
             dropped -= 1;
         }
@@ -216,6 +258,12 @@ impl FolderPlan {
             self.skip(SkipReason::Submission);
         }
     }
+}
+
+// In lower case.
+fn stem(name: &str) -> String {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    stem.to_ascii_lowercase()
 }
 
 fn is_pdf(name: &str) -> bool {
@@ -351,5 +399,51 @@ mod tests {
         assert_eq!(skipped, [(SkipReason::Viewer, 1)]);
         let (documents, _) = plan(&["scan.pdf", "z.htm"], &known);
         assert_eq!(documents, ["z.htm", "scan.pdf"]);
+    }
+
+    #[test]
+    fn a_label_linkbase_belongs_to_its_document() {
+        let labels = |names: &[&str], index: &FilingIndex| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let plan = FolderPlan::new(&folder(), &names, index);
+            let documents = plan.documents.into_iter();
+            let labels: Vec<_> = documents
+                .map(|d| (d.name, d.labels.unwrap_or_default()))
+                .collect();
+            (labels, plan.skipped.get(&SkipReason::Xbrl).copied())
+        };
+        let pair = |name: &str, labels: &str| (name.to_owned(), labels.to_owned());
+        let none = FilingIndex::default();
+        // By its name, among exhibits.
+        let names = [
+            "a-20230630_lab.xml",
+            "a-20230630.htm",
+            "ex.htm",
+            "a-20230630_pre.xml",
+        ];
+        let (found, skipped) = labels(&names, &none);
+        let expected = [
+            pair("a-20230630.htm", "a-20230630_lab.xml"),
+            pair("ex.htm", ""),
+        ];
+        assert_eq!((found.as_slice(), skipped), (&expected[..], Some(1)));
+        // The only one belongs to the document of the filing.
+        let known = index(&[("10-Q", "form10-q.htm"), ("EX-31", "ex31.htm")]);
+        let names = ["a-20230630_lab.xml", "ex31.htm", "form10-q.htm"];
+        let (found, skipped) = labels(&names, &known);
+        let expected = [
+            pair("form10-q.htm", "a-20230630_lab.xml"),
+            pair("ex31.htm", ""),
+        ];
+        assert_eq!((found.as_slice(), skipped), (&expected[..], None));
+        // Of two, one belongs to nobody; a submission has its own.
+        let (found, skipped) = labels(&["b_lab.xml", "a_lab.xml", "A.HTM"], &none);
+        assert_eq!(
+            (found, skipped),
+            (vec![pair("A.HTM", "a_lab.xml")], Some(1))
+        );
+        let (found, skipped) = labels(&["0000000077-23-000012.txt", "a_lab.xml"], &none);
+        let expected = vec![pair("0000000077-23-000012.txt", "")];
+        assert_eq!((found, skipped), (expected, Some(1)));
     }
 }

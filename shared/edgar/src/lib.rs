@@ -26,7 +26,7 @@ mod tag_lines;
 #[cfg(test)]
 mod tests;
 
-pub use folder::{FilingFolder, FolderDocument, FolderPlan, IndexFile};
+pub use folder::{FilingFolder, FolderDocument, FolderPlan, IndexFile, is_label_linkbase};
 pub use header::{Party, SubmissionHeader};
 pub use index_file::{FilingIndex, IndexKind};
 pub use part::{PartEntry, PartKind, SkipReason, SubmissionPart};

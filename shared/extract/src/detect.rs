@@ -19,6 +19,7 @@ pub fn extract(job: ExtractJob) -> Result<Source, ExtractError> {
     let ExtractJob {
         name,
         bytes,
+        companion: _,
         password,
         limits,
         threads,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ExtractError, ImageRequest, Limits, RecognizeRequest};
 
 const MAX_HEAD_BYTES: u32 = 1 << 20;
+const MAX_REASON_CHARS: usize = 1_000;
 pub(crate) const DONE: u8 = 1;
 pub(crate) const FAILED: u8 = 2;
 
@@ -32,6 +33,8 @@ pub struct ExtractJob {
     /// File name; only the extension matters.
     pub name: String,
     pub bytes: Vec<u8>,
+    /// The bytes of a file beside the document that its caller reads with it, or why they cannot be read.
+    pub companion: Option<Result<Vec<u8>, String>>,
     /// Password of an encrypted PDF.
     pub password: Option<String>,
     pub limits: Limits,
@@ -48,6 +51,7 @@ impl ExtractJob {
         Self {
             name,
             bytes,
+            companion: None,
             password,
             limits,
             threads: 1,
@@ -97,17 +101,26 @@ impl Handshake {
 #[derive(Serialize, Deserialize)]
 struct JobHeader {
     name: String,
+    // Length, or why it cannot be read.
+    companion: Option<Result<u64, String>>,
     password: Option<String>,
     limits: Limits,
     threads: u32,
     task: Task,
 }
 
-/// Encodes the header of a request. The document's bytes follow it.
+/// Encodes the header of a request, with the companion. The document's bytes follow it.
 pub(crate) fn encode_job_header(job: &ExtractJob) -> io::Result<Vec<u8>> {
     let threads = u32::try_from(job.threads).unwrap_or(u32::MAX);
+    let companion = job.companion.as_ref().map(|companion| {
+        companion
+            .as_ref()
+            .map(|bytes| bytes.len() as u64)
+            .map_err(|reason| reason.chars().take(MAX_REASON_CHARS).collect())
+    });
     let head = JobHeader {
         name: job.name.clone(),
+        companion,
         password: job.password.clone(),
         limits: job.limits.clone(),
         threads,
@@ -118,9 +131,14 @@ pub(crate) fn encode_job_header(job: &ExtractJob) -> io::Result<Vec<u8>> {
         .ok()
         .filter(|size| *size <= MAX_HEAD_BYTES);
     let size = size.ok_or_else(|| io::Error::other("the document's name is too long"))?;
+    let companion = match &job.companion {
+        Some(Ok(bytes)) => bytes.as_slice(),
+        Some(Err(_)) | None => &[],
+    };
     Ok([
         &size.to_le_bytes()[..],
         &head,
+        companion,
         &(job.bytes.len() as u64).to_le_bytes(),
     ]
     .concat())
@@ -136,6 +154,11 @@ pub(crate) fn read_job(input: &mut impl Read) -> io::Result<Option<ExtractJob>> 
         u64::from(u32::from_le_bytes(size).min(MAX_HEAD_BYTES)),
     )?;
     let head: JobHeader = postcard::from_bytes(&head).map_err(io::Error::other)?;
+    let companion = match head.companion {
+        Some(Ok(size)) => Some(Ok(read_bytes(input, size)?)),
+        Some(Err(reason)) => Some(Err(reason)),
+        None => None,
+    };
     let mut size = [0; 8];
     input.read_exact(&mut size)?;
     let bytes = read_bytes(input, u64::from_le_bytes(size))?;
@@ -143,6 +166,7 @@ pub(crate) fn read_job(input: &mut impl Read) -> io::Result<Option<ExtractJob>> 
     Ok(Some(ExtractJob {
         name: head.name,
         bytes,
+        companion,
         password: head.password,
         limits: head.limits,
         threads,
@@ -239,6 +263,7 @@ mod tests {
         let image = ImageRequest::of_page(PageNo::FIRST, 1_000);
         let job = ExtractJob {
             task: Task::Image(image),
+            companion: Some(Ok(vec![7; 3])),
             ..ExtractJob::new(
                 "年.md".into(),
                 vec![0, 255],
@@ -252,7 +277,17 @@ mod tests {
             (read.name, read.bytes, read.password, read.limits, read.task),
             (job.name, job.bytes, job.password, job.limits, job.task)
         );
+        assert_eq!(read.companion, job.companion);
         assert!(read_job(&mut [].as_slice()).unwrap().is_none());
+        for companion in [None, Some(Err("it is gone".to_owned()))] {
+            let job = ExtractJob {
+                companion: companion.clone(),
+                ..ExtractJob::new("a".into(), vec![1], None, Limits::default())
+            };
+            let bytes = [encode_job_header(&job).unwrap(), job.bytes.clone()].concat();
+            let read = read_job(&mut bytes.as_slice()).unwrap().unwrap();
+            assert_eq!((read.companion, read.bytes), (companion, job.bytes));
+        }
         assert!(read_job(&mut &bytes[..bytes.len() - 1]).is_err());
         let error = ExtractError::new("a.b", "c", "d");
         let mut reply = Vec::new();

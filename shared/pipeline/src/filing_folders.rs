@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use futures::future;
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
+use stemma_document::{CompanionFile, Digest, Origin};
 use stemma_edgar::{
     FilingFolder, FilingIndex, FilingSelection, FilingSummary, FilterMismatch, FolderPlan,
-    FullSubmission, IndexKind, SkipReason, is_submission,
+    FullSubmission, IndexKind, SkipReason, is_label_linkbase, is_submission,
 };
 use stemma_engine::PortResult;
 use stemma_engine::s3::{ObjectLookup, ObjectMeta};
@@ -19,11 +20,13 @@ pub const HEADER_BYTES: u64 = 4 << 20;
 
 /// Whether a change of the object can change a document: images, data and pages of the viewer in the folder of a filing, which
 /// come by the hundred, are told by their names.
-pub fn may_be_document(key: &str) -> bool {
+pub fn may_change_document(key: &str) -> bool {
     let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
-    let is_skipped =
-        FilingFolder::from_path(parent).is_some() && SkipReason::from_file_name(name).is_some();
-    is_document(key) && !is_skipped
+    if FilingFolder::from_path(parent).is_none() {
+        return is_document(key);
+    }
+    let is_skipped = SkipReason::from_file_name(name).is_some();
+    is_label_linkbase(name) || is_document(key) && !is_skipped
 }
 
 /// What a filter can know of a file that stands alone: the header, if it is a full submission, and its path.
@@ -52,14 +55,23 @@ pub struct BucketPlan {
     files: BTreeMap<String, ObjectMeta>,
 }
 
+/// A document of a [`BucketPlan`].
+#[derive(Debug, Clone)]
+pub struct PlannedObject<'a> {
+    pub object: &'a ObjectMeta,
+    /// [`index_facts`] of the document.
+    pub filing: BTreeMap<String, String>,
+    pub labels: Option<Box<CompanionFile>>,
+}
+
 impl BucketPlan {
     /// Why the filter does not choose the filing; `None` if it does.
     pub fn mismatch(&self, selection: &FilingSelection) -> Option<FilterMismatch> {
         selection.mismatch(&FilingSummary::new(&self.index.header, Some(&self.folder)))
     }
 
-    /// The documents of the filing, with what index files say of each.
-    pub fn documents(&self) -> impl Iterator<Item = (&ObjectMeta, BTreeMap<String, String>)> {
+    /// The documents of the filing, with what index files say of each and its label linkbase.
+    pub fn documents(&self) -> impl Iterator<Item = PlannedObject<'_>> {
         self.plan.documents.iter().filter_map(|document| {
             let object = self.files.get(&document.name)?;
             // A full submission has a header of its own.
@@ -67,7 +79,15 @@ impl BucketPlan {
                 true => BTreeMap::new(),
                 false => index_facts(&self.folder, &self.index, document.entry.as_ref()),
             };
-            Some((object, facts))
+            let labels = document.labels.as_ref().and_then(|name| {
+                let object = self.files.get(name)?;
+                Some(Box::new(companion(name, object)))
+            });
+            Some(PlannedObject {
+                object,
+                filing: facts,
+                labels,
+            })
         })
     }
 
@@ -275,6 +295,18 @@ impl FolderCollector {
 // The filing of a full submission, by its path.
 fn submission_folder(key: &str) -> Option<FilingFolder> {
     FilingFolder::from_path(key).filter(|folder| folder.is_submission(file_name(key)))
+}
+
+fn companion(name: &str, object: &ObjectMeta) -> CompanionFile {
+    CompanionFile {
+        name: name.into(),
+        source: Digest::from_object(&object.etag, object.size_bytes),
+        origin: Origin::Object {
+            etag: object.etag.clone(),
+            version: object.version.clone(),
+        },
+        size_bytes: object.size_bytes,
+    }
 }
 
 fn file_name(key: &str) -> &str {

@@ -75,6 +75,7 @@ fn version(submission: Submission) -> DocumentVersion {
         sidecar_facts: stated,
         filing_facts: Default::default(),
         correction: None,
+        labels: None,
     }
 }
 

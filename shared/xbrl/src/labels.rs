@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use quick_xml::events::{BytesStart, Event};
+use quick_xml::events::{BytesEnd, BytesStart, Event};
 use quick_xml::reader::Reader;
+use stemma_document::Defect;
 
 use crate::reader::{as_text, push_entity, unescape};
 
@@ -13,6 +14,15 @@ const STANDARD_ROLE: &str = "http://www.xbrl.org/2003/role/label";
 const MAX_LABEL_BYTES: usize = 500;
 // A filing has some thousand of each.
 const MAX_ENTRIES: usize = 200_000;
+
+/// What a company calls its concepts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Labels {
+    /// Standard labels by names of concepts with prefix (`us-gaap:Revenues`).
+    pub by_concept: HashMap<String, String>,
+    /// Why labels are missing, if the file is damaged or no linkbase.
+    pub defect: Option<Defect>,
+}
 
 #[derive(Default)]
 struct Linkbase {
@@ -24,11 +34,14 @@ struct Linkbase {
     labels: HashMap<String, String>,
     // The resource and text of an open label.
     open: Option<(String, String)>,
+    is_linkbase: bool,
+    is_closed: bool,
+    is_cut: bool,
 }
 
-/// The standard labels of concepts, by their names with prefix (`us-gaap:Revenues`). English labels only, because concepts are looked
-/// for in English. What cannot be read is left out: concepts have names.
-pub fn read_labels(bytes: &[u8]) -> HashMap<String, String> {
+/// Reads the standard labels of a linkbase. English labels only, because concepts are looked for in English. What cannot be read
+/// is left out: concepts have names.
+pub fn read_labels(bytes: &[u8]) -> Labels {
     let (text, _) = as_text(bytes);
     let mut reader = Reader::from_str(text.trim_start_matches('\u{FEFF}'));
     let config = reader.config_mut();
@@ -40,7 +53,7 @@ pub fn read_labels(bytes: &[u8]) -> HashMap<String, String> {
     loop {
         match reader.read_event() {
             Ok(Event::Start(tag)) => linkbase.start(&tag),
-            Ok(Event::End(tag)) if local_name(tag.name().as_ref()) == "label" => linkbase.close(),
+            Ok(Event::End(tag)) => linkbase.end(&tag),
             Ok(Event::Text(text)) => linkbase.text(&text),
             Ok(Event::CData(text)) => linkbase.text(&text),
             Ok(Event::GeneralRef(entity)) => {
@@ -48,7 +61,8 @@ pub fn read_labels(bytes: &[u8]) -> HashMap<String, String> {
                 push_entity(&mut character, &entity);
                 linkbase.text(&character);
             }
-            Ok(Event::Eof) | Err(_) => return linkbase.finish(),
+            Ok(Event::Eof) => return linkbase.finish(None),
+            Err(error) => return linkbase.finish(Some(error.to_string())),
             Ok(_) => {}
         }
     }
@@ -58,14 +72,16 @@ impl Linkbase {
     fn start(&mut self, tag: &BytesStart<'_>) {
         let value = |name: &str| attribute(tag, name);
         match local_name(tag.name().as_ref()) {
-            "loc" if self.concepts.len() < MAX_ENTRIES => {
+            "linkbase" => self.is_linkbase = true,
+            "loc" | "labelArc" | "label" if self.is_full() => self.is_cut = true,
+            "loc" => {
                 let concept = value("href").and_then(|href| concept_of(&href));
                 self.concepts.extend(value("label").zip(concept));
             }
-            "labelArc" if self.arcs.len() < MAX_ENTRIES => {
+            "labelArc" => {
                 self.arcs.extend(value("from").zip(value("to")));
             }
-            "label" if self.labels.len() < MAX_ENTRIES => {
+            "label" => {
                 let is_standard = value("role").is_none_or(|role| role == STANDARD_ROLE);
                 let is_english = value("lang").is_none_or(|language| language.starts_with("en"));
                 let resource = value("label").filter(|_| is_standard && is_english);
@@ -75,6 +91,11 @@ impl Linkbase {
         }
     }
 
+    fn is_full(&self) -> bool {
+        let most = self.concepts.len().max(self.labels.len());
+        most.max(self.arcs.len()) >= MAX_ENTRIES
+    }
+
     fn text(&mut self, text: &str) {
         if let Some((_, label)) = &mut self.open {
             let room = MAX_LABEL_BYTES.saturating_sub(label.len());
@@ -82,7 +103,15 @@ impl Linkbase {
         }
     }
 
-    fn close(&mut self) {
+    fn end(&mut self, tag: &BytesEnd<'_>) {
+        match local_name(tag.name().as_ref()) {
+            "label" => self.close_label(),
+            "linkbase" => self.is_closed = true,
+            _ => {}
+        }
+    }
+
+    fn close_label(&mut self) {
         let Some((resource, label)) = self.open.take() else {
             return;
         };
@@ -92,7 +121,15 @@ impl Linkbase {
         }
     }
 
-    fn finish(self) -> HashMap<String, String> {
+    // `error` says where the file stopped being XML.
+    fn finish(self, error: Option<String>) -> Labels {
+        let problem = match error {
+            Some(error) => Some(format!("the file is no XML from some place on: {error}")),
+            None if !self.is_linkbase => Some("the file is no linkbase".into()),
+            None if self.is_cut => Some(format!("it has more than {MAX_ENTRIES} entries")),
+            None if !self.is_closed => Some("the file is cut short".into()),
+            None => None,
+        };
         let mut labels = HashMap::new();
         for (locator, resource) in &self.arcs {
             let concept = self.concepts.get(locator);
@@ -102,7 +139,19 @@ impl Linkbase {
                     .or_insert_with(|| label.clone());
             }
         }
-        labels
+        Labels {
+            by_concept: labels,
+            defect: problem.map(|problem| labels_defect(&problem)),
+        }
+    }
+}
+
+/// The defect of a document whose labels cannot be read, or not all of them.
+pub fn labels_defect(problem: &str) -> Defect {
+    Defect {
+        code: "xbrl.labels".into(),
+        page: None,
+        detail: format!("labels of tagged facts are missing: {problem}"),
     }
 }
 
@@ -135,7 +184,9 @@ mod tests {
         let text = format!(
             "<?xml version=\"1.0\"?><link:linkbase xmlns:link=\"l\" xmlns:xlink=\"x\"><link:labelLink>{links}</link:labelLink></link:linkbase>"
         );
-        read_labels(text.as_bytes())
+        let labels = read_labels(text.as_bytes());
+        assert_eq!(labels.defect, None);
+        labels.by_concept
     }
 
     fn label(resource: &str, attributes: &str, text: &str) -> String {
@@ -171,8 +222,46 @@ mod tests {
         assert_eq!(linkbase(LOCATOR), HashMap::new());
         let other = LOCATOR.replace("us-gaap_Assets", "nothing");
         assert_eq!(linkbase(&(other + &label("t", "", "x"))), HashMap::new());
-        assert_eq!(read_labels(b"\xff\xfe<a"), HashMap::new());
         let long = linkbase(&[LOCATOR, &label("t", "", &"\u{e9}".repeat(400))].concat());
         assert_eq!(long["us-gaap:Assets"].len(), MAX_LABEL_BYTES);
+    }
+
+    #[test]
+    fn damage_is_a_defect() {
+        let whole = format!(
+            "<linkbase>{LOCATOR}{}</linkbase>",
+            label("t", "", "Total assets")
+        );
+        let cut = whole.trim_end_matches("</linkbase>");
+        let torn = &whole[..whole.len() - 4];
+        for (file, labels, problem) in [
+            (cut.as_bytes(), 1, "cut short"),
+            (torn.as_bytes(), 1, "no XML"),
+            (whole.replace("</linkbase>", "<!x").as_bytes(), 1, "no XML"),
+            (b"<html><body>Not found</body></html>", 0, "no linkbase"),
+            (b"\xff\xfe<a", 0, "no XML"),
+            (b"", 0, "no linkbase"),
+        ] {
+            let read = read_labels(file);
+            let detail = read.defect.map(|defect| defect.detail).unwrap_or_default();
+            assert!(detail.contains(problem), "{problem}: {detail}");
+            assert_eq!(read.by_concept.len(), labels, "{problem}");
+        }
+    }
+
+    #[test]
+    fn entities_are_not_expanded_and_entries_are_bounded() {
+        let bomb = "<!DOCTYPE x [<!ENTITY a \"lol\"><!ENTITY b \"&a;&a;&a;\">]>";
+        let file = format!(
+            "{bomb}<linkbase>{LOCATOR}{}</linkbase>",
+            label("t", "", "Total &b;")
+        );
+        let read = read_labels(file.as_bytes());
+        let total = read.by_concept["us-gaap:Assets"].as_str();
+        assert!(!total.contains("lol"), "{total}");
+        let arcs = "<labelArc from=\"l\" to=\"t\"/>".repeat(MAX_ENTRIES + 1);
+        let read = read_labels(format!("<linkbase>{arcs}</linkbase>").as_bytes());
+        let detail = read.defect.map(|defect| defect.detail).unwrap_or_default();
+        assert!(detail.contains("entries"), "{detail}");
     }
 }

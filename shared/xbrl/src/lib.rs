@@ -31,6 +31,6 @@ pub use codec::{FactsCodecError, decode_facts, encode_facts};
 pub use concept_words::concept_words;
 pub use date::Date;
 pub use fact::{Decimals, FactValue, Period, TaggedFact};
-pub use labels::read_labels;
+pub use labels::{Labels, labels_defect, read_labels};
 pub use reader::read_facts;
 pub use table::{FactTable, TextPart};

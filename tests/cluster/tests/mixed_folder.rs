@@ -22,6 +22,22 @@ fn page(title: &str, text: &str) -> String {
     format!("<html><body><p><b>{title}</b></p><p>{text}</p></body></html>\n")
 }
 
+/// A page that tags a figure.
+fn tagged_page(title: &str, text: &str) -> String {
+    format!(
+        r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"><body><div style="display:none">
+<ix:header><ix:resources><xbrli:context id="c"><xbrli:entity><xbrli:identifier scheme="x">0000000077</xbrli:identifier></xbrli:entity>
+<xbrli:period><xbrli:instant>2023-09-30</xbrli:instant></xbrli:period></xbrli:context><xbrli:unit id="usd">
+<xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unit></ix:resources></ix:header></div><p><b>{title}</b></p><p>{text}</p><p>It holds
+<ix:nonFraction name="us-gaap:Inventory" contextRef="c" unitRef="usd" scale="3">1234</ix:nonFraction> of iron.</p></body></html>
+"#
+    )
+}
+
+/// What the company calls the concept of that figure.
+const LABELS: &str = "<linkbase><labelLink><loc href=\"x.xsd#us-gaap_Inventory\" label=\"l\"/><labelArc from=\"l\" to=\"t\"/>\
+    <label label=\"t\">Iron in the yard</label></labelLink></linkbase>\n";
+
 fn header(accession: &str, form: &str, period: &str, company: &str, cik: &str) -> String {
     format!(
         "<SEC-DOCUMENT>{accession}.txt : 20240105\n<SEC-HEADER>{accession}.hdr.sgml : 20240105\nACCESSION NUMBER:\t\t{accession}\n\
@@ -86,7 +102,7 @@ fn write_filings(root: &Path) {
         ("0000000077-23-000012.txt", submission),
         (
             "acme.htm",
-            page(
+            tagged_page(
                 "Item 1. Business",
                 "We make anvils for the shops of the land.",
             ),
@@ -99,7 +115,7 @@ fn write_filings(root: &Path) {
             ),
         ),
         ("R1.htm", page("Cover", "noise")),
-        ("acme_lab.xml", "<x/>".into()),
+        ("acme_lab.xml", LABELS.into()),
         ("logo.jpg", "x".into()),
     ] {
         write(&format!("{annual}/{name}"), text.into());
@@ -164,6 +180,7 @@ async fn view(fleet: &ServiceFleet) -> Vec<Value> {
         ["ls", "/@accession/0000000077-23-000012"],
         ["search", "\"Hammer Ltd\""],
         ["search", "bellows"],
+        ["facts", "acme"],
     ] {
         let arguments = ["--json", command[0], command[1]];
         let output = fleet.run(&arguments, COMMAND_TIMEOUT).await.unwrap();
@@ -178,6 +195,7 @@ async fn view(fleet: &ServiceFleet) -> Vec<Value> {
             rows("folders", ["name", "documents"]),
             rows("documents", ["name", "path"]),
             rows("hits", ["locator", "title"]),
+            rows("facts", ["label", "value"]),
         ];
         assert!(
             lists.iter().any(|list| !list.is_empty()),
@@ -246,6 +264,7 @@ async fn a_mixed_folder_gives_the_same_trees_on_a_laptop_and_on_a_cluster() {
         "2023",
         "ex211",
         "0000000099-24-000001",
+        "Iron in the yard",
     ] {
         assert!(text.contains(name), "{name} in {text}");
     }

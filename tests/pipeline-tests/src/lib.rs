@@ -133,6 +133,7 @@ pub fn submission(name: &str, content: &[u8]) -> Submission {
         size_bytes: content.len() as u64,
         stated: BTreeMap::new(),
         filing: BTreeMap::new(),
+        labels: None,
         retry_failed: false,
         correction: CorrectionChange::Keep,
         object: None,

@@ -46,6 +46,7 @@ pub fn version(path: &str, seq: u64) -> DocumentVersion {
         sidecar_facts: Default::default(),
         filing_facts: Default::default(),
         correction: None,
+        labels: None,
     }
 }
 

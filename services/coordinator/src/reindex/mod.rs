@@ -17,7 +17,8 @@ use stemma_document::Collection;
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::queue::{DeadReason, Message, QueueName, RetryDelay};
 use stemma_engine::{Env, PortError, PortResult, Ports, dead_letter};
-use stemma_pipeline::filing_folders::{BucketFolder, may_be_document};
+use stemma_pipeline::filing_folders::{BucketFolder, may_change_document};
+use stemma_pipeline::sources::is_document;
 use stemma_pipeline::{FollowedObject, RunSettings, Submission};
 
 use batch::Batches;
@@ -148,9 +149,10 @@ impl Reindex {
         let mut documents = Vec::new();
         if let Some(folder) = folder {
             let plan = folder.plan(objects.as_ref(), bucket).await?;
-            documents.extend(plan.documents().map(|(object, filing)| Submission {
-                filing,
-                ..Submission::from_followed(&follow(&object.key), Some(object))
+            documents.extend(plan.documents().map(|document| Submission {
+                filing: document.filing,
+                labels: document.labels,
+                ..Submission::from_followed(&follow(&document.object.key), Some(document.object))
             }));
             // Their removal is no state of the object, which is there.
             documents.extend(plan.superseded().map(|object| Submission {
@@ -158,7 +160,8 @@ impl Reindex {
                 ..Submission::from_followed(&follow(&object.key), None)
             }));
         }
-        if !is_listed {
+        // The labels of a filing are no document, also where they were removed.
+        if !is_listed && is_document(&request.key) {
             let found = objects.head(bucket, &request.key).await?;
             documents.push(Submission::from_followed(
                 &follow(&request.key),
@@ -190,7 +193,7 @@ impl Reindex {
             })
             .max_by_key(|source| source.prefix.len());
         let refusal = match source {
-            Some(source) if may_be_document(&request.key) => return Ok(Some(source)),
+            Some(source) if may_change_document(&request.key) => return Ok(Some(source)),
             Some(_) => "is no .pdf, .htm, .html, .xhtml, .md, .markdown, .txt or .text file",
             None => "is in no configured source of this collection",
         };

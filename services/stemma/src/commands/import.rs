@@ -117,6 +117,7 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         sidecar_facts: Default::default(),
         filing_facts: Default::default(),
         correction: None,
+        labels: None,
     };
     Ok(PublishedTree {
         version,

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::support::TestEnv;
+use crate::facts;
+use crate::support::{TestEnv, codes, trees};
 
 const TEN_K: &str = "edgar/data/77/000000007723000012";
 const EIGHT_K: &str = "edgar/data/88/000000008820000003";
@@ -161,7 +162,7 @@ fn a_mirrored_folder_is_read_as_it_lies() {
     let edgar = &answer["edgar"];
     assert_eq!(edgar["folders"], 2);
     let skipped =
-        serde_json::json!({ "graphic": 1, "index": 3, "submission": 1, "viewer": 2, "xbrl": 2 });
+        serde_json::json!({ "graphic": 1, "index": 3, "submission": 1, "viewer": 2, "xbrl": 1 });
     assert_eq!(edgar["skipped"], skipped);
     for (document, facts) in [
         (
@@ -256,7 +257,7 @@ fn a_mirrored_folder_is_read_as_it_lies() {
     assert_eq!(again["counts"]["unchanged"], 5, "{again:#}");
     let text = lab.stemma("store", ["ingest", "filings"]).run();
     let line =
-        "EDGAR: 2 folders; files left out: 2 XBRL, 1 graphic, 2 viewer, 3 index, 1 full submission";
+        "EDGAR: 2 folders; files left out: 1 XBRL, 1 graphic, 2 viewer, 3 index, 1 full submission";
     assert!(text.err.contains(line), "{}", text.err);
 }
 
@@ -398,4 +399,59 @@ fn a_submission_with_html_has_the_items_of_its_primary_document() {
     let business = business.unwrap_or_else(|| panic!("{answer:#}"));
     assert_eq!(business["title"], "Business", "{answer:#}");
     assert_eq!(business["status"], "full", "{answer:#}");
+}
+
+fn linkbase(label: &str) -> String {
+    format!(
+        "<linkbase><labelLink><loc href=\"x.xsd#us-gaap_Revenues\" label=\"l\"/><labelArc from=\"l\" to=\"t\"/>\
+         <label label=\"t\">{label}</label></labelLink></linkbase>"
+    )
+}
+
+#[test]
+fn labels_beside_a_filing_name_its_facts() {
+    let lab = TestEnv::new();
+    let labels = format!("{TEN_K}/seven-20241231_lab.xml");
+    lab.put(
+        &format!("{TEN_K}/seven-20241231.htm"),
+        facts::filing(2024, "1,500", "1,150"),
+    );
+    let found = |words: &str| {
+        let arguments = ["--json", "facts", "seven-20241231", "--concept", words];
+        let list = lab.stemma("store", arguments).run().json();
+        let facts = list["facts"].as_array().cloned().unwrap_or_default();
+        let rows = facts.iter().map(|fact| (&fact["label"], &fact["value"]));
+        rows.map(|(label, value)| format!("{label} {value}"))
+            .collect::<Vec<_>>()
+    };
+    let is_unchanged = || {
+        let answer = lab.ingest("store", &[]);
+        assert_eq!(answer["counts"]["failed"], 0, "{answer:#}");
+        answer["counts"]["unchanged"] == 1
+    };
+    assert!(!is_unchanged());
+    assert!(found("net sales").is_empty());
+    // A linkbase that comes later makes a new version, and so does another one.
+    lab.put(&labels, linkbase("Net sales"));
+    assert!(!is_unchanged());
+    let expected = [r#""Net sales" "1500000000""#, r#""Net sales" "1150000000""#];
+    assert_eq!(found("net sales"), expected);
+    // It is an original, which gc keeps. 1: there is nothing to delete.
+    assert_eq!(lab.stemma("store", ["gc", "--yes"]).run().code, Some(1));
+    assert!(is_unchanged());
+    lab.put(&labels, linkbase("Turnover"));
+    assert!(!is_unchanged());
+    assert!(found("net sales").is_empty());
+    assert_eq!(found("turnover").len(), 2);
+    // A damaged one is a defect, not a failure.
+    lab.put(&labels, "<html>404</html>");
+    assert!(!is_unchanged());
+    let tree = trees(&lab.path("store")).into_values().next_back().unwrap();
+    let gaps = codes(&tree.tree.gaps);
+    assert!(gaps.contains(&("xbrl.labels", None)), "{gaps:?}");
+    assert_eq!(found("Revenues").len(), 2);
+    // Without it the filing is what it was at first.
+    std::fs::remove_file(lab.filings().join(&labels)).unwrap();
+    assert!(!is_unchanged());
+    assert!(found("turnover").is_empty());
 }

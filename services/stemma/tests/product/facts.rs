@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::support::TestEnv;
 
-fn filing(year: i32, revenues: &str, before: &str) -> String {
+/// A filing that tags its revenues of two years, in millions.
+pub fn filing(year: i32, revenues: &str, before: &str) -> String {
     let context = |id: &str, year: i32| {
         format!(
             r#"<xbrli:context id="{id}"><xbrli:entity><xbrli:identifier scheme="http://www.sec.gov/CIK">0000000007</xbrli:identifier>

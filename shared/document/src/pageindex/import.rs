@@ -366,6 +366,7 @@ mod tests {
             sidecar_facts: Default::default(),
             filing_facts: Default::default(),
             correction: None,
+            labels: None,
         };
         PublishedTree {
             version,

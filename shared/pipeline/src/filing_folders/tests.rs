@@ -80,7 +80,7 @@ async fn grouped(bucket: &FakeBucket, named: &str) -> Vec<(String, Vec<String>)>
             ListedFiles::Folder(folder) => {
                 let accession = folder.folder.accession.clone();
                 let plan = folder.plan(bucket, "b").await.unwrap();
-                let documents = plan.documents().map(|(object, _)| object.key.clone());
+                let documents = plan.documents().map(|document| document.object.key.clone());
                 (accession, documents.collect())
             }
         });
@@ -150,13 +150,49 @@ async fn folder_is_found_from_each_of_its_files() {
         let plan = folder.plan(&bucket, "b").await.unwrap();
         let documents: Vec<_> = plan.documents().collect();
         assert_eq!(documents.len(), 1);
-        assert_eq!(documents[0].0.key, document_key);
-        assert_eq!(documents[0].1["form"], "10-K");
+        assert_eq!(documents[0].object.key, document_key);
+        assert_eq!(documents[0].filing["form"], "10-K");
         let superseded: Vec<_> = plan.superseded().map(|object| &object.key).collect();
         assert_eq!(superseded, [submission_key]);
     }
     for key in ["in/77/a.htm", "a.txt"] {
         assert_eq!(BucketFolder::find(&bucket, "b", key).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn labels_of_a_filing_are_identified_by_their_object() {
+    let folder = "77/000000007723000012";
+    let (document, labels) = (format!("{folder}/a.htm"), format!("{folder}/a_lab.xml"));
+    let bucket = FakeBucket::new(&[(document.as_str(), "x"), (labels.as_str(), "<x/>")]);
+    let found = BucketFolder::find(&bucket, "b", &labels).await.unwrap();
+    let plan = found.unwrap().plan(&bucket, "b").await.unwrap();
+    let documents: Vec<_> = plan.documents().collect();
+    assert_eq!(documents.len(), 1, "{documents:?}");
+    let object = FakeBucket::meta(&labels, b"<x/>");
+    let expected = CompanionFile {
+        name: "a_lab.xml".into(),
+        source: Digest::from_object(&object.etag, object.size_bytes),
+        origin: Origin::Object {
+            etag: object.etag,
+            version: object.version,
+        },
+        size_bytes: 4,
+    };
+    assert_eq!(documents[0].labels.as_deref(), Some(&expected));
+}
+
+#[test]
+fn changes_of_labels_concern_documents_of_filings_only() {
+    for (key, expected) in [
+        ("77/000000007723000012/a_lab.xml", true),
+        ("77/000000007723000012/a_pre.xml", false),
+        ("77/000000007723000012/R1.htm", false),
+        ("77/000000007723000012/a.htm", true),
+        ("notes/a_lab.xml", false),
+        ("notes/R1.htm", true),
+    ] {
+        assert_eq!(may_change_document(key), expected, "{key}");
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_document::{Collection, Digest, DocId, Origin, TreeObject, blob_keys};
+use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
 use stemma_engine::blobs::{Blobs, list_after, list_all};
 use stemma_engine::env::Millis;
 use stemma_engine::{PortResult, jobs};
@@ -164,6 +164,9 @@ async fn remove_submitted(
         for entry in entries {
             if let Ok(submission) = serde_json::from_value::<Submission>(entry.input) {
                 unused.remove(&submission.source);
+                if let Some(labels) = &submission.labels {
+                    unused.remove(&labels.source);
+                }
             }
         }
     }
@@ -228,14 +231,15 @@ async fn used_by_document(
             }
             Use::Removal if n == 0 => return Ok(Some(Vec::new())),
             Use::Removal | Use::Nothing => {}
-            Use::Source(digest) => used.push(digest),
+            Use::Originals(digests) => used.extend(digests),
         }
     }
     Ok(Some(used))
 }
 
 enum Use {
-    Source(Digest),
+    /// The document, and its labels.
+    Originals(Vec<Digest>),
     /// A tombstone that was written.
     Removal,
     /// A torn object, one that was removed meanwhile, or a tombstone that is not there yet.
@@ -260,7 +264,7 @@ async fn read_use(
     if let Some(run) = run {
         return Ok(match document_version(&run) {
             Err(_) => Use::Unknown,
-            Ok(version) if version.origin != Origin::Removed => Use::Source(version.source),
+            Ok(version) if version.origin != Origin::Removed => Use::Originals(originals(&version)),
             Ok(_) if has_tree => Use::Removal,
             Ok(_) => Use::Nothing,
         });
@@ -270,8 +274,13 @@ async fn read_use(
         return Ok(Use::Nothing);
     };
     Ok(match serde_json::from_slice::<TreeObject>(&json) {
-        Ok(TreeObject::Published(tree)) => Use::Source(tree.version.source),
+        Ok(TreeObject::Published(tree)) => Use::Originals(originals(&tree.version)),
         Ok(TreeObject::Removed) => Use::Removal,
         Err(_) => Use::Unknown,
     })
+}
+
+fn originals(version: &DocumentVersion) -> Vec<Digest> {
+    let labels = version.labels.iter().map(|labels| labels.source);
+    std::iter::once(version.source).chain(labels).collect()
 }

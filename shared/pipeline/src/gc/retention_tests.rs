@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::json;
-use stemma_document::{ChangeKind, Digest, Origin, TreeObject, blob_keys};
+use stemma_document::{
+    ChangeKind, CompanionFile, Digest, DocumentVersion, Origin, TreeObject, blob_keys,
+};
 use stemma_engine::blobs::{MemoryBlobs, PutOutcome, list_all};
 use stemma_engine::jobs::JobEntry;
 use stemma_engine::{Env, JobId, Priority, RetryingBlobs, RunHeader, RunRef};
@@ -20,10 +22,14 @@ use stemma_engine::flow::Flow;
 impl GcFixture {
     // Writes a claim as coordinators do.
     async fn claim_run(&self, seq: u64, source: Digest, origin: Origin) {
-        let header = blob_keys::version_key(&self.collection, self.doc, seq);
+        self.claim_version(self.version(seq, source, origin)).await;
+    }
+
+    async fn claim_version(&self, version: DocumentVersion) {
+        let header = blob_keys::version_key(&self.collection, self.doc, version.seq);
         let run = RunHeader {
             at: RunRef {
-                run: run_id(self.doc, seq),
+                run: run_id(self.doc, version.seq),
                 header: header.clone(),
                 scope: blob_keys::document_scope(&self.collection, self.doc),
             },
@@ -31,7 +37,7 @@ impl GcFixture {
             flow_revision: FilingFlow::REVISION,
             class: Priority::Bulk,
             opened_by: JobId("j".into()),
-            input: serde_json::to_value(self.version(seq, source, origin)).unwrap(),
+            input: serde_json::to_value(version).unwrap(),
         };
         self.put(&header, &run).await;
     }
@@ -54,7 +60,11 @@ impl GcFixture {
 
     // Writes an entry of a submission under way: its manifest is written last.
     async fn submit(&self, attempt: &str, source: Digest) {
-        let version = self.version(1, source, Origin::Content);
+        self.submit_version(attempt, self.version(1, source, Origin::Content))
+            .await;
+    }
+
+    async fn submit_version(&self, attempt: &str, version: DocumentVersion) {
         let entry = JobEntry {
             weight: 1,
             input: serde_json::to_value(Submission::for_version(version)).unwrap(),
@@ -290,6 +300,34 @@ async fn a_job_keeps_the_entries_that_were_marked_before_it_was_submitted() {
     let entries = list_all(&*fixture.blobs, "jobs/j-open/entries/").await;
     assert_eq!(entries.unwrap(), ["jobs/j-open/entries/a/000000.json"]);
     assert_eq!(fixture.originals().await, [digest.to_string()]);
+}
+
+#[tokio::test]
+async fn labels_stay_with_the_claim_or_entry_that_names_them() {
+    let version = |fixture: &GcFixture, source| DocumentVersion {
+        labels: Some(Box::new(CompanionFile {
+            name: "a_lab.xml".into(),
+            source,
+            origin: Origin::Content,
+            size_bytes: 6,
+        })),
+        ..fixture.version(1, Digest::from_content(b"text"), Origin::Content)
+    };
+    let claimed = GcFixture::new();
+    let digest = claimed.store_original("labels").await;
+    claimed.claim_version(version(&claimed, digest)).await;
+    let submitted = GcFixture::new();
+    submitted.store_original("labels").await;
+    submitted
+        .submit_version("jobs/j-open/entries/a", version(&submitted, digest))
+        .await;
+    submitted.job("j-open", "open", None).await;
+    for days in [0, 8, 16] {
+        for fixture in [&claimed, &submitted] {
+            let originals = fixture.originals_after(days).await;
+            assert_eq!(originals, [digest.to_string()], "after {days} days");
+        }
+    }
 }
 
 // What a submission does, with the marks it reads when it starts.

@@ -55,6 +55,7 @@ impl GcFixture {
             sidecar_facts: BTreeMap::new(),
             filing_facts: Default::default(),
             correction: None,
+            labels: None,
         }
     }
 

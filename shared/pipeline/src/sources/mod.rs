@@ -7,9 +7,9 @@ mod s3;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use stemma_document::{Digest, DocumentVersion, Origin, blob_keys};
+use stemma_document::{CompanionFile, Digest, DocumentVersion, Origin, blob_keys};
 use stemma_engine::s3::S3Settings;
-use stemma_engine::{Failure, FailureRecord};
+use stemma_engine::{Failure, FailureKind, FailureRecord};
 
 pub use blob_sources::SourceWriter;
 pub use local::{LocalFiles, file_path, file_uri, open_regular};
@@ -101,7 +101,14 @@ pub(crate) async fn read_source(
     task: &FilingTask<'_>,
     version: &DocumentVersion,
 ) -> Result<Bytes, Failure> {
-    let max_bytes = task.settings.limits.max_bytes;
+    read_at_most(task, version, task.settings.limits.max_bytes).await
+}
+
+async fn read_at_most(
+    task: &FilingTask<'_>,
+    version: &DocumentVersion,
+    max_bytes: u64,
+) -> Result<Bytes, Failure> {
     if version.origin != Origin::Content {
         return task.tools.sources.read(version, max_bytes).await;
     }
@@ -117,6 +124,47 @@ pub(crate) async fn read_source(
         Ok(bytes)
     } else {
         Err(changed_error("file"))
+    }
+}
+
+/// Larger companions of documents are not read. A label linkbase has some thousand labels of some hundred bytes.
+pub const MAX_COMPANION_BYTES: u64 = 16 << 20;
+
+/// Reads a companion of a version. The inner error says why it cannot be read: a document is read without it.
+///
+/// # Errors
+/// Those that do not count as an attempt: the source is unavailable.
+pub(crate) async fn read_companion(
+    task: &FilingTask<'_>,
+    version: &DocumentVersion,
+    companion: &CompanionFile,
+) -> Result<Result<Bytes, String>, Failure> {
+    // Submission does not store what is too large.
+    if companion.size_bytes > MAX_COMPANION_BYTES {
+        let error = too_large_error("file", companion.size_bytes, MAX_COMPANION_BYTES);
+        return Ok(Err(error.message));
+    }
+    let file = companion_version(version, companion);
+    match read_at_most(task, &file, MAX_COMPANION_BYTES).await {
+        Ok(bytes) => Ok(Ok(bytes)),
+        Err(failure) if matches!(failure.kind, FailureKind::Throttled { .. }) => Err(failure),
+        Err(failure) => Ok(Err(failure.message)),
+    }
+}
+
+// A companion as a document of its own, which is read like one.
+fn companion_version(version: &DocumentVersion, companion: &CompanionFile) -> DocumentVersion {
+    let folder = version
+        .uri
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder);
+    DocumentVersion {
+        uri: format!("{folder}/{}", percent_encode(companion.name.as_bytes())),
+        name: companion.name.clone(),
+        source: companion.source,
+        origin: companion.origin.clone(),
+        size_bytes: companion.size_bytes,
+        ..version.clone()
     }
 }
 
@@ -181,6 +229,7 @@ mod tests {
             sidecar_facts: Default::default(),
             filing_facts: Default::default(),
             correction: None,
+            labels: None,
         }
     }
 

@@ -24,8 +24,8 @@ use crate::settings::{OcrMode, RunSettings};
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask, sources};
 
-/// Reads a document. Key: the identity of the bytes, the file extension (it decides how plain text is read)
-/// and the limits. The location of the bytes is in the run header, not in the key.
+/// Reads a document. Key: the identity of the bytes and of the labels of its facts, the file extension (it decides how plain
+/// text is read) and the limits. The location of the bytes is in the run header, not in the key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Paginate {
     /// Identifies the bytes; see [`Origin`](stemma_document::Origin). Other bytes are refused.
@@ -33,6 +33,9 @@ pub(crate) struct Paginate {
     /// Lower case, without the dot.
     #[serde(rename = "ending")]
     pub(crate) extension: String,
+    /// Identifies the label linkbase beside the document.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) labels: Option<Digest>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,6 +65,7 @@ impl Paginate {
         Self {
             source: version.source,
             extension: extension.chars().take(16).collect(),
+            labels: version.labels.as_ref().map(|labels| labels.source),
         }
     }
 }
@@ -72,7 +76,7 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 13;
+    const REVISION: u32 = 14;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);
@@ -87,6 +91,9 @@ impl Stage for Paginate {
         } else {
             "pictures"
         });
+        if let Some(labels) = &self.labels {
+            identity.text("labels").bytes(labels.as_bytes());
+        }
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<PaginateOutcome> {
@@ -99,7 +106,12 @@ impl Stage for Paginate {
             .password
             .as_ref()
             .map(|password| password.0.clone());
+        let companion = match &version.labels {
+            Some(labels) => Some(sources::read_companion(task, &version, labels).await?),
+            None => None,
+        };
         let job = ExtractJob {
+            companion: companion.map(|bytes| bytes.map(Vec::from)),
             alone: task.attempt > 1,
             task: match task.settings.ocr.mode {
                 OcrMode::Never => Task::Text,

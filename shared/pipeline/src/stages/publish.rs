@@ -279,6 +279,7 @@ mod tests {
                 sidecar_facts: BTreeMap::new(),
                 filing_facts: Default::default(),
                 correction: None,
+                labels: None,
             },
             text_artifact: String::new(),
             tree: SectionTree::build(&outline, Method::Markup, Vec::new()),

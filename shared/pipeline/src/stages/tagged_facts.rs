@@ -1,4 +1,5 @@
-//! The tagged facts of a file: of an HTML filing, or of the primary document of a full submission, whose linkbase names them.
+//! The tagged facts of a file: of an HTML filing, or of the primary document of a full submission. A linkbase names them, which
+//! is a part of the submission or lies beside the file.
 
 use stemma_document::SourceFormat;
 use stemma_edgar::{FullSubmission, PartKind, SubmissionPart, is_submission};
@@ -13,7 +14,11 @@ pub(super) fn tagged_facts(job: &ExtractJob) -> Option<FactTable> {
     let table = if is_submission(&job.bytes) {
         submission_facts(&job.bytes)?
     } else if stemma_extract::detect_format(&job.bytes, &job.name) == Ok(SourceFormat::Html) {
-        stemma_xbrl::read_facts(&job.bytes)
+        let mut table = stemma_xbrl::read_facts(&job.bytes);
+        if let Some(companion) = job.companion.as_ref().filter(|_| !table.is_empty()) {
+            add_labels(&mut table, companion.as_deref());
+        }
+        table
     } else {
         return None;
     };
@@ -30,9 +35,22 @@ fn submission_facts(bytes: &[u8]) -> Option<FactTable> {
     let is_linkbase =
         |part: &&SubmissionPart| part.entry.document_type.eq_ignore_ascii_case("EX-101.LAB");
     if let Some(linkbase) = submission.parts.iter().find(is_linkbase) {
-        table.set_labels(&stemma_xbrl::read_labels(&bytes[linkbase.content.clone()]));
+        add_labels(&mut table, Ok(&bytes[linkbase.content.clone()]));
     }
     Some(table)
+}
+
+// Adds what a linkbase says; `Err` is why there is none. Facts have the names of their concepts without it.
+fn add_labels(table: &mut FactTable, linkbase: Result<&[u8], &String>) {
+    let defect = match linkbase {
+        Ok(bytes) => {
+            let labels = stemma_xbrl::read_labels(bytes);
+            table.set_labels(&labels.by_concept);
+            labels.defect
+        }
+        Err(reason) => Some(stemma_xbrl::labels_defect(reason)),
+    };
+    table.defects.extend(defect);
 }
 
 #[cfg(test)]
@@ -76,5 +94,37 @@ mod tests {
         assert_eq!(fact.number().unwrap().to_string(), "1234000");
         let tag = &text[fact.byte as usize..fact.end as usize];
         assert!(tag.starts_with("<ix:nonFraction") && tag.ends_with("</ix:nonFraction>"));
+    }
+
+    #[test]
+    fn labels_beside_a_file_name_its_facts_or_are_a_defect() {
+        let read = |companion| {
+            let job = ExtractJob {
+                companion,
+                ..ExtractJob::new("a.htm".into(), FILING.into(), None, Limits::default())
+            };
+            let table = tagged_facts(&job).unwrap();
+            let label = table.facts().next().unwrap().label.to_owned();
+            (label, table.defects)
+        };
+        let (label, defects) = read(Some(Ok(LABELS.into())));
+        assert_eq!((label.as_str(), defects), ("Total assets of Acme", vec![]));
+        let (label, defects) = read(Some(Err("there is no such object".into())));
+        assert_eq!((label.as_str(), defects.len()), ("Assets", 1));
+        assert!(defects[0].detail.contains("no such object"), "{defects:?}");
+        let (label, defects) = read(Some(Ok(b"<html>not found</html>".to_vec())));
+        assert_eq!((label.as_str(), defects.len()), ("Assets", 1));
+        let (label, defects) = read(None);
+        assert_eq!((label.as_str(), defects), ("Assets", vec![]));
+    }
+
+    #[test]
+    fn labels_of_a_page_without_facts_are_not_read() {
+        let page = b"<html><p>No tags.</p></html>".to_vec();
+        let job = ExtractJob {
+            companion: Some(Err("it is gone".into())),
+            ..ExtractJob::new("a.htm".into(), page, None, Limits::default())
+        };
+        assert_eq!(tagged_facts(&job), None);
     }
 }

@@ -8,7 +8,9 @@ mod submission;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{Collection, CorrectionRef, DocId, DocumentVersion, Origin, blob_keys};
+use stemma_document::{
+    Collection, CompanionFile, CorrectionRef, Digest, DocId, DocumentVersion, Origin, blob_keys,
+};
 use stemma_engine::blobs::{Blobs, PutOutcome};
 use stemma_engine::env::Millis;
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
@@ -147,11 +149,12 @@ async fn current_state(ports: &Ports, submitted: &Submission) -> PortResult<Subm
     Ok(Submission {
         retry_failed: submitted.retry_failed,
         correction: submitted.correction,
-        // What the index of its filing says, which is not looked up again.
+        // What the folder of its filing says, which is not looked up again.
         filing: match found {
             Some(_) => submitted.filing.clone(),
             None => BTreeMap::new(),
         },
+        labels: submitted.labels.clone().filter(|_| found.is_some()),
         ..current
     })
 }
@@ -239,7 +242,7 @@ fn outdated_correction() -> RunOutcome {
     RunOutcome::Failed(FailureRecord::new(failure, "submit", 1, 0))
 }
 
-// Same bytes, same facts of sidecar and index, same correction, same settings and the same flow revision. A job claims an entry
+// Same bytes and labels, same facts of sidecar and index, same correction, same settings and the same flow revision. A job claims an entry
 // once, whatever release its coordinators have: during an update they would otherwise do, and pay for, the job again.
 fn is_same_version(
     newest: &RunHeader,
@@ -254,9 +257,14 @@ fn is_same_version(
         && (version.origin == Origin::Removed) == (submission.origin == Origin::Removed)
         && version.sidecar_facts == submission.stated
         && version.filing_facts == submission.filing
+        && labels_digest(version.labels.as_deref()) == labels_digest(submission.labels.as_deref())
         && version.correction.as_deref() == correction.as_ref()
         && newest.settings == job.settings
         && (newest.flow_revision == FilingFlow::REVISION || newest.opened_by == job.job)
+}
+
+fn labels_digest(labels: Option<&CompanionFile>) -> Option<Digest> {
+    labels.map(|labels| labels.source)
 }
 
 fn run_header(
@@ -281,6 +289,7 @@ fn run_header(
         sidecar_facts: submission.stated,
         filing_facts: submission.filing,
         correction: correction.map(Box::new),
+        labels: submission.labels,
     };
     Ok(RunHeader {
         at: RunRef {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{CorrectionRef, Digest, DocumentVersion, Origin};
+use stemma_document::{CompanionFile, CorrectionRef, Digest, DocumentVersion, Origin};
 use stemma_engine::RunHeader;
 use stemma_engine::env::Millis;
 use stemma_engine::s3::ObjectMeta;
@@ -31,6 +31,9 @@ pub struct Submission {
     /// What index files say of the document: [`index_facts`](crate::filing_facts::index_facts).
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub filing: BTreeMap<String, String>,
+    /// The label linkbase beside the document. Another one is another version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub labels: Option<Box<CompanionFile>>,
     /// Tries a version again, as a new version, if it failed before or if a model left questions unanswered.
     pub retry_failed: bool,
     #[serde(skip_serializing_if = "CorrectionChange::is_keep", default)]
@@ -97,6 +100,7 @@ impl Submission {
             size_bytes: 0,
             stated: BTreeMap::new(),
             filing: BTreeMap::new(),
+            labels: None,
             retry_failed: false,
             correction: CorrectionChange::Keep,
             object: None,
@@ -127,6 +131,7 @@ impl Submission {
             size_bytes: entry.size_bytes,
             stated: BTreeMap::new(),
             filing: BTreeMap::new(),
+            labels: None,
             retry_failed: false,
             correction: CorrectionChange::Keep,
             object: Some(SeenObject {
@@ -173,6 +178,7 @@ impl Submission {
             size_bytes: version.size_bytes,
             stated: version.sidecar_facts,
             filing: version.filing_facts,
+            labels: version.labels,
             retry_failed: true,
             correction: CorrectionChange::Keep,
             object: None,

@@ -7,9 +7,12 @@ use stemma_engine::blobs::put_json;
 use stemma_engine::flow::JobOptions;
 use stemma_engine::key::run_failure_key;
 use stemma_engine::s3::ObjectMeta;
+use stemma_engine::stage::Stage;
 use stemma_engine::{Env, JobId, Priority};
 
 use super::*;
+use crate::settings::RunSettings;
+use crate::stages::Paginate;
 
 fn entry(text: &str) -> JobEntry {
     entry_with(text, CorrectionChange::Keep)
@@ -25,6 +28,7 @@ fn entry_with(text: &str, correction: CorrectionChange) -> JobEntry {
         size_bytes: text.len() as u64,
         stated: BTreeMap::new(),
         filing: BTreeMap::new(),
+        labels: None,
         retry_failed: false,
         correction,
         object: None,
@@ -101,6 +105,43 @@ async fn older_flow_revision_is_claimed_again() {
     let anew = claim_run(&ports, "text").await;
     assert_ne!(anew.at.run, older.at.run);
     assert_eq!(claim_run(&ports, "text").await, anew);
+}
+
+#[tokio::test]
+async fn another_linkbase_of_labels_is_another_version() {
+    let ports = Ports::memory(&Env::simulated(1));
+    let claim = async |labels: Option<(&str, &str)>| {
+        let mut input = entry("text").input;
+        if let Some((text, etag)) = labels {
+            input["labels"] = serde_json::to_value(CompanionFile {
+                name: "a_lab.xml".into(),
+                source: Digest::from_content(text.as_bytes()),
+                origin: Origin::Object {
+                    etag: etag.into(),
+                    version: None,
+                },
+                size_bytes: 1,
+            })
+            .unwrap();
+        }
+        match claim_entry(&ports, &JobEntry { weight: 1, input }).await {
+            ClaimOutcome::Run(header) => document_version(&header).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let versions = [
+        claim(None).await,
+        claim(None).await,
+        claim(Some(("Sales", "1"))).await,
+        claim(Some(("Sales", "1"))).await,
+        claim(Some(("Turnover", "2"))).await,
+        claim(None).await,
+    ];
+    let numbers = versions.each_ref().map(|version| version.seq);
+    assert_eq!(numbers, [1, 1, 2, 2, 3, 4]);
+    // What reads a document is the same work where its labels are.
+    let keys = versions.map(|version| Paginate::for_version(&version).key(&RunSettings::default()));
+    assert!(keys[0] == keys[5] && keys[0] != keys[2] && keys[2] != keys[4]);
 }
 
 #[tokio::test]

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use stemma_archive::Archive;
-use stemma_document::Digest;
-use stemma_engine::{FailureRecord, PortResult};
+use stemma_document::{Collection, Digest};
+use stemma_engine::{FailureRecord, PortResult, RetryingBlobs};
 use stemma_pipeline::Submission;
-use stemma_pipeline::sources::{file_path, file_uri};
+use stemma_pipeline::sources::{SourceWriter, file_path, file_uri};
 
 use crate::discover::{DiscoverError, DiscoveredFile, Discovery, digest};
 use crate::error::CommandError;
+use crate::filings::store_labels;
 use crate::submission::{StatedFacts, content_submission};
 
 /// The documents of an ingest, and what was found while reading them.
@@ -60,6 +61,38 @@ impl IngestBatch {
                 .map(|label| (submission.path.clone(), label.clone()))
         });
         self.duplicates.extend(copies);
+        Ok(())
+    }
+}
+
+impl IngestBatch {
+    /// Stores the label linkbases of documents. One that cannot be read is listed as skipped.
+    ///
+    /// # Errors
+    /// The store is unavailable.
+    pub async fn store_labels(
+        &mut self,
+        blobs: &RetryingBlobs,
+        collection: &Collection,
+        max_bytes: u64,
+    ) -> Result<(), CommandError> {
+        if self.discovery.labels.is_empty() {
+            return Ok(());
+        }
+        let writer = SourceWriter::start(blobs, collection).await?;
+        for submission in &mut self.submissions {
+            let document = file_path(&submission.uri).unwrap_or_default();
+            let Some(path) = self.discovery.labels.get(&document) else {
+                continue;
+            };
+            match store_labels(path.clone(), max_bytes, &writer).await? {
+                Ok(labels) => submission.labels = Some(labels),
+                Err(error) => {
+                    let why = format!("cannot be read: {error}");
+                    self.discovery.skipped.push((path.clone(), why));
+                }
+            }
+        }
         Ok(())
     }
 }

@@ -117,6 +117,9 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     batch.find_duplicates_and_removed(
         &Archive::open(&env, Arc::clone(blobs), context.collection.clone()).await?,
     )?;
+    batch
+        .store_labels(&store.ports.blobs, &context.collection, max_bytes)
+        .await?;
     let (sender, events) = mpsc::unbounded_channel();
     // Sending fails only while the services stop, when nobody needs the event any more.
     let observer = Arc::new(move |event| drop(sender.send(event)));

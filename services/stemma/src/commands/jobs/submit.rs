@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::discover::{DiscoveredFile, read};
 use crate::error::{CommandError, Exit};
-use crate::filings::{FilingCounts, SelectArgs};
+use crate::filings::{FilingCounts, SelectArgs, store_labels};
 use crate::output::clean;
 use crate::submission::{
     StatedFacts, SubmitOptions, content_submission, find_files, label, nothing_found, sidecars,
@@ -280,8 +280,10 @@ impl Submitter<'_> {
         }
         let mut stated = sidecars(&discovery)?;
         let mut filing_facts = std::mem::take(&mut discovery.filing_facts);
+        let mut labels = std::mem::take(&mut discovery.labels);
+        let upload = self.upload;
         let max_bytes = self.max_bytes;
-        let writer = match self.upload {
+        let writer = match upload || !labels.is_empty() {
             true => Some(SourceWriter::start(&self.ports.blobs, self.collection).await?),
             false => None,
         };
@@ -292,18 +294,36 @@ impl Submitter<'_> {
                     .remove(&input.absolute_path)
                     .unwrap_or_default(),
             };
+            let labels = labels.remove(&input.absolute_path);
             let writer = writer.clone();
             async move {
-                (
-                    input.relative_path.clone(),
-                    submission(input, facts, max_bytes, writer).await,
-                )
+                let path = input.relative_path.clone();
+                let labels = match (labels, &writer) {
+                    (Some(labels), Some(writer)) => {
+                        Some(store_labels(labels, max_bytes, writer).await)
+                    }
+                    _ => None,
+                };
+                let writer = writer.filter(|_| upload);
+                let file = submission(input, facts, max_bytes, writer).await;
+                (path, file, labels.transpose())
             }
         });
         let mut files = Box::pin(files.buffered(FILES_AT_ONCE));
-        while let Some((path, file)) = files.next().await {
+        while let Some((path, file, labels)) = files.next().await {
+            let labels = labels?.transpose().unwrap_or_else(|error| {
+                let text = format!("cannot read the labels of {}: {error}", clean(&path));
+                self.context.output.error(&text);
+                None
+            });
             match file? {
-                Ok(submission) => self.push(submission).await?,
+                Ok(submission) => {
+                    let submission = Submission {
+                        labels,
+                        ..submission
+                    };
+                    self.push(submission).await?;
+                }
                 Err(error) => {
                     self.unread += 1;
                     self.context
@@ -346,9 +366,10 @@ impl BucketSource<'_> {
                 Ok(match plan.mismatch(&self.selection) {
                     Some(reason) => BucketDecision::Filtered(reason),
                     None => {
-                        let documents = plan.documents().map(|(object, filing)| Submission {
-                            filing,
-                            ..Submission::from_object(self.bucket, self.below, object)
+                        let documents = plan.documents().map(|document| Submission {
+                            filing: document.filing,
+                            labels: document.labels,
+                            ..Submission::from_object(self.bucket, self.below, document.object)
                         });
                         BucketDecision::Chosen(documents.collect(), Some(plan.plan))
                     }

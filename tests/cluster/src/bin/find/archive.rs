@@ -247,6 +247,7 @@ impl SyntheticArchive {
             sidecar_facts: Default::default(),
             filing_facts: Default::default(),
             correction: None,
+            labels: None,
         }
     }
 
