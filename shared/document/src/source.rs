@@ -115,7 +115,9 @@ impl Page {
             return rect;
         }
         let (width, height) = self.displayed_size();
-        let (sin, cos) = (direction * f32::from(skew) / 100.0).to_radians().sin_cos();
+        let angle = (direction * f32::from(skew) / 100.0).to_radians();
+        let sin = angle.sin();
+        let cos = angle.cos();
         let x = (rect.x0.points() + rect.x1.points() - width.points()) / 2.0;
         let y = (rect.y0.points() + rect.y1.points() - height.points()) / 2.0;
         let dx = x * cos - y * sin - x;

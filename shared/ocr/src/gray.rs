@@ -32,15 +32,17 @@ impl Gray {
     // White outside of the image.
     fn at(&self, x: i64, y: i64) -> u8 {
         let inside = |at: i64, length: usize| usize::try_from(at).ok().filter(|at| *at < length);
-        let (x, y) = (inside(x, self.width), inside(y, self.height));
-        let index = x.zip(y).map(|(x, y)| y * self.width + x);
+        let column = inside(x, self.width);
+        let row = inside(y, self.height);
+        let index = column.zip(row).map(|(x, y)| y * self.width + x);
         let pixel = index.and_then(|index| self.pixels.get(index));
         pixel.copied().unwrap_or(WHITE)
     }
 
     /// The image turned clockwise.
     pub(crate) fn turned(self, turn: Turn) -> Self {
-        let (width, height) = (self.width, self.height);
+        let width = self.width;
+        let height = self.height;
         let pick = |index: fn(usize, usize, usize, usize) -> usize| {
             let pixels = &self.pixels;
             let columns = 0..height;
@@ -91,10 +93,10 @@ impl Gray {
 
     // The mean of the four pixels around a point, weighted by distance.
     fn between(&self, x: f32, y: f32) -> u8 {
-        let left = x.floor();
-        let top = y.floor();
-        let (right, below) = (x - left, y - top);
-        let (left, top) = (left as i64, top as i64);
+        let right = x - x.floor();
+        let below = y - y.floor();
+        let left = x.floor() as i64;
+        let top = y.floor() as i64;
         let pixel = |x, y| f32::from(self.at(x, y));
         let upper = pixel(left, top) * (1.0 - right) + pixel(left + 1, top) * right;
         let lower = pixel(left, top + 1) * (1.0 - right) + pixel(left + 1, top + 1) * right;
@@ -104,7 +106,8 @@ impl Gray {
     /// The image with one pixel for `factor` × `factor`: their mean.
     pub(crate) fn shrunk(&self, factor: usize) -> Self {
         let factor = factor.clamp(1, self.width.min(self.height));
-        let (width, height) = (self.width / factor, self.height / factor);
+        let width = self.width / factor;
+        let height = self.height / factor;
         let area = factor * factor;
         let mut pixels = Vec::with_capacity(width * height);
         for y in 0..height {

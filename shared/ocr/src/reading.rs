@@ -28,7 +28,7 @@ pub(crate) fn read(
     if skew::is_blank(image) {
         return Ok(Reading::default().page(image, scale));
     }
-    let first = Reading::of(image, Turn::None, request)?;
+    let first = Reading::new(image, Turn::None, request)?;
     if first.is_legible() {
         return Ok(first.page(image, scale));
     }
@@ -40,7 +40,7 @@ pub(crate) fn read(
         _ => return Ok(first.page(image, scale)),
     };
     let upright = image.clone().turned(turn.inverse());
-    let second = Reading::of(&upright, turn, request)?;
+    let second = Reading::new(&upright, turn, request)?;
     if second.readable() > first.readable() {
         return Ok(second.page(&upright, scale));
     }
@@ -56,7 +56,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(image: &Gray, turn: Turn, request: &RecognizeRequest) -> Result<Self, ExtractError> {
+    fn new(image: &Gray, turn: Turn, request: &RecognizeRequest) -> Result<Self, ExtractError> {
         let skew = skew::measure(image);
         let hocr = if skew == 0.0 {
             tesseract::recognize(image, DPI, request)?

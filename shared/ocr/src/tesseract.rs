@@ -183,12 +183,12 @@ fn limit(_: &Child) {}
 
 // Reads to the end, so that the writer does not block, and keeps the beginning.
 fn read_up_to(pipe: Option<impl Read>, bytes: u64) -> String {
-    let mut kept = Vec::new();
+    let mut beginning = Vec::new();
     if let Some(mut pipe) = pipe {
-        let _ = pipe.by_ref().take(bytes).read_to_end(&mut kept);
+        let _ = pipe.by_ref().take(bytes).read_to_end(&mut beginning);
         let _ = io::copy(&mut pipe, &mut io::sink());
     }
-    String::from_utf8_lossy(&kept).into_owned()
+    String::from_utf8_lossy(&beginning).into_owned()
 }
 
 // `None` if the program took too long and was killed.

@@ -129,8 +129,8 @@ pub(crate) struct LastOriginal(Mutex<Option<(Digest, Bytes)>>);
 
 impl LastOriginal {
     pub(crate) fn get(&self, source: Digest) -> Option<Bytes> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = kept.as_ref().filter(|(digest, _)| *digest == source);
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = last.as_ref().filter(|(digest, _)| *digest == source);
         same.map(|(_, bytes)| bytes.clone())
     }
 

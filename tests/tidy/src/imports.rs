@@ -183,6 +183,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-http",
             "stemma-mcp",
             "stemma-operations",
+            "stemma-render",
             "stemma-web",
         ],
     ),

@@ -344,10 +344,10 @@ fn recognition(context: &Context) -> Check {
             return attention(what, "install it again, as the package tesseract-ocr");
         }
     };
-    let wanted = context
+    let configured = context
         .config()
         .map(|config| config.settings.ocr.languages.clone());
-    let missing = wanted
+    let missing = configured
         .unwrap_or_default()
         .into_iter()
         .find(|name| !languages.contains(name));
