@@ -37,6 +37,9 @@ const DELAY: Duration = Duration::from_millis(25);
 const SLOTS: usize = 64;
 // Uploads at once.
 const UPLOADS: usize = 500;
+// How often a job is asked for its report; of many jobs less often, or the store would be busy with the questions.
+const POLL: Duration = Duration::from_millis(50);
+const POLL_OF_MANY: Duration = Duration::from_secs(1);
 
 /// Documents without a stage: a run ends with its first replay.
 struct EmptyWork;
@@ -217,15 +220,20 @@ impl Bench {
         submitted.unwrap().job
     }
 
-    async fn ended(&self, ports: &Ports, job: &JobId) {
+    async fn ended(&self, ports: &Ports, job: &JobId, poll: Duration) {
         while jobs::report(ports.blobs.raw().as_ref(), job)
             .await
             .unwrap()
             .is_none()
         {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(poll).await;
         }
     }
+}
+
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn documents(name: &str, count: usize) -> Vec<String> {
@@ -259,11 +267,16 @@ async fn main() {
         }
         tokio::time::sleep(Duration::from_secs(25)).await; // until each has its share
         let began = Instant::now();
+        let before = cpu_seconds();
         let known = documents("document", count);
         let job = bench.submit(&ports, Priority::Bulk, known.clone()).await;
-        bench.ended(&ports, &job).await;
+        bench.ended(&ports, &job, POLL).await;
         let rate = count as f64 / began.elapsed().as_secs_f64();
-        println!("{members} coordinators, slots full: {rate:.0} documents/s");
+        // The submission is in it, too.
+        let cpu_ms = 1e3 * (cpu_seconds() - before) / count as f64;
+        println!(
+            "{members} coordinators, slots full: {rate:.0} documents/s, {cpu_ms:.2} ms CPU a document"
+        );
         if members == 1 {
             let began = Instant::now();
             let uploads = (0..UPLOADS).map(|n| {
@@ -271,16 +284,21 @@ async fn main() {
                 bench.submit(&ports, Priority::Interactive, document)
             });
             let uploads = join_all(uploads).await;
-            join_all(uploads.iter().map(|job| bench.ended(&ports, job))).await;
+            join_all(
+                uploads
+                    .iter()
+                    .map(|job| bench.ended(&ports, job, POLL_OF_MANY)),
+            )
+            .await;
             let rate = UPLOADS as f64 / began.elapsed().as_secs_f64();
             println!("{UPLOADS} uploads: {rate:.0} documents/s");
             let nightly = bench.submit(&ports, Priority::Bulk, known).await;
             let began = Instant::now();
             let document = documents("beside", 1);
             let upload = bench.submit(&ports, Priority::Interactive, document).await;
-            bench.ended(&ports, &upload).await;
+            bench.ended(&ports, &upload, POLL).await;
             let waited = began.elapsed().as_secs_f64();
-            bench.ended(&ports, &nightly).await;
+            bench.ended(&ports, &nightly, POLL).await;
             let rate = count as f64 / began.elapsed().as_secs_f64();
             last = format!(
                 "an upload beside {count} unchanged documents ({rate:.0}/s): {waited:.1} s"
