@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::join3;
 use serde::Serialize;
 use stemma_archive::{ApiError, Archive, IndexState};
+use stemma_engine::PortResult;
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
 
 use crate::{ClusterStatus, Operations, OperationsError, StoreWriter};
@@ -14,6 +15,8 @@ use crate::{ClusterStatus, Operations, OperationsError, StoreWriter};
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 // Letters that are read for a report; a page shows them all.
 const DEAD_LETTERS: usize = 200;
+// Letters among which one to replay is looked for, as `stemma dead-letters` does.
+const MAX_LETTERS: usize = 10_000;
 
 /// The health of a store and the services that work on it.
 #[derive(Debug, Serialize)]
@@ -42,9 +45,9 @@ pub struct UnreachablePart {
 }
 
 impl Operations {
-    /// The health of the store, within two seconds. `all_letters`: also messages of other collections, and those that name no
-    /// run.
-    pub async fn health(&self, archive: &Arc<Archive>, all_letters: bool) -> HealthReport {
+    /// The health of the store, within two seconds. `all`: also dead letters of other collections and those that name no run,
+    /// and the tasks of processes, which do not say whose they are.
+    pub async fn health(&self, archive: &Arc<Archive>, all: bool) -> HealthReport {
         let reader = Arc::clone(archive);
         let index = async move {
             let state = tokio::task::spawn_blocking(move || reader.index_state()).await;
@@ -53,7 +56,7 @@ impl Operations {
                 .map_err(|error| error.to_string())
         };
         let letters = async {
-            let letters = self.dead_letters(all_letters).await;
+            let letters = self.dead_letters(all, DEAD_LETTERS).await;
             letters.map_err(|error| error.to_string())
         };
         let (facts, letters, index) = join3(
@@ -66,7 +69,10 @@ impl Operations {
         let dead_letters = letters.map_err(|part| unreachable.push(part)).ok();
         let index = index.map_err(|part| unreachable.push(part)).ok().flatten();
         let mut cluster = ClusterStatus::new(facts, self.env.now_ms());
-        if !all_letters {
+        if !all {
+            for process in &mut cluster.processes {
+                process.tasks.clear();
+            }
             for model in cluster.models.values_mut() {
                 model
                     .batches
@@ -84,12 +90,9 @@ impl Operations {
         }
     }
 
-    /// Dead letters, latest first; at most 200.
-    ///
-    /// # Errors
-    /// [`stemma_engine::PortError`] when the store does not answer.
-    pub async fn dead_letters(&self, all: bool) -> stemma_engine::PortResult<Vec<DeadLetter>> {
-        let mut letters = dead_letter::list(self.blobs(), DEAD_LETTERS).await?;
+    // The dead letters among the first `most` that a key may see, latest first.
+    async fn dead_letters(&self, all: bool, most: usize) -> PortResult<Vec<DeadLetter>> {
+        let mut letters = dead_letter::list(self.blobs(), most).await?;
         letters.retain(|letter| all || self.owns(letter));
         Ok(letters)
     }
@@ -103,7 +106,7 @@ impl Operations {
         id: &str,
         all: bool,
     ) -> Result<ReplayOutcome, OperationsError> {
-        let letters = self.dead_letters(all).await?;
+        let letters = self.dead_letters(all, MAX_LETTERS).await?;
         let letter = letters.iter().find(|letter| letter.id == id);
         let letter = letter.ok_or_else(|| {
             let message = format!("unknown dead letter `{id}`");

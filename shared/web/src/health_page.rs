@@ -19,6 +19,9 @@ use crate::live::{Live, live};
 use crate::security::Form;
 use crate::text::{Line, Passage, grouped};
 
+// Of a process, oldest first.
+const TASKS: usize = 4;
+
 /// `GET /health`
 pub(crate) async fn health(
     State(state): State<AppState>,
@@ -27,12 +30,12 @@ pub(crate) async fn health(
 ) -> Result<Response, Problem> {
     let operations = context.operations(&state)?;
     let archive = context.archive(&state)?;
-    let report = operations
-        .health(&archive, scope == CollectionScope::All)
-        .await;
+    let sees_all = scope == CollectionScope::All;
+    let report = operations.health(&archive, sees_all).await;
     let view = HealthView {
         context: &context,
         report: &report,
+        sees_all,
         now_ms: operations.env.now_ms(),
     };
     let body = html! {
@@ -65,6 +68,8 @@ pub(crate) async fn health(
 struct HealthView<'a> {
     context: &'a PageContext,
     report: &'a HealthReport,
+    // Tasks of processes are left out for keys that do not.
+    sees_all: bool,
     now_ms: u64,
 }
 
@@ -127,7 +132,7 @@ impl HealthView<'_> {
             h2 { "Processes" }
             @if processes.is_empty() { p { "No process has reported itself." } } @else {
                 div.scroll tabindex="0" role="region" aria-label="Processes" { table {
-                    thead { tr { th scope="col" { "Process" } th scope="col" { "Service" } th scope="col" { "Version" } th scope="col" { "Started" } th scope="col" { "Does" } } }
+                    thead { tr { th scope="col" { "Process" } th scope="col" { "Service" } th scope="col" { "Version" } th scope="col" { "Started" } @if self.sees_all { th scope="col" { "Does" } } } }
                     tbody { @for process in processes { (self.process_row(process)) } }
                 } }
             }
@@ -141,10 +146,12 @@ impl HealthView<'_> {
                 td { (Line(&process.service)) @if process.draining { " " span.badge data-state="paused" { "draining" } } }
                 td { (Line(&process.version)) }
                 td { (self.ago(process.since_ms)) }
-                td {
-                    @if process.tasks.is_empty() { span.none { "idle" } }
-                    @for task in process.tasks.iter().take(4) { div { (Line(&task.stage)) " for " (duration(self.now_ms.saturating_sub(task.since_ms) as f64 / 1e3)) } }
-                    @if process.tasks.len() > 4 { div.note { "and " (process.tasks.len() - 4) " more" } }
+                @if self.sees_all {
+                    td {
+                        @if process.tasks.is_empty() { span.none { "idle" } }
+                        @for task in process.tasks.iter().take(TASKS) { div { (Line(&task.stage)) " for " (duration(self.now_ms.saturating_sub(task.since_ms) as f64 / 1e3)) } }
+                        @if let Some(more) = process.tasks.len().checked_sub(TASKS).filter(|more| *more > 0) { div.note { "and " (more) " more" } }
+                    }
                 }
             }
         }
