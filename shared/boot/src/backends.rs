@@ -204,22 +204,33 @@ impl BackendConfig {
     }
 
     async fn cluster_blobs(&self, location: &Location) -> PortResult<Arc<dyn Blobs>> {
-        let Location::Bucket { bucket, prefix } = location else {
-            return Err(setting_error(
-                "a cluster needs a store that all its processes reach: --store s3://bucket/prefix",
-            ));
-        };
-        if self.broker.url.is_empty() || self.redis.url.is_empty() {
-            return Err(setting_error(
-                "a cluster needs a broker and a Redis: set broker.url and redis.url",
-            ));
-        }
+        let (bucket, prefix) = self
+            .cluster_store(location)
+            .map_err(|missing| PortError::permanent("cluster.connect", missing.to_string()))?;
         self.bucket(bucket, prefix).await
     }
-}
 
-fn setting_error(message: &str) -> PortError {
-    PortError::permanent("cluster.connect", message.to_string())
+    /// Bucket and prefix of a cluster's store.
+    ///
+    /// # Errors
+    /// Which setting a cluster lacks.
+    pub fn cluster_store<'a>(
+        &self,
+        location: &'a Location,
+    ) -> Result<(&'a str, &'a str), &'static str> {
+        let Location::Bucket { bucket, prefix } = location else {
+            return Err(
+                "a cluster needs a store that all its processes reach: --store s3://bucket/prefix",
+            );
+        };
+        if self.broker.url.is_empty() {
+            return Err("a cluster needs a broker: set broker.url");
+        }
+        if self.redis.url.is_empty() {
+            return Err("a cluster needs a Redis: set redis.url");
+        }
+        Ok((bucket, prefix))
+    }
 }
 
 /// A connected cluster.

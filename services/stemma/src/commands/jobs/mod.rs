@@ -14,4 +14,4 @@ pub mod watch;
 pub mod why;
 
 pub use follow::{exit, print_end};
-pub use open_operations::{observe_operations, open_operations};
+pub use open_operations::{observe_operations, open_operations, read_operations};

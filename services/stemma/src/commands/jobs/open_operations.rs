@@ -24,6 +24,19 @@ pub async fn observe_operations(
     operations(context, env, cluster).await
 }
 
+/// Like [`observe_operations`], for a server that only reads: where a setting of the cluster is missing, it shows the jobs as the
+/// store has them.
+pub async fn read_operations(context: &Context, service: &str) -> Result<Operations, CommandError> {
+    let servers = &context.config()?.servers;
+    match servers.cluster_store(&context.store) {
+        Err(missing) if servers.is_cluster() => {
+            tracing::warn!(missing, "jobs are shown without what the cluster reports");
+            operations(context, Env::system(), None).await
+        }
+        _ => observe_operations(context, service).await,
+    }
+}
+
 async fn operations(
     context: &Context,
     env: Env,

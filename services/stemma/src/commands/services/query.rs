@@ -19,7 +19,7 @@ use stemma_query::{ServeError, ServerSettings, serve};
 use tokio_util::sync::CancellationToken;
 
 use super::ServiceArgs;
-use crate::commands::jobs::observe_operations;
+use crate::commands::jobs::read_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::model_clients::ReadModels;
@@ -54,7 +54,7 @@ pub struct QueryArgs {
 pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = shutdown::listen();
     let store = context.open_store().await?;
-    let operations = observe_operations(context, "query").await?;
+    let operations = read_operations(context, "query").await?;
     let env = Env::system();
     let mut collections = vec![context.collection.clone()];
     collections.extend(
