@@ -16,6 +16,7 @@ use crate::error::CommandError;
 use crate::output::Output;
 
 /// Options that all commands share.
+#[derive(Clone)]
 pub struct Context {
     pub store: Location,
     /// The collection commands work on.

@@ -9,7 +9,7 @@ use stemma_archive::{ApiError, Archive, IndexState};
 use stemma_engine::PortResult;
 use stemma_engine::dead_letter::{self, DeadLetter, ReplayOutcome};
 
-use crate::{ClusterStatus, Operations, OperationsError, StoreWriter};
+use crate::{CheckReport, ClusterStatus, Operations, OperationsError, StoreWriter};
 
 /// How long each part of the report is waited for.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -33,6 +33,9 @@ pub struct HealthReport {
     pub documents: u64,
     /// The index of this machine; `null` before it is opened.
     pub index: Option<IndexState>,
+    /// Checks of the installation, at most a minute old; for those who may see all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<CheckReport>,
     /// Parts that could not be read in time.
     pub unreachable: Vec<UnreachablePart>,
 }
@@ -46,7 +49,7 @@ pub struct UnreachablePart {
 
 impl Operations {
     /// The health of the store, within two seconds. `all`: also dead letters of other collections and those that name no run,
-    /// and the tasks of processes, which do not say whose they are.
+    /// the tasks of processes, which do not say whose they are, and checks of the installation.
     pub async fn health(&self, archive: &Arc<Archive>, all: bool) -> HealthReport {
         let reader = Arc::clone(archive);
         let index = async move {
@@ -86,6 +89,7 @@ impl Operations {
             dead_letters,
             documents: archive.catalog().len() as u64,
             index,
+            checks: all.then(|| self.latest_checks()).flatten(),
             unreachable,
         }
     }

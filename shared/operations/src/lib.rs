@@ -11,6 +11,7 @@
 //!
 //! It reads records, heartbeats and queues, never a model, and it submits nothing itself.
 
+mod checks;
 mod cluster_status;
 mod control;
 mod error;
@@ -25,6 +26,7 @@ mod timeline;
 mod why;
 
 pub use cluster_status::{ClusterStatus, LaneSummary, ModelSummary, ProcessStatus, StageWork};
+pub use checks::{CheckReport, HealthCheck, InstallationChecks};
 pub use control::ControlRequest;
 pub use error::OperationsError;
 pub use failures::{FailedRun, FailureReasonCount, JobFailures};

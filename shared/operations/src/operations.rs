@@ -11,7 +11,7 @@ use stemma_engine::diagnosis::{self, DiagnosisContext};
 use stemma_engine::flow::JobManifest;
 use stemma_engine::{Env, JobId, PortResult, Ports, RunHeader, RunId, jobs};
 
-use crate::OperationsError;
+use crate::{CheckReport, InstallationChecks, OperationsError};
 
 /// A store with its jobs, and the services that work on them.
 #[derive(Clone)]
@@ -23,6 +23,7 @@ pub struct Operations {
     pub is_live: bool,
     collection: Collection,
     find_writer: Arc<dyn Fn() -> Option<StoreWriter> + Send + Sync>,
+    checks: Option<Arc<InstallationChecks>>,
     // Connections that end when they are dropped.
     _connections: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -46,6 +47,7 @@ impl Operations {
             is_live: true,
             collection,
             find_writer: Arc::new(|| None),
+            checks: None,
             _connections: None,
         }
     }
@@ -70,6 +72,18 @@ impl Operations {
     pub fn with_connections(mut self, connections: impl Any + Send + Sync) -> Self {
         self._connections = Some(Arc::new(connections));
         self
+    }
+
+    /// Checks the installation when somebody looks at its health.
+    #[must_use]
+    pub fn with_checks(mut self, checks: InstallationChecks) -> Self {
+        self.checks = Some(Arc::new(checks));
+        self
+    }
+
+    /// The latest checks of the installation; `None` where nothing makes them.
+    pub fn latest_checks(&self) -> Option<CheckReport> {
+        self.checks.as_ref().map(|checks| checks.latest())
     }
 
     /// The jobs of another collection of the same store.

@@ -43,6 +43,7 @@ pub(crate) async fn health(
         (live(Live::Health, &html! {
             (view.troubles())
             (view.store())
+            (view.checks())
             @if report.live { (view.lanes()) (view.processes()) (view.stages()) (view.models()) }
             @else { p.note { "This server observes no cluster: what is running is known from the store alone." } }
         }))
@@ -110,6 +111,22 @@ impl HealthView<'_> {
                     dt { "Written by" } dd { code { "stemma " (Line(&writer.command)) } ", process " (writer.pid) ", since " (self.ago(writer.since_ms)) }
                 } @else if !report.live { dt { "Written by" } dd { "no process" } }
             }
+        }
+    }
+
+    fn checks(&self) -> Markup {
+        let Some(report) = &self.report.checks else {
+            return html! {};
+        };
+        html! {
+            h2 { "Checks of the installation" }
+            @if let Some(at_ms) = report.at_ms {
+                ul.checks { @for check in &report.checks {
+                    li { span.badge data-state=(check.result) { (check.result) } span { (Passage(&check.what))
+                        @if let Some(next) = &check.next { br; span.note { "Next: " (Passage(next)) } } } }
+                } }
+                p.note { "Made " (self.ago(at_ms)) ". While this page is open, they are made every minute." }
+            } @else { p.note { "They are being made." } }
         }
     }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{join, join3};
-use serde::Serialize;
 use stemma_boot::backends::{Cluster, LOOK_TIMEOUT};
 use stemma_engine::blobs::PutOutcome;
 use stemma_engine::diagnosis::Server;
@@ -13,6 +12,7 @@ use stemma_engine::ledger::{Ledger, StatusTopic};
 use stemma_engine::ports::TimeLimit;
 use stemma_engine::{Env, PortError, PortResult};
 use stemma_extract::{ExtractJob, Extractor, Limits};
+use stemma_operations::{HealthCheck, InstallationChecks};
 
 use crate::config::Config;
 use crate::context::Context;
@@ -25,49 +25,25 @@ use crate::output::clean;
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {}
 
-#[derive(Debug, Clone, Serialize)]
-struct Check {
-    // `ok`, `attention` or `failed`.
-    result: &'static str,
-    what: String,
-    next: Option<String>,
-}
+// Of a check by a server, which nobody waits for; a child process starts slowly on a busy machine.
+const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
-impl Check {
-    fn ok(what: impl Into<String>) -> Self {
-        Self {
-            result: "ok",
-            what: what.into(),
-            next: None,
-        }
-    }
-
-    fn failed(error: CommandError) -> Self {
-        Self {
-            result: "failed",
-            what: error.message,
-            next: error.next,
-        }
-    }
+// How a check is made.
+#[derive(Clone, Copy)]
+struct CheckTerms {
+    // How long it may take.
+    limit: Duration,
+    // Whether it may write to the store.
+    may_write: bool,
 }
 
 pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandError> {
-    let configuration = configuration(context);
-    let configured = configuration.result != "failed";
-    let mut checks = vec![
-        Check::ok(format!("version {}", env!("CARGO_PKG_VERSION"))),
-        configuration,
-    ];
-    // With an invalid configuration, all other checks would fail for the same reason.
-    if configured {
-        let servers = join(store(context), cluster(context));
-        let work = join(reading(context), models(context));
-        let ((store, cluster), (reading, models)) = join(servers, work).await;
-        checks.extend([store, reading, recognition(context)]);
-        checks.extend(cluster);
-        checks.extend(models);
-    }
-    let failed = checks.iter().any(|check| check.result == "failed");
+    let terms = CheckTerms {
+        limit: Duration::MAX,
+        may_write: true,
+    };
+    let checks = checks(context, terms).await;
+    let has_failed = checks.iter().any(|check| check.result == "failed");
     if context.output.is_text() {
         for check in &checks {
             let mark = match check.result {
@@ -85,14 +61,73 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
     } else {
         context.output.json(&checks);
     }
-    Ok(if failed {
+    Ok(if has_failed {
         Exit::CheckFailed
     } else {
         Exit::Done
     })
 }
 
-fn configuration(context: &Context) -> Check {
+/// The checks of a server that runs. To write, it would keep other processes out of the store, so it only reads.
+pub fn server_checks(context: &Context) -> InstallationChecks {
+    let context = context.clone();
+    let terms = CheckTerms {
+        limit: SERVER_LIMIT,
+        may_write: false,
+    };
+    InstallationChecks::new(Env::system(), move || {
+        let context = context.clone();
+        Box::pin(async move { checks(&context, terms).await })
+    })
+}
+
+async fn checks(context: &Context, terms: CheckTerms) -> Vec<HealthCheck> {
+    let configuration = configuration(context);
+    let is_configured = configuration.result != "failed";
+    let version = HealthCheck::ok(format!("version {}", env!("CARGO_PKG_VERSION")));
+    let mut checks = vec![version, configuration];
+    // With an invalid configuration, all other checks would fail for the same reason.
+    if is_configured {
+        let store = async { vec![store(context, terms.may_write).await] };
+        let reading = async { vec![reading(context).await, recognition(context).await] };
+        let servers = join(
+            within(terms.limit, "store", store),
+            within(terms.limit, "servers", cluster(context)),
+        );
+        let work = join(
+            within(terms.limit, "document extraction", reading),
+            within(terms.limit, "models", models(context)),
+        );
+        let ((store, cluster), (reading, models)) = join(servers, work).await;
+        checks.extend([store, reading, cluster, models].concat());
+    }
+    checks
+}
+
+async fn within(
+    limit: Duration,
+    what: &str,
+    checks: impl Future<Output = Vec<HealthCheck>>,
+) -> Vec<HealthCheck> {
+    let checked = tokio::time::timeout(limit, checks).await;
+    checked.unwrap_or_else(|_| {
+        let message = format!("{what}: no result within {limit:?}");
+        let error = CommandError::new("doctor.timeout", message);
+        vec![failed(
+            error.with_next("run `stemma doctor`, which waits longer"),
+        )]
+    })
+}
+
+fn failed(error: CommandError) -> HealthCheck {
+    HealthCheck {
+        result: "failed",
+        what: error.message,
+        next: error.next,
+    }
+}
+
+fn configuration(context: &Context) -> HealthCheck {
     match context.loaded_config() {
         Ok(loaded) => {
             let changed = loaded
@@ -100,38 +135,40 @@ fn configuration(context: &Context) -> Check {
                 .iter()
                 .filter(|setting| setting.source != "default")
                 .count();
-            Check::ok(format!(
+            HealthCheck::ok(format!(
                 "configuration: {} settings, {changed} changed from the default",
                 loaded.settings.len()
             ))
         }
-        Err(error) => Check::failed(error),
+        Err(error) => failed(error),
     }
 }
 
-async fn store(context: &Context) -> Check {
+async fn store(context: &Context, may_write: bool) -> HealthCheck {
     let path = &context.store;
     let reader = match context.open_store().await {
         Ok(reader) => reader,
         Err(error) if error.code == "store.missing" => {
-            return Check {
+            return HealthCheck {
                 result: "attention",
-                what: error.message,
-                next: error.next,
+                ..failed(error)
             };
         }
-        Err(error) => return Check::failed(error),
+        Err(error) => return failed(error),
     };
     if let Some(writer) = reader.writer() {
-        return Check::ok(format!(
+        return HealthCheck::ok(format!(
             "store {path}: being written to by process {} (stemma {})",
             writer.pid, writer.command
         ));
     }
+    if !may_write {
+        return HealthCheck::ok(format!("store {path}: readable"));
+    }
     match probe(context).await {
-        Ok(()) => Check::ok(format!("store {path}: writable, create-only writes work")),
+        Ok(()) => HealthCheck::ok(format!("store {path}: writable, create-only writes work")),
         // Only a cluster has a store behind a server; other commands say to run this one.
-        Err(error) => Check::failed(error.with_next(Server::S3.check())),
+        Err(error) => failed(error.with_next(Server::S3.check())),
     }
 }
 
@@ -156,16 +193,16 @@ async fn probe(context: &Context) -> Result<(), CommandError> {
 }
 
 // Checks the broker and Redis, if they are configured.
-async fn cluster(context: &Context) -> Vec<Check> {
+async fn cluster(context: &Context) -> Vec<HealthCheck> {
     let env = Env::system();
     let cluster = match context.observed_cluster(&env, "doctor").await {
         Ok(Some(cluster)) => cluster,
         Ok(None) => {
-            return vec![Check::ok(
+            return vec![HealthCheck::ok(
                 "no broker configured; everything runs in one process",
             )];
         }
-        Err(error) => return vec![Check::failed(error)],
+        Err(error) => return vec![failed(error)],
     };
     let (broker, redis, workers) = join3(
         broker(&cluster),
@@ -179,7 +216,7 @@ async fn cluster(context: &Context) -> Vec<Check> {
 }
 
 // Whether as many processes call a model as its settings say. Redis answers for itself.
-async fn workers(context: &Context, env: &Env, cluster: &Cluster) -> Vec<Check> {
+async fn workers(context: &Context, env: &Env, cluster: &Cluster) -> Vec<HealthCheck> {
     let processes = cluster
         .ports
         .ledger
@@ -199,22 +236,22 @@ async fn workers(context: &Context, env: &Env, cluster: &Cluster) -> Vec<Check> 
 }
 
 // While Redis is away, each process that calls a model keeps to its part of the limits: too few parts exceed them.
-fn expected_workers(model: &str, expected: u32, processes: &[Heartbeat]) -> Option<Check> {
+fn expected_workers(model: &str, expected: u32, processes: &[Heartbeat]) -> Option<HealthCheck> {
     let bucket = format!("{model}@");
     let calls_model =
         |process: &&Heartbeat| process.models.keys().any(|key| key.starts_with(&bucket));
     let running = processes.iter().filter(calls_model).count();
-    (running > expected.max(1) as usize).then(|| Check {
-        result: "attention",
-        what: format!(
+    (running > expected.max(1) as usize).then(|| {
+        let what = format!(
             "{running} processes call model {model}, but model.expected_workers is {expected}: while Redis is away, together \
              they would exceed its limits"
-        ),
-        next: Some(format!("set model.expected_workers = {running} for all of them")),
+        );
+        let next = format!("set model.expected_workers = {running} for all of them");
+        HealthCheck::attention(what, next)
     })
 }
 
-async fn broker(cluster: &Cluster) -> Check {
+async fn broker(cluster: &Cluster) -> HealthCheck {
     let info = match answered("queue.probe", cluster.broker()).await {
         Ok(info) => info,
         Err(error) => return unreachable(Server::Broker, &error),
@@ -225,21 +262,21 @@ async fn broker(cluster: &Cluster) -> Check {
     // The broker says only to those who publish that it blocks publishers.
     let published = answered("queue.announce", cluster.try_publishing()).await;
     match (published, cluster.broker_blocks()) {
-        (_, Some(reason)) => Check {
+        (_, Some(reason)) => HealthCheck {
             result: "failed",
             what: format!("broker: {product} {version} blocks publishers: {reason}"),
             next: Some("free memory or disk of RabbitMQ: no task is published meanwhile".into()),
         },
         (Err(error), None) => unreachable(Server::Broker, &error),
-        (Ok(()), None) => Check::ok(format!(
+        (Ok(()), None) => HealthCheck::ok(format!(
             "broker: {product} {version}, {queues} queues as expected"
         )),
     }
 }
 
-async fn redis(cluster: &Cluster) -> Check {
+async fn redis(cluster: &Cluster) -> HealthCheck {
     match answered("ledger.ping", cluster.redis()).await {
-        Ok(()) => Check::ok("redis: reachable and writable"),
+        Ok(()) => HealthCheck::ok("redis: reachable and writable"),
         Err(error) => unreachable(Server::Redis, &error),
     }
 }
@@ -257,8 +294,8 @@ async fn answered<T>(
     })
 }
 
-fn unreachable(server: Server, error: &PortError) -> Check {
-    Check {
+fn unreachable(server: Server, error: &PortError) -> HealthCheck {
+    HealthCheck {
         result: "failed",
         what: format!("{}: {}", server.name(), error.message),
         next: Some(server.check().into()),
@@ -266,10 +303,10 @@ fn unreachable(server: Server, error: &PortError) -> Check {
 }
 
 // Checks every configured model without calling it.
-async fn models(context: &Context) -> Vec<Check> {
+async fn models(context: &Context) -> Vec<HealthCheck> {
     let providers = context.config().map(Config::providers).unwrap_or_default();
     if providers.is_empty() {
-        return vec![Check::ok(
+        return vec![HealthCheck::ok(
             "no model configured; rules create structure and summaries, at no cost",
         )];
     }
@@ -277,26 +314,25 @@ async fn models(context: &Context) -> Vec<Check> {
     for (name, provider) in providers {
         let place = format!("model {name} at {}", provider.endpoint.base_url);
         checks.push(match provider.list_models(&Env::system()).await {
-            Err(error) => Check::failed(error),
-            Ok(Err(error)) => Check::failed(preflight_error(&name, &error)),
+            Err(error) => failed(error),
+            Ok(Err(error)) => failed(preflight_error(&name, &error)),
             Ok(Ok(names)) if names.is_empty() => {
-                Check::ok(format!("{place}: reachable, but does not list its models"))
+                HealthCheck::ok(format!("{place}: reachable, but does not list its models"))
             }
             Ok(Ok(names)) if names.contains(&name) => {
-                Check::ok(format!("{place}: key accepted, model available"))
+                HealthCheck::ok(format!("{place}: key accepted, model available"))
             }
-            Ok(Ok(_)) => Check {
-                result: "attention",
-                what: format!("{place}: key accepted, but {name} is not in its list of models"),
-                next: Some("check the spelling of model.name".into()),
-            },
+            Ok(Ok(_)) => HealthCheck::attention(
+                format!("{place}: key accepted, but {name} is not in its list of models"),
+                "check the spelling of model.name",
+            ),
         });
     }
     checks
 }
 
 // Extracts a small document in a child process, as ingest does.
-async fn reading(context: &Context) -> Check {
+async fn reading(context: &Context) -> HealthCheck {
     let local = match context.config() {
         Ok(config) => config.local.clone(),
         Err(_) => crate::config::LocalConfig::default(),
@@ -310,38 +346,31 @@ async fn reading(context: &Context) -> Check {
     let pool = match embedded::extraction_pool(&local) {
         Ok(pool) => pool,
         Err(error) => {
-            return Check::failed(CommandError::new("extract.no_child", error.to_string()));
+            return failed(CommandError::new("extract.no_child", error.to_string()));
         }
     };
     match pool.extract(job).await {
-        Ok(_) => Check::ok("document extraction in sandboxed child processes works"),
-        Err(error) => {
-            Check::failed(CommandError::new(error.code, error.message).with_next(error.next))
-        }
+        Ok(_) => HealthCheck::ok("document extraction in sandboxed child processes works"),
+        Err(error) => failed(CommandError::new(error.code, error.message).with_next(error.next)),
     }
 }
 
 // Whether pages that are pictures can be read.
-fn recognition(context: &Context) -> Check {
-    let attention = |what: String, next: &str| Check {
-        result: "attention",
-        what,
-        next: Some(next.into()),
-    };
+async fn recognition(context: &Context) -> HealthCheck {
     let Some(program) = embedded::tesseract() else {
-        return attention(
-            "text recognition: tesseract is not installed, so pages that are pictures cannot be read".into(),
+        return HealthCheck::attention(
+            "text recognition: tesseract is not installed, so pages that are pictures cannot be read",
             "install it, as the package tesseract-ocr",
         );
     };
-    let (version, languages) = match stemma_ocr::installed(&program) {
+    let name = program.display().to_string();
+    let found = tokio::task::spawn_blocking(move || stemma_ocr::installed(&program)).await;
+    let found = found.unwrap_or_else(|error| Err(error.to_string()));
+    let (version, languages) = match found {
         Ok(found) => found,
         Err(why) => {
-            let what = format!(
-                "text recognition: {} does not run: {why}",
-                program.display()
-            );
-            return attention(what, "install it again, as the package tesseract-ocr");
+            let what = format!("text recognition: {name} does not run: {why}");
+            return HealthCheck::attention(what, "install it again, as the package tesseract-ocr");
         }
     };
     let configured = context
@@ -356,8 +385,8 @@ fn recognition(context: &Context) -> Check {
         languages.join(", ")
     );
     match missing {
-        None => Check::ok(what),
-        Some(name) => attention(
+        None => HealthCheck::ok(what),
+        Some(name) => HealthCheck::attention(
             format!("{what}, but not {name} of ocr.languages"),
             "install it, as the package tesseract-ocr-LANGUAGE",
         ),

@@ -152,6 +152,54 @@ fn uploaded_documents_are_processed_read_and_removed() {
     );
 }
 
+// The checks of an installation run in the background.
+fn wait_for_checks(port: u16) -> Value {
+    let report = wait_until(port, "GET /v1/health", |status, body| {
+        status == 200 && body["checks"]["at_ms"].is_u64()
+    });
+    report["checks"]["checks"].clone()
+}
+
+#[test]
+fn health_has_the_checks_of_the_installation() {
+    let lab = TestEnv::new();
+    lab.put("guide.md", "# One\n\nText of one.\n");
+    lab.ingest("store", &[]);
+    let port = free_port();
+    let listen = format!("127.0.0.1:{port}");
+    let serving = lab.stemma("store", ["serve", "--listen", &listen]).start();
+    let server = ServerGuard::new(serving);
+    let checks = wait_for_checks(port);
+    let result = |start: &str| {
+        let mut all = checks.as_array().unwrap().iter();
+        let found = all.find(|check| check["what"].as_str().unwrap().starts_with(start));
+        found.unwrap_or_else(|| panic!("no {start}: {checks}"))["result"].clone()
+    };
+    assert_eq!(result("store "), "ok", "{checks}");
+    assert_eq!(result("document extraction"), "ok", "{checks}");
+    server.end();
+}
+
+#[test]
+fn a_query_server_without_a_setting_of_the_cluster_shows_jobs_of_the_store() {
+    let lab = TestEnv::new();
+    lab.put("guide.md", "# One\n\nText of one.\n");
+    lab.ingest("store", &[]);
+    let port = free_port();
+    let listen = format!("127.0.0.1:{port}");
+    let querying = lab
+        .stemma("store", ["query", "--listen", &listen])
+        .env("STEMMA_BROKER__URL", "amqp://127.0.0.1:9");
+    let server = ServerGuard::new(querying.start());
+    let jobs = wait_until(port, "GET /v1/jobs", |status, _| status == 200);
+    assert_eq!(jobs["items"][0]["state"], "finished", "{jobs}");
+    let missing = "a cluster needs a store that all its processes reach";
+    let checks = wait_for_checks(port);
+    assert!(checks.to_string().contains(missing), "{checks}");
+    let ended = server.end();
+    assert!(ended.err.contains(missing), "{ended:?}");
+}
+
 #[test]
 fn retrieval_evaluation_scores_questions() {
     let lab = TestEnv::new();

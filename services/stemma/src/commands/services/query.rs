@@ -19,6 +19,7 @@ use stemma_query::{ServeError, ServerSettings, serve};
 use tokio_util::sync::CancellationToken;
 
 use super::ServiceArgs;
+use crate::commands::doctor::server_checks;
 use crate::commands::jobs::read_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -123,7 +124,9 @@ impl QueryServer {
         let deps = ServerDeps {
             semantic_routers,
             uploads: self.uploads,
-            operations: Some(Arc::new(self.operations)),
+            operations: Some(Arc::new(
+                self.operations.with_checks(server_checks(context)),
+            )),
             answerers: Some(Arc::new(answers)),
             page_images: Some(page_images(context)?),
         };
