@@ -9,7 +9,9 @@ use stemma_gateway::extract::{
 };
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
-use stemma_operations::{ControlRequest, FailureFilter, JobListRequest, JobStatus, Spending};
+use stemma_operations::{
+    ControlRequest, FailureFilter, JobListRequest, JobStatus, Spending, StageFunnel,
+};
 use utoipa::{IntoParams, ToSchema};
 
 #[derive(Deserialize, IntoParams)]
@@ -53,6 +55,8 @@ struct JobDetail {
     status: JobStatus,
     #[serde(flatten)]
     spending: Spending,
+    // Where its open documents are.
+    open_stages: StageFunnel,
 }
 
 /// Read a job: state, progress, rate, remaining time, priority, budget, spending
@@ -72,8 +76,10 @@ pub(crate) async fn job(
     let status = operations.job_status(&manifest, &facts.jobs).await;
     let status = status.map_err(port_problem)?;
     let spending = operations.job_spending(&manifest, &status).await;
+    let open_stages = operations.job_stages(&manifest.job, &facts.jobs).await;
     json(JobDetail {
         spending: spending.map_err(port_problem)?,
+        open_stages: open_stages.map_err(port_problem)?,
         status,
     })
     .await

@@ -12,6 +12,7 @@ use stemma_operations::text::{ago, duration, rate};
 use stemma_operations::{
     Cause, ControlRequest, Diagnosis, FailureFilter, JobBudget, JobFailures, JobManifest,
     JobStatus, Operations, OperationsError, PauseReason, Priority, RunTimeline, Spending,
+    StageFunnel, StageLoad,
 };
 
 use crate::context::PageContext;
@@ -37,6 +38,7 @@ pub(crate) async fn job(
     let status = read(operations.job_status(&manifest, &facts.jobs)).await?;
     let spending = read(operations.job_spending(&manifest, &status)).await?;
     let failures = read(operations.job_failures(&manifest, FAILED_DOCUMENTS)).await?;
+    let stages = read(operations.job_stages(&manifest.job, &facts.jobs)).await?;
     let why = match status.has_ended() {
         true => None,
         false => {
@@ -48,6 +50,7 @@ pub(crate) async fn job(
     let view = JobView {
         context: &context,
         status: &status,
+        stages,
         spending,
         failures: &failures,
         now_ms: operations.env.now_ms(),
@@ -106,6 +109,7 @@ async fn read<T>(
 struct JobView<'a> {
     context: &'a PageContext,
     status: &'a JobStatus,
+    stages: StageFunnel,
     spending: Spending,
     failures: &'a JobFailures,
     now_ms: u64,
@@ -199,11 +203,24 @@ impl JobView<'_> {
                         tr { th scope="row" { (what) } td.number { (grouped(number)) }
                             td { progress value=(number) max=(status.total.max(1)) aria-label=(format!("{what}: {number} of {}", status.total)) {} } }
                     }
+                    @if what == "Open" { @for load in &self.stages.stages { (self.stage_row(load)) } }
                 } }
+            }
+            @if self.stages.documents < status.open && !self.stages.stages.is_empty() {
+                p.note { "Stages are those of the " (grouped(self.stages.documents)) " oldest open documents." }
             }
             @if status.tasks_present + status.tasks_missing > 0 {
                 p.note { "Open documents have " (grouped(status.tasks_present)) " tasks done and " (grouped(status.tasks_missing)) " queued or running." }
             }
+        }
+    }
+
+    fn stage_row(&self, load: &StageLoad) -> Markup {
+        let looked_at = self.stages.documents.max(1);
+        html! {
+            tr.stage { th scope="row" { (Line(&load.stage)) } td.number { (grouped(load.documents)) }
+                td { progress value=(load.documents) max=(looked_at) aria-label=(format!("{}: {} of {looked_at} open documents", load.stage, load.documents)) {}
+                    span.note { (grouped(load.running)) " of " (counted(load.tasks, "task")) " running" @if load.retried > 0 { ", " (grouped(load.retried)) " tried again" } } } }
         }
     }
 

@@ -68,5 +68,19 @@ pub(crate) const OCR_REVISIONS: [(&str, u32); 2] = [
 /// The stage that replaces [`Outline`] if a person corrected the document.
 pub(crate) const CORRECTION_REVISIONS: [(&str, u32); 1] = [(Correct::NAME, Correct::REVISION)];
 
+/// The names of all stages that lead to a tree, in the order of the flow.
+pub fn names() -> Vec<&'static str> {
+    let [paginate, outline, publish] = REVISIONS;
+    let parts = [
+        &[paginate][..],
+        &OCR_REVISIONS,
+        &[outline],
+        &CORRECTION_REVISIONS,
+        &MODEL_REVISIONS,
+        &[publish],
+    ];
+    parts.concat().into_iter().map(|(name, _)| name).collect()
+}
+
 /// All questions to a model, in the order of the flow.
 pub(crate) static QUESTIONS: [&LlmQuestion; 3] = [&READ_WINDOW, &SUMMARIZE, &DESCRIBE];
