@@ -103,7 +103,7 @@ struct FolderRow {
 #[tool_router(router = browse_documents_router, vis = "pub(crate)")]
 impl ToolContext {
     #[tool(
-        description = "List documents and folders, newest period first, or ranked by a question (sort=relevance, query). \
+        description = "List documents and folders, newest period first, or ranked by query (sort=relevance). \
 Folders include axes: /@company, /@form, /@fiscal_year.",
         output_schema = schema_for_output::<BrowseDocumentsOutput>()
     )]

@@ -91,8 +91,7 @@ struct ItemChurn {
 #[tool_router(router = compare_sections_router, vis = "pub(crate)")]
 impl ToolContext {
     #[tool(
-        description = "Sections of two filings aligned: modified, added, removed, renamed, moved, with key sentences and pages. \
-Without a model.",
+        description = "Sections of two filings aligned: modified, added, removed, renamed, moved, with key sentences and pages.",
         output_schema = schema_for_output::<CompareSectionsOutput>()
     )]
     async fn compare_sections(

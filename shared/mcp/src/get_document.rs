@@ -96,7 +96,7 @@ struct Quality {
 #[tool_router(router = get_document_router, vis = "pub(crate)")]
 impl ToolContext {
     #[tool(
-        description = "Status, metadata and Item map (pages and tokens of each Item of a filing) of a document.",
+        description = "Status, metadata and Item map (pages and tokens of each Item) of a document.",
         output_schema = schema_for_output::<GetDocumentOutput>()
     )]
     pub(crate) async fn get_document(

@@ -35,9 +35,7 @@ pub(crate) struct GetPageContentArguments {
     section_id: Option<String>,
     /// instead of pages: 1A, II.1A
     item: Option<String>,
-    /// also a picture: page, or x,y,w,h of a part (0-1)
-    // Listed, it would take the tools over their 3,000 tokens.
-    #[schemars(extend("x-hidden" = true))]
+    /// picture too: page, or x,y,w,h (0-1)
     image: Option<String>,
     #[schemars(range(min = MIN_TOKENS, max = MAX_TOKENS), extend("default" = DEFAULT_TOKENS, "x-clamped" = true))]
     max_tokens: Option<usize>,
@@ -103,8 +101,8 @@ struct NextArguments {
 #[tool_router(router = get_page_content_router, vis = "pub(crate)")]
 impl ToolContext {
     #[tool(
-        description = "Text of pages, of a section or of an Item. Ask for few pages; in long documents find them with \
-get_document_structure or search. What does not fit is named in remaining; next_call gets it.",
+        description = "Text of pages, a section or an Item. Ask for few pages; find them with get_document_structure or search. \
+remaining names what does not fit; next_call gets it.",
         output_schema = schema_for_output::<GetPageContentOutput>()
     )]
     pub(crate) async fn get_page_content(

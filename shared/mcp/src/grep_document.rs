@@ -78,7 +78,7 @@ pub(crate) struct MatchRow {
 #[tool_router(router = grep_document_router, vis = "pub(crate)")]
 impl ToolContext {
     #[tool(
-        description = "Lines of a document that match a pattern, with page and section; the count first.",
+        description = "Lines of a document that match a pattern, with page and section.",
         output_schema = schema_for_output::<GrepDocumentOutput>()
     )]
     pub(crate) async fn grep_document(

@@ -122,7 +122,7 @@ struct FacetCount {
 impl ToolContext {
     #[tool(
         description = "Find sections by meaning of words, over all documents or in one. Companies, years, forms and Items \
-in the query narrow it. Without a model.",
+in the query narrow it.",
         output_schema = schema_for_output::<SearchOutput>()
     )]
     pub(crate) async fn search(
