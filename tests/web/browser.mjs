@@ -41,7 +41,7 @@ const screens = {
   login: "/login",
   unknown: "/nowhere",
 };
-for (const document of documents.filter((document) => !["ACME_2022", "ACME_2021"].includes(document.locator)).slice(0, 8)) {
+for (const document of documents.filter((document) => !["ACME_2022", "ACME_2021"].includes(document.locator)).slice(0, 9)) {
   screens[`document ${document.path.slice(0, 20)}`] = at(document);
 }
 
@@ -178,6 +178,24 @@ if (drawn) {
     const { inside } = await ink(sheet, covered);
     assert.ok(inside.every((value) => value < 100), `nothing is drawn under the rectangle: ${inside}`);
     await screenshot(page, "citation");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+
+  await check("a page that text recognition read says so and marks words in doubt", async () => {
+    const page = await newPage({ context: { viewport: { width: 1280, height: 900 } } });
+    const scan = documents.find((document) => document.path === "SCANNED.pdf");
+    await page.goto(`${open}${at(scan)}?page=2`, { waitUntil: "networkidle" });
+    assert.match(await page.textContent(".recognition"), /It is \d+ % sure of its words; in doubt, and marked: million\.\./);
+    const { words } = await wordsOf(scan, 2);
+    const doubtful = words.filter((word) => word.in_doubt);
+    const marks = await boxes(await page.$(".sheet"), "rect.doubtful");
+    assert.equal(doubtful.length, 1);
+    assert.equal(marks.length, 1);
+    for (const side of ["x", "y", "w", "h"]) near(marks[0][side], doubtful[0][side], 0.01, `${side} of the word in doubt`);
+    await page.click(".text-of-page summary");
+    assert.equal(await page.textContent(".page-text .doubtful"), doubtful[0].text);
+    await screenshot(page, "page-recognized");
     assert.deepEqual(page.errors, []);
     await page.context().close();
   });

@@ -125,6 +125,7 @@ async fn blobs() -> Arc<dyn Blobs> {
         FilingFacts::default(),
     )
     .await;
+    store::publish_scan(blobs.as_ref(), "SCANNED.pdf", &store::ANNUAL[..2]).await;
     let long = format!("# {}\nbody", "W".repeat(1 << 20));
     store::publish_pages(blobs.as_ref(), "long.pdf", &[&long]).await;
     let letter = serde_json::json!({

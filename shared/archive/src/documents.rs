@@ -208,7 +208,7 @@ pub struct PageRecognition {
 }
 
 impl PageRecognition {
-    fn of_page(page: &Page) -> Option<Self> {
+    pub(crate) fn of_page(page: &Page) -> Option<Self> {
         let read = page.recognition()?;
         let lines = page.lines.iter();
         let words = lines.flat_map(|line| {

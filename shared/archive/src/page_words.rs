@@ -4,14 +4,14 @@ use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
 use stemma_document::{
-    Line, Page, PageNo, PageSpan, Position, PublishedTree, Rect, SectionId, SectionSpan,
-    SourceFormat,
+    Line, Page, PageNo, PageSpan, Position, PublishedTree, Recognition, Rect, SectionId,
+    SectionSpan, SourceFormat,
 };
 use stemma_retrieval::search::PageRect;
 use utoipa::ToSchema;
 
 use crate::archive::{no_text, spawn_cpu};
-use crate::documents::printed_label;
+use crate::documents::{PageRecognition, printed_label};
 use crate::error::shell_quoted;
 use crate::read::page_number;
 use crate::{ApiError, Archive};
@@ -34,6 +34,9 @@ pub struct PageWords {
     pub height: f32,
     /// Whether the page can be drawn: it is a page of a PDF.
     pub has_image: bool,
+    /// Present if text recognition (OCR) read the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ocr: Option<PageRecognition>,
     /// Lines in reading order.
     pub lines: Vec<WordLine>,
     /// Where the requested section stands on this page: a box for each column.
@@ -59,6 +62,9 @@ pub struct PageWord {
     /// Its box.
     #[serde(flatten)]
     pub rect: PageRect,
+    /// Whether text recognition (OCR) is not sure of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_doubt: bool,
 }
 
 impl Archive {
@@ -142,7 +148,8 @@ impl StoredPage {
             width: boxes.width,
             height: boxes.height,
             has_image: self.has_image,
-            lines: page.lines.iter().map(|line| boxes.line(line)).collect(),
+            ocr: PageRecognition::of_page(page),
+            lines: boxes.lines(),
             extent: section
                 .map(|span| boxes.extent(span, self.number))
                 .unwrap_or_default(),
@@ -167,8 +174,22 @@ impl<'p> PageBoxes<'p> {
         }
     }
 
-    fn line(&self, line: &Line) -> WordLine {
-        let words = line.words.iter().filter_map(|word| {
+    fn lines(&self) -> Vec<WordLine> {
+        let read = self.page.recognition();
+        // Of all words of the page, line by line.
+        let mut confidences = read.map_or(&[][..], |read| &read.confidences);
+        let mut lines = Vec::with_capacity(self.page.lines.len());
+        for line in &self.page.lines {
+            let of_line = line.words.len().min(confidences.len());
+            let (own, rest) = confidences.split_at(of_line);
+            lines.push(self.line(line, own));
+            confidences = rest;
+        }
+        lines
+    }
+
+    fn line(&self, line: &Line, confidences: &[u8]) -> WordLine {
+        let words = line.words.iter().enumerate().filter_map(|(at, word)| {
             let text = line.text.get(word.start as usize..word.end as usize)?;
             let rect = Rect {
                 x0: word.x0,
@@ -178,6 +199,9 @@ impl<'p> PageBoxes<'p> {
             Some(PageWord {
                 text: text.to_owned(),
                 rect: self.fractions(rect),
+                in_doubt: confidences
+                    .get(at)
+                    .is_some_and(|confidence| *confidence < Recognition::SURE),
             })
         });
         WordLine {
@@ -242,7 +266,7 @@ fn fraction(length: f32, whole: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{LineRole, Pt, Turn, Word};
+    use stemma_document::{LineRole, PageOrigin, Pt, Turn, Word};
 
     use super::*;
 
@@ -299,9 +323,29 @@ mod tests {
         };
         let boxes = PageBoxes::new(&read);
         assert_eq!((boxes.width, boxes.height), (200.0, 100.0));
-        let shown = boxes.line(&read.lines[0]);
+        let shown = &boxes.lines()[0];
         assert_eq!(shown.words[0].text, "Revenue");
         assert_eq!(rounded(&[shown.words[0].rect]), [[0.8, 0.1, 0.1, 0.5]]);
+    }
+
+    #[test]
+    fn words_that_text_recognition_is_not_sure_of_are_in_doubt() {
+        let origin = PageOrigin::Recognized(Box::new(Recognition {
+            skew: 0,
+            confidences: vec![96, 41],
+        }));
+        let read = Page {
+            origin,
+            ..page(vec![
+                line("sure", [10.0, 20.0, 60.0, 40.0]),
+                line("d0ubt", [10.0, 50.0, 60.0, 70.0]),
+            ])
+        };
+        let lines = PageBoxes::new(&read).lines();
+        let doubts: Vec<_> = lines.iter().map(|line| line.words[0].in_doubt).collect();
+        assert_eq!(doubts, [false, true]);
+        let of_file = page(vec![line("stated", [10.0, 20.0, 60.0, 40.0])]);
+        assert!(!PageBoxes::new(&of_file).lines()[0].words[0].in_doubt);
     }
 
     #[test]

@@ -351,6 +351,7 @@ fn page_pane(
                 }
                 @if words.page < count { a rel="next" href=(to(words.page + 1)) { "Next ›" } } @else { span.note { "Next ›" } }
             }
+            (visible.recognition())
             @if words.has_image {
                 (visible.image(context, &view.label))
                 details.text-of-page { summary { "Text of this page" } (visible.text()) }

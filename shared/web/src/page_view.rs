@@ -1,24 +1,38 @@
 //! A page of a document: its image with a selectable text layer and the extent of a section, and its text.
 
+use std::iter;
+use std::ops::Range;
+
 use maud::{Markup, html};
 use stemma_archive::{ApiError, Archive, PageWords};
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_document::{Page, PageNo, PublishedTree, Section, SectionSpan};
+use stemma_document::{Page, PageNo, PublishedTree, Recognition, Section, SectionSpan};
 
 use crate::context::{PageContext, encoded};
-use crate::text::{Passage, cut_to};
-use crate::text_layer::text_layer;
+use crate::text::{Line, Passage, cut_to, grouped};
+use crate::text_layer::{doubt_marks, text_layer};
 
 // Of a page image, in pixels; half as wide as most screens.
 const IMAGE_WIDTH: &str = "1000";
 
 // A full page of small print has 15 KB.
 const MAX_TEXT_BYTES: usize = 100_000;
+// Words in doubt that are named; all are marked.
+const DOUBTFUL_WORDS: usize = 12;
 
 /// A page that is shown.
 pub(crate) struct PageView {
     pub words: PageWords,
-    lines: Vec<(String, bool)>,
+    lines: Vec<TextLine>,
+}
+
+// A line of the text of a page.
+struct TextLine {
+    text: String,
+    // Whether it belongs to the section.
+    is_marked: bool,
+    // Words that text recognition is not sure of, as places in the text.
+    doubts: Vec<Range<usize>>,
 }
 
 impl PageView {
@@ -51,7 +65,7 @@ impl PageView {
         let extent: Vec<_> = extent
             .map(|rect| [rect.x, rect.y, rect.w, rect.h])
             .collect();
-        let layer = text_layer(&self.words);
+        let layer = html! { (doubt_marks(&self.words)) (text_layer(&self.words)) };
         page_image(
             context,
             label,
@@ -68,11 +82,48 @@ impl PageView {
         html! {
             div.page-text tabindex="0" role="region" aria-label=(format!("Text of page {}", self.words.page)) {
                 @if self.lines.is_empty() { p.note { "This page has no text." } }
-                @for (line, is_marked) in &self.lines {
-                    @if *is_marked { p { mark { (Passage(line)) } } } @else { p { (Passage(line)) } }
+                @for line in &self.lines {
+                    @if line.is_marked { p { mark { (line.content()) } } } @else { p { (line.content()) } }
                 }
             }
         }
+    }
+
+    /// What text recognition says about the page, if it read it.
+    pub fn recognition(&self) -> Markup {
+        let Some(read) = &self.words.ocr else {
+            return html! {};
+        };
+        let doubtful: Vec<&str> = read.doubtful.iter().map(String::as_str).collect();
+        let named = doubtful.get(..DOUBTFUL_WORDS).unwrap_or(&doubtful);
+        html! {
+            p.recognition {
+                span.badge { "OCR" } " Text recognition read this page from a picture. It is " (read.confidence) " % sure of its words"
+                @if doubtful.is_empty() { "." } @else {
+                    "; in doubt, and marked: " (Line(&named.join(", ")))
+                    @if named.len() < doubtful.len() { " and " (grouped(doubtful.len() - named.len())) " more" } "."
+                }
+            }
+        }
+    }
+}
+
+impl TextLine {
+    fn content(&self) -> Markup {
+        let ends = self.doubts.iter().map(|doubt| doubt.end);
+        let starts = iter::once(0).chain(ends);
+        let end = self.doubts.last().map_or(0, |doubt| doubt.end);
+        html! {
+            @for (start, doubt) in starts.zip(&self.doubts) {
+                (self.part(start..doubt.start)) span.doubtful { (self.part(doubt.clone())) }
+            }
+            (self.part(end..self.text.len()))
+        }
+    }
+
+    // Nothing of what was cut.
+    fn part(&self, range: Range<usize>) -> Passage<'_> {
+        Passage(self.text.get(range).unwrap_or_default())
     }
 }
 
@@ -109,22 +160,34 @@ pub(crate) fn page_image(
     }
 }
 
-// The lines of a page, and whether they belong to the section. The text of a hostile page is cut.
-fn text_lines(page: &Page, section: Option<&std::ops::Range<usize>>) -> Vec<(String, bool)> {
+// The lines of a page. The text of a hostile page is cut.
+fn text_lines(page: &Page, section: Option<&Range<usize>>) -> Vec<TextLine> {
+    let mut confidences = page
+        .recognition()
+        .map_or(&[][..], |read| &read.confidences)
+        .iter();
     let mut room_bytes = MAX_TEXT_BYTES;
     let lines = page.lines.iter().enumerate();
     lines
         .map_while(|(at, line)| {
             let text = cut_to(&line.text, room_bytes);
             room_bytes -= text.len();
-            let is_marked = section.is_some_and(|section| section.contains(&at));
-            (room_bytes > 0).then(|| (text.to_owned(), is_marked))
+            let doubts = line.words.iter().zip(confidences.by_ref());
+            let doubts = doubts
+                .filter(|(_, confidence)| **confidence < Recognition::SURE)
+                .map(|(word, _)| word.start as usize..word.end as usize);
+            let line = TextLine {
+                text: text.to_owned(),
+                is_marked: section.is_some_and(|section| section.contains(&at)),
+                doubts: doubts.collect(),
+            };
+            (room_bytes > 0).then_some(line)
         })
         .collect()
 }
 
 // The lines of a section on a page.
-fn lines_on_page(section: &Section, page: PageNo, lines: usize) -> Option<std::ops::Range<usize>> {
+fn lines_on_page(section: &Section, page: PageNo, lines: usize) -> Option<Range<usize>> {
     let SectionSpan::Pages { pages, from, to } = section.span else {
         return None;
     };

@@ -39,6 +39,17 @@ pub(crate) fn text_layer(words: &PageWords) -> Markup {
     }
 }
 
+/// Marks of the words that text recognition is not sure of.
+pub(crate) fn doubt_marks(words: &PageWords) -> Markup {
+    let all = words.lines.iter().flat_map(|line| &line.words);
+    html! {
+        @for word in all.filter(|word| word.in_doubt).take(MAX_WORDS) {
+            rect.doubtful x=(points(word.rect.x * words.width)) y=(points(word.rect.y * words.height))
+                width=(points(word.rect.w * words.width)) height=(points(word.rect.h * words.height)) {}
+        }
+    }
+}
+
 /// A page of words, as a picture of its own.
 pub(crate) fn text_page(words: &PageWords) -> String {
     let size = [words.width.max(1.0), words.height.max(1.0)];
@@ -74,6 +85,7 @@ mod tests {
         let words = texts.iter().map(|text| PageWord {
             text: (*text).into(),
             rect,
+            in_doubt: false,
         });
         WordLine {
             rect,
@@ -90,6 +102,7 @@ mod tests {
             width: 100.0,
             height: 200.0,
             has_image: false,
+            ocr: None,
             lines,
             extent: Vec::new(),
         }

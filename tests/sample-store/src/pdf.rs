@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use stemma_document::{Collection, Digest, DocumentVersion, FilingFacts, blob_keys};
+use stemma_document::{
+    Collection, Digest, DocumentVersion, FilingFacts, PageOrigin, Recognition, SourceBody,
+    blob_keys,
+};
 use stemma_engine::blobs::Blobs;
 use stemma_extract::{EncodedSource, ExtractJob, Extractor, InProcess, Limits};
 
@@ -15,9 +18,41 @@ const LEADING: usize = 20;
 /// Publishes a PDF whose pages have these lines.
 pub async fn publish_pdf(blobs: &dyn Blobs, path: &str, pages: &[&str], facts: FilingFacts) {
     let file = pdf(pages);
-    let job = ExtractJob::new(path.into(), file.clone(), None, Limits::default());
+    let body = read(path, &file).await;
+    publish_file(blobs, path, file, body, facts).await;
+}
+
+/// Publishes such a PDF as if text recognition had read it, unsure of the last word of each page.
+pub async fn publish_scan(blobs: &dyn Blobs, path: &str, pages: &[&str]) {
+    let file = pdf(pages);
+    let mut body = read(path, &file).await;
+    if let SourceBody::Pages(pages) = &mut body {
+        for page in pages {
+            let words = page.lines.iter().map(|line| line.words.len()).sum();
+            let mut confidences = vec![96; words];
+            if let Some(last) = confidences.last_mut() {
+                *last = 41;
+            }
+            let skew = 0;
+            page.origin = PageOrigin::Recognized(Box::new(Recognition { skew, confidences }));
+        }
+    }
+    publish_file(blobs, path, file, body, FilingFacts::default()).await;
+}
+
+async fn read(path: &str, file: &[u8]) -> SourceBody {
+    let job = ExtractJob::new(path.into(), file.to_vec(), None, Limits::default());
     let source = InProcess.extract(job).await.unwrap();
-    let body = EncodedSource::open(source).unwrap().decode().unwrap().body;
+    EncodedSource::open(source).unwrap().decode().unwrap().body
+}
+
+async fn publish_file(
+    blobs: &dyn Blobs,
+    path: &str,
+    file: Vec<u8>,
+    body: SourceBody,
+    facts: FilingFacts,
+) {
     let version = DocumentVersion {
         source: Digest::from_content(&file),
         size_bytes: file.len() as u64,
