@@ -10,6 +10,7 @@ use stemma_cluster::compare::{bucket_trees, differences, trees};
 use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, binary};
 use stemma_document::Collection;
 use stemma_engine::blobs::FolderBlobs;
+use stemma_filings::edgar::{SubmissionHeader, html_page, submission_document};
 use stemma_filings::{FilingKind, Spec, TextKind, generate, markdown, plain_text};
 
 const BUCKET: &str = "mixed";
@@ -17,10 +18,6 @@ const READY_TIMEOUT: Duration = Duration::from_secs(90);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(240);
 /// Documents of [`write_filings`]: images, viewer pages, index files and the submission beside its parts are none.
 const DOCUMENTS: usize = 12;
-
-fn page(title: &str, text: &str) -> String {
-    format!("<html><body><p><b>{title}</b></p><p>{text}</p></body></html>\n")
-}
 
 /// A page that tags a figure.
 fn tagged_page(title: &str, text: &str) -> String {
@@ -37,18 +34,6 @@ fn tagged_page(title: &str, text: &str) -> String {
 /// What the company calls the concept of that figure.
 const LABELS: &str = "<linkbase><labelLink><loc href=\"x.xsd#us-gaap_Inventory\" label=\"l\"/><labelArc from=\"l\" to=\"t\"/>\
     <label label=\"t\">Iron in the yard</label></labelLink></linkbase>\n";
-
-fn header(accession: &str, form: &str, period: &str, company: &str, cik: &str) -> String {
-    format!(
-        "<SEC-DOCUMENT>{accession}.txt : 20240105\n<SEC-HEADER>{accession}.hdr.sgml : 20240105\nACCESSION NUMBER:\t\t{accession}\n\
-         CONFORMED SUBMISSION TYPE:\t{form}\nCONFORMED PERIOD OF REPORT:\t{period}\nFILED AS OF DATE:\t\t20240105\n\nFILER:\n\n\
-         \tCOMPANY DATA:\t\n\t\tCOMPANY CONFORMED NAME:\t\t\t{company}\n\t\tCENTRAL INDEX KEY:\t\t\t{cik}\n</SEC-HEADER>\n"
-    )
-}
-
-fn part(kind: &str, name: &str, text: &str) -> String {
-    format!("<DOCUMENT>\n<TYPE>{kind}\n<FILENAME>{name}\n<TEXT>\n{text}\n</TEXT>\n</DOCUMENT>\n")
-}
 
 const OLD_REPORT: &str = "PART I\n\nItem 1. Business\n\nWe make anvils and hammers for the shops of the land, and we sell them there.\n\n\
     Item 2. Properties\n\nWe own one forge and the land on which it stands, and we lease the other one.\n";
@@ -78,19 +63,25 @@ fn write_filings(root: &Path) {
     );
     let annual = "edgar/data/77/000000007723000012";
     let submission = [
-        header(
-            "0000000077-23-000012",
-            "10-K",
-            "20230930",
-            "ACME ANVILS INC",
-            "0000000077",
-        ),
-        part(
+        SubmissionHeader {
+            accession: "0000000077-23-000012",
+            form: "10-K",
+            period: "20230930",
+            company: "ACME ANVILS INC",
+            cik: "0000000077",
+            filed: "20240105",
+        }
+        .text(),
+        submission_document(
             "10-K",
             "acme.htm",
-            &page("Item 1. Business", "We make anvils."),
+            &html_page("Item 1. Business", "We make anvils."),
         ),
-        part("EX-21.1", "ex211.htm", &page("Subsidiaries", "Hammer Ltd")),
+        submission_document(
+            "EX-21.1",
+            "ex211.htm",
+            &html_page("Subsidiaries", "Hammer Ltd"),
+        ),
     ]
     .concat();
     let listed = submission.replace('<', "&lt;").replace('>', "&gt;");
@@ -109,28 +100,30 @@ fn write_filings(root: &Path) {
         ),
         (
             "ex211.htm",
-            page(
+            html_page(
                 "Subsidiaries",
                 "The subsidiary of the company is Hammer Ltd.",
             ),
         ),
-        ("R1.htm", page("Cover", "noise")),
+        ("R1.htm", html_page("Cover", "noise")),
         ("acme_lab.xml", LABELS.into()),
         ("logo.jpg", "x".into()),
     ] {
         write(&format!("{annual}/{name}"), text.into());
     }
     let old = [
-        header(
-            "0000000088-96-000002",
-            "10-K405",
-            "19960630",
-            "HAMMER TRUST",
-            "0000000088",
-        ),
-        part("10-K405", "a.txt", OLD_REPORT),
-        part("EX-27", "b.txt", "<TABLE>\n<S> <C>\n<CASH> 12\n</TABLE>"),
-        part("GRAPHIC", "c.jpg", "begin 644 c.jpg\nM1TE&.#EA\nend"),
+        SubmissionHeader {
+            accession: "0000000088-96-000002",
+            form: "10-K405",
+            period: "19960630",
+            company: "HAMMER TRUST",
+            cik: "0000000088",
+            filed: "20240105",
+        }
+        .text(),
+        submission_document("10-K405", "a.txt", OLD_REPORT),
+        submission_document("EX-27", "b.txt", "<TABLE>\n<S> <C>\n<CASH> 12\n</TABLE>"),
+        submission_document("GRAPHIC", "c.jpg", "begin 644 c.jpg\nM1TE&.#EA\nend"),
     ]
     .concat();
     write("edgar/data/88/0000000088-96-000002.txt", old.clone().into());
@@ -140,33 +133,35 @@ fn write_filings(root: &Path) {
         feed.replace('\n', "\r").into(),
     );
     let web = [
-        header(
-            "0000000099-24-000001",
-            "8-K",
-            "20240103",
-            "FORGE CORP",
-            "0000000099",
-        ),
-        part(
+        SubmissionHeader {
+            accession: "0000000099-24-000001",
+            form: "8-K",
+            period: "20240103",
+            company: "FORGE CORP",
+            cik: "0000000099",
+            filed: "20240105",
+        }
+        .text(),
+        submission_document(
             "8-K",
             "d8k.htm",
-            &page("Item 8.01. Other Events", "The forge burned down."),
+            &html_page("Item 8.01. Other Events", "The forge burned down."),
         ),
-        part(
+        submission_document(
             "EX-99.1",
             "ex991.htm",
-            &page("Press release", "The bellows were saved."),
+            &html_page("Press release", "The bellows were saved."),
         ),
     ]
     .concat();
     write("edgar/data/99/0000000099-24-000001.txt", web.into());
     write(
         "web/letter.html",
-        page("To our shareholders", "It was a year of iron.").into(),
+        html_page("To our shareholders", "It was a year of iron.").into(),
     );
     write(
         "web/other.htm",
-        page("Quarterly letter", "It was a quarter of coal.").into(),
+        html_page("Quarterly letter", "It was a quarter of coal.").into(),
     );
 }
 

@@ -19,6 +19,7 @@
 
 mod assemble;
 mod contents;
+pub mod edgar;
 mod encrypt;
 mod fonts;
 mod kinds;

@@ -1,41 +1,13 @@
 //! Folders mirrored from EDGAR, and full submissions, through `stemma ingest`.
 
 use serde_json::Value;
+use stemma_filings::edgar::{SubmissionHeader, html_page, submission_document};
 
 use crate::facts;
 use crate::support::{TestEnv, codes, trees};
 
 const TEN_K: &str = "edgar/data/77/000000007723000012";
 const EIGHT_K: &str = "edgar/data/88/000000008820000003";
-
-fn page(title: &str, text: &str) -> String {
-    format!(
-        "<html><head><title>x</title></head><body><p><b>{title}</b></p><p>{text}</p></body></html>\n"
-    )
-}
-
-fn header(
-    accession: &str,
-    form: &str,
-    period: &str,
-    filed: &str,
-    company: &str,
-    cik: &str,
-) -> String {
-    format!(
-        "<SEC-DOCUMENT>{accession}.txt : {filed}\n<SEC-HEADER>{accession}.hdr.sgml : {filed}\nACCESSION NUMBER:\t\t{accession}\n\
-         CONFORMED SUBMISSION TYPE:\t{form}\nPUBLIC DOCUMENT COUNT:\t\t2\nCONFORMED PERIOD OF REPORT:\t{period}\nFILED AS OF DATE:\t\t{filed}\n\n\
-         FILER:\n\n\tCOMPANY DATA:\t\n\t\tCOMPANY CONFORMED NAME:\t\t\t{company}\n\t\tCENTRAL INDEX KEY:\t\t\t{cik}\n\
-         \t\tSTANDARD INDUSTRIAL CLASSIFICATION:\tCUTLERY [3420]\n\t\tFISCAL YEAR END:\t\t\t0930\n\n\tFORMER COMPANY:\t\n\
-         \t\tFORMER CONFORMED NAME:\tACME IRON WORKS\n</SEC-HEADER>\n"
-    )
-}
-
-fn part(kind: &str, filename: &str, text: &str) -> String {
-    format!(
-        "<DOCUMENT>\n<TYPE>{kind}\n<SEQUENCE>1\n<FILENAME>{filename}\n<DESCRIPTION>{kind}\n<TEXT>\n{text}\n</TEXT>\n</DOCUMENT>\n"
-    )
-}
 
 const REPORT: &str = "PART I\n\nItem 1. Business\n\nWe make anvils and hammers for the shops of the land, and we sell them there.\n\n\
     Item 1A. Risk Factors\n\nIron may become dear, and fewer people may want to buy the anvils that we make.\n\n\
@@ -44,20 +16,25 @@ const REPORT: &str = "PART I\n\nItem 1. Business\n\nWe make anvils and hammers f
 // A mirrored folder of a 10-K and of an 8-K, and two full submissions.
 fn mirror(lab: &TestEnv) {
     let submission = [
-        header(
-            "0000000077-23-000012",
-            "10-K",
-            "20230930",
-            "20231110",
-            "ACME ANVILS INC",
-            "0000000077",
-        ),
-        part(
+        SubmissionHeader {
+            accession: "0000000077-23-000012",
+            form: "10-K",
+            period: "20230930",
+            filed: "20231110",
+            company: "ACME ANVILS INC",
+            cik: "0000000077",
+        }
+        .text(),
+        submission_document(
             "10-K",
             "acme-20230930.htm",
-            &page("Item 1. Business", "We make anvils."),
+            &html_page("Item 1. Business", "We make anvils."),
         ),
-        part("EX-21.1", "ex211.htm", &page("Subsidiaries", "Hammer Ltd")),
+        submission_document(
+            "EX-21.1",
+            "ex211.htm",
+            &html_page("Subsidiaries", "Hammer Ltd"),
+        ),
     ]
     .concat();
     let in_page = submission.replace('<', "&lt;").replace('>', "&gt;");
@@ -70,19 +47,19 @@ fn mirror(lab: &TestEnv) {
         ("index.json", "{}".into()),
         (
             "acme-20230930.htm",
-            page(
+            html_page(
                 "Item 1. Business",
                 "We make anvils for the shops of the land.",
             ),
         ),
         (
             "ex211.htm",
-            page(
+            html_page(
                 "Subsidiaries",
                 "The subsidiary of the company is Hammer Ltd.",
             ),
         ),
-        ("R1.htm", page("Cover", "noise")),
+        ("R1.htm", html_page("Cover", "noise")),
         ("FilingSummary.xml", "<x/>".into()),
         ("acme-20230930.xsd", "<x/>".into()),
         ("acme-20230930_lab.xml", "<x/>".into()),
@@ -92,7 +69,7 @@ fn mirror(lab: &TestEnv) {
     }
     lab.put(
         &format!("{EIGHT_K}/d8k.htm"),
-        page(
+        html_page(
             "Item 8.01. Other Events",
             "The forge burned down in the night.",
         ),
@@ -102,17 +79,18 @@ fn mirror(lab: &TestEnv) {
         <span>HAMMER TRUST (Filer) CIK: 0000000088 (see all)</span>";
     lab.put(&format!("{EIGHT_K}/0000000088-20-000003-index.htm"), index);
     let old = [
-        header(
-            "0000000077-01-000002",
-            "10-K405",
-            "20000930",
-            "20001220",
-            "ACME IRON WORKS",
-            "0000000077",
-        ),
-        part("10-K405", "a.txt", REPORT),
-        part("EX-27", "b.txt", "<TABLE>\n<S> <C>\n<CASH> 12\n</TABLE>"),
-        part("GRAPHIC", "c.jpg", "begin 644 c.jpg\nM1TE&.#EA\nend"),
+        SubmissionHeader {
+            accession: "0000000077-01-000002",
+            form: "10-K405",
+            period: "20000930",
+            filed: "20001220",
+            company: "ACME IRON WORKS",
+            cik: "0000000077",
+        }
+        .text(),
+        submission_document("10-K405", "a.txt", REPORT),
+        submission_document("EX-27", "b.txt", "<TABLE>\n<S> <C>\n<CASH> 12\n</TABLE>"),
+        submission_document("GRAPHIC", "c.jpg", "begin 644 c.jpg\nM1TE&.#EA\nend"),
     ]
     .concat();
     lab.put("edgar/data/77/0000000077-01-000002.txt", &old);
@@ -356,21 +334,22 @@ fn a_submission_with_html_has_the_items_of_its_primary_document() {
         "<html><body><p><b>Item 1. Scope</b></p><p>The parties agree. {filler}</p></body></html>"
     );
     let submission = [
-        header(
-            "0000000077-23-000012",
-            "10-K",
-            "20230930",
-            "20231110",
-            "ACME ANVILS INC",
-            "0000000077",
-        ),
-        part(
+        SubmissionHeader {
+            accession: "0000000077-23-000012",
+            form: "10-K",
+            period: "20230930",
+            filed: "20231110",
+            company: "ACME ANVILS INC",
+            cik: "0000000077",
+        }
+        .text(),
+        submission_document(
             "10-K",
             "a.htm",
             &format!("<XBRL>\n<html><body>{pages}</body></html>\n</XBRL>"),
         ),
-        part("EX-10.1", "b.htm", &agreement),
-        part("EX-101.INS", "c.xml", "<XBRL>\n<xbrl>NOISE</xbrl>\n</XBRL>"),
+        submission_document("EX-10.1", "b.htm", &agreement),
+        submission_document("EX-101.INS", "c.xml", "<XBRL>\n<xbrl>NOISE</xbrl>\n</XBRL>"),
     ]
     .concat();
     lab.put("filing.txt", submission);
