@@ -98,7 +98,7 @@ impl PageView {
         let named = doubtful.get(..DOUBTFUL_WORDS).unwrap_or(&doubtful);
         html! {
             p.recognition {
-                span.badge { "OCR" } " Text recognition read this page from a picture. It is " (read.confidence) " % sure of its words"
+                span.badge { "OCR" } " Text recognition read this page from a picture. It is " (read.confidence) "\u{a0}% sure of its words"
                 @if doubtful.is_empty() { "." } @else {
                     "; in doubt, and marked: " (Line(&named.join(", ")))
                     @if named.len() < doubtful.len() { " and " (grouped(doubtful.len() - named.len())) " more" } "."

@@ -43,7 +43,14 @@ pub async fn publish_scan(blobs: &dyn Blobs, path: &str, pages: &[&str]) {
 async fn read(path: &str, file: &[u8]) -> SourceBody {
     let job = ExtractJob::new(path.into(), file.to_vec(), None, Limits::default());
     let source = InProcess.extract(job).await.unwrap();
-    EncodedSource::open(source).unwrap().decode().unwrap().body
+    let mut body = EncodedSource::open(source).unwrap().decode().unwrap().body;
+    // The pipeline counts them later; what has none is not read for an answer.
+    if let SourceBody::Pages(pages) = &mut body {
+        for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
+            line.tokens = line.words.len() as u32;
+        }
+    }
+    body
 }
 
 async fn publish_file(
