@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_engine::coordinator::Observer;
-use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
 use stemma_extract::{ExtractError, ExtractJob, Pool, PoolSettings, Task};
@@ -69,6 +69,13 @@ impl EmbeddedServices {
             presence: Arc::clone(&presence),
             batches: config.model.provider.batch.settings(),
         };
+        let heartbeats = env.spawn(send_heartbeats(
+            env.clone(),
+            Arc::clone(ports.ledger.raw()),
+            Arc::clone(&presence),
+            heartbeat_extras(env, ports, &models),
+            stop.clone(),
+        ));
         let open_documents = config.local.open_documents;
         let coordinator = env.spawn(stemma_coordinator::run(
             env.clone(),
@@ -94,7 +101,7 @@ impl EmbeddedServices {
         ));
         Ok(Self {
             stop,
-            services: vec![coordinator, worker, assembler],
+            services: vec![coordinator, worker, assembler, heartbeats],
             read_progress,
             models,
         })
@@ -117,6 +124,26 @@ impl EmbeddedServices {
             if let Err(error) = service.await {
                 tracing::error!(%error, "a service panicked");
             }
+        }
+    }
+}
+
+/// What a heartbeat says beside the work of its process.
+pub fn heartbeat_extras(
+    env: &Env,
+    ports: &Ports,
+    models: &[Arc<ModelClient>],
+) -> impl Fn() -> HeartbeatExtras + Send + use<> {
+    let env = env.clone();
+    let ports = ports.clone();
+    let models = models.to_vec();
+    move || {
+        let models = models.iter();
+        HeartbeatExtras {
+            models: models
+                .map(|client| (client.bucket().to_string(), client.heartbeat()))
+                .collect(),
+            troubles: ports.troubles(env.now_ms()),
         }
     }
 }

@@ -153,15 +153,14 @@ fn uploaded_documents_are_processed_read_and_removed() {
 }
 
 // The checks of an installation run in the background.
-fn wait_for_checks(port: u16) -> Value {
-    let report = wait_until(port, "GET /v1/health", |status, body| {
+fn health_with_checks(port: u16) -> Value {
+    wait_until(port, "GET /v1/health", |status, body| {
         status == 200 && body["checks"]["at_ms"].is_u64()
-    });
-    report["checks"]["checks"].clone()
+    })
 }
 
 #[test]
-fn health_has_the_checks_of_the_installation() {
+fn health_has_the_process_and_the_checks_of_the_installation() {
     let lab = TestEnv::new();
     lab.put("guide.md", "# One\n\nText of one.\n");
     lab.ingest("store", &[]);
@@ -169,7 +168,16 @@ fn health_has_the_checks_of_the_installation() {
     let listen = format!("127.0.0.1:{port}");
     let serving = lab.stemma("store", ["serve", "--listen", &listen]).start();
     let server = ServerGuard::new(serving);
-    let checks = wait_for_checks(port);
+    let report = health_with_checks(port);
+    assert_eq!(report["processes"][0]["service"], "all", "{report}");
+    let lanes = report["lanes"].as_array().unwrap().iter();
+    assert!(
+        lanes
+            .clone()
+            .any(|lane| lane["lane"] == "cpu" && lane["workers"] == 1),
+        "{report}"
+    );
+    let checks = &report["checks"]["checks"];
     let result = |start: &str| {
         let mut all = checks.as_array().unwrap().iter();
         let found = all.find(|check| check["what"].as_str().unwrap().starts_with(start));
@@ -194,7 +202,7 @@ fn a_query_server_without_a_setting_of_the_cluster_shows_jobs_of_the_store() {
     let jobs = wait_until(port, "GET /v1/jobs", |status, _| status == 200);
     assert_eq!(jobs["items"][0]["state"], "finished", "{jobs}");
     let missing = "a cluster needs a store that all its processes reach";
-    let checks = wait_for_checks(port);
+    let checks = &health_with_checks(port)["checks"];
     assert!(checks.to_string().contains(missing), "{checks}");
     let ended = server.end();
     assert!(ended.err.contains(missing), "{ended:?}");

@@ -9,7 +9,7 @@ use stemma_boot::backends::{BackendConfig, Cluster};
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
-use stemma_engine::heartbeat::{self, HeartbeatExtras, HeartbeatReporter};
+use stemma_engine::heartbeat::{HeartbeatReporter, send_heartbeats};
 use stemma_engine::{Env, PortResult, Ports};
 use stemma_pipeline::ModelClient;
 use tokio::task::JoinHandle;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::context::Context;
+use crate::embedded::heartbeat_extras;
 use crate::error::{CommandError, Exit};
 use crate::model_clients::model_clients;
 
@@ -82,20 +83,11 @@ impl ServiceHost {
         } else {
             Vec::new()
         };
-        let clients = model_clients.clone();
-        let ports = cluster.ports.clone();
-        let clock = env.clone();
-        let heartbeats = env.spawn(heartbeat::send_heartbeats(
+        let heartbeats = env.spawn(send_heartbeats(
             env.clone(),
             Arc::clone(cluster.ports.ledger.raw()),
             Arc::clone(&presence),
-            move || HeartbeatExtras {
-                models: clients
-                    .iter()
-                    .map(|client| (client.bucket().to_string(), client.heartbeat()))
-                    .collect(),
-                troubles: ports.troubles(clock.now_ms()),
-            },
+            heartbeat_extras(&env, &cluster.ports, &model_clients),
             drained.clone(),
         ));
         Ok(Self {
