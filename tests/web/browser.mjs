@@ -186,7 +186,7 @@ if (drawn) {
     const page = await newPage({ context: { viewport: { width: 1280, height: 900 } } });
     const scan = documents.find((document) => document.path === "SCANNED.pdf");
     await page.goto(`${open}${at(scan)}?page=2`, { waitUntil: "networkidle" });
-    assert.match(await page.textContent(".recognition"), /It is \d+\s% sure of its words; in doubt, and marked: million\.\./);
+    assert.match(await page.textContent(".recognition"), /It is \d+\s% sure of its words; in doubt, and marked: million\./);
     const { words } = await wordsOf(scan, 2);
     const doubtful = words.filter((word) => word.in_doubt);
     const marks = await boxes(await page.$(".sheet"), "rect.doubtful");

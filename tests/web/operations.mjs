@@ -101,6 +101,15 @@ await check("failed documents are counted before they are submitted again", asyn
   await page.context().close();
 });
 
+await check("health shows the checks of the installation when they end", async () => {
+  const page = await newPage({ context: { viewport: { width: 1280, height: 900 } } });
+  await page.goto(`${served}/health`);
+  await page.waitForSelector(".checks li:has-text('document extraction') .badge[data-state=ok]");
+  assert.match(await page.textContent("main"), /Made \d+ s ago/);
+  assert.deepEqual(page.errors, []);
+  await page.context().close();
+});
+
 const { items: jobs } = await json(`${served}/v1/jobs`);
 const hostile = jobs.find((job) => job.label.includes("<img"));
 const failed = jobs.find((job) => job.counts.failed);

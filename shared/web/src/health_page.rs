@@ -104,7 +104,7 @@ impl HealthView<'_> {
             dl {
                 dt { "Documents" } dd { (grouped(report.documents)) }
                 @if let Some(index) = &report.index {
-                    dt { "In the index of this server" } dd { (grouped(index.documents)) ", " (megabytes(index.bytes)) }
+                    dt { "In the index of this server" } dd { (grouped(index.documents)) ", " (size(index.bytes)) }
                     dt { "Not indexed yet" } dd { (grouped(index.not_indexed)) @if index.unreadable > 0 { "; " (grouped(index.unreadable)) " cannot be read" } }
                 } @else { dt { "Index" } dd { "not open yet" } }
                 @if let Some(writer) = &report.writer {
@@ -279,8 +279,12 @@ fn used(used: u64, limit: u32) -> String {
     }
 }
 
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
+fn size(bytes: u64) -> String {
+    match bytes as f64 {
+        bytes if bytes < 1e6 => format!("{:.0} kB", bytes / 1e3),
+        bytes if bytes < 1e9 => format!("{:.1} MB", bytes / 1e6),
+        bytes => format!("{:.1} GB", bytes / 1e9),
+    }
 }
 
 /// The fields of a form that replays a dead letter.

@@ -94,7 +94,10 @@ impl PageView {
         let Some(read) = &self.words.ocr else {
             return html! {};
         };
-        let doubtful: Vec<&str> = read.doubtful.iter().map(String::as_str).collect();
+        let words = read.doubtful.iter();
+        let doubtful: Vec<&str> = words
+            .map(|word| word.trim_end_matches(['.', ',', ';', ':']))
+            .collect();
         let named = doubtful.get(..DOUBTFUL_WORDS).unwrap_or(&doubtful);
         html! {
             p.recognition {
