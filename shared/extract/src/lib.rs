@@ -15,6 +15,7 @@
 //! Crashes that a process cannot contain, such as a stack overflow in a parser, are isolated by a [`Pool`] of child
 //! processes that run [`serve`]. The result depends on the bytes only, and is stored and sent as an [`EncodedSource`].
 
+mod cpu_time;
 mod decode;
 mod detect;
 mod edgar;
@@ -33,6 +34,7 @@ mod source_codec;
 pub mod text;
 pub mod title;
 
+pub use cpu_time::CpuTime;
 pub use detect::{detect_format, extract};
 pub use error::ExtractError;
 pub use image_request::{ImageColor, ImageRequest, ImageScale, PageRegion};

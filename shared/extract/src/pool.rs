@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
 use crate::ipc::{self, ExtractJob, Handshake};
-use crate::{ExtractError, sandbox};
+use crate::{CpuTime, ExtractError, sandbox};
 
 // Limit for captured standard error.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
@@ -206,35 +206,17 @@ impl Extractor for Pool {
 // Returns the CPU time that was used.
 async fn wait_until_overdue(process: Option<u32>, limit: Duration) -> Duration {
     let started = Instant::now();
-    let before = process.and_then(cpu_time);
+    let before = process.and_then(CpuTime::of_process);
     loop {
         sleep(CPU_POLL.min(limit)).await;
-        let used = match (before, process.and_then(cpu_time)) {
-            (Some(before), Some(now)) => now.saturating_sub(before),
+        let used = match (before, process.and_then(CpuTime::of_process)) {
+            (Some(before), Some(now)) => now.own.saturating_sub(before.own),
             _ => started.elapsed(),
         };
         if used >= limit || started.elapsed() >= limit * WALL_CLOCK_FACTOR {
             return used;
         }
     }
-}
-
-// The CPU time of all threads of a process; `None` where the system does not tell.
-#[cfg(target_os = "linux")]
-fn cpu_time(process: u32) -> Option<Duration> {
-    // USER_HZ, which the interface fixes whatever the kernel counts in.
-    const TICKS_PER_SECOND: u64 = 100;
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may itself have spaces and parentheses. User and system time are fields 14 and 15.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
-    let ticks = times.next()?.ok()? + times.next()?.ok()?;
-    Some(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn cpu_time(_process: u32) -> Option<Duration> {
-    None
 }
 
 enum ChildFailure {
@@ -246,7 +228,7 @@ enum ChildFailure {
     Exited(io::Error),
 }
 
-// Dropping the process kills it.
+// Dropping the process kills it, and what it started.
 #[derive(Debug)]
 struct ChildProcess {
     child: Child,
@@ -359,6 +341,7 @@ impl ChildProcess {
             .ok()
             .and_then(Result::ok);
         if status.is_none() {
+            self.kill_group();
             let _ = self.child.kill().await;
         }
         let stderr = self
@@ -394,6 +377,20 @@ impl ChildProcess {
         (error, stderr)
     }
 
+    // The child leads a group of its own. Its id is known only until it is waited for, so no other process can have it.
+    #[cfg(unix)]
+    fn kill_group(&self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(group) = id.and_then(Pid::from_raw) {
+            // A group that ended meanwhile is what is wanted.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn kill_group(&self) {}
+
     #[cfg(target_os = "linux")]
     fn resident_bytes(&self) -> u64 {
         let Some(id) = self.child.id() else { return 0 };
@@ -410,6 +407,12 @@ impl ChildProcess {
     #[cfg(not(target_os = "linux"))]
     fn resident_bytes(&self) -> u64 {
         0
+    }
+}
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        self.kill_group();
     }
 }
 

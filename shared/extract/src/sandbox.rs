@@ -158,9 +158,19 @@ fn watch_parent() -> io::Result<()> {
             while rustix::process::getppid() == parent {
                 thread::sleep(PARENT_CHECK);
             }
+            end_group();
             std::process::exit(1)
         })
         .map(|_| ())
+}
+
+// Ends this process and what it started, such as text recognition. The pool starts each child as the leader of a group.
+#[cfg(unix)]
+fn end_group() {
+    use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
+    if getpgrp() == getpid() {
+        let _ = kill_current_process_group(Signal::KILL);
+    }
 }
 
 #[cfg(not(unix))]
