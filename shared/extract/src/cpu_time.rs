@@ -14,7 +14,7 @@ pub struct CpuTime {
 impl CpuTime {
     /// `None` where the system does not tell.
     #[cfg(target_os = "linux")]
-    pub fn of_process(process: u32) -> Option<Self> {
+    pub fn for_process(process: u32) -> Option<Self> {
         // USER_HZ, which the interface fixes whatever the kernel counts in.
         const TICKS_PER_SECOND: u64 = 100;
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -31,7 +31,7 @@ impl CpuTime {
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub fn of_process(_process: u32) -> Option<Self> {
+    pub fn for_process(_process: u32) -> Option<Self> {
         None
     }
 }

@@ -206,10 +206,10 @@ impl Extractor for Pool {
 // Returns the CPU time that was used.
 async fn wait_until_overdue(process: Option<u32>, limit: Duration) -> Duration {
     let started = Instant::now();
-    let before = process.and_then(CpuTime::of_process);
+    let before = process.and_then(CpuTime::for_process);
     loop {
         sleep(CPU_POLL.min(limit)).await;
-        let used = match (before, process.and_then(CpuTime::of_process)) {
+        let used = match (before, process.and_then(CpuTime::for_process)) {
             (Some(before), Some(now)) => now.own.saturating_sub(before.own),
             _ => started.elapsed(),
         };

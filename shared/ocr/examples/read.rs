@@ -1,16 +1,30 @@
-//! Prints the words that text recognition reads on a page: `read FILE.pdf PAGE`.
+//! Prints what text recognition reads on a page: `read FILE.pdf PAGE`; `--words` before it prints the confidence of each word.
+//! `read --text FILE.pdf` prints the text that a file states, with a form feed after each page.
 
 use std::time::Instant;
 
-use stemma_document::PageNo;
+use stemma_document::{Page, PageNo, Source, SourceBody};
 use stemma_extract::{EncodedSource, ExtractJob, Limits, RecognizeRequest};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("usage: read FILE.pdf PAGE")?;
-    let page = arguments.next().unwrap_or_else(|| "1".into()).parse()?;
-    let bytes = std::fs::read(&path)?;
-    let job = ExtractJob::new(path, bytes, None, Limits::default());
+const USAGE: &str = "usage: read [--words] FILE.pdf PAGE, or read --text FILE.pdf";
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let flag = arguments.first().filter(|first| first.starts_with("--"));
+    let flag = flag.cloned();
+    arguments.retain(|argument| !argument.starts_with("--"));
+    let path = arguments.first().ok_or(USAGE)?;
+    let job = ExtractJob::new(path.clone(), std::fs::read(path)?, None, Limits::default());
+    if flag.as_deref() == Some("--text") {
+        let source = stemma_extract::extract(job).map_err(|error| error.message)?;
+        for page in pages(source) {
+            print!("{}\u{c}", page.text());
+        }
+        return Ok(());
+    }
+    let page = arguments.get(1).ok_or(USAGE)?.parse()?;
     let program = stemma_ocr::find_program(std::env::var_os("PATH").as_deref());
     let request = RecognizeRequest {
         page: PageNo::new(page).ok_or("pages count from 1")?,
@@ -19,18 +33,39 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let started = Instant::now();
     let reply = stemma_ocr::read_page(&job, &request).map_err(|error| error.message)?;
-    let source = EncodedSource::open(reply)?.decode()?;
-    if let stemma_document::SourceBody::Pages(pages) = source.body {
-        for page in pages {
-            println!("{}", page.text());
-            println!(
-                "{:?} {:?}",
-                page.turn,
-                page.recognition()
-                    .map(|read| (read.skew, read.mean(), read.doubtful()))
-            );
-        }
+    let page = pages(EncodedSource::open(reply)?.decode()?).pop();
+    let page = page.ok_or("the reply has no page")?;
+    if flag.is_some() {
+        print_words(&page);
+    } else {
+        let read = page.recognition().cloned().unwrap_or_default();
+        println!("{}", page.text());
+        println!(
+            "turn {:?}, skew {}, confidence {}, in doubt {}, {:?}",
+            page.turn,
+            read.skew,
+            read.mean(),
+            read.doubtful(),
+            started.elapsed()
+        );
     }
-    println!("{:?}", started.elapsed());
     Ok(())
+}
+
+fn pages(source: Source) -> Vec<Page> {
+    match source.body {
+        SourceBody::Pages(pages) => pages,
+        SourceBody::Lines(_) => Vec::new(),
+    }
+}
+
+fn print_words(page: &Page) {
+    let spans = page.lines.iter().flat_map(|line| {
+        let words = line.words.iter();
+        words.map(|word| &line.text[word.start as usize..word.end as usize])
+    });
+    let read = page.recognition().cloned().unwrap_or_default();
+    for (confidence, word) in read.confidences.iter().zip(spans) {
+        println!("{confidence}\t{word}");
+    }
 }

@@ -8,6 +8,8 @@ pub(crate) struct ReadWord {
     pub(crate) text: String,
     pub(crate) x0: f32,
     pub(crate) x1: f32,
+    /// From the top to the bottom of its letters.
+    pub(crate) height: f32,
     pub(crate) baseline: f32,
     /// From the top of the highest to the bottom of the lowest letter that a line of its font may have.
     pub(crate) line_height: f32,
@@ -50,8 +52,12 @@ pub(crate) fn parse(hocr: &str) -> Vec<ReadWord> {
 fn title(tag: &str) -> &str {
     let start = tag.find("title=").map_or(tag.len(), |at| at + 6);
     let value = &tag[start..];
-    let quote = value.chars().next().unwrap_or('"');
-    value.trim_matches(quote).trim()
+    let Some(quote) = value.chars().next() else {
+        return "";
+    };
+    // Other attributes may follow, such as the language of a word.
+    let inside = value[quote.len_utf8()..].split(quote);
+    inside.into_iter().next().unwrap_or_default().trim()
 }
 
 // `bbox 36 92 580 122; baseline 0.001 -6; x_size 27`: numbers after a name.
@@ -74,19 +80,20 @@ fn numbers<const N: usize>(title: &str, name: &str) -> Option<[f32; N]> {
 fn line_shape(title: &str) -> Option<LineShape> {
     let [left, _, _, bottom] = numbers(title, "bbox")?;
     let [height] = numbers(title, "x_size")?;
-    let [slope, offset] = numbers(title, "baseline").unwrap_or([0.0, 0.0]);
-    let [angle] = numbers(title, "textangle").unwrap_or([0.0]);
+    // Only lines across the image have one.
+    let baseline = numbers(title, "baseline");
+    let [slope, offset] = baseline.unwrap_or([0.0, 0.0]);
     Some(LineShape {
         slope,
         left,
         y: bottom + offset,
         height,
-        is_sideways: angle != 0.0,
+        is_sideways: baseline.is_none(),
     })
 }
 
 fn read_word(title: &str, content: &str, line: LineShape) -> Option<ReadWord> {
-    let [x0, _, x1, _] = numbers(title, "bbox")?;
+    let [x0, y0, x1, y1] = numbers(title, "bbox")?;
     let [confidence] = numbers(title, "x_wconf")?;
     let text = plain_text(content);
     let baseline = line.y + line.slope * ((x0 + x1) / 2.0 - line.left);
@@ -94,6 +101,7 @@ fn read_word(title: &str, content: &str, line: LineShape) -> Option<ReadWord> {
         text,
         x0,
         x1,
+        height: y1 - y0,
         baseline,
         line_height: line.height,
         confidence: confidence.clamp(0.0, 100.0) as u8,
@@ -132,13 +140,23 @@ mod tests {
             "<span class='ocr_line' title=\"bbox 100 50 900 93; baseline 0.01 -10; x_size 43; x_descenders 10\">\n\
              <span class='ocrx_word' id='w1' title='bbox 100 50 200 93; x_wconf 96'><strong>AT&amp;T</strong></span>\n\
              <span class='ocrx_word' id='w2' title='bbox 300 50 400 93; x_wconf 41'> </span>\n\
-             <span class='ocrx_word' id='w3' title='bbox 500 50 700 93; x_wconf 12'>1,234</span></span>",
+             <span class='ocrx_word' id='w3' title='bbox 500 50 700 93; x_wconf 12' lang='deu'>1,234</span></span>",
         );
         let found: Vec<_> = words
             .iter()
             .map(|word| (word.text.as_str(), word.baseline, word.confidence))
             .collect();
         assert_eq!(found, [("AT&T", 83.5, 96), ("1,234", 88.0, 12)]);
+    }
+
+    #[test]
+    fn lines_without_a_baseline_run_up_or_down() {
+        let words = parse(
+            "<span class='ocr_line' title=\"bbox 3189 102 3212 333; x_size 28.3\">\n\
+             <span class='ocrx_word' title='bbox 3189 102 3211 174; x_wconf 96'>Table</span></span>",
+        );
+        let found: Vec<bool> = words.iter().map(|word| word.is_sideways).collect();
+        assert_eq!(found, [true]);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! assert_eq!(stemma_ocr::read_page(&job, &request).unwrap_err().code, "pdf.not_a_pdf");
 //! ```
 
+mod cpu_budget;
 mod gray;
 mod hocr;
 mod reading;
@@ -30,6 +31,7 @@ use stemma_extract::{
 };
 use stemma_render::Pixels;
 
+use cpu_budget::CpuBudget;
 use gray::Gray;
 
 pub use tesseract::{find_program, installed};
@@ -46,6 +48,7 @@ const DPI: u32 = 300;
 ///
 /// Those of [`stemma_render::draw`]; `ocr.no_engine`, `ocr.language_missing`, `ocr.timeout` and `ocr.failed`.
 pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>, ExtractError> {
+    let budget = CpuBudget::start();
     let image = ImageRequest {
         page: request.page,
         scale: ImageScale::Dpi(DPI),
@@ -59,7 +62,7 @@ pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>
     let gray = Gray::new(drawn.width.into(), drawn.height.into(), pixels)
         .ok_or_else(|| tesseract::failed("the image of the page has the wrong size"))?;
     let width = page_width(job, request)?;
-    let page = reading::read(&gray, gray.width as f32 / width, request)?;
+    let page = reading::read(&gray, gray.width as f32 / width, request, &budget)?;
     let source = Source {
         format: SourceFormat::Pdf,
         body: SourceBody::Pages(vec![page]),

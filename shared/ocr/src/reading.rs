@@ -4,9 +4,12 @@ use stemma_document::{Page, Turn};
 use stemma_extract::pdf::{PlacedWord, lay_out_words};
 use stemma_extract::{ExtractError, RecognizeRequest};
 
+use crate::cpu_budget::CpuBudget;
 use crate::gray::Gray;
 use crate::hocr::{self, ReadWord};
-use crate::{DPI, skew, tesseract};
+use crate::{skew, tesseract};
+
+const POINTS_PER_INCH: f32 = 72.0;
 
 // In percent. Below, tesseract mostly saw no letters but rules, stains or letters that lie on their side.
 const READABLE: u8 = 60;
@@ -18,33 +21,47 @@ const LINE_HEIGHT: f32 = 0.92;
 // Fonts whose measured size differs by less have the size of most of the page: the heights of a line vary with its letters.
 const SAME_SIZE: f32 = 0.15;
 const MIN_SIZE: f32 = 3.0;
+// Of the height of a line. Letters without ascenders take half of it, dots a tenth.
+const LEADER_HEIGHT: f32 = 0.3;
 
 /// Reads an image that was drawn with `scale` pixels for a point.
 pub(crate) fn read(
     image: &Gray,
     scale: f32,
     request: &RecognizeRequest,
+    budget: &CpuBudget,
 ) -> Result<Page, ExtractError> {
     if skew::is_blank(image) {
         return Ok(Reading::default().page(image, scale));
     }
-    let first = Reading::new(image, Turn::None, request)?;
-    if first.is_legible() {
+    let reading = |image: &Gray, turn| Reading::new(image, scale, turn, request, budget);
+    let first = reading(image, Turn::None)?;
+    // A page upside down is read as other letters, not as none.
+    if first.words.is_empty() || first.is_legible() {
         return Ok(first.page(image, scale));
     }
-    // Looking for the orientation costs as much as a quarter of a reading, so only pages that need it pay.
-    let turn = match tesseract::upright_turn(image, request) {
-        Some(90) => Turn::ThreeQuarters,
-        Some(180) => Turn::Half,
-        Some(270) => Turn::Quarter,
-        _ => return Ok(first.page(image, scale)),
+    let Some(turn) = first
+        .sideways_turn()
+        .or_else(|| tesseract::upright_turn(image, request, budget).and_then(turn_to_undo))
+    else {
+        return Ok(first.page(image, scale));
     };
     let upright = image.clone().turned(turn.inverse());
-    let second = Reading::new(&upright, turn, request)?;
-    if second.readable() > first.readable() {
-        return Ok(second.page(&upright, scale));
+    match reading(&upright, turn) {
+        Ok(second) if second.readable() > first.readable() => Ok(second.page(&upright, scale)),
+        // If no time is left, the page is as it was read at first.
+        Ok(_) | Err(_) => Ok(first.page(image, scale)),
     }
-    Ok(first.page(image, scale))
+}
+
+// How a page was turned that is upright after a turn by `degrees` clockwise.
+fn turn_to_undo(degrees: u16) -> Option<Turn> {
+    match degrees {
+        90 => Some(Turn::ThreeQuarters),
+        180 => Some(Turn::Half),
+        270 => Some(Turn::Quarter),
+        _ => None,
+    }
 }
 
 #[derive(Default)]
@@ -56,27 +73,49 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(image: &Gray, turn: Turn, request: &RecognizeRequest) -> Result<Self, ExtractError> {
+    fn new(
+        image: &Gray,
+        scale: f32,
+        turn: Turn,
+        request: &RecognizeRequest,
+        budget: &CpuBudget,
+    ) -> Result<Self, ExtractError> {
+        let dpi = (scale * POINTS_PER_INCH).round() as u32;
         let skew = skew::measure(image);
         let hocr = if skew == 0.0 {
-            tesseract::recognize(image, DPI, request)?
+            tesseract::recognize(image, dpi, request, budget)?
         } else {
-            tesseract::recognize(&image.straightened(skew), DPI, request)?
+            tesseract::recognize(&image.straightened(skew), dpi, request, budget)?
         };
         let mut words = hocr::parse(&hocr);
+        words.iter_mut().for_each(cut_leader);
         words.retain(is_word);
         Ok(Self { words, turn, skew })
     }
 
     // Characters of upright words that were read well.
     fn readable(&self) -> usize {
-        let good = |word: &&ReadWord| word.confidence >= READABLE && !word.is_sideways;
+        self.read_well(false)
+    }
+
+    fn read_well(&self, sideways: bool) -> usize {
+        let good = |word: &&ReadWord| word.confidence >= READABLE && word.is_sideways == sideways;
         self.words.iter().filter(good).map(length).sum()
     }
 
     fn is_legible(&self) -> bool {
+        self.is_most(self.readable())
+    }
+
+    // Tesseract reads lines that run down the page as well, but says nothing about their baselines. It does not read those that
+    // run up.
+    fn sideways_turn(&self) -> Option<Turn> {
+        self.is_most(self.read_well(true)).then_some(Turn::Quarter)
+    }
+
+    fn is_most(&self, characters: usize) -> bool {
         let all: usize = self.words.iter().map(length).sum();
-        all > 0 && self.readable() as f32 >= MIN_READABLE * all as f32
+        all > 0 && characters as f32 >= MIN_READABLE * all as f32
     }
 
     fn page(&self, image: &Gray, scale: f32) -> Page {
@@ -123,9 +162,27 @@ fn length(word: &ReadWord) -> usize {
     word.text.chars().count()
 }
 
-// Stains and rules are read as punctuation.
+// Stains and rules are read as punctuation, and the dots between a title and its page number as letters: `..... cece eeees`.
 fn is_word(word: &ReadWord) -> bool {
-    word.confidence >= READABLE || word.text.contains(char::is_alphanumeric)
+    let has_letters = word.text.contains(char::is_alphanumeric);
+    let is_leader = word.height < LEADER_HEIGHT * word.line_height;
+    !word.text.is_empty()
+        && if has_letters {
+            !is_leader
+        } else {
+            word.confidence >= READABLE
+        }
+}
+
+// Takes the dots behind a title from its last word, unless a number follows them.
+fn cut_leader(word: &mut ReadWord) {
+    let Some(at) = word.text.find("...") else {
+        return;
+    };
+    let last = word.text.rsplit('.').next().unwrap_or_default();
+    if last.is_empty() || !last.chars().all(|c| c.is_ascii_digit()) {
+        word.text.truncate(at);
+    }
 }
 
 // In points, rounded to halves, as sizes are set.
@@ -142,6 +199,34 @@ fn font_size(height: f32, usual: f32, scale: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaders_are_no_words() {
+        let word = |text: &str, height, confidence| ReadWord {
+            text: text.into(),
+            x0: 0.0,
+            x1: 90.0,
+            height,
+            baseline: 40.0,
+            line_height: 40.0,
+            confidence,
+            is_sideways: false,
+        };
+        let mut words = vec![
+            word("Risk", 29.0, 96),
+            word("Factors.......ccee", 29.0, 50),
+            word("eeeceeee", 6.0, 30),
+            word("...........", 6.0, 70),
+            word("....12", 28.0, 80),
+            word("-", 5.0, 90),
+            word("~", 5.0, 20),
+            word("sum", 20.0, 95),
+        ];
+        words.iter_mut().for_each(cut_leader);
+        words.retain(is_word);
+        let kept: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        assert_eq!(kept, ["Risk", "Factors", "....12", "-", "sum"]);
+    }
 
     #[test]
     fn lines_of_nearly_the_same_height_have_one_font_size() {

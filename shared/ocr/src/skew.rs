@@ -9,8 +9,10 @@ use crate::gray::Gray;
 const MAX_DEGREES: f32 = 6.0;
 // Pixels of the image that is measured. A line of text is some ten pixels high.
 const WIDTH: usize = 1_000;
-// Lightness below the mean of the page that counts as ink.
-const INK_BELOW_MEAN: usize = 48;
+// Differences in lightness from the mean of the page that count as ink: of print, and of anything that may be print.
+const CLEAR: usize = 48;
+const FAINT: usize = 16;
+const MIDDLE: usize = 128;
 // The best angle must beat straight lines clearly, because pictures and blank pages have none.
 const MIN_GAIN: f64 = 1.05;
 // Degrees. Less moves the end of a line by a fifth of its height.
@@ -20,7 +22,7 @@ const FEWEST_POINTS: usize = 200;
 /// The angle in degrees by which lines fall to the right; 0 if the page is straight or has no lines.
 pub(crate) fn measure(image: &Gray) -> f32 {
     let small = image.shrunk(image.width.max(image.height).div_ceil(WIDTH));
-    let points = ink(&small);
+    let points = ink(&small, CLEAR);
     if points.len() < FEWEST_POINTS {
         return 0.0;
     }
@@ -44,17 +46,28 @@ pub(crate) fn measure(image: &Gray) -> f32 {
 
 /// Whether nothing is printed on a page.
 pub(crate) fn is_blank(image: &Gray) -> bool {
-    ink(&image.shrunk(image.width.max(image.height).div_ceil(WIDTH))).len() < FEWEST_POINTS / 10
+    let small = image.shrunk(image.width.max(image.height).div_ceil(WIDTH));
+    ink(&small, FAINT).len() < FEWEST_POINTS / 10
 }
 
-fn ink(image: &Gray) -> Vec<(f32, f32)> {
+// The pixels that differ from the page: dark ones, or light ones on a dark page.
+fn ink(image: &Gray, contrast: usize) -> Vec<(f32, f32)> {
     let sum: usize = image.rows().flatten().map(|one| usize::from(*one)).sum();
     let mean = sum / (image.width * image.height).max(1);
-    let bound = mean.saturating_sub(INK_BELOW_MEAN);
+    let is_dark_page = mean < MIDDLE;
+    let is_ink = |pixel: u8| {
+        let pixel = usize::from(pixel);
+        if is_dark_page {
+            pixel > mean + contrast
+        } else {
+            pixel + contrast < mean
+        }
+    };
     let rows = image.rows().enumerate();
     let points = rows.flat_map(|(y, row)| {
-        let dark = row.iter().enumerate();
-        dark.filter(move |(_, pixel)| usize::from(**pixel) < bound)
+        let pixels = row.iter().enumerate();
+        pixels
+            .filter(move |(_, pixel)| is_ink(**pixel))
             .map(move |(x, _)| (x as f32, y as f32))
     });
     points.collect()
@@ -106,5 +119,17 @@ mod tests {
         assert_eq!(measure(&blank), 0.0);
         assert!(is_blank(&blank));
         assert!(!is_blank(&page(0.0)));
+    }
+
+    #[test]
+    fn faint_print_and_light_print_on_black_are_not_blank() {
+        for (paper, print) in [(250, 220), (5, 240)] {
+            let mut pixels = vec![paper; 480_000];
+            pixels[120_000..120_400].fill(print);
+            assert!(
+                !is_blank(&Gray::new(600, 800, pixels).unwrap()),
+                "{print} on {paper}"
+            );
+        }
     }
 }

@@ -3,19 +3,19 @@
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use stemma_extract::{ExtractError, RecognizeRequest};
 
+use crate::cpu_budget::{self, CpuBudget};
 use crate::gray::Gray;
 
-// A dense page takes two to three seconds of CPU time. The wall clock has room for a busy machine.
-const MAX_CPU_SECONDS: u64 = 20;
+// The wall clock has room for a busy machine.
 const MAX_WAIT: Duration = Duration::from_secs(120);
-// Address space. A page of 20 million pixels takes some 400 MB.
-const MAX_MEMORY_BYTES: u64 = 1 << 30;
+// Address space. A page of 20 million pixels of noise takes less than 400 MB.
+const MAX_MEMORY_BYTES: u64 = 500_000_000;
 // Markup is some 150 bytes for a word.
 const MAX_OUTPUT_BYTES: u64 = 32 << 20;
 const MAX_STDERR_BYTES: u64 = 4 << 10;
@@ -26,6 +26,7 @@ pub(crate) fn recognize(
     image: &Gray,
     dpi: u32,
     request: &RecognizeRequest,
+    budget: &CpuBudget,
 ) -> Result<String, ExtractError> {
     let languages = request.languages.join("+");
     let dpi = dpi.to_string();
@@ -33,12 +34,18 @@ pub(crate) fn recognize(
     let arguments = [
         "-", "-", "-l", &languages, "--psm", "3", "--dpi", &dpi, "hocr",
     ];
-    run(&request.program, &arguments, Some(image)).map_err(|failure| failure.into_error(request))
+    run(&request.program, &arguments, Some(image), budget)
+        .map_err(|failure| failure.into_error(request))
 }
 
 /// By how many degrees an image has to be turned clockwise to be upright; `None` if that cannot be seen.
-pub(crate) fn upright_turn(image: &Gray, request: &RecognizeRequest) -> Option<u16> {
-    let output = run(&request.program, &["-", "-", "--psm", "0"], Some(image)).ok()?;
+pub(crate) fn upright_turn(
+    image: &Gray,
+    request: &RecognizeRequest,
+    budget: &CpuBudget,
+) -> Option<u16> {
+    let arguments = ["-", "-", "--psm", "0"];
+    let output = run(&request.program, &arguments, Some(image), budget).ok()?;
     let line = output.lines().find_map(|line| line.strip_prefix("Rotate:"));
     line?.trim().parse().ok()
 }
@@ -49,16 +56,18 @@ pub fn find_program(search_path: Option<&OsStr>) -> Option<PathBuf> {
     candidates.find(|path| path.is_absolute() && path.is_file())
 }
 
-/// The version of a program, and the languages that it reads.
+/// The version of a program, and the names of its data: those of languages, and `osd`, which finds the orientation of pages.
 ///
 /// # Errors
 ///
 /// A sentence that says why it does not run.
 pub fn installed(program: &Path) -> Result<(String, Vec<String>), String> {
     let output = |argument| {
-        run(program, &[argument], None).map_err(|failure| match failure {
+        let budget = CpuBudget::start();
+        run(program, &[argument], None, &budget).map_err(|failure| match failure {
             RunFailure::NotStarted(error) => error.to_string(),
-            RunFailure::TimedOut => "it does not answer".into(),
+            RunFailure::TimedOut | RunFailure::Stalled => "it does not answer".into(),
+            RunFailure::Killed => "the system killed it".into(),
             RunFailure::Failed(stderr) => stderr,
         })
     };
@@ -66,15 +75,18 @@ pub fn installed(program: &Path) -> Result<(String, Vec<String>), String> {
     let version = version.lines().next().unwrap_or_default();
     let languages = output("--list-langs")?;
     let languages = languages.lines().skip(1).map(str::trim);
-    // `osd` finds the orientation of pages, it is no language.
-    let languages = languages.filter(|name| !matches!(*name, "" | "osd"));
+    let languages = languages.filter(|name| !name.is_empty());
     let version = version.trim_start_matches("tesseract ").to_owned();
     Ok((version, languages.map(str::to_owned).collect()))
 }
 
+#[derive(Debug)]
 enum RunFailure {
     NotStarted(io::Error),
     TimedOut,
+    // The machine did not let it run.
+    Stalled,
+    Killed,
     // What it wrote to standard error.
     Failed(String),
 }
@@ -89,24 +101,38 @@ impl RunFailure {
             ),
             Self::TimedOut => ExtractError::new(
                 "ocr.timeout",
-                format!("recognizing the text takes more than {MAX_CPU_SECONDS} s of CPU time"),
+                format!(
+                    "recognizing the text takes more than {} s of CPU time",
+                    cpu_budget::MAX_SECONDS
+                ),
                 "look at the page: it may be a photograph",
             ),
-            Self::Failed(stderr) if stderr.contains("Failed loading language") => {
-                ExtractError::new(
-                    "ocr.language_missing",
-                    format!(
-                        "tesseract has no data for {}",
-                        request.languages.join(" or ")
-                    ),
-                    "install it, as the package tesseract-ocr-LANGUAGE, or set ocr.languages to what `stemma doctor` lists",
-                )
-            }
+            // As of the process that reads documents: another attempt may succeed.
+            Self::Stalled => ExtractError::new(
+                "extract.stalled",
+                format!("tesseract did not end in {} s", MAX_WAIT.as_secs()),
+                "see whether the machine is overloaded or was suspended",
+            ),
+            Self::Killed => ExtractError::new(
+                "extract.killed",
+                "tesseract was killed by the system",
+                "give the worker more memory, or lower local.concurrency",
+            ),
+            Self::Failed(stderr) if stderr.contains(NO_LANGUAGE) => ExtractError::new(
+                "ocr.language_missing",
+                format!(
+                    "tesseract has no data for {}",
+                    request.languages.join(" or ")
+                ),
+                "install it, as the package tesseract-ocr-LANGUAGE, or set ocr.languages to what `stemma doctor` lists",
+            ),
             Self::Failed(stderr) => failed(stderr),
         }
     }
 }
 
+// It says so on standard error, and goes on if it has another language.
+const NO_LANGUAGE: &str = "Failed loading language";
 const NO_ENGINE_NEXT: &str =
     "install tesseract, as the package tesseract-ocr, or ingest with `--ocr never`";
 
@@ -118,7 +144,13 @@ pub(crate) fn failed(why: impl Into<String>) -> ExtractError {
     )
 }
 
-fn run(program: &Path, arguments: &[&str], input: Option<&Gray>) -> Result<String, RunFailure> {
+fn run(
+    program: &Path,
+    arguments: &[&str],
+    input: Option<&Gray>,
+    budget: &CpuBudget,
+) -> Result<String, RunFailure> {
+    let seconds = budget.seconds_left().ok_or(RunFailure::TimedOut)?;
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -134,7 +166,7 @@ fn run(program: &Path, arguments: &[&str], input: Option<&Gray>) -> Result<Strin
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(RunFailure::NotStarted)?;
-    limit(&child);
+    limit(&child, seconds);
     let stdin = child.stdin.take();
     let stdout = child.stdout.take();
     let stderr = child.stderr.take();
@@ -150,10 +182,12 @@ fn run(program: &Path, arguments: &[&str], input: Option<&Gray>) -> Result<Strin
         let status = wait(&mut child);
         let output = output.join().unwrap_or_default();
         let errors = errors.join().unwrap_or_default();
-        match status {
-            None => Err(RunFailure::TimedOut),
-            Some(status) if status.success() => Ok(output),
-            Some(status) => Err(RunFailure::Failed(format!(
+        let status = status?;
+        match signal(status) {
+            Some(CPU_TIME_EXCEEDED) => Err(RunFailure::TimedOut),
+            Some(KILLED) => Err(RunFailure::Killed),
+            _ if status.success() && !errors.contains(NO_LANGUAGE) => Ok(output),
+            _ => Err(RunFailure::Failed(format!(
                 "tesseract failed ({status}): {}",
                 errors.trim()
             ))),
@@ -164,22 +198,24 @@ fn run(program: &Path, arguments: &[&str], input: Option<&Gray>) -> Result<Strin
 // The confinement of the process that calls is inherited; these are narrower, and there also without it. A program that
 // ended already has nothing to limit.
 #[cfg(target_os = "linux")]
-fn limit(child: &Child) {
+fn limit(child: &Child, cpu_seconds: u64) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
-    for (resource, value) in [
-        (Resource::Cpu, MAX_CPU_SECONDS),
-        (Resource::As, MAX_MEMORY_BYTES),
+    // Linux sends SIGXCPU at the first limit and SIGKILL at the second, which must not be the same, because SIGKILL has other
+    // causes.
+    for (resource, current, maximum) in [
+        (Resource::Cpu, cpu_seconds, cpu_seconds + 1),
+        (Resource::As, MAX_MEMORY_BYTES, MAX_MEMORY_BYTES),
     ] {
         let bound = Rlimit {
-            current: Some(value),
-            maximum: Some(value),
+            current: Some(current),
+            maximum: Some(maximum),
         };
         let _ = prlimit(Some(Pid::from_child(child)), resource, bound);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit(_: &Child) {}
+fn limit(_: &Child, _: u64) {}
 
 // Reads to the end, so that the writer does not block, and keeps the beginning.
 fn read_up_to(pipe: Option<impl Read>, bytes: u64) -> String {
@@ -191,37 +227,98 @@ fn read_up_to(pipe: Option<impl Read>, bytes: u64) -> String {
     String::from_utf8_lossy(&beginning).into_owned()
 }
 
-// `None` if the program took too long and was killed.
-fn wait(child: &mut Child) -> Option<std::process::ExitStatus> {
+// Kills a program that takes too long.
+fn wait(child: &mut Child) -> Result<ExitStatus, RunFailure> {
     let started = Instant::now();
     loop {
         match child.try_wait() {
-            Ok(Some(status)) if is_out_of_time(status) => return None,
-            Ok(Some(status)) => return Some(status),
+            Ok(Some(status)) => return Ok(status),
             Ok(None) if started.elapsed() < MAX_WAIT => thread::sleep(POLL),
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return None;
+                return Err(RunFailure::Stalled);
             }
         }
     }
 }
 
+const KILLED: i32 = 9;
+const CPU_TIME_EXCEEDED: i32 = 24;
+
 #[cfg(unix)]
-fn is_out_of_time(status: std::process::ExitStatus) -> bool {
-    use std::os::unix::process::ExitStatusExt;
-    // At the limit of CPU time, where both limits are the same, Linux sends SIGKILL instead of SIGXCPU.
-    let signals = [
-        rustix::process::Signal::XCPU.as_raw(),
-        rustix::process::Signal::KILL.as_raw(),
-    ];
-    status
-        .signal()
-        .is_some_and(|signal| signals.contains(&signal))
+fn signal(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
 }
 
 #[cfg(not(unix))]
-fn is_out_of_time(_: std::process::ExitStatus) -> bool {
-    false
+fn signal(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, budget: &CpuBudget) -> Result<String, RunFailure> {
+        let image = Gray::new(2, 2, vec![255; 4]).unwrap();
+        run(Path::new("/bin/sh"), &["-c", script], Some(&image), budget)
+    }
+
+    fn code(script: &str, budget: &CpuBudget) -> &'static str {
+        let request = RecognizeRequest {
+            page: stemma_document::PageNo::FIRST,
+            program: "/bin/sh".into(),
+            languages: vec!["eng".into(), "deu".into()],
+        };
+        let failure = shell(script, budget).unwrap_err();
+        failure.into_error(&request).code
+    }
+
+    #[test]
+    fn programs_get_the_image_and_nothing_else() {
+        let budget = CpuBudget::start();
+        let output = shell("head -n 3 | tr '\\n' ' '; pwd; env", &budget).unwrap();
+        assert!(output.starts_with("P5 2 2 255 /\n"), "{output}");
+        assert!(!output.contains("PATH="), "{output}");
+    }
+
+    #[test]
+    fn failures_of_the_program_have_codes() {
+        let budget = CpuBudget::start();
+        for (script, expected) in [
+            ("exit 1", "ocr.failed"),
+            ("kill -ABRT $$", "ocr.failed"),
+            ("kill -KILL $$", "extract.killed"),
+            (
+                "echo \"Failed loading language 'deu'\" >&2; exit 1",
+                "ocr.language_missing",
+            ),
+            // It reads with the other language then, which is not what was asked for.
+            (
+                "echo \"Failed loading language 'deu'\" >&2",
+                "ocr.language_missing",
+            ),
+        ] {
+            assert_eq!(code(script, &budget), expected, "{script}");
+        }
+        let missing = run(Path::new("/no/tesseract"), &[], None, &budget);
+        assert!(matches!(missing, Err(RunFailure::NotStarted(_))));
+    }
+
+    #[test]
+    fn endless_programs_end_when_their_cpu_time_is_used_up() {
+        let budget = CpuBudget::for_seconds(1);
+        assert_eq!(code("while :; do :; done", &budget), "ocr.timeout");
+        assert_eq!(code("exit 0", &budget), "ocr.timeout", "nothing is left");
+    }
+
+    #[test]
+    fn endless_output_is_cut() {
+        let budget = CpuBudget::for_seconds(1);
+        assert_eq!(code("exec yes", &budget), "ocr.timeout");
+        let output = read_up_to(Some(&[b'a'; 100][..]), 10);
+        assert_eq!(output, "aaaaaaaaaa");
+    }
 }

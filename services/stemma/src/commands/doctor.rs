@@ -355,6 +355,9 @@ async fn reading(context: &Context) -> HealthCheck {
     }
 }
 
+// Tesseract's data that finds the orientation of pages.
+const ORIENTATION: &str = "osd";
+
 // Whether pages that are pictures can be read.
 async fn recognition(context: &Context) -> HealthCheck {
     let Some(program) = embedded::tesseract() else {
@@ -373,23 +376,28 @@ async fn recognition(context: &Context) -> HealthCheck {
             return HealthCheck::attention(what, "install it again, as the package tesseract-ocr");
         }
     };
-    let configured = context
-        .config()
-        .map(|config| config.settings.ocr.languages.clone());
-    let missing = configured
-        .unwrap_or_default()
-        .into_iter()
-        .find(|name| !languages.contains(name));
     let what = format!(
         "text recognition: tesseract {version}, languages {}",
         languages.join(", ")
     );
-    match missing {
-        None => HealthCheck::ok(what),
+    let configured = context
+        .config()
+        .map(|config| config.settings.ocr.languages.clone());
+    let has = |name: &String| languages.contains(name);
+    match configured
+        .unwrap_or_default()
+        .iter()
+        .find(|name| !has(name))
+    {
         Some(name) => HealthCheck::attention(
             format!("{what}, but not {name} of ocr.languages"),
             "install it, as the package tesseract-ocr-LANGUAGE",
         ),
+        None if !has(&ORIENTATION.into()) => HealthCheck::attention(
+            format!("{what}, but not {ORIENTATION}, so pages that are upside down cannot be read"),
+            "install it, as the package tesseract-ocr-osd",
+        ),
+        None => HealthCheck::ok(what),
     }
 }
 

@@ -25,18 +25,18 @@ const SPACE: f32 = 0.25;
 pub fn lay_out_words(width: f32, height: f32, skew: i16, words: &[PlacedWord]) -> Page {
     let glyphs: Vec<Glyph> = words.iter().flat_map(glyphs).collect();
     let mut page = lay_out(width, height, &glyphs);
-    let lines = page.lines.iter();
-    let confidences = lines.flat_map(|line| {
-        line.words.iter().map(|word| {
-            let within = |read: &&PlacedWord| {
+    let confidences = page.lines.iter().flat_map(|line| {
+        let on_line =
+            |read: &&PlacedWord| (line.rect.y0..=line.rect.y1).contains(&Pt::new(read.baseline));
+        let sources: Vec<&PlacedWord> = words.iter().filter(on_line).collect();
+        line.words.iter().map(move |word| {
+            let within = |read: &&&PlacedWord| {
                 let middle = Pt::new((read.x0 + read.x1) / 2.0);
-                let baseline = Pt::new(read.baseline);
                 (word.x0..=word.x1).contains(&middle)
-                    && (line.rect.y0..=line.rect.y1).contains(&baseline)
             };
-            let sources = words.iter().filter(within);
+            let confidences = sources.iter().filter(within).map(|read| read.confidence);
             // A word that cannot be traced is as unsure as the least sure one.
-            sources.map(|read| read.confidence).min().unwrap_or(0)
+            confidences.min().unwrap_or(0)
         })
     });
     let confidences = confidences.collect();

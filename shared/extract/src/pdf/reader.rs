@@ -61,7 +61,7 @@ pub(super) fn read(
         .any(|read| read.page.origin == PageOrigin::Picture);
     let is_empty = pages.iter().all(|read| read.page.lines.is_empty());
     if is_empty && !(pictures == Pictures::Accepted && any_picture) {
-        return Err(no_text_error(&pages, &defects, is_truncated));
+        return Err(no_text_error(&pages, &defects, is_truncated, any_picture));
     }
     if is_truncated {
         let detail = "the file breaks off: pages behind its end are lost".into();
@@ -187,7 +187,12 @@ fn no_pages_error() -> ExtractError {
     )
 }
 
-fn no_text_error(pages: &[ExtractedPage], defects: &[Defect], is_truncated: bool) -> ExtractError {
+fn no_text_error(
+    pages: &[ExtractedPage],
+    defects: &[Defect],
+    is_truncated: bool,
+    any_picture: bool,
+) -> ExtractError {
     if is_truncated {
         return ExtractError::new(
             "pdf.truncated",
@@ -215,7 +220,11 @@ fn no_text_error(pages: &[ExtractedPage], defects: &[Defect], is_truncated: bool
             "the document has no text layer: none of its {} pages has text",
             pages.len()
         ),
-        "run OCR on it (text recognition) and ingest the result",
+        if any_picture {
+            "ingest it with `--ocr auto`, which reads pages that are pictures (OCR)"
+        } else {
+            "look at its pages: they show no pictures that text recognition (OCR) could read"
+        },
     )
 }
 

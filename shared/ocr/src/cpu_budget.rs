@@ -1,0 +1,42 @@
+//! The CPU time of a page.
+
+use std::time::Duration;
+
+use stemma_extract::CpuTime;
+
+/// Seconds that drawing and reading a page may take. A dense page takes two, one that lies on its side five
+/// (`tests/bench/ocr`).
+pub(crate) const MAX_SECONDS: u64 = 10;
+
+/// What is left for a page, over this process and the programs that it starts.
+#[derive(Debug)]
+pub(crate) struct CpuBudget {
+    seconds: u64,
+    before: Duration,
+}
+
+impl CpuBudget {
+    pub(crate) fn start() -> Self {
+        Self::for_seconds(MAX_SECONDS)
+    }
+
+    pub(crate) fn for_seconds(seconds: u64) -> Self {
+        Self {
+            seconds,
+            before: used(),
+        }
+    }
+
+    /// Whole seconds, as limits of processes are; `None` if the budget is used up.
+    pub(crate) fn seconds_left(&self) -> Option<u64> {
+        let used = used().saturating_sub(self.before).as_secs_f64().round() as u64;
+        let left = self.seconds.saturating_sub(used);
+        (left > 0).then_some(left)
+    }
+}
+
+// Where the system does not tell, each program has the whole budget.
+fn used() -> Duration {
+    let time = CpuTime::for_process(std::process::id()).unwrap_or_default();
+    time.own + time.children
+}
