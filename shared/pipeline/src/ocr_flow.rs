@@ -30,7 +30,7 @@ pub(crate) fn recognized(
                 page: *page,
             });
             let results = replay.results(stages)?;
-            let merge = MergePages::new(paginate.source, paginated, text.digest, &results);
+            let merge = MergePages::new(paginate.source, paginated, text.digest, &pages, &results);
             let merged = replay.outcome(&merge)?;
             Ok((merged.digest, merge.key(replay.settings())))
         },

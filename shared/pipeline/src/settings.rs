@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use stemma_extract::Limits;
 
 use stemma_outline::enrich::SectionSettings;
@@ -38,7 +39,25 @@ pub struct RunSettings {
 pub struct OcrSettings {
     pub mode: OcrMode,
     /// Tesseract's names of the languages, the main one first. Default `eng`.
+    #[serde(deserialize_with = "language_names")]
     pub languages: Vec<String>,
+}
+
+// Tesseract takes them for parts of paths, and joined with `+`.
+fn language_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    let is_name = |name: &String| {
+        let mut parts = name.split('/');
+        let is_part = |part: &str| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        parts.all(is_part)
+    };
+    if names.is_empty() || !names.iter().all(is_name) {
+        let message = format!("{names:?} are no names of languages, such as [\"eng\", \"deu\"]");
+        return Err(D::Error::custom(message));
+    }
+    Ok(names)
 }
 
 impl Default for OcrSettings {
@@ -173,4 +192,28 @@ pub enum OnModelFailure {
     Gap,
     /// A section without an answer gets a summary made by rules, and a gap records it.
     Offline,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_names_of_tesseract() {
+        let read = |names: &[&str]| {
+            let json = serde_json::json!({ "languages": names });
+            serde_json::from_value::<OcrSettings>(json).is_ok()
+        };
+        assert!(read(&["eng", "chi_sim", "script/Latin"]));
+        for names in [
+            &[][..],
+            &[""],
+            &["../eng"],
+            &["/eng"],
+            &["eng+deu"],
+            &["--psm"],
+        ] {
+            assert!(!read(names), "{names:?}");
+        }
+    }
 }

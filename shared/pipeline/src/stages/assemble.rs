@@ -16,7 +16,7 @@ use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 use super::codec::{decode_source, parse_json, source_error, tree_settings};
 use super::outline::{TreeOutcome, compute_tree, defect_gaps};
 use super::replies::read_section_answers;
-use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS};
+use super::{DescriptionBlob, MODEL_REVISIONS, Outline, REVISIONS, ocr_revisions};
 use crate::llm::{DraftBlob, PlanPage, SectionAnswers, StageUsage, SummaryPlan};
 use crate::settings::{ModelSettings, OnModelFailure, Purpose, RunSettings};
 use crate::{FilingFlow, FilingTask};
@@ -181,6 +181,7 @@ fn assemble_tree(
     let stages = REVISIONS
         .into_iter()
         .filter(|(name, _)| *name != Outline::NAME)
+        .chain(ocr_revisions(&source))
         .chain(MODEL_REVISIONS);
     tree.provenance.revisions = stages
         .map(|(name, revision)| (name.to_string(), revision))

@@ -13,7 +13,7 @@ use stemma_outline::{finish_tree, structure};
 
 use super::codec::{decode_source, parse_json, source_error};
 use super::outline::{TreeOutcome, compute_tree, defect_gaps};
-use super::{CORRECTION_REVISIONS, Outline, REVISIONS};
+use super::{CORRECTION_REVISIONS, Outline, REVISIONS, ocr_revisions};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
 
@@ -74,6 +74,7 @@ fn corrected_tree(
     let mut tree = finish_tree(&draft, &source, defect_gaps(&source), &settings.sections);
     tree.provenance.revisions = REVISIONS
         .into_iter()
+        .chain(ocr_revisions(&source))
         .chain(CORRECTION_REVISIONS)
         .map(|(name, revision)| (name.to_string(), revision))
         .collect();

@@ -36,10 +36,12 @@ pub(crate) struct MergePages {
     /// The artifact of [`Paginate`](super::Paginate), and the digest of its blob `source`.
     paginate: TaskKey,
     text: Digest,
-    /// Over the results of all pages.
+    /// Over the numbers and results of all pages.
     results: Digest,
     /// Why pages were not read: of the first of them.
     failure: Option<PageFailure>,
+    /// Number of pages that were not read.
+    failed: u32,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -63,14 +65,20 @@ impl MergePages {
         source: Digest,
         paginate: TaskKey,
         text: Digest,
+        pages: &[PageNo],
         results: &[Result<RecognizeOutcome, FailureRecord>],
     ) -> Self {
-        let parts = results.iter().map(|result| match result {
-            Ok(outcome) => outcome.digest.to_string(),
-            Err(record) => record.code.clone(),
-        });
+        let parts = pages
+            .iter()
+            .zip(results)
+            .map(|(page, result)| match result {
+                Ok(outcome) => format!("{page} {}", outcome.digest),
+                Err(record) => format!("{page} {}", record.code),
+            });
         let parts: Vec<String> = parts.collect();
-        let failure = results.iter().find_map(|result| result.as_ref().err());
+        let mut failures = results.iter().filter_map(|result| result.as_ref().err());
+        let failure = failures.next();
+        let failed = usize::from(failure.is_some()) + failures.count();
         Self {
             source,
             paginate,
@@ -81,6 +89,7 @@ impl MergePages {
                 message: record.message.chars().take(MAX_MESSAGE).collect(),
                 next: record.next.clone(),
             }),
+            failed: u32::try_from(failed).unwrap_or(u32::MAX),
         }
     }
 
@@ -93,7 +102,7 @@ impl MergePages {
         let key = recognize.key(task.settings);
         match task.blob(&key, "page").await {
             Ok(blob) => Ok(only_page(decode_source(blob)?)),
-            Err(failure) if self.failure.is_some() && failure.kind == FailureKind::InputMissing => {
+            Err(failure) if self.failed > 0 && failure.kind == FailureKind::InputMissing => {
                 Ok(None)
             }
             Err(failure) => Err(failure),
@@ -130,6 +139,9 @@ impl Stage for MergePages {
         }
         let failed = pages.iter().filter(|page| page.is_none()).count();
         let read = pages.len() - failed;
+        if failed > self.failed as usize {
+            return Err(lost_pages(failed - self.failed as usize));
+        }
         for (number, page) in numbers.into_iter().zip(pages) {
             if let Some(page) = page {
                 put(&mut source, number, page, task.settings.ocr.mode);
@@ -175,6 +187,12 @@ impl MergePages {
         Failure::permanent("pdf.no_text", message)
             .with_next("look at the pages; if they show text, set ocr.languages to its language")
     }
+}
+
+// The store lost what was read, which is read again.
+fn lost_pages(count: usize) -> Failure {
+    let message = format!("{count} pages that were read are not in the store");
+    Failure::input_missing("engine.blob_missing", message)
 }
 
 // What readers of the tree are told: how many pages were read, and which of them badly.

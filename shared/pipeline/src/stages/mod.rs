@@ -20,6 +20,7 @@ mod summarize;
 mod tagged_facts;
 mod withdraw;
 
+use stemma_document::{Source, SourceBody};
 use stemma_engine::stage::Stage;
 
 use crate::llm::LlmQuestion;
@@ -64,6 +65,15 @@ pub(crate) const OCR_REVISIONS: [(&str, u32); 2] = [
     (Recognize::NAME, Recognize::REVISION),
     (MergePages::NAME, MergePages::REVISION),
 ];
+
+/// The stages of [`OCR_REVISIONS`] if text recognition read pages of a text.
+fn ocr_revisions(source: &Source) -> impl Iterator<Item = (&'static str, u32)> {
+    let any_read = match &source.body {
+        SourceBody::Pages(pages) => pages.iter().any(|page| page.recognition().is_some()),
+        SourceBody::Lines(_) => false,
+    };
+    OCR_REVISIONS.into_iter().filter(move |_| any_read)
+}
 
 /// The stage that replaces [`Outline`] if a person corrected the document.
 pub(crate) const CORRECTION_REVISIONS: [(&str, u32); 1] = [(Correct::NAME, Correct::REVISION)];

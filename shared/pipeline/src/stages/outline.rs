@@ -8,8 +8,8 @@ use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKey, TaskKeyBuilder};
 
-use super::REVISIONS;
 use super::codec::{decode_source, source_error, to_json};
+use super::{REVISIONS, ocr_revisions};
 use crate::settings::RunSettings;
 use crate::{FilingFlow, FilingTask};
 use stemma_outline::{finish_tree, structure};
@@ -91,6 +91,7 @@ fn outline_tree(packed: Bytes, settings: &RunSettings) -> Result<SectionTree, Fa
     let mut tree = finish_tree(&draft, &source, defect_gaps(&source), &settings.sections);
     tree.provenance.revisions = REVISIONS
         .into_iter()
+        .chain(ocr_revisions(&source))
         .map(|(name, revision)| (name.to_string(), revision))
         .collect();
     Ok(tree)

@@ -421,6 +421,7 @@ fn flow_revision_sums_stage_revisions() {
     let asking: u32 = crate::stages::MODEL_REVISIONS
         .iter()
         .chain(&crate::stages::CORRECTION_REVISIONS)
+        .chain(&crate::stages::OCR_REVISIONS)
         .map(|(_, revision)| revision - 1)
         .sum();
     assert_eq!(
