@@ -1,7 +1,9 @@
 """Compares recognized copies of filings with the originals (tests/bench/ocr)."""
 
+import ctypes
 import json
 import math
+import os
 import random
 import re
 import resource
@@ -9,9 +11,15 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from collections import Counter
 from difflib import SequenceMatcher
 from pathlib import Path
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from halves import half_of  # noqa: E402
+from measure import PR_SET_CHILD_SUBREAPER, adopt_the_rest  # noqa: E402
+
+BOUNDS = range(50, 96, 5)
 
 
 def stemma(binary, store, *arguments):
@@ -39,13 +47,27 @@ def drawn(pdf, folder, dpi, jpeg):
             yield pixels, width, height, None, "DeviceGray"
 
 
+def gray(pixels):
+    """Dark gray on light gray."""
+    return pixels.translate(bytes(70 + value * 130 // 255 for value in range(256)))
+
+
 def noisy(pixels, seed):
     """Speckles on one pixel in a hundred, and a gray cast."""
     rng = random.Random(seed)
-    pixels = bytearray(pixels.translate(bytes(30 + value * 200 // 255 for value in range(256))))
+    pixels = bytearray(gray(pixels))
     for _ in range(len(pixels) // 100):
         pixels[rng.randrange(len(pixels))] = rng.randrange(256)
     return bytes(pixels)
+
+
+def blurred(pixels, width):
+    """Binomial weights over five pixels, in each direction."""
+    for step in (1, 1, width, width):
+        shifted = zip(pixels, pixels[step:], pixels[2 * step:])
+        middle = bytes((a + 2 * b + c) // 4 for a, b, c in shifted)
+        pixels = pixels[:step] + middle + pixels[-step:]
+    return pixels
 
 
 def write_pdf(path, images, dpi, degrees=0.0, turn=0, two_up=False):
@@ -91,42 +113,65 @@ def write_pdf(path, images, dpi, degrees=0.0, turn=0, two_up=False):
 
 VARIANTS = {
     "300 dpi": dict(dpi=300),
-    "150 dpi, jpeg 35": dict(dpi=150, jpeg=True),
-    "200 dpi, noise": dict(dpi=200, noise=True),
-    "skew 0.7": dict(dpi=200, jpeg=True, degrees=0.7),
-    "skew 3": dict(dpi=200, jpeg=True, degrees=-3.0),
+    "150 dpi, JPEG 35": dict(dpi=150, jpeg=True),
+    "200 dpi, gray": dict(dpi=200, change="gray"),
+    "200 dpi, noise": dict(dpi=200, change="noise"),
+    "200 dpi, blur": dict(dpi=200, change="blur"),
+    "skew 0.7°": dict(dpi=200, jpeg=True, degrees=0.7),
+    "skew 3°": dict(dpi=200, jpeg=True, degrees=-3.0),
     "upside down": dict(dpi=200, jpeg=True, turn=2),
-    "sideways": dict(dpi=200, jpeg=True, turn=1),
+    "sideways, right": dict(dpi=200, jpeg=True, turn=1),
+    "sideways, left": dict(dpi=200, jpeg=True, turn=3),
     "two-up": dict(dpi=200, jpeg=True, two_up=True),
 }
 
 
-def make(pdf, path, folder, dpi, jpeg=False, noise=False, **shape):
-    images = drawn(pdf, folder, dpi, jpeg)
-    if noise:
-        images = [(noisy(pixels, n), *rest) for n, (pixels, *rest) in enumerate(images)]
+def make(pdf, path, folder, dpi, jpeg=False, change=None, **shape):
+    images = list(drawn(pdf, folder, dpi, jpeg))
+    if change:
+        changed = {
+            "gray": lambda pixels, _, __: gray(pixels),
+            "noise": lambda pixels, _, number: noisy(pixels, number),
+            "blur": lambda pixels, width, _: blurred(pixels, width),
+        }[change]
+        images = [(changed(pixels, width, n), width, *rest) for n, (pixels, width, *rest) in enumerate(images)]
     write_pdf(path, images, dpi, **shape)
 
 
-def words(page):
-    return page["text"].split()
+def cut(pdf, path, folder, count):
+    """Half of the pages from the start, half from the middle, where filings have tables."""
+    info = subprocess.run(["pdfinfo", pdf], capture_output=True, text=True, check=True).stdout
+    total = int(re.search(r"^Pages:\s+(\d+)", info, re.M).group(1))
+    half = count // 2
+    middle = max(half, min(total // 2, total - half))
+    pages = sorted({*range(min(half, total)), *range(middle, min(middle + half, total))})
+    parts = [f"{folder}/part-{page}.pdf" for page in pages]
+    for page, part in zip(pages, parts):
+        subprocess.run(["pdftocairo", "-pdf", "-f", str(page + 1), "-l", str(page + 1), pdf, part], check=True)
+    subprocess.run(["pdfunite", *parts, path], check=True)
 
 
-def is_number(word):
-    return any(c.isdigit() for c in word)
+PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "\u00a0": " ", "$": " "})
+
+
+def words(text):
+    """Words with a letter or digit. Quotes and dashes have one form; currency signs are words or parts of one, so they are left out."""
+    return [word for word in text.translate(PLAIN).split() if any(c.isalnum() for c in word)]
+
+
+def number(word):
+    """A word's figure with the parenthesis of a negative one; None without digits."""
+    found = re.search(r"[(-]?\d[\d.,]*", word)
+    return found.group(0).rstrip(".,") if found else None
+
+
+def numbers(some):
+    return [figure for figure in map(number, some) if figure]
 
 
 def common(one, other):
-    """How many words of `one` are in `other`, as multisets."""
-    left = {}
-    for word in other:
-        left[word] = left.get(word, 0) + 1
-    found = 0
-    for word in one:
-        if left.get(word, 0) > 0:
-            left[word] -= 1
-            found += 1
-    return found
+    """How many elements of `one` are in `other`, as multisets."""
+    return sum((Counter(one) & Counter(other)).values())
 
 
 def headings(binary, store, doc):
@@ -147,61 +192,107 @@ def headings(binary, store, doc):
     return found
 
 
-def f1(found, truth):
-    right = len(found & truth)
-    return 2 * right / (len(found) + len(truth)) if found or truth else 1.0
+def cpu_used():
+    """Of all processes so far. Those that ended without their parent are waited for here."""
+    adopt_the_rest()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Row:
+    """Counts of one kind of copy in one half."""
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def add_page(self, text, read):
+        expected, got = words(text), words(read["text"])
+        figures = numbers(expected)
+        doubtful = Counter(numbers(words(" ".join((read.get("ocr") or {}).get("doubtful", [])))))
+        sure = list((Counter(numbers(got)) - doubtful).elements())
+        blocks = SequenceMatcher(None, expected, got, autojunk=False).get_matching_blocks()
+        self.counts.update(words=len(expected), found=common(expected, got), numbers=len(figures), sure=len(sure),
+                           right=common(sure, figures), order=sum(block.size for block in blocks))
+
+    def line(self):
+        n = self.counts
+        share = lambda part, whole: f"{n[part] / n[whole]:.4f}" if n[whole] else "-"  # noqa: E731
+        heads = f"{2 * n['heads_right'] / n['heads']:.3f}" if n["heads"] else "-"
+        return (f"{share('found', 'words')} | {share('right', 'sure')} | {share('sure', 'numbers')} | {share('order', 'words')} "
+                f"| {heads} | {n['cpu'] / max(1, n['pages']):.2f} | {n['pages']}")
+
+
+def compare(binary, cut_pdf, folder, rows, half):
+    store = f"{folder}/store"
+    stemma(binary, store, "ingest", cut_pdf, "--ocr", "never")
+    original = [page["text"] for page in json.loads(stemma(binary, store, "cat", "original", "--json"))["pages"]]
+    truth = headings(binary, store, "original")
+    for name, shape in VARIANTS.items():
+        copy = f"{folder}/copy.pdf"
+        make(cut_pdf, copy, folder, **shape)
+        copies = f"{folder}/copies"
+        subprocess.run(["rm", "-rf", copies], check=True)
+        before = cpu_used()
+        stemma(binary, copies, "ingest", copy, "--ocr", "auto")
+        row = rows.setdefault((half, name), Row())
+        row.counts["cpu"] += cpu_used() - before
+        row.counts["pages"] += len(original)
+        pages = json.loads(stemma(binary, copies, "cat", "copy", "--json"))["pages"]
+        two_up = shape.get("two_up")
+        texts = ["\n".join(original[i:i + 2]) for i in range(0, len(original), 2)] if two_up else original
+        for text, read in zip(texts, pages):
+            row.add_page(text, read)
+        if not two_up:
+            found = headings(binary, copies, "copy")
+            row.counts.update(heads=len(found) + len(truth), heads_right=len(found & truth))
+        print(f"{half} {Path(cut_pdf).parent.name} {name}", file=sys.stderr, flush=True)
+
+
+def add_bounds(reader, cut_pdf, folder, counts):
+    """Counts for each bound of doubt how many numbers are at least as sure, and how many of these are right."""
+    text = subprocess.run([reader, "--text", cut_pdf], capture_output=True, text=True, check=True).stdout
+    original = text.split("\f")[:-1]
+    for shape in VARIANTS.values():
+        if shape.get("two_up"):
+            continue
+        copy = f"{folder}/copy.pdf"
+        make(cut_pdf, copy, folder, **shape)
+        for page, text in enumerate(original, 1):
+            read = subprocess.run([reader, "--words", copy, str(page)], capture_output=True, text=True, check=True).stdout
+            pairs = [line.split("\t", 1) for line in read.splitlines()]
+            figures = numbers(words(text))
+            counts["all"] += len(figures)
+            for bound in BOUNDS:
+                sure = numbers(words(" ".join(word for confidence, word in pairs if int(confidence) >= bound)))
+                counts["sure", bound] += len(sure)
+                counts["right", bound] += common(sure, figures)
 
 
 def main():
-    binary, scratch, most_pages, *pdfs = sys.argv[1:]
-    total = {}
+    mode, binary, scratch, count, halves, *pdfs = sys.argv[1:]
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    halves = json.loads(Path(halves).read_text())
+    rows, counts = {}, {half: Counter() for half in "AB"}
     for pdf in pdfs:
+        half = half_of(Path(pdf).stem, halves)[1] or "B"
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            cut = f"{folder}/original.pdf"
-            subprocess.run(["pdftocairo", "-pdf", "-l", most_pages, pdf, cut], check=True)
-            store = f"{folder}/store"
-            stemma(binary, store, "ingest", cut, "--ocr", "never")
-            original = json.loads(stemma(binary, store, "cat", "original", "--json"))["pages"]
-            truth_headings = headings(binary, store, "original")
-            for name, shape in VARIANTS.items():
-                copy = f"{folder}/copy.pdf"
-                make(cut, copy, folder, **shape)
-                before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                copies = f"{folder}/copies-{name.replace(' ', '-').replace(',', '')}"
-                stemma(binary, copies, "ingest", copy)
-                after = resource.getrusage(resource.RUSAGE_CHILDREN)
-                cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-                pages = json.loads(stemma(binary, copies, "cat", "copy", "--json"))["pages"]
-                row = total.setdefault(name, dict(words=0, found=0, numbers=0, pages=0, cpu=0.0, lcs=[], f1=[], sure=0, right=0))
-                truth = original
-                if shape.get("two_up"):
-                    truth = [dict(text="\n".join(p["text"] for p in original[i:i + 2])) for i in range(0, len(original), 2)]
-                for one, read in zip(truth, pages):
-                    expected, got = words(one), words(read)
-                    row["words"] += len(expected)
-                    row["found"] += common(expected, got)
-                    numbers = [w for w in expected if is_number(w)]
-                    row["numbers"] += len(numbers)
-                    doubtful = (read.get("ocr") or {}).get("doubtful", [])
-                    sure = [w for w in got if is_number(w)]
-                    for word in doubtful:
-                        if word in sure:
-                            sure.remove(word)
-                    row["sure"] += len(sure)
-                    row["right"] += common(sure, numbers)
-                    matcher = SequenceMatcher(None, expected, got, autojunk=False)
-                    row["lcs"].append((sum(b.size for b in matcher.get_matching_blocks()), len(expected)))
-                row["pages"] += len(original)
-                row["cpu"] += cpu
-                if not shape.get("two_up"):
-                    row["f1"].append(f1(headings(binary, copies, "copy"), truth_headings))
-    print("| copy | words | sure numbers right | numbers sure | order | heads F1 | CPU s/page |")
-    print("|---|---|---|---|---|---|---|")
-    for name, row in total.items():
-        order = sum(a for a, _ in row["lcs"]) / max(1, sum(b for _, b in row["lcs"]))
-        heads = sum(row["f1"]) / len(row["f1"]) if row["f1"] else float("nan")
-        print(f"| {name} | {row['found'] / max(1, row['words']):.3f} | {row['right'] / max(1, row['sure']):.4f} "
-              f"| {row['sure'] / max(1, row['numbers']):.3f} | {order:.3f} | {heads:.3f} | {row['cpu'] / max(1, row['pages']):.2f} |")
+            cut_pdf = f"{folder}/original.pdf"
+            cut(pdf, cut_pdf, folder, int(count))
+            if mode == "bounds":
+                add_bounds(binary, cut_pdf, folder, counts[half])
+            else:
+                compare(binary, cut_pdf, folder, rows, half)
+    if mode == "bounds":
+        print("| half | bound | sure numbers right | numbers sure |\n|---|---|---|---|")
+        for half, seen in counts.items():
+            for bound in BOUNDS if seen["all"] else []:
+                right, sure = seen["right", bound], seen["sure", bound]
+                print(f"| {half} | {bound} | {right / max(1, sure):.4f} | {sure / seen['all']:.3f} |")
+        return
+    print("| half | copy | words | sure numbers right | numbers sure | order | heads F1 | CPU s/page | pages |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for (half, name), row in sorted(rows.items(), key=lambda item: (item[0][0], list(VARIANTS).index(item[0][1]))):
+        print(f"| {half} | {name} | {row.line()} |")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"peak memory of a process: {peak:.0f} MB")
 
