@@ -98,3 +98,51 @@ fn items_may_stand_in_another_order() {
     levels.retain(|(page, _)| *page < 8);
     assert_eq!(levels, found(&expected));
 }
+
+/// A filing whose Item 3 begins on page 4, and whose title `again` stands at `y` on `page`.
+fn with_repeat(again: &str, page: usize, y: f32) -> Doc {
+    let mut doc = Doc::new(9);
+    doc.add(0, line("FORM 10-K").size(14.0).bold());
+    doc.prose(0, 10.0, 20);
+    for (page, title) in [
+        (1, "Item 1. Business"),
+        (2, "Item 2. Properties"),
+        (6, "Item 7. Management's Discussion and Analysis"),
+        (7, "Item 9B. Other Information"),
+    ] {
+        doc.add(page, line(title).bold());
+        doc.prose(page, 10.0, 20);
+    }
+    doc.prose(3, 10.0, 5);
+    doc.add(3, line(""));
+    doc.add(3, line("Item 3. Legal Proceedings").bold());
+    doc.prose(3, 10.0, 12);
+    for page in [4, 5] {
+        doc.prose(page, 10.0, 20);
+    }
+    doc.add(page, line(again).bold().at(72.0, y));
+    doc
+}
+
+#[test]
+fn title_of_an_item_that_stands_again_is_no_section() {
+    for (again, page, y) in [
+        ("Item 3. Legal Proceedings", 4, 60.0),
+        ("Item 3. Legal Proceedings", 4, 760.0),
+        ("ITEM 3: LEGAL PROCEEDINGS (continued)", 4, 60.0),
+        ("Item 3 (continued)", 5, 60.0),
+        ("Item 3. Legal Proceedings", 3, 40.0),
+    ] {
+        let items = items_of(&with_repeat(again, page, y));
+        let third = |(_, title): &&(u32, String)| title.to_lowercase().starts_with("item 3");
+        let pages: Vec<u32> = items.iter().filter(third).map(|(page, _)| *page).collect();
+        assert_eq!(pages, [4], "{again} on page {page} at {y}: {items:?}");
+    }
+}
+
+#[test]
+fn other_titles_of_an_item_number_stay_sections() {
+    let again = "Item 3. Defaults Upon Senior Securities";
+    let items = items_of(&with_repeat(again, 5, 400.0));
+    assert!(items.contains(&(6, again.to_owned())), "{items:?}");
+}

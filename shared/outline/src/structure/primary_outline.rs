@@ -15,7 +15,7 @@ use super::agreements;
 use super::candidates;
 use super::cross_index::{CrossIndex, IndexRow};
 use super::exhibits::{self, BoundDocument};
-use super::forms::SecForm;
+use super::forms::{ItemNumber, SecForm};
 use super::heading_style::LayoutHeading;
 use super::item_grammar;
 use super::item_headings;
@@ -433,7 +433,58 @@ pub(super) fn remaining_headings(
         let is_top = sheet.rows_on(page).start + 1 >= heading.rows.0;
         !(is_top && part_key(&heading.title).is_some_and(|key| parts.contains(&key)))
     });
+    drop_repeated_items(sheet, &primary.heads, &mut free);
     free
+}
+
+/// Removes titles of Items that stand again: inside the Item, or at the top of the page where it begins.
+// They are running heads. Those are recognized by the number of pages that have them, and a short Item does not fill so many.
+fn drop_repeated_items(
+    sheet: &LineTable<'_>,
+    heads: &[OutlineHead],
+    free: &mut Vec<LayoutHeading>,
+) {
+    let confirmed = heads.iter().filter(|head| !head.unconfirmed);
+    let mut items: Vec<(usize, ItemTitle)> = confirmed
+        .filter_map(|head| Some((head.rows.0, ItemTitle::parse(&head.title)?)))
+        .collect();
+    items.sort_by_key(|(row, _)| *row);
+    free.retain(|heading| {
+        let Some(title) = ItemTitle::parse(&heading.title) else {
+            return true;
+        };
+        let row = heading.rows.0;
+        let next = items.partition_point(|(start, _)| *start <= row);
+        let around = next.checked_sub(1).map(|at| &items[at].1);
+        let begins_here = items
+            .get(next)
+            .filter(|(start, _)| sheet.rows[*start].page == sheet.rows[row].page);
+        let is_repeat = |item: &ItemTitle| title.repeats(item);
+        !(around.is_some_and(is_repeat) || begins_here.is_some_and(|(_, item)| is_repeat(item)))
+    });
+}
+
+/// The numbers of an Item in a heading, and the key of the title behind them.
+struct ItemTitle {
+    numbers: Vec<ItemNumber>,
+    key: String,
+}
+
+impl ItemTitle {
+    fn parse(title: &str) -> Option<Self> {
+        let heading =
+            item_grammar::parse_heading(title).filter(|heading| !heading.tags.is_empty())?;
+        let key = titles::normalize_key(heading.rest);
+        Some(Self {
+            numbers: heading.tags,
+            key: key.trim_end_matches("continued").to_owned(),
+        })
+    }
+
+    // A running head may be shorter than the title.
+    fn repeats(&self, item: &Self) -> bool {
+        self.numbers == item.numbers && item.key.starts_with(&self.key)
+    }
 }
 
 /// `part4` for the title of PART IV, however it is spelled.
