@@ -49,6 +49,7 @@ mod section_candidate;
 mod skeleton;
 mod statements;
 mod submission_outline;
+mod text_blocks;
 mod text_items;
 mod text_outline;
 mod text_rows;

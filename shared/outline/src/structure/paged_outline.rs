@@ -17,6 +17,7 @@ use super::primary_outline;
 use super::section_candidate::SectionCandidate;
 use super::skeleton::Skeleton;
 use super::statements::names_report;
+use super::text_blocks::BlockStarts;
 use super::titles::{self, TitleKeys};
 use super::{
     Draft, StructureSettings, display_type, levels, numbered_chapters, oversized_sections,
@@ -48,6 +49,7 @@ impl<'a> Skeleton<'a> {
         let (mut heads, unused) = within_budget(&sheet, &primary, free, is_filing, settings);
         let tokens = RowTokens::new(&sheet, pages);
         oversized_sections::divide_leaves(&sheet, &tokens, &mut heads, &unused);
+        BlockStarts::new(source, pages, &sheet).add_declared(&mut heads, &unused);
         fold_repeats(&sheet, &mut heads);
         if !is_filing {
             display_type::lower_lone_titles(&sheet, &mut heads);

@@ -18,6 +18,7 @@ mod recognize;
 mod replies;
 mod summarize;
 mod tagged_facts;
+mod text_block_tags;
 mod withdraw;
 
 use stemma_document::{Source, SourceBody};

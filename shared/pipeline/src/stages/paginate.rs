@@ -20,6 +20,7 @@ use super::cover_tags::cover_tags;
 use super::extracted;
 use super::fact_places::place_facts;
 use super::tagged_facts::tagged_facts;
+use super::text_block_tags::text_block_tags;
 use crate::settings::{OcrMode, RunSettings};
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask, sources};
@@ -76,7 +77,7 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 14;
+    const REVISION: u32 = 15;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);
@@ -193,6 +194,7 @@ pub fn extract_document(job: ExtractJob) -> Result<Vec<u8>, ExtractError> {
     if let Some(table) = &mut facts {
         place_facts(table, &source);
         source.metadata.extend(cover_tags(table));
+        source.metadata.extend(text_block_tags(table));
         source.defects.extend(table.defects.iter().cloned());
     }
     let encoded =
