@@ -32,6 +32,8 @@ enum Sheet {
     /// Turned by a quarter the other way.
     Left(u32),
     Blank,
+    /// 20,000 × 20,000 pixels, of which the file has few bytes.
+    Huge,
 }
 
 fn filing() -> Filing {
@@ -52,16 +54,24 @@ fn scan(pdf: &[u8], sheets: &[Sheet]) -> Vec<u8> {
             | Sheet::Right(page)
             | Sheet::Left(page) => draw(pdf, *page),
             Sheet::Blank => (100, 130, vec![250; 13_000]),
+            // 128 gray pixels each.
+            Sheet::Huge => (20_000, 20_000, [129, 128].repeat(20_000 * 20_000 / 128)),
         };
         let [w, h] = [width, height].map(|side| f64::from(side) * 72.0 / f64::from(DPI));
         let placed = match sheet {
             Sheet::UpsideDown(_) => format!("q -{w} 0 0 -{h} {w} {h} cm /I Do Q"),
             Sheet::Right(_) => format!("q 0 -{w} {h} 0 0 {w} cm /I Do Q"),
             Sheet::Left(_) => format!("q 0 {w} -{h} 0 {h} 0 cm /I Do Q"),
-            Sheet::Straight(_) | Sheet::Blank => format!("q {w} 0 0 {h} 0 0 cm /I Do Q"),
+            Sheet::Straight(_) | Sheet::Blank | Sheet::Huge => {
+                format!("q {w} 0 0 {h} 0 0 cm /I Do Q")
+            }
+        };
+        let filter = match sheet {
+            Sheet::Huge => "/Filter/RunLengthDecode",
+            _ => "",
         };
         let mut image = format!(
-            "<</Type/XObject/Subtype/Image/Width {width}/Height {height}/ColorSpace/DeviceGray/BitsPerComponent 8/Length {}>>stream\n",
+            "<</Type/XObject/Subtype/Image/Width {width}/Height {height}/ColorSpace/DeviceGray/BitsPerComponent 8{filter}/Length {}>>stream\n",
             pixels.len()
         )
         .into_bytes();
@@ -263,6 +273,23 @@ fn turned_pages_and_blank_pages_are_read_as_they_are() {
         );
     }
     assert!(lines(4).is_empty());
+}
+
+#[test]
+fn image_that_needs_too_much_memory_is_a_gap() {
+    if !has_tesseract() {
+        return;
+    }
+    let lab = TestEnv::new();
+    let sheets = [Sheet::Straight(2), Sheet::Huge];
+    lab.put("scan.pdf", scan(&filing().pdf, &sheets));
+    let summary = lab.ingest("store", &[]);
+    assert_eq!(summary["counts"]["done_with_gaps"], 1, "{summary}");
+    let trees = trees(&lab.path("store"));
+    let found = codes(&trees["scan.pdf"].tree.gaps);
+    for gap in [("pdf.no_text", Some(2)), ("limits.memory", None)] {
+        assert!(found.contains(&gap), "{found:?}");
+    }
 }
 
 #[test]
