@@ -245,7 +245,8 @@ def compare(binary, cut_pdf, folder, rows, half):
         if not two_up:
             found = headings(binary, copies, "copy")
             row.counts.update(heads=len(found) + len(truth), heads_right=len(found & truth))
-        print(f"{half} {Path(cut_pdf).parent.name} {name}", file=sys.stderr, flush=True)
+        # What is known so far, because a run may take long.
+        print(f"{half} {name} | {row.line()}", file=sys.stderr, flush=True)
 
 
 def add_bounds(reader, cut_pdf, folder, counts):

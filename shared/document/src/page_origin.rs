@@ -28,7 +28,8 @@ pub struct Recognition {
 impl Recognition {
     /// The confidence of a word that the file states.
     pub const STATED: u8 = 100;
-    /// Words below are in doubt, in percent. `tests/bench/ocr` shows what a bound finds and costs.
+    /// Words below are in doubt, in percent: the highest bound at which nine of ten numbers are sure (`tests/bench/ocr
+    /// --bounds`, half A).
     pub const SURE: u8 = 80;
 
     /// Mean confidence of all words, in percent; 0 without words.
