@@ -330,3 +330,20 @@ async fn documents_of_a_filing_replace_its_full_submission_once_all_are_there() 
         assert!(runs.contains(run), "{run:?} in {runs:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn labels_of_a_filing_start_a_run_of_its_document() {
+    let fixture = ReindexFixture::new();
+    let folder = "in/77/000000007723000012/";
+    for (name, labels) in [("a.htm", None), ("a_lab.xml", Some("a_lab.xml"))] {
+        let key = format!("{folder}{name}");
+        fixture.bucket.put(&key, "1");
+        assert_eq!(fixture.notify_created(&key).await, Disposition::Ack);
+        let claims = fixture.claim_entries().await;
+        let run = header(&claims.last().unwrap().1);
+        assert_eq!(run.input["uri"], format!("s3://filings/{folder}a.htm"));
+        assert_eq!(run.input["labels"]["name"].as_str(), labels);
+        assert_eq!(uris(&claims).len(), 1, "the labels are no document");
+        fixture.fail_run(&run, "test.ended").await;
+    }
+}
