@@ -295,7 +295,7 @@ mod tests {
             .queues()
             .map(|queue| topology.queue(queue).to_string())
             .collect();
-        assert_eq!(names.len(), 3 * 2 + 2 * 2 + 32 + 2);
+        assert_eq!(names.len(), 4 * 2 + 3 * 2 + 32 + 2);
         for name in [
             "stemma.llm.interactive",
             "stemma.cpu.bulk",
