@@ -329,6 +329,7 @@ pub fn published(tree: SectionTree) -> PublishedTree {
         sidecar_facts: std::collections::BTreeMap::new(),
         filing_facts: std::collections::BTreeMap::new(),
         correction: None,
+        labels: None,
     };
     PublishedTree {
         version,
