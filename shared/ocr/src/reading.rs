@@ -120,9 +120,12 @@ impl Reading {
 
     fn page(&self, image: &Gray, scale: f32) -> Page {
         let usual = self.usual_height();
+        // Of a picture without letters tesseract makes words of lines and stains, and is sure of none.
+        let has_letters = self.words.iter().any(|word| word.confidence >= READABLE);
         let placed: Vec<PlacedWord> = self
             .words
             .iter()
+            .filter(|_| has_letters)
             .map(|word| PlacedWord {
                 text: word.text.clone(),
                 x0: word.x0 / scale,
@@ -226,6 +229,30 @@ mod tests {
         words.retain(is_word);
         let kept: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         assert_eq!(kept, ["Risk", "Factors", "....12", "-", "sum"]);
+    }
+
+    #[test]
+    fn picture_of_which_no_word_is_sure_has_no_text() {
+        let image = Gray::new(400, 400, vec![255; 160_000]).unwrap();
+        let lines = |confidences: [u8; 2]| {
+            let words = confidences.map(|confidence| ReadWord {
+                text: "ip".into(),
+                x0: 10.0,
+                x1: 60.0,
+                height: 29.0,
+                baseline: 80.0,
+                line_height: 40.0,
+                confidence,
+                is_sideways: false,
+            });
+            let reading = Reading {
+                words: words.to_vec(),
+                ..Reading::default()
+            };
+            reading.page(&image, 300.0 / 72.0).lines.len()
+        };
+        assert_eq!(lines([11, 26]), 0);
+        assert!(lines([11, READABLE]) > 0);
     }
 
     #[test]
