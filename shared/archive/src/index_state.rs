@@ -12,14 +12,13 @@ pub struct IndexState {
     pub documents: u64,
     /// Size on disk.
     pub bytes: u64,
-    /// Documents with a tree that the index lacks.
+    /// Documents with a tree that the index lacks: it will have them, or they cannot be read.
     pub not_indexed: u64,
-    /// Documents whose trees or texts cannot be read.
-    pub unreadable: u64,
 }
 
 impl Archive {
-    /// The state of the index; `None` without one, or before it is opened.
+    /// The state of the index; `None` without one, or before it is opened. Walks no documents, so those that the index has in an
+    /// older version count as indexed.
     ///
     /// # Errors
     /// [`stemma_engine::PortError`] when the catalog cannot be read.
@@ -30,12 +29,12 @@ impl Archive {
         let Some(commit) = index.current_commit() else {
             return Ok(None);
         };
-        let missing = index.missing_documents(&commit, self.catalog())?;
+        let documents = commit.documents() as u64;
+        let with_tree = self.catalog().with_tree()?.len() as u64;
         Ok(Some(IndexState {
-            documents: commit.documents() as u64,
+            documents,
             bytes: index.bytes(),
-            not_indexed: missing.not_indexed.len() as u64,
-            unreadable: missing.unreadable.len() as u64,
+            not_indexed: with_tree.saturating_sub(documents),
         }))
     }
 }

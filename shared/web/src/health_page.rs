@@ -105,7 +105,7 @@ impl HealthView<'_> {
                 dt { "Documents" } dd { (grouped(report.documents)) }
                 @if let Some(index) = &report.index {
                     dt { "In the index of this server" } dd { (grouped(index.documents)) ", " (size(index.bytes)) }
-                    dt { "Not indexed yet" } dd { (grouped(index.not_indexed)) @if index.unreadable > 0 { "; " (grouped(index.unreadable)) " cannot be read" } }
+                    dt { "Not in it" } dd { (grouped(index.not_indexed)) }
                 } @else { dt { "Index" } dd { "not open yet" } }
                 @if let Some(writer) = &report.writer {
                     dt { "Written by" } dd { code { "stemma " (Line(&writer.command)) } ", process " (writer.pid) ", since " (self.ago(writer.since_ms)) }
