@@ -365,7 +365,8 @@ mod tests {
             ports: ports.clone(),
         };
         let task = task(env.now_ms());
-        let (run, key) = (&task.run.run, &task.key);
+        let run = &task.run.run;
+        let key = &task.key;
         let spec = [TaskSpec {
             key: *key,
             stage: task.stage.clone(),

@@ -92,7 +92,8 @@ mod tests {
 
     // Black rules of uneven lengths on white, as lines of text look from afar.
     fn page(degrees: f32) -> Gray {
-        let (width, height) = (800, 1_000);
+        let width = 800;
+        let height = 1_000;
         let mut pixels = vec![255; width * height];
         for line in 0..30 {
             for y in 0..9 {

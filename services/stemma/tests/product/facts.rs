@@ -132,7 +132,8 @@ fn read_parquet(path: &Path, columns: &[&str]) -> Vec<Vec<String>> {
 
 // A fact of seven-2024.htm for a year, as its columns are read.
 fn parquet_row(concept: &str, year: &str, unit: &str, value: &str, text: &str) -> Vec<String> {
-    let (from, to) = (format!("{year}-01-01"), format!("{year}-12-31"));
+    let from = format!("{year}-01-01");
+    let to = format!("{year}-12-31");
     ["\"seven-2024.htm\"", concept, &from, &to, unit, value, text]
         .map(str::to_owned)
         .to_vec()

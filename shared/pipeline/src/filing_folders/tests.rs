@@ -163,7 +163,8 @@ async fn folder_is_found_from_each_of_its_files() {
 #[tokio::test]
 async fn labels_of_a_filing_are_identified_by_their_object() {
     let folder = "77/000000007723000012";
-    let (document, labels) = (format!("{folder}/a.htm"), format!("{folder}/a_lab.xml"));
+    let document = format!("{folder}/a.htm");
+    let labels = format!("{folder}/a_lab.xml");
     let bucket = FakeBucket::new(&[(document.as_str(), "x"), (labels.as_str(), "<x/>")]);
     let found = BucketFolder::find(&bucket, "b", &labels).await.unwrap();
     let plan = found.unwrap().plan(&bucket, "b").await.unwrap();
