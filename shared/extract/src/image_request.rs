@@ -62,6 +62,18 @@ impl PageRegion {
     // Of the page. Smaller regions show less than a letter.
     const SMALLEST: f32 = 0.01;
 
+    /// Left and upper edge, width and height with commas between: `0,0.5,1,0.5`. `None` as for [`Self::new`].
+    pub fn from_text(text: &str) -> Option<Self> {
+        let numbers: Vec<f32> = text
+            .split(',')
+            .map_while(|number| number.trim().parse().ok())
+            .collect();
+        match numbers[..] {
+            [x, y, width, height] => Self::new(x, y, width, height),
+            _ => None,
+        }
+    }
+
     /// A region that is cut at the edges of the page; `None` if less than a hundredth of the page's width or height is
     /// left, or an argument is not a number.
     pub fn new(x: f32, y: f32, width: f32, height: f32) -> Option<Self> {

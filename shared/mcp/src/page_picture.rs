@@ -41,15 +41,7 @@ pub(crate) fn parse_region(text: &str) -> Result<PageRegion, ToolError> {
     if text.trim() == "page" {
         return Ok(PageRegion::WHOLE);
     }
-    let numbers: Vec<f32> = text
-        .split(',')
-        .map_while(|number| number.trim().parse().ok())
-        .collect();
-    let region = match numbers[..] {
-        [x, y, width, height] => PageRegion::new(x, y, width, height),
-        _ => None,
-    };
-    region.ok_or_else(|| {
+    PageRegion::from_text(text).ok_or_else(|| {
         ToolError::invalid(format!("`{text}` is no part of a page")).with_option(
             "image is \"page\", or left, top, width and height in fractions of it: \"0,0.5,1,0.5\" is the lower half",
         )

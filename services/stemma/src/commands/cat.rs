@@ -148,15 +148,7 @@ async fn write_image(
 }
 
 fn parse_region(text: &str) -> Result<PageRegion, String> {
-    let numbers: Vec<f32> = text
-        .split(',')
-        .map_while(|number| number.trim().parse().ok())
-        .collect();
-    let region = match numbers[..] {
-        [x, y, width, height] => PageRegion::new(x, y, width, height),
-        _ => None,
-    };
-    region.ok_or_else(|| {
+    PageRegion::from_text(text).ok_or_else(|| {
         "a region is left, top, width and height, each a fraction of the page: 0,0.5,1,0.5".into()
     })
 }
