@@ -161,8 +161,8 @@ pub trait Limiter: Send + Sync {
         now_ms: Millis,
     ) -> PortResult<Reservation>;
 
-    /// Replaces the reservation of a call by the amount used; other reservations are left alone. Repeating it within a
-    /// minute charges once. Where the account is lost, the amount is kept and added when the account is opened again.
+    /// Replaces the reservation of a call by the amount used; other reservations are left alone. Repeating it within
+    /// ten minutes charges once. Where the account is lost, the amount is kept and added when the account is opened again.
     ///
     /// # Errors
     /// [`crate::PortError`] when the limiter is unavailable; the reservation stands until its time is over.
@@ -180,8 +180,9 @@ pub trait Limiter: Send + Sync {
     async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()>;
 }
 
-// How long an account knows which calls were settled: longer than a call of a port is repeated.
-const SETTLED_MS: Millis = 60_000;
+// How long an account knows which calls were settled. A process that was suspended may repeat a settlement when it goes on;
+// one that was suspended for longer charges the call twice.
+const SETTLED_MS: Millis = 600_000;
 
 /// What a call holds on an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
