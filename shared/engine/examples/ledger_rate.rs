@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_engine::ledger::redis::RedisLedger;
-use stemma_engine::ledger::{Ledger, TaskOutcome, TaskSpec};
+use stemma_engine::ledger::{DeliveryKind, Ledger, TaskOutcome, TaskSpec};
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, Quota, RequestCost};
 use stemma_engine::queue::Lane;
@@ -82,7 +82,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .await?;
     rate("lease", |n| {
         let ledger = &ledger;
-        async move { ledger.lease(run, &key(n), "worker", 0, 60_000, false).await }
+        async move {
+            ledger
+                .lease(run, &key(n), "worker", 0, 60_000, DeliveryKind::Published)
+                .await
+        }
     })
     .await?;
     rate("record (200 bytes)", |n| {

@@ -31,6 +31,8 @@ pub enum Disposition {
     Retry {
         delay: RetryDelay,
         attempts: u32,
+        /// Of a task that was released with a retry: see [`Message::retry_ms`].
+        retry_ms: Option<Millis>,
     },
     /// No handler can process it, for this reason.
     DeadLetter(String),
@@ -255,7 +257,7 @@ impl Consumer {
         redeliveries: u32,
     ) -> PortResult<()> {
         let broker = self.queue.with_long_retries();
-        let (delay, attempts) = match disposition {
+        let (delay, attempts, retry_ms) = match disposition {
             Disposition::Ack | Disposition::HandOver { attempts: None } => return Ok(()),
             Disposition::DeadLetter(reason) => {
                 return self
@@ -267,13 +269,18 @@ impl Consumer {
                     .publish_dead(queue, disarm(message), reason, redeliveries)
                     .await;
             }
-            Disposition::Retry { delay, attempts } => (delay, attempts),
+            Disposition::Retry {
+                delay,
+                attempts,
+                retry_ms,
+            } => (delay, attempts, retry_ms),
             Disposition::HandOver {
                 attempts: Some(attempts),
-            } => (RetryDelay::Medium, attempts),
+            } => (RetryDelay::Medium, attempts, None),
         };
         let message = Message {
             attempts,
+            retry_ms,
             ..message
         };
         broker.publish_later(queue, message, delay).await

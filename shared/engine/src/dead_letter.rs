@@ -204,6 +204,7 @@ impl Handler for DeadLetterHandler {
                 Disposition::Retry {
                     delay: RetryDelay::Short,
                     attempts: message.attempts,
+                    retry_ms: None,
                 }
             }
         }
@@ -285,7 +286,7 @@ fn poison_failure(stage: &str) -> Failure {
 mod tests {
     use super::*;
     use crate::key::{Lane, Priority, RunId};
-    use crate::ledger::{Retry, TaskSpec};
+    use crate::ledger::{DeliveryKind, Retry, TaskSpec};
 
     fn task(published_ms: Millis) -> TaskMessage {
         TaskMessage {
@@ -383,7 +384,14 @@ mod tests {
         let undeliverable = dead(DeadReason::undeliverable("llm.bulk"));
         let letters = || count(ports.blobs.raw().as_ref());
 
-        let lease = ledger.lease(run, key, "worker", now_ms, now_ms + 30_000, false);
+        let lease = ledger.lease(
+            run,
+            key,
+            "worker",
+            now_ms,
+            now_ms + 30_000,
+            DeliveryKind::Published,
+        );
         lease.await.unwrap();
         handler.handle(&undeliverable, 0).await;
         assert_eq!(letters().await.unwrap(), 0, "a worker holds it");
@@ -398,7 +406,14 @@ mod tests {
         handler.handle(&undeliverable, 0).await;
         assert_eq!(letters().await.unwrap(), 0, "a worker gave it back");
 
-        let lease = ledger.lease(run, key, "worker", now_ms, now_ms + 1, false);
+        let lease = ledger.lease(
+            run,
+            key,
+            "worker",
+            now_ms,
+            now_ms + 1,
+            DeliveryKind::Published,
+        );
         lease.await.unwrap();
         env.sleep(std::time::Duration::from_secs(1)).await;
         handler.handle(&undeliverable, 0).await;

@@ -21,7 +21,7 @@ use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureKind, FailureRecord};
 use crate::heartbeat::{AttemptOutcome, HeartbeatReporter, RunningTask};
 use crate::key::{Lane, RunId, TaskKey, failure_key, run_failure_key};
-use crate::ledger::{Lease, Retry, TaskOutcome};
+use crate::ledger::{DeliveryKind, Lease, Retry, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage};
 use crate::metrics::{self, DeliveryOutcome};
 use crate::outcome::{notify_coordinator, record_failure, record_outcome, reload_run};
@@ -109,7 +109,7 @@ impl<W: Work> TaskExecutor<W> {
     async fn execute_traced(
         &self,
         message: &Message,
-        redelivered: bool,
+        delivery: DeliveryKind,
         task: &TaskMessage,
     ) -> HandleResult {
         let wave = message.trace.clone().unwrap_or_else(|| {
@@ -126,7 +126,7 @@ impl<W: Work> TaskExecutor<W> {
             code = field::Empty,
         );
         let performed = self
-            .execute(message, redelivered, task)
+            .execute(message, delivery, task)
             .instrument(span.clone())
             .await;
         let (outcome, disposition) = match performed {
@@ -143,7 +143,7 @@ impl<W: Work> TaskExecutor<W> {
     async fn execute(
         &self,
         message: &Message,
-        redelivered: bool,
+        delivery: DeliveryKind,
         task: &TaskMessage,
     ) -> PortResult<HandleResult> {
         let elsewhere = (
@@ -151,6 +151,7 @@ impl<W: Work> TaskExecutor<W> {
             Disposition::Retry {
                 delay: self.delay_for_others(task),
                 attempts: message.attempts,
+                retry_ms: message.retry_ms,
             },
         );
         let Some(stage) = self.registry.get(&task.stage, task.revision) else {
@@ -176,16 +177,17 @@ impl<W: Work> TaskExecutor<W> {
         let Some(_working) = self.in_flight.begin(task) else {
             return Ok((DeliveryOutcome::Duplicate, Disposition::Ack));
         };
-        let (lease, _company) = self.acquire_lease_and_company(task, redelivered).await?;
+        let (lease, _company) = self.acquire_lease_and_company(task, delivery).await?;
         let (attempts, crashes) = match lease {
             Lease::Granted {
                 attempts, crashes, ..
             } => (attempts.max(message.attempts) + 1, crashes),
             Lease::LeasedElsewhere { until_ms, .. } => {
-                return Ok(self.on_leased_elsewhere(until_ms, message.attempts));
+                return Ok(self.on_leased_elsewhere(until_ms, message.attempts, message.retry_ms));
             }
             Lease::Ended => return self.on_already_ended(task).await,
             Lease::Parked => return Ok((DeliveryOutcome::Parked, Disposition::Ack)),
+            Lease::Outdated => return Ok((DeliveryOutcome::Duplicate, Disposition::Ack)),
         };
         Span::current().record("attempt", attempts);
         let now = self.env.now_ms();
@@ -258,7 +260,11 @@ impl<W: Work> TaskExecutor<W> {
             RetryDelay::Medium
         };
         let attempts = message.attempts;
-        let retry = Disposition::Retry { delay, attempts };
+        let retry = Disposition::Retry {
+            delay,
+            attempts,
+            retry_ms: None,
+        };
         (DeliveryOutcome::PortUnavailable, retry)
     }
 
@@ -278,12 +284,21 @@ impl<W: Work> TaskExecutor<W> {
     }
 
     // The message comes again when the other holder has recorded an outcome, or its lease has expired.
-    fn on_leased_elsewhere(&self, until_ms: Millis, attempts: u32) -> HandleResult {
+    fn on_leased_elsewhere(
+        &self,
+        until_ms: Millis,
+        attempts: u32,
+        retry_ms: Option<Millis>,
+    ) -> HandleResult {
         let delay = RetryDelay::at_least(until_ms.saturating_sub(self.env.now_ms()));
         let delay = delay.min(RetryDelay::Medium);
         (
             DeliveryOutcome::LeasedElsewhere,
-            Disposition::Retry { delay, attempts },
+            Disposition::Retry {
+                delay,
+                attempts,
+                retry_ms,
+            },
         )
     }
 
@@ -400,19 +415,24 @@ impl<W: Work> TaskExecutor<W> {
                     Disposition::Retry {
                         delay,
                         attempts: attempts - u32::from(!counted),
+                        retry_ms: Some(next_ms),
                     },
                 ))
             }
             RetryDecision::Final => {
                 // A process that was suspended may have lost its lease: whoever holds it now decides.
-                match self.try_lease(&self.ports.ledger, task, false).await? {
+                match self
+                    .try_lease(&self.ports.ledger, task, DeliveryKind::Published)
+                    .await?
+                {
                     Lease::Granted { .. } => {}
                     Lease::LeasedElsewhere { until_ms, .. } => {
                         let attempts = attempts.saturating_sub(1);
-                        return Ok(self.on_leased_elsewhere(until_ms, attempts));
+                        return Ok(self.on_leased_elsewhere(until_ms, attempts, None));
                     }
                     Lease::Ended => return self.on_already_ended(task).await,
                     Lease::Parked => return Ok((DeliveryOutcome::Parked, Disposition::Ack)),
+                    Lease::Outdated => return Ok((DeliveryOutcome::Duplicate, Disposition::Ack)),
                 }
                 let record = FailureRecord::new(failure, &task.stage, attempts, self.env.now_ms());
                 record_failure(&self.ports, &task.run, &task.key, record.clone()).await?;
@@ -445,7 +465,14 @@ impl<W: Work> Handler for TaskExecutor<W> {
             }
         };
         let (outcome, disposition) = match self.ports.message_keys.verify(&task) {
-            Ok(()) => self.execute_traced(message, redeliveries > 0, &task).await,
+            Ok(()) => {
+                let delivery = match message.retry_ms {
+                    _ if redeliveries > 0 => DeliveryKind::Redelivered,
+                    Some(retry_ms) => DeliveryKind::Retried(retry_ms),
+                    None => DeliveryKind::Published,
+                };
+                self.execute_traced(message, delivery, &task).await
+            }
             Err(error) => {
                 tracing::error!(run = %task.run.run, stage = task.stage, %error, "task message refused");
                 (

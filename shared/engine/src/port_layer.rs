@@ -12,8 +12,8 @@ use crate::blobs::{Blobs, PutOutcome};
 use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
 use crate::ledger::{
-    Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord, StatusTopic,
-    TaskOutcome, TaskSpec,
+    DeliveryKind, Lease, Ledger, OpenTask, OutcomeBatch, Retry, ScheduledItem, StatusRecord,
+    StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::limit::{
     AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
@@ -92,7 +92,7 @@ layered! { Ledger, "ledger":
     overdue(run: &RunId; due_by_ms: Millis, now_ms: Millis) -> Vec<TaskKey>;
     mark_republished(run: &RunId, keys: &[TaskKey]; now_ms: Millis) -> ();
     open_tasks(run: &RunId) -> Vec<OpenTask>;
-    lease(run: &RunId, key: &TaskKey, holder: &str; now_ms: Millis, until_ms: Millis, redelivered: bool) -> Lease;
+    lease(run: &RunId, key: &TaskKey, holder: &str; now_ms: Millis, until_ms: Millis, delivery: DeliveryKind) -> Lease;
     park_run(run: &RunId, parked: bool) -> ();
     release(run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> u32;
     schedule(item: &ScheduledItem; at_ms: Millis) -> ();

@@ -5,6 +5,7 @@
 )]
 
 mod parking;
+mod retries;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use stemma_engine::env::Millis;
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::key::{JobId, RunId, RunRef, TaskKey};
 use stemma_engine::ledger::{
-    Lease, Ledger, MAX_REPUBLISH_WAIT, RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord,
-    StatusTopic, TaskOutcome, TaskSpec,
+    DeliveryKind, Lease, Ledger, MAX_REPUBLISH_WAIT, RENEWAL_GRACE, Retry, ScheduledItem,
+    StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use stemma_engine::queue::Lane;
 
@@ -38,6 +39,8 @@ pub async fn conformance<F: Future<Output = LedgerUnderTest>>(make: impl Fn() ->
     returns_overdue_tasks(make().await.ledger).await;
     leases_to_one_holder(make().await.ledger).await;
     counts_attempts_and_crashes(make().await.ledger).await;
+    retries::refuses_copies_of_executed_retries(make().await.ledger).await;
+    retries::accepts_any_message_after_a_loss(make().await.ledger).await;
     parking::parks_runs(make().await.ledger).await;
     parking::parks_tasks_of_lost_holders(make().await.ledger).await;
     schedules_by_time(make().await.ledger).await;
@@ -233,7 +236,14 @@ async fn returns_overdue_tasks(ledger: Arc<dyn Ledger>) {
         .await
         .expect("recorded");
     ledger
-        .lease(&run, &key(3), "worker-1", 0, min + 1, false)
+        .lease(
+            &run,
+            &key(3),
+            "worker-1",
+            0,
+            min + 1,
+            DeliveryKind::Published,
+        )
         .await
         .expect("leased");
     let overdue = async |now_ms| ledger.overdue(&run, now_ms, now_ms).await.expect("overdue");
@@ -296,7 +306,14 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         let run = run.clone();
         async move {
             ledger
-                .lease(&run, &key(1), &format!("worker-{n}"), 100, 200, false)
+                .lease(
+                    &run,
+                    &key(1),
+                    &format!("worker-{n}"),
+                    100,
+                    200,
+                    DeliveryKind::Published,
+                )
                 .await
                 .expect("an answer")
         }
@@ -312,7 +329,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         .await
         .expect("wanted");
     let lease = ledger
-        .lease(&run, &key(2), "a", 100, 200, false)
+        .lease(&run, &key(2), "a", 100, 200, DeliveryKind::Published)
         .await
         .expect("an answer");
     assert_eq!(
@@ -324,7 +341,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         }
     );
     let second = ledger
-        .lease(&run, &key(2), "b", 199, 300, false)
+        .lease(&run, &key(2), "b", 199, 300, DeliveryKind::Published)
         .await
         .expect("an answer");
     assert_eq!(
@@ -337,7 +354,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
     assert!(
         is_granted(
             &ledger
-                .lease(&run, &key(2), "a", 150, 400, false)
+                .lease(&run, &key(2), "a", 150, 400, DeliveryKind::Published)
                 .await
                 .expect("an answer")
         ),
@@ -345,7 +362,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
     );
     assert!(!is_granted(
         &ledger
-            .lease(&run, &key(2), "b", 300, 500, false)
+            .lease(&run, &key(2), "b", 300, 500, DeliveryKind::Published)
             .await
             .expect("an answer")
     ));
@@ -363,7 +380,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
     assert!(
         !is_granted(
             &ledger
-                .lease(&run, &key(2), "b", 300, 500, false)
+                .lease(&run, &key(2), "b", 300, 500, DeliveryKind::Published)
                 .await
                 .expect("an answer")
         ),
@@ -375,7 +392,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         .expect("released");
     assert!(is_granted(
         &ledger
-            .lease(&run, &key(2), "b", 300, 500, false)
+            .lease(&run, &key(2), "b", 300, 500, DeliveryKind::Published)
             .await
             .expect("an answer")
     ));
@@ -385,14 +402,14 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         .expect("recorded");
     assert_eq!(
         ledger
-            .lease(&run, &key(2), "c", 300, 500, false)
+            .lease(&run, &key(2), "c", 300, 500, DeliveryKind::Published)
             .await
             .expect("an answer"),
         Lease::Ended
     );
     assert_eq!(
         ledger
-            .lease(&run, &key(3), "c", 300, 500, false)
+            .lease(&run, &key(3), "c", 300, 500, DeliveryKind::Published)
             .await
             .expect("an answer"),
         unwanted
@@ -406,7 +423,7 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         .await
         .expect("wanted");
     ledger
-        .lease(&run, &key(1), "a", 0, 100, false)
+        .lease(&run, &key(1), "a", 0, 100, DeliveryKind::Published)
         .await
         .expect("leased");
     assert_eq!(
@@ -431,7 +448,7 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         "why it waits"
     );
     ledger
-        .lease(&run, &key(1), "a", 10, 100, false)
+        .lease(&run, &key(1), "a", 10, 100, DeliveryKind::Published)
         .await
         .expect("leased");
     let open = ledger.open_tasks(&run).await.expect("open tasks");
@@ -453,7 +470,7 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         "not counted"
     );
     ledger
-        .lease(&run, &key(1), "a", 15, 100, false)
+        .lease(&run, &key(1), "a", 15, 100, DeliveryKind::Published)
         .await
         .expect("leased");
     assert_eq!(
@@ -465,7 +482,7 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
         "not counted"
     );
     ledger
-        .lease(&run, &key(1), "a", 20, 100, false)
+        .lease(&run, &key(1), "a", 20, 100, DeliveryKind::Published)
         .await
         .expect("leased");
     let crashes_after = |lease: Lease| match lease {
@@ -474,8 +491,12 @@ async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
     };
     let lease = async |holder: &str, now_ms, redelivered| {
         let until_ms = now_ms + 100;
+        let delivery = match redelivered {
+            true => DeliveryKind::Redelivered,
+            false => DeliveryKind::Published,
+        };
         ledger
-            .lease(&run, &key(1), holder, now_ms, until_ms, redelivered)
+            .lease(&run, &key(1), holder, now_ms, until_ms, delivery)
             .await
             .map(crashes_after)
             .expect("an answer")
@@ -606,7 +627,14 @@ async fn bounds_times_of_clocks_ahead(ledger: Arc<dyn Ledger>) {
     let day = 86_400_000;
     let take = async |holder, now_ms, until_ms| {
         ledger
-            .lease(&run, &key(1), holder, now_ms, until_ms, false)
+            .lease(
+                &run,
+                &key(1),
+                holder,
+                now_ms,
+                until_ms,
+                DeliveryKind::Published,
+            )
             .await
             .expect("an answer")
     };

@@ -105,6 +105,7 @@ async fn preserves_message_contents(queue: Arc<dyn Queue>) {
     let sent = Message {
         body,
         attempts: 3,
+        retry_ms: Some(500),
         trace,
         dead: Some(DeadReason {
             queue: "cpu.bulk".into(),

@@ -80,6 +80,7 @@ fn retry_later(message: &Message) -> Disposition {
     Disposition::Retry {
         delay: RetryDelay::for_attempt(message.attempts),
         attempts: message.attempts.saturating_add(1),
+        retry_ms: None,
     }
 }
 

@@ -228,6 +228,7 @@ impl<W: Flow> Handler for Coordinator<W> {
                 Disposition::Retry {
                     delay: RetryDelay::Short,
                     attempts: message.attempts.saturating_add(1),
+                    retry_ms: None,
                 }
             }
         }

@@ -8,7 +8,7 @@ use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use super::TaskExecutor;
 use crate::env::Millis;
-use crate::ledger::{Lease, Ledger, RENEWAL_GRACE, Retry};
+use crate::ledger::{DeliveryKind, Lease, Ledger, RENEWAL_GRACE, Retry};
 use crate::message::TaskMessage;
 use crate::port_error::PortResult;
 use crate::stage::Work;
@@ -34,10 +34,10 @@ impl<W: Work> TaskExecutor<W> {
     pub(super) async fn acquire_lease_and_company(
         &self,
         task: &TaskMessage,
-        redelivered: bool,
+        delivery: DeliveryKind,
     ) -> PortResult<(Lease, Company<'_>)> {
         let others = self.company.read().await;
-        let lease = self.acquire_lease(task, redelivered).await?;
+        let lease = self.acquire_lease(task, delivery).await?;
         let is_suspect =
             matches!(lease, Lease::Granted { crashes, .. } if crashes >= CRASHES_BESIDE_OTHERS);
         if !is_suspect {
@@ -47,7 +47,7 @@ impl<W: Work> TaskExecutor<W> {
         drop(others);
         let nobody = self.company.write().await;
         tracing::info!(run = %task.run.run, stage = task.stage, "task executed alone: it may have crashed a worker");
-        let lease = self.acquire_lease(task, redelivered).await?;
+        let lease = self.acquire_lease(task, delivery).await?;
         Ok((lease, Company::Nobody(nobody)))
     }
 
@@ -57,10 +57,10 @@ impl<W: Work> TaskExecutor<W> {
     pub(super) async fn acquire_lease(
         &self,
         task: &TaskMessage,
-        redelivered: bool,
+        delivery: DeliveryKind,
     ) -> PortResult<Lease> {
         let ledger = &self.ports.ledger;
-        let lease = self.try_lease(ledger, task, redelivered).await?;
+        let lease = self.try_lease(ledger, task, delivery).await?;
         if !matches!(
             lease,
             Lease::Granted {
@@ -73,26 +73,26 @@ impl<W: Work> TaskExecutor<W> {
         if self.has_recorded_failure(task).await? {
             return Ok(Lease::Ended);
         }
-        if !redelivered {
+        if delivery != DeliveryKind::Redelivered {
             return Ok(lease);
         }
         self.release(task, None).await?;
         self.env.sleep(RENEWAL_GRACE).await;
-        self.try_lease(ledger, task, redelivered).await
+        self.try_lease(ledger, task, delivery).await
     }
 
     pub(super) async fn try_lease(
         &self,
         ledger: &dyn Ledger,
         task: &TaskMessage,
-        redelivered: bool,
+        delivery: DeliveryKind,
     ) -> PortResult<Lease> {
         let now = self.env.now_ms();
         let until = now + LEASE_DURATION.as_millis() as Millis;
         let holder = self.presence.process();
         self.leased.lock().insert(task.id()); // before the call: a failed call may still have taken the lease
         let lease = ledger
-            .lease(&task.run.run, &task.key, holder, now, until, redelivered)
+            .lease(&task.run.run, &task.key, holder, now, until, delivery)
             .await?;
         if !matches!(lease, Lease::Granted { .. }) {
             self.leased.lock().remove(&task.id());
@@ -142,7 +142,7 @@ impl<W: Work> TaskExecutor<W> {
         let mut pause = LEASE_RENEWAL;
         loop {
             self.env.sleep(pause).await;
-            pause = match self.try_lease(ledger, task, false).await {
+            pause = match self.try_lease(ledger, task, DeliveryKind::Published).await {
                 Ok(_) => LEASE_RENEWAL,
                 Err(error) => {
                     tracing::warn!(run = %task.run.run, stage = task.stage, %error, "cannot renew lease; continuing");

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{
-    FAR_FUTURE, Lease, Ledger, MAX_LEASE, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch,
+    DeliveryKind, FAR_FUTURE, Lease, Ledger, MAX_LEASE, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch,
     RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
@@ -72,6 +72,13 @@ impl MemoryLedger {
     /// Number of known runs; for tests.
     pub fn runs(&self) -> usize {
         self.0.lock().runs.len()
+    }
+
+    /// Number of runs of which nothing but watchers is known; for tests.
+    pub fn watched_runs(&self) -> usize {
+        let state = self.0.lock();
+        let is_only_watched = |run: &&RunState| run.open.is_empty() && run.log.is_empty();
+        state.runs.values().filter(is_only_watched).count()
     }
 
     /// Number of scheduled items; for tests.
@@ -250,7 +257,7 @@ impl Ledger for MemoryLedger {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
-        redelivered: bool,
+        delivery: DeliveryKind,
     ) -> PortResult<Lease> {
         let mut state = self.0.lock();
         let run = state.run(run);
@@ -259,7 +266,7 @@ impl Ledger for MemoryLedger {
         }
         let task = run.open.entry(*key).or_default();
         if let Some((by, until)) = task.lease.as_mut().filter(|(by, _)| by != holder) {
-            task.crash_suspected |= redelivered;
+            task.crash_suspected |= delivery == DeliveryKind::Redelivered;
             *until = (*until).min(now_ms + millis(MAX_LEASE));
             if *until <= now_ms && !task.in_grace {
                 *until = now_ms + millis(RENEWAL_GRACE);
@@ -277,6 +284,11 @@ impl Ledger for MemoryLedger {
         if run.parked && task.lease.is_none() {
             (task.in_grace, task.crash_suspected, task.parked) = (false, false, true);
             return Ok(Lease::Parked);
+        }
+        if let (DeliveryKind::Retried(due_ms), Some(retry)) = (delivery, &task.retry)
+            && retry.next_ms != due_ms
+        {
+            return Ok(Lease::Outdated);
         }
         task.in_grace = false;
         task.crash_suspected = false;

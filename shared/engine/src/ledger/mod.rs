@@ -76,6 +76,19 @@ pub enum Lease {
     },
     /// The run is parked, and the task is due once it no longer is: its message is not needed.
     Parked,
+    /// A copy of a message whose retry was executed already; another message of the task is under way.
+    Outdated,
+}
+
+/// How the message of a task came to a process that asks for its lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryKind {
+    /// Published by the coordinator, or the lease is renewed.
+    Published,
+    /// Published again for the [`Retry`] with this `next_ms`. It only identifies the retry: clocks differ.
+    Retried(Millis),
+    /// Delivered before: a process may have crashed, and the message may be the only one left.
+    Redelivered,
 }
 
 /// A task to be requested.
@@ -203,8 +216,9 @@ pub trait Ledger: Send + Sync {
     /// Takes or renews the lease of a task until `until_ms`, at most [`MAX_LEASE`] from now. If the lease of another holder has expired, the holder may
     /// be alive: while the ledger was away nobody could renew. The first request therefore only extends that lease by
     /// [`RENEWAL_GRACE`]; unless its holder renews it meanwhile, a later request takes it over. That counts as a crash if
-    /// the message was `redelivered` since the holder last renewed the lease: one that a live holder could not release
-    /// (the ledger was away) expires, too, but its message was answered. Leases work even if the run is unknown: after a
+    /// the message was redelivered since the holder last renewed the lease: one that a live holder could not release
+    /// (the ledger was away) expires, too, but its message was answered. Copies of a message that a broker delivers twice
+    /// would stay as long as the task is retried, so all but the first are [`Lease::Outdated`]. Leases work even if the run is unknown: after a
     /// loss of the ledger, renewals keep running tasks from being executed twice. A run of which only expired leases are
     /// left may be forgotten.
     async fn lease(
@@ -214,7 +228,7 @@ pub trait Ledger: Send + Sync {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
-        redelivered: bool,
+        delivery: DeliveryKind,
     ) -> PortResult<Lease>;
 
     /// Parks a run for which nobody waits at present, or goes on with it. Tasks of a parked run are not leased, though leases

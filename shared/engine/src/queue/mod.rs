@@ -18,6 +18,8 @@ pub use memory::MemoryQueue;
 pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
 
 pub use crate::key::Lane;
+
+use crate::env::Millis;
 use crate::key::{Priority, RunId};
 use crate::port_error::PortResult;
 
@@ -166,6 +168,8 @@ pub struct Message {
     pub body: Bytes,
     /// Failed attempts counted on this message.
     pub attempts: u32,
+    /// The [`crate::ledger::Retry::next_ms`] of the retry that it was published for.
+    pub retry_ms: Option<Millis>,
     /// W3C trace context of the publisher.
     pub trace: Option<String>,
     /// Of a message on [`QueueName::Dead`]: why it is there.
@@ -205,6 +209,7 @@ impl Message {
         Self {
             body: body.into(),
             attempts: 0,
+            retry_ms: None,
             trace: None,
             dead: None,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::key::{Priority, failures_prefix};
-use stemma_engine::ledger::Lease;
+use stemma_engine::ledger::{DeliveryKind, Lease};
 use stemma_engine::message::TaskMessage;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName};
 use stemma_engine_testing::fault::{FaultPlan, Outage};
@@ -39,7 +39,14 @@ async fn a_worker_that_lost_its_lease_records_and_counts_no_failure() {
         let mut lease = Lease::Ended;
         for ahead_ms in [60_000, 70_000] {
             let now = cluster.env.now_ms() + ahead_ms;
-            let taken = ledger.lease(run, key, "other", now, now + 600_000, false);
+            let taken = ledger.lease(
+                run,
+                key,
+                "other",
+                now,
+                now + 600_000,
+                DeliveryKind::Published,
+            );
             lease = taken.await.unwrap();
         }
         lease

@@ -101,6 +101,7 @@ async fn a_task_of_an_unknown_stage_comes_back_less_and_less_often() {
         let expected = Disposition::Retry {
             delay: expected,
             attempts: 0,
+            retry_ms: None,
         };
         assert_eq!(disposition, expected, "after {age_s} s");
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::ledger::{
-    Lease, Ledger, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
+    DeliveryKind, Lease, Ledger, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use stemma_engine::queue::Lane;
 use stemma_engine::{JobId, RunId, TaskKey};
@@ -127,7 +127,14 @@ async fn all_keys_expire() {
     let run = |name: &str| RunId(name.into());
     ledger.outcomes(&run("looked-at"), 0).await.unwrap();
     ledger
-        .lease(&run("leased"), &key(1), "a", 0, 60_000, false)
+        .lease(
+            &run("leased"),
+            &key(1),
+            "a",
+            0,
+            60_000,
+            DeliveryKind::Published,
+        )
         .await
         .unwrap();
     ledger
@@ -139,7 +146,14 @@ async fn all_keys_expire() {
         .await
         .unwrap();
     ledger
-        .lease(&run("wanted"), &key(1), "a", 0, 60_000, false)
+        .lease(
+            &run("wanted"),
+            &key(1),
+            "a",
+            0,
+            60_000,
+            DeliveryKind::Published,
+        )
         .await
         .unwrap();
     ledger
@@ -196,7 +210,7 @@ async fn run_with_an_evicted_key_starts_a_new_epoch() {
         assert!(ledger.overdue(&run, 1_000, 1_000).await.unwrap().is_empty());
         assert_eq!(ledger.release(&run, &key(2), "a", None).await, Ok(0));
         let lease = ledger
-            .lease(&run, &key(1), "a", 0, 60, false)
+            .lease(&run, &key(1), "a", 0, 60, DeliveryKind::Published)
             .await
             .unwrap();
         assert_eq!(

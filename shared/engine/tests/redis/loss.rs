@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use stemma_engine::ledger::redis::RedisLedger;
-use stemma_engine::ledger::{Ledger, ScheduledItem};
+use stemma_engine::ledger::{DeliveryKind, Ledger, ScheduledItem};
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, Permit, Quota, RequestCost};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
@@ -50,7 +50,9 @@ async fn exercise_ledger(ledger: &RedisLedger) -> PortResult<()> {
     let job = JobId("job".into());
     ledger.outcomes(&run(), 0).await?;
     ledger.request_tasks(&run(), &[task_spec(1)], 0, 60).await?;
-    ledger.lease(&run(), &key(1), "a", 0, 60, false).await?;
+    ledger
+        .lease(&run(), &key(1), "a", 0, 60, DeliveryKind::Published)
+        .await?;
     ledger.release(&run(), &key(1), "a", None).await?;
     ledger.overdue(&run(), 60, 60).await?;
     ledger.open_tasks(&run()).await?;

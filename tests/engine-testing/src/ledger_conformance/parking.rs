@@ -6,7 +6,14 @@ pub(super) async fn parks_runs(ledger: Arc<dyn Ledger>) {
     let run = run();
     let lease = async |n, holder: &str, now_ms| {
         let key = key(n);
-        let lease = ledger.lease(&run, &key, holder, now_ms, now_ms + 100, false);
+        let lease = ledger.lease(
+            &run,
+            &key,
+            holder,
+            now_ms,
+            now_ms + 100,
+            DeliveryKind::Published,
+        );
         lease.await.expect("an answer")
     };
     let overdue = async |due_by_ms| {
@@ -71,7 +78,14 @@ pub(super) async fn parks_tasks_of_lost_holders(ledger: Arc<dyn Ledger>) {
         .expect("wanted");
     let lease = async |holder: &str, now_ms| {
         let key = key(1);
-        let lease = ledger.lease(&run, &key, holder, now_ms, now_ms + 100, true);
+        let lease = ledger.lease(
+            &run,
+            &key,
+            holder,
+            now_ms,
+            now_ms + 100,
+            DeliveryKind::Redelivered,
+        );
         lease.await.expect("an answer")
     };
     assert!(is_granted(&lease("a", 0).await));

@@ -119,6 +119,7 @@ pub(super) fn decode_lease(reply: &[String]) -> Result<Lease, String> {
     match words.as_slice() {
         ["ended"] => Ok(Lease::Ended),
         ["parked"] => Ok(Lease::Parked),
+        ["outdated"] => Ok(Lease::Outdated),
         ["held", holder, until] => Ok(Lease::LeasedElsewhere {
             holder: (*holder).into(),
             until_ms: parse_number(until)?,

@@ -1,4 +1,5 @@
--- ARGV: task key, holder, now, until, 1 if redelivered, grace, longest -> 'ended' | 'parked' | 'held', holder, until | 'granted', attempts, crashes, wanted
+-- ARGV: task key, holder, now, until, 1 if redelivered, grace, longest, the retry that the message is for
+-- (or nothing) -> 'ended' | 'parked' | 'outdated' | 'held', holder, until | 'granted', attempts, crashes, wanted
 local key, holder, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
 begin()
 if redis.call('SISMEMBER', ENDED, key) == 1 then
@@ -35,6 +36,9 @@ if not task.holder and redis.call('HGET', OPEN, '') == 'parked' then
     task.parked = true
     write(key, task)
     return { 'parked' }
+end
+if ARGV[8] ~= '' and task.retry and cjson.decode(task.retry).next_ms ~= tonumber(ARGV[8]) then
+    return { 'outdated' }
 end
 task.holder, task.until_ms, task.retry = holder, ARGV[4], nil
 write(key, task)

@@ -25,7 +25,7 @@ use redis::{Script, ScriptInvocation};
 use self::encoding::LogCursor;
 use self::scripts::LedgerScripts;
 use super::{
-    FAR_FUTURE, Lease, Ledger, MAX_LEASE, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch,
+    DeliveryKind, FAR_FUTURE, Lease, Ledger, MAX_LEASE, MAX_REPUBLISH_WAIT, OpenTask, OutcomeBatch,
     RENEWAL_GRACE, Retry, ScheduledItem, StatusRecord, StatusTopic, TaskOutcome, TaskSpec,
 };
 use crate::env::Millis;
@@ -268,17 +268,22 @@ impl Ledger for RedisLedger {
         holder: &str,
         now_ms: Millis,
         until_ms: Millis,
-        redelivered: bool,
+        delivery: DeliveryKind,
     ) -> PortResult<Lease> {
+        let retried_ms = match delivery {
+            DeliveryKind::Retried(due_ms) => due_ms.to_string(),
+            DeliveryKind::Published | DeliveryKind::Redelivered => String::new(),
+        };
         let mut script = self.run_script(run, &self.scripts.lease);
         script
             .arg(key.to_string())
             .arg(holder)
             .arg(now_ms)
             .arg(until_ms)
-            .arg(u32::from(redelivered))
+            .arg(u32::from(delivery == DeliveryKind::Redelivered))
             .arg(RENEWAL_GRACE.as_millis() as Millis)
-            .arg(MAX_LEASE.as_millis() as Millis);
+            .arg(MAX_LEASE.as_millis() as Millis)
+            .arg(retried_ms);
         let reply: Vec<String> = self.redis.invoke("ledger.lease", &script).await?;
         encoding::decode_lease(&reply).map_err(unreadable_error("ledger.lease"))
     }

@@ -9,6 +9,8 @@ use crate::queue::{DeadReason, Message};
 
 // Failed attempts. Our own header, because the broker's counts (`x-death`, deliveries) are not a retry policy.
 const ATTEMPTS: &str = "x-stemma-attempts";
+// Which retry the message is for.
+const RETRY: &str = "x-stemma-retry";
 // W3C trace context; survives dead-lettering like every header.
 const TRACE: &str = "traceparent";
 // How often a quorum queue has redelivered the message; absent on the first delivery.
@@ -30,6 +32,10 @@ pub(super) fn properties(message: &Message) -> BasicProperties {
         ATTEMPTS.into(),
         AMQPValue::LongLongInt(i64::from(message.attempts)),
     );
+    if let Some(retry_ms) = message.retry_ms {
+        let retry_ms = i64::try_from(retry_ms).unwrap_or(i64::MAX);
+        headers.insert(RETRY.into(), AMQPValue::LongLongInt(retry_ms));
+    }
     if let Some(trace) = &message.trace {
         headers.insert(TRACE.into(), AMQPValue::LongString(trace.as_str().into()));
     }
@@ -53,6 +59,7 @@ pub(super) fn decode(delivery: Delivery) -> (Message, u32) {
         .max(u32::from(delivery.redelivered));
     let message = Message {
         attempts: count(&headers, ATTEMPTS).unwrap_or(0),
+        retry_ms: number(&headers, RETRY).and_then(|millis| millis.try_into().ok()),
         trace: text(&headers, TRACE),
         dead: dead_reason(&headers),
         body: Bytes::from(delivery.data),
@@ -80,7 +87,11 @@ fn dead_reason(headers: &FieldTable) -> Option<DeadReason> {
 }
 
 fn count(headers: &FieldTable, name: &str) -> Option<u32> {
-    let value = match *headers.inner().get(&ShortString::from(name))? {
+    u32::try_from(number(headers, name)?).ok()
+}
+
+fn number(headers: &FieldTable, name: &str) -> Option<i64> {
+    Some(match *headers.inner().get(&ShortString::from(name))? {
         AMQPValue::ShortShortInt(n) => i64::from(n),
         AMQPValue::ShortShortUInt(n) => i64::from(n),
         AMQPValue::ShortInt(n) => i64::from(n),
@@ -89,8 +100,7 @@ fn count(headers: &FieldTable, name: &str) -> Option<u32> {
         AMQPValue::LongUInt(n) => i64::from(n),
         AMQPValue::LongLongInt(n) => n,
         _ => return None,
-    };
-    u32::try_from(value).ok()
+    })
 }
 
 fn text(headers: &FieldTable, name: &str) -> Option<String> {
@@ -120,6 +130,7 @@ mod tests {
         let message = Message {
             body: Bytes::from_static(b"{}"),
             attempts: 4,
+            retry_ms: Some(1_767_225_983_670),
             trace: Some("00-ab-cd-01".into()),
             dead: Some(DeadReason {
                 queue: "cpu.bulk".into(),

@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::ModelBatch;
 use stemma_engine::jobs::{CallReservation, SpendAmount};
-use stemma_engine::ledger::{Lease, Ledger};
+use stemma_engine::ledger::{DeliveryKind, Lease, Ledger};
 use stemma_engine::{Env, Failure, JobId, PortError, Ports, RunId, RunRef, TaskKey};
 use tokio_util::sync::CancellationToken;
 
@@ -229,7 +229,14 @@ impl BatchRunner {
         let until = now + as_millis(LEASE_DURATION);
         let ledger = &self.ports.ledger;
         ledger
-            .lease(&run, &key, &self.process, now, until, false)
+            .lease(
+                &run,
+                &key,
+                &self.process,
+                now,
+                until,
+                DeliveryKind::Published,
+            )
             .await
     }
 

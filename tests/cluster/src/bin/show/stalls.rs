@@ -10,7 +10,7 @@ use serde_json::Value;
 use stemma_cluster::{BrokerClient, ServiceRole};
 use stemma_engine::env::Millis;
 use stemma_engine::jobs::{self, PauseReason};
-use stemma_engine::ledger::{Ledger, RENEWAL_GRACE};
+use stemma_engine::ledger::{DeliveryKind, Ledger, RENEWAL_GRACE};
 use stemma_engine::{JobId, RunId};
 use stemma_filings::markdown;
 use stemma_sim::{Behavior, Provider, SimulatedLimits};
@@ -468,7 +468,14 @@ async fn poison(deployment: &mut Deployment, job: &str) -> Result<()> {
             for at in [now - ago, now - ago + grace] {
                 ports
                     .ledger
-                    .lease(&run, &task.key, &holder, at, at + 1, true)
+                    .lease(
+                        &run,
+                        &task.key,
+                        &holder,
+                        at,
+                        at + 1,
+                        DeliveryKind::Redelivered,
+                    )
                     .await?;
             }
         }
