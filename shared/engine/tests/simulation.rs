@@ -52,6 +52,7 @@ fn every_schedule_ends_with_the_same_bytes() {
 #[test]
 fn paused_and_cancelled_jobs_do_not_affect_others() {
     if let Some(seed) = number("STEMMA_SEED") {
+        print_calls(&SimulationScenario::controlled_from_seed(seed));
         simulation::check_controlled(seed).unwrap_or_else(|violated| panic!("{violated}"));
         return;
     }
@@ -182,6 +183,7 @@ fn handlers_of_one_message_may_pass_each_other_at_every_create() {
 #[test]
 fn a_paused_job_with_full_slots_stops_no_other() {
     if let Some(seed) = number("STEMMA_SEED") {
+        print_calls(&SimulationScenario::paused_from_seed(seed));
         simulation::check_paused(seed).unwrap_or_else(|violated| panic!("{violated}"));
         return;
     }

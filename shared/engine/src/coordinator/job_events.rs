@@ -122,7 +122,8 @@ impl<W: Flow> Coordinator<W> {
         Ok(endings.into_iter().flatten().collect())
     }
 
-    /// Registers `job` as a watcher of the run, and schedules the run.
+    /// Registers `job` as a watcher of the run, and schedules the run. In this order: a run that ends meanwhile is due once more,
+    /// and forgotten. A crash between the two leaves watchers that expire.
     pub(super) async fn watch_run(&self, job: &JobId, header: &RunHeader) -> PortResult<()> {
         let ledger = &self.ports.ledger;
         ledger.add_watcher(&header.at.run, job).await?;
