@@ -10,6 +10,7 @@ use stemma_edgar::{
     FullSubmission, IndexKind, SkipReason, is_label_linkbase, is_submission,
 };
 use stemma_engine::PortResult;
+use stemma_engine::env::Millis;
 use stemma_engine::s3::{ObjectLookup, ObjectMeta};
 
 use crate::filing_facts::index_facts;
@@ -53,6 +54,8 @@ pub struct BucketPlan {
     index: FilingIndex,
     pub plan: FolderPlan,
     files: BTreeMap<String, ObjectMeta>,
+    // The newest modification of the index files.
+    index_modified_ms: Millis,
 }
 
 /// A document of a [`BucketPlan`].
@@ -62,6 +65,8 @@ pub struct PlannedObject<'a> {
     /// [`index_facts`] of the document.
     pub filing: BTreeMap<String, String>,
     pub labels: Option<Box<CompanionFile>>,
+    /// The newest modification of the files that say all this; 0 if unknown.
+    pub modified_ms: Millis,
 }
 
 impl BucketPlan {
@@ -79,14 +84,19 @@ impl BucketPlan {
                 true => BTreeMap::new(),
                 false => index_facts(&self.folder, &self.index, document.entry.as_ref()),
             };
-            let labels = document.labels.as_ref().and_then(|name| {
-                let object = self.files.get(name)?;
-                Some(Box::new(companion(name, object)))
-            });
+            let labels = document
+                .labels
+                .as_ref()
+                .and_then(|name| self.files.get_key_value(name));
+            let labels_modified_ms = labels.map_or(0, |(_, object)| object.modified_ms);
             Some(PlannedObject {
                 object,
                 filing: facts,
-                labels,
+                labels: labels.map(|(name, object)| Box::new(companion(name, object))),
+                modified_ms: object
+                    .modified_ms
+                    .max(labels_modified_ms)
+                    .max(self.index_modified_ms),
             })
         })
     }
@@ -174,13 +184,15 @@ impl BucketFolder {
     pub async fn plan(self, objects: &dyn ObjectLookup, bucket: &str) -> PortResult<BucketPlan> {
         let names: Vec<String> = self.files.keys().cloned().collect();
         let mut index = FilingIndex::default();
+        let mut index_modified_ms = 0;
         for file in self.folder.index_files(&names) {
             if !file.adds_to(&index) {
                 continue;
             }
-            let key = &self.files[file.name].key;
-            if let Some(bytes) = objects.read(bucket, key, file.max_bytes()).await? {
+            let object = &self.files[file.name];
+            if let Some(bytes) = objects.read(bucket, &object.key, file.max_bytes()).await? {
                 index = file.complete(index, &bytes);
+                index_modified_ms = index_modified_ms.max(object.modified_ms);
             }
         }
         let plan = FolderPlan::new(&self.folder, &names, &index);
@@ -189,6 +201,7 @@ impl BucketFolder {
             index,
             plan,
             files: self.files,
+            index_modified_ms,
         })
     }
 }

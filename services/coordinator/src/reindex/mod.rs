@@ -1,9 +1,10 @@
 //! Queue-triggered reindexing: messages and notifications on the reindex queue become jobs.
 //!
-//! A message only says where to look; the state of the object when its entry is *claimed* decides (one HEAD request), so
-//! neither order nor duplicates matter. While a run of the document is open its entries wait, and then find the newest
-//! state, so ten changes during one run cause one more run. Messages of a few seconds become one job. Results are announced as `document.published` or `document.for_removal`,
-//! and are listed in the change records.
+//! A message only says where to look; the state of the object when its entry is *claimed* decides (one HEAD request; the
+//! folder of a filing is read again, too), so neither order nor duplicates matter. While a run of the document is open its
+//! entries wait, and then find the newest state, so ten changes during one run cause one more run. Messages of a few seconds
+//! become one job. Results are announced as `document.published` or `document.for_removal`, and are listed in the change
+//! records.
 
 mod batch;
 mod message;
@@ -150,16 +151,14 @@ impl Reindex {
         let mut documents = Vec::new();
         if let Some(folder) = folder {
             let plan = folder.plan(objects.as_ref(), bucket).await?;
-            documents.extend(plan.documents().map(|document| Submission {
-                filing: document.filing,
-                labels: document.labels,
-                ..Submission::from_followed(&follow(&document.object.key), Some(document.object))
+            documents.extend(plan.documents().map(|document| {
+                let object = follow(&document.object.key);
+                Submission::from_followed(&object, Some(document.object)).with_filing(document)
             }));
-            // Their removal is no state of the object, which is there.
-            documents.extend(plan.superseded().map(|object| Submission {
-                object: None,
-                ..Submission::from_followed(&follow(&object.key), None)
-            }));
+            let superseded = plan.superseded();
+            documents.extend(
+                superseded.map(|object| Submission::from_followed(&follow(&object.key), None)),
+            );
         }
         // The labels of a filing are no document, also where they were removed.
         if !is_listed && is_document(&request.key) {

@@ -108,6 +108,24 @@ impl ReindexFixture {
         claims
     }
 
+    /// Claims the entries of the newest job first, and ends their runs.
+    async fn claim_jobs_backwards(&self) -> Vec<(String, ClaimOutcome)> {
+        let ports = &self.reindex.ports;
+        let mut claims = Vec::new();
+        let ids = jobs::list(&ports.blobs, None, 100).await.unwrap();
+        for id in ids.iter().rev() {
+            let manifest = jobs::manifest(&ports.blobs, id).await.unwrap().unwrap();
+            for entry in jobs::entries(&ports.blobs, &manifest, 0).await.unwrap() {
+                let claim = FilingFlow::claim(ports, &manifest, &entry).await.unwrap();
+                if let ClaimOutcome::Run(run) = &claim {
+                    self.fail_run(run, "test.ended").await;
+                }
+                claims.push((manifest.collection.clone(), claim));
+            }
+        }
+        claims
+    }
+
     /// Fails a run.
     async fn fail_run(&self, run: &RunHeader, code: &str) {
         let record = FailureRecord {
@@ -204,21 +222,9 @@ async fn older_state_of_an_object_is_never_claimed_after_a_newer_one() {
     scene.notify_created("in/a.pdf").await;
     scene.bucket.put("in/a.pdf", "2");
     scene.notify_created("in/a.pdf").await;
-    // The second job is admitted first.
-    let ports = &scene.reindex.ports;
-    let ids = jobs::list(&ports.blobs, None, 100).await.unwrap();
-    let mut claims = Vec::new();
-    for id in ids.iter().rev() {
-        let manifest = jobs::manifest(&ports.blobs, id).await.unwrap().unwrap();
-        let entries = jobs::entries(&ports.blobs, &manifest, 0).await.unwrap();
-        let claim = FilingFlow::claim(ports, &manifest, &entries[0]).await;
-        claims.push(claim.unwrap());
-        if let [first] = claims.as_slice() {
-            scene.fail_run(&header(first), "test.failed").await;
-        }
-    }
-    assert_eq!(etag(&claims[0]), "2");
-    assert!(matches!(claims[1], ClaimOutcome::Ended(_)), "{claims:?}");
+    let claims = scene.claim_jobs_backwards().await;
+    assert_eq!(etag(&claims[0].1), "2");
+    assert!(matches!(claims[1].1, ClaimOutcome::Ended(_)), "{claims:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -343,7 +349,74 @@ async fn labels_of_a_filing_start_a_run_of_its_document() {
         let run = header(&claims.last().unwrap().1);
         assert_eq!(run.input["uri"], format!("s3://filings/{folder}a.htm"));
         assert_eq!(run.input["labels"]["name"].as_str(), labels);
-        assert_eq!(uris(&claims).len(), 1, "the labels are no document");
+        let mut uris = uris(&claims);
+        uris.dedup();
+        assert_eq!(uris.len(), 1, "the labels are no document");
         fixture.fail_run(&run, "test.ended").await;
     }
 }
+
+/// The labels at the time of the message were claimed, over newer ones, and the worker did not find them.
+#[tokio::test(start_paused = true)]
+async fn older_labels_of_a_filing_are_never_claimed_after_newer_ones() {
+    let folder = "in/77/000000007723000012/";
+    let labels = format!("{folder}a_lab.xml");
+    for (before, after) in [(Some("1"), Some("2")), (None, Some("2")), (Some("1"), None)] {
+        let fixture = ReindexFixture::new();
+        fixture.bucket.put(&format!("{folder}a.htm"), "1");
+        for state in [before, after] {
+            match state {
+                Some(etag) => fixture.bucket.put(&labels, etag),
+                None => drop(fixture.bucket.0.lock().unwrap().remove(&labels)),
+            }
+            fixture.notify_created(&labels).await;
+        }
+        let claims = fixture.claim_jobs_backwards().await;
+        let claimed = &header(&claims[0].1).input["labels"]["origin"]["object"]["etag"];
+        assert_eq!(claimed.as_str(), after);
+        assert!(matches!(claims[1].1, ClaimOutcome::Ended(_)), "{claims:?}");
+    }
+}
+
+/// What index files said at the time of the message was claimed, over what they say now.
+#[tokio::test(start_paused = true)]
+async fn older_facts_of_a_filing_are_never_claimed_after_newer_ones() {
+    let fixture = ReindexFixture::new();
+    let folder = "in/77/000000007723000012/";
+    fixture.bucket.put(&format!("{folder}a.htm"), "1");
+    for form in ["10-Q", "10-K"] {
+        let header = format!("<SEC-HEADER>\nCONFORMED SUBMISSION TYPE: {form}\n</SEC-HEADER>\n");
+        let name = format!("{folder}0000000077-23-000012.hdr.sgml");
+        fixture.bucket.put(&name, &header);
+        fixture.notify_created(&format!("{folder}a.htm")).await;
+    }
+    let claims = fixture.claim_jobs_backwards().await;
+    let run = header(&claims[0].1);
+    assert_eq!(run.input["filing"]["form"], "10-K", "{:?}", run.input);
+    assert!(matches!(claims[1].1, ClaimOutcome::Ended(_)), "{claims:?}");
+}
+
+/// A full submission came back beside its parts, and was withdrawn where a part was removed.
+#[tokio::test(start_paused = true)]
+async fn folder_at_the_time_of_the_claim_decides_what_is_a_document() {
+    let fixture = ReindexFixture::new();
+    let whole = "in/77/0000000077-23-000012.txt";
+    let part = "in/77/000000007723000012/a.htm";
+    fixture.bucket.put(whole, SUBMISSION_OF_ONE);
+    fixture.notify_created(whole).await;
+    fixture.bucket.put(part, "1");
+    fixture.notify_created(part).await;
+    let runs = uris(&fixture.claim_jobs_backwards().await);
+    assert_eq!(runs, [(format!("s3://filings/{part}"), false)]);
+
+    // The jobs before would withdraw it.
+    fixture.bucket.0.lock().unwrap().remove(part);
+    fixture.notify_created(part).await;
+    let runs = uris(&fixture.claim_jobs_backwards().await);
+    let expected = [whole, part].map(|key| (format!("s3://filings/{key}"), key == part));
+    assert_eq!(runs, expected);
+}
+
+const SUBMISSION_OF_ONE: &str = "<SEC-DOCUMENT>0000000077-23-000012.txt\n\
+    <SEC-HEADER>\nCONFORMED SUBMISSION TYPE: 10-K\n</SEC-HEADER>\n\
+    <DOCUMENT>\n<TYPE>10-K\n<FILENAME>a.htm\n<TEXT>x\n</TEXT>\n</DOCUMENT>\n";

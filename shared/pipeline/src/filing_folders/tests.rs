@@ -23,7 +23,8 @@ impl FakeBucket {
             key: key.into(),
             size_bytes: bytes.len() as u64,
             etag: "e".into(),
-            modified_ms: 0,
+            // Larger files are newer.
+            modified_ms: bytes.len() as Millis,
             version: None,
         }
     }
@@ -152,6 +153,7 @@ async fn folder_is_found_from_each_of_its_files() {
         assert_eq!(documents.len(), 1);
         assert_eq!(documents[0].object.key, document_key);
         assert_eq!(documents[0].filing["form"], "10-K");
+        assert_eq!(documents[0].modified_ms, whole.len() as Millis);
         let superseded: Vec<_> = plan.superseded().map(|object| &object.key).collect();
         assert_eq!(superseded, [submission_key]);
     }
@@ -181,6 +183,7 @@ async fn labels_of_a_filing_are_identified_by_their_object() {
         size_bytes: 4,
     };
     assert_eq!(documents[0].labels.as_deref(), Some(&expected));
+    assert_eq!(documents[0].modified_ms, 4, "as new as the labels");
 }
 
 #[test]

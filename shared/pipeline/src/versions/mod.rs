@@ -5,8 +5,6 @@ mod outcome;
 mod state;
 mod submission;
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use stemma_document::{
     Collection, CompanionFile, CorrectionRef, Digest, DocId, DocumentVersion, Origin, blob_keys,
@@ -15,11 +13,13 @@ use stemma_engine::blobs::{Blobs, PutOutcome};
 use stemma_engine::env::Millis;
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::message::RunOutcome;
+use stemma_engine::s3::ObjectLookup;
 use stemma_engine::{
     Failure, FailureRecord, PortError, PortResult, Ports, RunHeader, RunId, RunRef,
 };
 
 use crate::FilingFlow;
+use crate::filing_folders::BucketFolder;
 
 use outcome::has_unanswered_gaps;
 pub(crate) use outcome::{
@@ -149,19 +149,38 @@ async fn current_state(ports: &Ports, submitted: &Submission) -> PortResult<Subm
     Ok(Submission {
         retry_failed: submitted.retry_failed,
         correction: submitted.correction,
-        // What the folder of its filing says, which is not looked up again.
-        filing: match found {
-            Some(_) => submitted.filing.clone(),
-            None => BTreeMap::new(),
-        },
-        labels: submitted.labels.clone().filter(|_| found.is_some()),
-        ..current
+        ..add_folder(objects.as_ref(), object, current).await?
     })
 }
 
+// What the folder of a filing says of its document now. It may say that the object is a document no more, because a full
+// submission stands beside all of its parts.
+async fn add_folder(
+    objects: &dyn ObjectLookup,
+    object: &FollowedObject,
+    current: Submission,
+) -> PortResult<Submission> {
+    let folder = BucketFolder::find(objects, &object.bucket, &object.key).await?;
+    let Some(folder) = folder.filter(|folder| folder.has_object(&object.key)) else {
+        return Ok(current);
+    };
+    let plan = folder.plan(objects, &object.bucket).await?;
+    let mut documents = plan.documents();
+    Ok(
+        match documents.find(|planned| planned.object.key == object.key) {
+            Some(planned) if current.origin != Origin::Removed => current.with_filing(planned),
+            _ => Submission::from_followed(object, None),
+        },
+    )
+}
+
 // Whether the newest version was made of a later state of the object than the submission, as when a listing waited for
-// hours. Modification times have whole seconds, so equal ones say nothing.
+// hours. Modification times have whole seconds, so equal ones say nothing. The state of a followed object is the current
+// one, and goes back in time where labels are removed.
 fn is_older(submission: &Submission, newest: &RunHeader) -> bool {
+    if is_followed(submission) {
+        return false;
+    }
     let claimed = serde_json::from_value::<ClaimedInput>(newest.input.clone());
     let newest_ms = claimed.map_or(0, |claimed| claimed.modified_ms);
     let modified_ms = submission
@@ -176,7 +195,7 @@ fn is_older(submission: &Submission, newest: &RunHeader) -> bool {
 struct ClaimedInput {
     #[serde(flatten)]
     version: DocumentVersion,
-    // Last modification of the object; 0 if unknown.
+    // As in `SeenObject`.
     #[serde(default, skip_serializing_if = "is_zero")]
     modified_ms: Millis,
 }

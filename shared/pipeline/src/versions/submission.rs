@@ -8,6 +8,7 @@ use stemma_engine::RunHeader;
 use stemma_engine::env::Millis;
 use stemma_engine::s3::ObjectMeta;
 
+use crate::filing_folders::PlannedObject;
 use crate::sources::object_uri;
 
 /// A submitted document: the content of [`stemma_engine::jobs::JobEntry::input`].
@@ -46,7 +47,7 @@ pub struct Submission {
 /// When the state of an object was made, and whether a newer one is to be used.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SeenObject {
-    /// Last modification; 0 if unknown.
+    /// Last modification, of the document or of what else its folder says of it; 0 if unknown.
     pub modified_ms: Millis,
     /// Set if the state at the time of the claim counts, instead of the one that was seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -158,6 +159,19 @@ impl Submission {
                 follow: Some(object.clone()),
             }),
             ..seen
+        }
+    }
+
+    /// Adds what the folder of a filing says of the document. The state is as new as the newest file that it comes from.
+    pub fn with_filing(self, planned: PlannedObject<'_>) -> Self {
+        Self {
+            filing: planned.filing,
+            labels: planned.labels,
+            object: self.object.map(|seen| SeenObject {
+                modified_ms: seen.modified_ms.max(planned.modified_ms),
+                ..seen
+            }),
+            ..self
         }
     }
 

@@ -11,6 +11,7 @@ use stemma_engine::stage::Stage;
 use stemma_engine::{Env, JobId, Priority};
 
 use super::*;
+use crate::filing_folders::PlannedObject;
 use crate::settings::RunSettings;
 use crate::stages::Paginate;
 
@@ -451,6 +452,41 @@ async fn older_listing_is_not_claimed_after_a_newer_state() {
         claim_version(&ports, &job(), &listed(etag, modified_ms))
             .await
             .unwrap()
+    };
+    let newer = claim("2", 9_000).await;
+    assert!(matches!(newer, ClaimOutcome::Run(_)), "{newer:?}");
+    let older = claim("1", 5_000).await;
+    assert_eq!(older, ClaimOutcome::Ended(RunOutcome::Unchanged));
+    let newest = claim("3", 10_000).await;
+    assert!(matches!(newest, ClaimOutcome::Run(_)), "{newest:?}");
+}
+
+/// The labels of a listing that waited for hours were indexed over newer ones.
+#[tokio::test]
+async fn older_listing_of_labels_is_not_claimed_after_a_newer_state() {
+    let ports = Ports::memory(&Env::simulated(1));
+    let document = ObjectMeta {
+        key: "77/000000007723000012/a.htm".into(),
+        size_bytes: 1,
+        etag: "1".into(),
+        modified_ms: 1_000,
+        version: None,
+    };
+    let claim = async |labels: &str, modified_ms| {
+        let planned = PlannedObject {
+            object: &document,
+            filing: BTreeMap::new(),
+            labels: Some(Box::new(CompanionFile {
+                name: "a_lab.xml".into(),
+                source: Digest::from_content(labels.as_bytes()),
+                origin: Origin::Content,
+                size_bytes: 1,
+            })),
+            modified_ms,
+        };
+        let submission = Submission::from_object("filings", "", &document).with_filing(planned);
+        let input = serde_json::to_value(submission).unwrap();
+        claim_entry(&ports, &JobEntry { weight: 1, input }).await
     };
     let newer = claim("2", 9_000).await;
     assert!(matches!(newer, ClaimOutcome::Run(_)), "{newer:?}");

@@ -366,10 +366,9 @@ impl BucketSource<'_> {
                 Ok(match plan.mismatch(&self.selection) {
                     Some(reason) => BucketDecision::Filtered(reason),
                     None => {
-                        let documents = plan.documents().map(|document| Submission {
-                            filing: document.filing,
-                            labels: document.labels,
-                            ..Submission::from_object(self.bucket, self.below, document.object)
+                        let documents = plan.documents().map(|document| {
+                            Submission::from_object(self.bucket, self.below, document.object)
+                                .with_filing(document)
                         });
                         BucketDecision::Chosen(documents.collect(), Some(plan.plan))
                     }
