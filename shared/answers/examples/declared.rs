@@ -310,34 +310,46 @@ fn part_variants(right: &Claim, table: &FactTable) -> Vec<(&'static str, Claim)>
             && [3, 6, 9].contains(&fact.scale)
             && !fact.is_hidden
     });
-    if let Some(part) = parts.into_iter().next() {
-        let member = part
-            .dimensions
-            .first()
-            .map(|(_, member)| concept_words(member));
-        let member = member.unwrap_or_default().replace(" member", "");
-        let of_part = Claim {
-            displayed: part.displayed.to_owned(),
-            scale: i64::from(part.scale),
-            is_negative: part.is_negated,
-            byte: u64::from(part.byte),
-            ..right.clone()
-        };
-        all.push(("part for the whole", of_part.clone()));
-        all.push((
-            "right of a part",
-            Claim {
-                part: Some(member.clone()),
-                ..of_part
-            },
-        ));
-        all.push((
-            "whole for a part",
-            Claim {
-                part: Some(member),
+    let parts: Vec<_> = parts
+        .map(|part| {
+            let member = part
+                .dimensions
+                .first()
+                .map(|(_, member)| concept_words(member));
+            let member = member.unwrap_or_default().replace(" member", "");
+            let of_part = Claim {
+                displayed: part.displayed.to_owned(),
+                scale: i64::from(part.scale),
+                is_negative: part.is_negated,
+                byte: u64::from(part.byte),
                 ..right.clone()
-            },
-        ));
+            };
+            (member, part, of_part)
+        })
+        .collect();
+    for (at, (member, part, of_part)) in parts.iter().enumerate() {
+        // A fact is displayed at several places.
+        if parts[..at].iter().any(|(_, other, _)| {
+            other.dimensions == part.dimensions && other.displayed == part.displayed
+        }) {
+            continue;
+        }
+        all.push(("part for the whole", of_part.clone()));
+        let said_of = |member: &str, claim: &Claim| Claim {
+            part: Some(member.to_owned()),
+            ..claim.clone()
+        };
+        all.push(("right of a part", said_of(member, of_part)));
+        all.push(("whole for a part", said_of(member, right)));
+        let other = parts.iter().find(|(other, fact, _)| {
+            other != member
+                && fact.dimensions.first().map(|(axis, _)| axis)
+                    == part.dimensions.first().map(|(axis, _)| axis)
+                && !parts
+                    .iter()
+                    .any(|(name, third, _)| name == other && third.has_same_number(part))
+        });
+        all.extend(other.map(|(other, _, _)| ("part for another", said_of(other, of_part))));
     }
     all
 }

@@ -9,7 +9,7 @@ use stemma_xbrl::{FactTable, FactValue, Period, TaggedFact, concept_words};
 use super::numbers::NumberMention;
 use super::period::StatedPeriod;
 use super::statement::Statement;
-use super::terms::{phrase, position};
+use super::terms::{name_words, phrase, position};
 
 // What a word of a label counts that the statement lacks.
 const MISSING_COST: f64 = 0.5;
@@ -156,6 +156,7 @@ pub(super) fn check_declared(
             .map(|(_, other)| other.text.to_lowercase())
             .collect(),
         words: statement.words(),
+        names: name_words(statement.text),
         company: company_words(facts.table),
         text: statement.text.to_lowercase(),
         stated: statement.period_of(figure).unwrap_or_default(),
@@ -288,6 +289,8 @@ struct ClaimContext<'a> {
     // In lower case. Without others, whatever the statement names is said of this figure.
     other_figures: Vec<String>,
     words: Vec<String>,
+    // With the numbers and letters that tell names apart.
+    names: Vec<String>,
     // Stems of the registrant's name.
     company: BTreeSet<String>,
     // The statement in lower case.
@@ -449,16 +452,16 @@ impl ClaimContext<'_> {
         if self.has_compound(member) {
             return Naming::Full;
         }
-        let mut name = phrase(&concept_words(member));
+        let mut name = name_words(&concept_words(member));
         name.retain(|word| !MEMBER_WORDS.contains(&word.as_str()));
         // `Cash` of `Cash and cash equivalents` is said of the whole, too.
-        let label = phrase(fact.label);
+        let label = name_words(fact.label);
         let own: Vec<&String> = name
             .iter()
             .filter(|word| !label.contains(word) && !self.company.contains(*word))
             .collect();
         if own.is_empty() {
-            let beyond = without(&self.words, &label);
+            let beyond = without(&self.names, &label);
             // The name of the company is said of everything.
             let is_said = |word: &String| label.contains(word) && beyond.contains(&word);
             let is_said = !name.is_empty() && name.iter().all(is_said);
@@ -466,7 +469,7 @@ impl ClaimContext<'_> {
         }
         // The month of a date is no name.
         let months = phrase(MONTHS);
-        let hits = || own.iter().filter(|word| self.words.contains(word));
+        let hits = || own.iter().filter(|word| self.names.contains(word));
         if hits().count() == own.len() || self.names_row_of(&own) {
             Naming::Full
         } else if hits().all(|word| months.contains(word)) {
@@ -487,8 +490,11 @@ impl ClaimContext<'_> {
     // Whether the statement has the whole label of a quoted row that names a part by some of its words.
     fn names_row_of(&self, member: &[&String]) -> bool {
         self.facts.labels.iter().any(|row| {
-            let row = phrase(row);
-            position(&row, &self.words).is_some() && row.iter().any(|word| member.contains(&word))
+            let words = name_words(row);
+            let has_marks = words.iter().all(|word| self.names.contains(word));
+            has_marks
+                && position(&phrase(row), &self.words).is_some()
+                && words.iter().any(|word| member.contains(&word))
         })
     }
 

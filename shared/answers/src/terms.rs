@@ -172,6 +172,25 @@ pub(super) fn phrase(text: &str) -> Vec<String> {
     words
 }
 
+/// The words of a name: those of [`phrase`], but numbers and single letters together with the word before them. They may be all
+/// that tells two names apart: `level 1`, `class a`.
+pub(super) fn name_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut before: Option<String> = None;
+    for_each_word(text, |word, _| {
+        let is_mark = word.chars().nth(1).is_none() || word.chars().all(|c| c.is_ascii_digit());
+        if is_mark {
+            words.extend(before.take().map(|before| format!("{before} {word}")));
+        } else if FUNCTION_WORDS.contains(&word) {
+            before = None;
+        } else {
+            words.push(word.to_owned());
+            before = Some(word.to_owned());
+        }
+    });
+    words
+}
+
 /// Calls `visit` with each word of [`phrase`] and its byte range.
 pub(super) fn for_each_meaning(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
     for_each_word(text, |word, at| {

@@ -5,7 +5,8 @@ use super::*;
 // A statement of income of two years, each figure on a line of its own: revenues 0 and 1, cost 2, a loss 3, Europe 4,
 // restricted cash 5, all cash 6, gains before cost tax 7, and before cost and tax 8. Then figures with parts: cash 9, its part
 // that is cash 10, which another concept has, too, 11; repurchases 12 and those of a plan 13; equity 14, its part that is paid-in
-// capital 15, and another figure under that name 16; revenues of Northern Europe 17; losses of 12 months 18, and those in Europe 19.
+// capital 15, and another figure under that name 16; revenues of Northern Europe 17; losses of 12 months 18, and those in Europe 19;
+// cash of level 1 20; income of stockholders 21, of class A 22 and of class C 23.
 const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"
  xmlns:xbrldi="http://xbrl.org/2006/xbrldi" xmlns:ixt="http://www.xbrl.org/inlineXBRL/transformation/2020-02-12"><ix:header><ix:resources>
 <xbrli:context id="y24"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier></xbrli:entity><xbrli:period>
@@ -26,6 +27,15 @@ const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xml
 <xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
 <xbrli:context id="north"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
 <xbrldi:explicitMember dimension="x:RegionAxis">x:NorthernEuropeMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="level1"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="x:LevelAxis">x:InputsLevel1Member</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="class_a"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="x:ClassAxis">x:CommonClassAMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
+<xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
+<xbrli:context id="class_c"><xbrli:entity><xbrli:identifier scheme="c">1</xbrli:identifier><xbrli:segment>
+<xbrldi:explicitMember dimension="x:ClassAxis">x:CapitalClassCMember</xbrldi:explicitMember></xbrli:segment></xbrli:entity><xbrli:period>
 <xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
 <xbrli:unit id="usd"><xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unit></ix:resources></ix:header>
 <ix:nonNumeric name="dei:EntityRegistrantName" contextRef="y24">ACME.COM, INC.</ix:nonNumeric>
@@ -48,7 +58,11 @@ const FILING: &str = r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xml
 <ix:nonFraction name="us-gaap:AdditionalPaidInCapital" contextRef="y23" unitRef="usd" scale="6">190</ix:nonFraction>
 <ix:nonFraction name="us-gaap:Revenues" contextRef="north" unitRef="usd" scale="6">15</ix:nonFraction>
 <ix:nonFraction name="us-gaap:Losses12MonthsOrLonger" contextRef="y24" unitRef="usd" scale="6">60</ix:nonFraction>
-<ix:nonFraction name="us-gaap:Losses12MonthsOrLonger" contextRef="eu" unitRef="usd" scale="6">25</ix:nonFraction></html>"#;
+<ix:nonFraction name="us-gaap:Losses12MonthsOrLonger" contextRef="eu" unitRef="usd" scale="6">25</ix:nonFraction>
+<ix:nonFraction name="us-gaap:CashAndCashEquivalents" contextRef="level1" unitRef="usd" scale="6">18</ix:nonFraction>
+<ix:nonFraction name="us-gaap:IncomeOfCommonStockholders" contextRef="y24" unitRef="usd" scale="6">300</ix:nonFraction>
+<ix:nonFraction name="us-gaap:IncomeOfCommonStockholders" contextRef="class_a" unitRef="usd" scale="6">160</ix:nonFraction>
+<ix:nonFraction name="us-gaap:IncomeOfCommonStockholders" contextRef="class_c" unitRef="usd" scale="6">140</ix:nonFraction></html>"#;
 
 fn table() -> FactTable {
     let mut table = read_facts(FILING.as_bytes());
@@ -115,6 +129,14 @@ fn figures_with_the_declared_period_scale_sign_and_concept_are_confirmed() {
         (
             "Stockholders' equity in additional paid-in capital was $210 million in 2024.",
             15,
+        ),
+        (
+            "Cash and cash equivalents in inputs of level 1 were $18 million in 2024.",
+            20,
+        ),
+        (
+            "Income of common stockholders in capital class C was $140 million in 2024.",
+            23,
         ),
     ] {
         assert_eq!(check(text, line), DeclaredCheck::Confirmed, "{text}");
@@ -243,6 +265,31 @@ fn a_part_with_half_its_name_is_undecided_without_its_row() {
         check_row(text, &[17], &["Northern market"]),
         DeclaredCheck::Confirmed
     );
+}
+
+#[test]
+fn parts_whose_names_differ_in_a_number_or_letter_are_told_apart() {
+    for (text, line, part) in [
+        (
+            "Cash and cash equivalents in inputs of level 2 were $18 million in 2024, said Note 1.",
+            20,
+            "Inputs level 1 member",
+        ),
+        (
+            "Income of common stockholders in common class A was $140 million in 2024.",
+            23,
+            "Common class a member",
+        ),
+    ] {
+        let (DeclaredCheck::Undecided(reason) | DeclaredCheck::Differs(reason)) = check(text, line)
+        else {
+            panic!("{text} is confirmed");
+        };
+        assert!(reason.contains(part), "{reason}");
+    }
+    let row = "Cash and cash equivalents in inputs of level 2 were $18 million in 2024.";
+    let check = check_row(row, &[20], &["Level 1"]);
+    assert!(matches!(check, DeclaredCheck::Undecided(_)), "{check:?}");
 }
 
 #[test]
