@@ -208,7 +208,8 @@ pub struct PageRecognition {
 }
 
 impl PageRecognition {
-    pub(crate) fn of_page(page: &Page) -> Option<Self> {
+    /// `None` if the file states the text of the page.
+    pub fn of_page(page: &Page) -> Option<Self> {
         let read = page.recognition()?;
         let lines = page.lines.iter();
         let words = lines.flat_map(|line| {

@@ -234,18 +234,26 @@ fn source_line(citation: &Citation) -> String {
     } else {
         citation.verified.as_str()
     };
+    let origin = citation
+        .ocr_confidence
+        .map(|confidence| format!(", read by OCR, confidence {confidence}%"))
+        .unwrap_or_default();
     format!(
-        "[{}] {} ({verified}): {}",
+        "[{}] {} ({verified}{origin}): {}",
         citation.id, citation.locator, citation.quote
     )
 }
 
 fn citation_json(citation: &Citation) -> Value {
-    json!({
+    let mut json = json!({
         "id": citation.id, "doc_id": citation.doc_id, "name": citation.name, "section_id": citation.section_id,
         "path": citation.path, "page": citation.page, "page_label": citation.page_label, "quote": citation.quote,
         "verified": citation.verified, "locator": citation.locator,
-    })
+    });
+    if let Some(confidence) = citation.ocr_confidence {
+        json["ocr_confidence"] = confidence.into();
+    }
+    json
 }
 
 fn citation_link(citation: &Citation) -> Option<Resource> {

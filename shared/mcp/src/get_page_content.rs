@@ -6,6 +6,7 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use stemma_archive::documents::PageRecognition;
 use stemma_archive::items::{self, ItemContent, ItemInfo};
 use stemma_archive::pageindex_fields::name_of;
 use stemma_archive::tree::resolve_section;
@@ -74,6 +75,9 @@ struct PageRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    ocr: Option<PageRecognition>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(skip)]
     cut: bool,
@@ -307,6 +311,7 @@ fn page_result(
                 page: passage.page,
                 label: passage.label,
                 text: passage.text,
+                ocr: passage.ocr,
                 cut: passage.cut,
             })
             .collect(),

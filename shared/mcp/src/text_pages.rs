@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use rmcp::model::Resource;
 use stemma_archive::archive::{no_text, spawn_cpu};
-use stemma_archive::documents::printed_label;
+use stemma_archive::documents::{PageRecognition, printed_label};
 use stemma_archive::grep::page_label;
 use stemma_archive::pageindex_fields::name_of;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::format_pages;
 use stemma_document::{
-    DocId, Extent, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree, SourceBody,
-    text,
+    DocId, Extent, Page, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree,
+    SourceBody, text,
 };
 use stemma_extract::EncodedSource;
 
@@ -25,6 +25,8 @@ const PAGES_PER_READ: u32 = 64;
 const MAX_LINKS: usize = 3;
 // Tokens of the markup around a passage.
 const PASSAGE_OVERHEAD_TOKENS: usize = 24;
+// Words in doubt that a page lists. A page with more is bad as a whole, which its confidence says.
+const MAX_DOUBTFUL: usize = 20;
 
 #[derive(Debug, Clone)]
 pub(crate) enum ReadRequest {
@@ -44,8 +46,30 @@ pub(crate) struct TextPassage {
     /// Printed page number if it differs; `lines 5-80` in a document without pages.
     pub(crate) label: Option<String>,
     pub(crate) text: String,
+    /// Of its page, if text recognition read it.
+    pub(crate) ocr: Option<PageRecognition>,
     /// Whether the passage alone exceeds the limit and is truncated.
     pub(crate) cut: bool,
+}
+
+impl TextPassage {
+    // What a reader of the text has to know of where it comes from; nothing if the file states it.
+    fn origin(&self) -> String {
+        let Some(ocr) = &self.ocr else {
+            return String::new();
+        };
+        let confidence = ocr.confidence;
+        let doubtful = match ocr.doubtful.as_slice() {
+            [] => String::new(),
+            words => format!("; in doubt: {}", words.join(" ")),
+        };
+        format!(", read by OCR, confidence {confidence}%{doubtful}")
+    }
+
+    // Of all but the text.
+    fn overhead_tokens(&self) -> usize {
+        PASSAGE_OVERHEAD_TOKENS + token_cost(&self.origin())
+    }
 }
 
 #[derive(Debug)]
@@ -77,9 +101,10 @@ impl ReadResult {
                 .as_ref()
                 .map(|label| format!(" ({label})"))
                 .unwrap_or_default();
+            let origin = passage.origin();
             let cut = if passage.cut { "\n[cut here]" } else { "" };
             format!(
-                "[{} {}{label}]\n{}{cut}",
+                "[{} {}{label}{origin}]\n{}{cut}",
                 self.unit, passage.page, passage.text
             )
         });
@@ -233,7 +258,7 @@ struct PassageBuffer {
 impl PassageBuffer {
     // False if the limit is reached.
     fn push(&mut self, mut passage: TextPassage) -> bool {
-        let size = token_cost(&passage.text) + PASSAGE_OVERHEAD_TOKENS;
+        let size = token_cost(&passage.text) + passage.overhead_tokens();
         if self.used + size <= self.limit {
             self.used += size;
             self.passages.push(passage);
@@ -247,11 +272,12 @@ impl PassageBuffer {
     }
 
     fn shorten(&self, passage: &mut TextPassage) {
-        let mut limit = self.limit.saturating_sub(PASSAGE_OVERHEAD_TOKENS);
+        let overhead = passage.overhead_tokens();
+        let mut limit = self.limit.saturating_sub(overhead);
         let whole = std::mem::take(&mut passage.text);
         let truncated_text = loop {
             let truncated_text = truncated(&whole, limit);
-            if token_cost(&truncated_text) + PASSAGE_OVERHEAD_TOKENS <= self.limit || limit <= 1 {
+            if token_cost(&truncated_text) + overhead <= self.limit || limit <= 1 {
                 break truncated_text;
             }
             limit = limit * 4 / 5;
@@ -315,6 +341,7 @@ fn push_pages(
                     last_line: None,
                     label,
                     text,
+                    ocr: recognition(&page),
                     cut: false,
                 }) {
                     return Ok(());
@@ -324,6 +351,12 @@ fn push_pages(
         }
     }
     Ok(())
+}
+
+fn recognition(page: &Page) -> Option<PageRecognition> {
+    let mut read = PageRecognition::of_page(page)?;
+    read.doubtful.truncate(MAX_DOUBTFUL);
+    Some(read)
 }
 
 fn push_section_pages(
@@ -346,11 +379,16 @@ fn push_section_pages(
             .collect::<Vec<_>>()
             .join("\n");
         let label = page_label(body, page);
+        let ocr = match body {
+            SourceBody::Pages(pages) => pages.get(page.index()).and_then(recognition),
+            SourceBody::Lines(_) => None,
+        };
         if !buffer.push(TextPassage {
             page: page.get(),
             last_line: None,
             label,
             text,
+            ocr,
             cut: false,
         }) {
             return;
@@ -385,6 +423,7 @@ fn push_lines(
                 last_line: Some(last),
                 label,
                 text,
+                ocr: None,
                 cut: false,
             }) {
                 return;
@@ -423,6 +462,7 @@ mod tests {
             last_line: None,
             label: None,
             text: "Net sales rose in all regions.\n".repeat(20),
+            ocr: None,
             cut: false,
         };
         let mut buffer = PassageBuffer {

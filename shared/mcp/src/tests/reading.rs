@@ -536,6 +536,37 @@ async fn pages_are_also_read_as_pictures() {
     assert_eq!(decoded(content["blob"].as_str().unwrap()), "page 2");
 }
 
+#[tokio::test]
+async fn pages_that_text_recognition_read_say_so() {
+    let mut client = TestClient::start(Preset::All).await;
+    let blobs = client.blobs.clone();
+    let path = "scans/SCANNED.pdf";
+    store::publish_scan(blobs.as_ref(), path, &["Sales of 1,234 and 5,678"]).await;
+    store::announce(blobs.as_ref(), path, Env::system().now_ms()).await;
+    let mark = "[page 1, read by OCR, confidence 85%; in doubt: 5,678]";
+    let began = std::time::Instant::now();
+    let read = loop {
+        let arguments = json!({ "doc_name": "SCANNED", "pages": "1" });
+        let result = client.call("get_page_content", arguments).await;
+        if result["isError"] != true {
+            break result;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{result}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert!(text(&read).contains(mark), "{}", text(&read));
+    let page = &read["structuredContent"]["content"][0];
+    assert_eq!(
+        page["ocr"],
+        json!({ "confidence": 85, "doubtful": ["5,678"] })
+    );
+    let fetched = client.call("fetch", json!({ "id": "SCANNED#p=1" })).await;
+    assert!(text(&fetched).contains(mark), "{}", text(&fetched));
+    let of_file = json!({ "doc_name": "ACME_2022", "pages": "1" });
+    let stated = client.data("get_page_content", of_file).await;
+    assert_eq!(stated["content"][0].get("ocr"), None);
+}
+
 fn decoded(base64: &str) -> String {
     String::from_utf8(STANDARD.decode(base64).unwrap()).unwrap()
 }
