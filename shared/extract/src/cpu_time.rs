@@ -1,4 +1,4 @@
-//! The CPU time of a process.
+//! The CPU time and the memory of a process.
 
 use std::time::Duration;
 
@@ -34,4 +34,20 @@ impl CpuTime {
     pub fn for_process(_process: u32) -> Option<Self> {
         None
     }
+}
+
+/// Memory of a process that is not swapped out. `None` where the system does not tell.
+#[cfg(target_os = "linux")]
+pub fn resident_bytes(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let resident = status.lines().find_map(|line| {
+        let kilobytes = line.strip_prefix("VmRSS:")?;
+        kilobytes.trim().strip_suffix(" kB")
+    })?;
+    Some(resident.parse::<u64>().ok()? * 1_024)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn resident_bytes(_process: u32) -> Option<u64> {
+    None
 }

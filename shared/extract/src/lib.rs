@@ -34,7 +34,7 @@ mod source_codec;
 pub mod text;
 pub mod title;
 
-pub use cpu_time::CpuTime;
+pub use cpu_time::{CpuTime, resident_bytes};
 pub use detect::{detect_format, extract};
 pub use error::ExtractError;
 pub use image_request::{ImageColor, ImageRequest, ImageScale, PageRegion};

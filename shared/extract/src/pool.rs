@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
-use crate::ipc::{self, ExtractJob, Handshake};
-use crate::{CpuTime, ExtractError, sandbox};
+use crate::ipc::{self, ExtractJob, Handshake, Task};
+use crate::{CpuTime, ExtractError, RecognizeRequest, sandbox};
 
 // Limit for captured standard error.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
@@ -152,11 +152,11 @@ impl Pool {
             None => ChildProcess::start(&self.settings)
                 .map_err(|e| ipc::crash_error(format!("no process could be started: {e}")))?,
         };
-        let seconds = self.settings.max_seconds.min(job.limits.max_seconds).max(1);
-        let overdue = wait_until_overdue(worker.child.id(), Duration::from_secs(seconds.into()));
+        let limit = TimeLimit::new(&job, self.settings.max_seconds);
+        let overdue = wait_until_overdue(worker.child.id(), limit);
         let outcome = tokio::select! {
             outcome = worker.request(&job, &self.settings).instrument(tracing::trace_span!("child")) => outcome,
-            used = overdue => Err(ChildFailure::TimedOut { seconds, used }),
+            used = overdue => Err(ChildFailure::TimedOut { limit, used }),
         };
         let failure = match outcome {
             Ok(reply) => {
@@ -165,7 +165,7 @@ impl Pool {
             }
             Err(failure) => failure,
         };
-        let (error, stderr) = worker.terminate(failure, job.alone).await;
+        let (error, stderr) = worker.terminate(failure, &job).await;
         tracing::warn!(document = ?job.name, code = error.code, error = ?error.message, ?stderr, "extraction child replaced");
         Err(error)
     }
@@ -201,19 +201,39 @@ impl Extractor for Pool {
     }
 }
 
-// Returns once the process has used `limit` of CPU time from now on. On a machine busy with other work that takes longer
-// than on a quiet one, which is no fault of the document. A process that only waits is overdue after a multiple of it.
-// Returns the CPU time that was used.
-async fn wait_until_overdue(process: Option<u32>, limit: Duration) -> Duration {
+// How long a child may work on a job.
+#[derive(Clone, Copy)]
+struct TimeLimit {
+    cpu: Duration,
+    // On a machine busy with other work the same CPU time takes longer than on a quiet one, which is no fault of the document.
+    wall_clock: Duration,
+}
+
+impl TimeLimit {
+    fn new(job: &ExtractJob, max_seconds: u32) -> Self {
+        let of_document = max_seconds.min(job.limits.max_seconds).max(1);
+        let cpu = match job.task {
+            Task::Recognize(_) => of_document.min(RecognizeRequest::MAX_SECONDS),
+            Task::Text | Task::TextAndPictures | Task::Image(_) => of_document,
+        };
+        Self {
+            cpu: Duration::from_secs(cpu.into()),
+            wall_clock: Duration::from_secs(of_document.into()) * WALL_CLOCK_FACTOR,
+        }
+    }
+}
+
+// Returns once the process has used `limit` of CPU time from now on, or only waits. Returns the CPU time that was used.
+async fn wait_until_overdue(process: Option<u32>, limit: TimeLimit) -> Duration {
     let started = Instant::now();
     let before = process.and_then(CpuTime::for_process);
     loop {
-        sleep(CPU_POLL.min(limit)).await;
+        sleep(CPU_POLL.min(limit.cpu)).await;
         let used = match (before, process.and_then(CpuTime::for_process)) {
             (Some(before), Some(now)) => now.own.saturating_sub(before.own),
             _ => started.elapsed(),
         };
-        if used >= limit || started.elapsed() >= limit * WALL_CLOCK_FACTOR {
+        if used >= limit.cpu || started.elapsed() >= limit.wall_clock {
             return used;
         }
     }
@@ -221,7 +241,7 @@ async fn wait_until_overdue(process: Option<u32>, limit: Duration) -> Duration {
 
 enum ChildFailure {
     // The limit, and the CPU time used.
-    TimedOut { seconds: u32, used: Duration },
+    TimedOut { limit: TimeLimit, used: Duration },
     OutputTooLarge(u64),
     InvalidReply,
     // The child closed its pipes.
@@ -330,7 +350,11 @@ impl ChildProcess {
     }
 
     // Kills the child, and returns the error and the captured standard error.
-    async fn terminate(mut self, failure: ChildFailure, alone: bool) -> (ExtractError, String) {
+    async fn terminate(
+        mut self,
+        failure: ChildFailure,
+        job: &ExtractJob,
+    ) -> (ExtractError, String) {
         let grace = if matches!(failure, ChildFailure::Exited(_)) {
             EXIT_GRACE
         } else {
@@ -351,14 +375,15 @@ impl ChildProcess {
             .clone();
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
         let error = match failure {
-            ChildFailure::TimedOut { seconds, used } if used.as_secs() < seconds.into() => {
-                stall_error(
-                    used,
-                    Duration::from_secs(seconds.into()) * WALL_CLOCK_FACTOR,
-                )
+            ChildFailure::TimedOut { limit, used } if used < limit.cpu => {
+                stall_error(used, limit.wall_clock)
             }
-            ChildFailure::TimedOut { seconds, .. } => timeout_error(format!(
-                "reading the document took more than {seconds} s of CPU time"
+            ChildFailure::TimedOut { .. } if matches!(job.task, Task::Recognize(_)) => {
+                RecognizeRequest::timeout_error()
+            }
+            ChildFailure::TimedOut { limit, .. } => timeout_error(format!(
+                "reading the document took more than {} s of CPU time",
+                limit.cpu.as_secs()
             )),
             ChildFailure::OutputTooLarge(limit) => {
                 let message =
@@ -372,7 +397,7 @@ impl ChildProcess {
             ChildFailure::InvalidReply => {
                 ipc::crash_error("the extraction process sent an unreadable reply")
             }
-            ChildFailure::Exited(error) => exit_error(status, &stderr, &error, alone),
+            ChildFailure::Exited(error) => exit_error(status, &stderr, &error, job.alone),
         };
         (error, stderr)
     }
@@ -391,22 +416,9 @@ impl ChildProcess {
     #[cfg(not(unix))]
     fn kill_group(&self) {}
 
-    #[cfg(target_os = "linux")]
     fn resident_bytes(&self) -> u64 {
-        let Some(id) = self.child.id() else { return 0 };
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        let resident = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
-        resident
-            .and_then(|kilobytes| kilobytes.parse::<u64>().ok())
-            .unwrap_or(0)
-            * 1_024
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn resident_bytes(&self) -> u64 {
-        0
+        let bytes = self.child.id().and_then(crate::resident_bytes);
+        bytes.unwrap_or_default()
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use stemma_document::PageNo;
 
+use crate::ExtractError;
+
 /// A page for text recognition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecognizeRequest {
@@ -13,4 +15,22 @@ pub struct RecognizeRequest {
     pub program: PathBuf,
     /// Tesseract's names of the languages, the main one first.
     pub languages: Vec<String>,
+}
+
+impl RecognizeRequest {
+    /// CPU time that drawing and reading a page may take. A dense page takes two seconds, one that lies on its side five
+    /// (`tests/bench/ocr`).
+    pub const MAX_SECONDS: u32 = 10;
+
+    /// That a page takes longer.
+    pub fn timeout_error() -> ExtractError {
+        ExtractError::new(
+            "ocr.timeout",
+            format!(
+                "drawing the page and recognizing its text take more than {} s of CPU time",
+                Self::MAX_SECONDS
+            ),
+            "look at the page: it may be a photograph, or an image of unusual size",
+        )
+    }
 }

@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use stemma_extract::CpuTime;
-
-/// Seconds that drawing and reading a page may take. A dense page takes two, one that lies on its side five
-/// (`tests/bench/ocr`).
-pub(crate) const MAX_SECONDS: u64 = 10;
+use stemma_extract::{CpuTime, RecognizeRequest};
 
 /// What is left for a page, over this process and the programs that it starts.
 #[derive(Debug)]
@@ -17,7 +13,7 @@ pub(crate) struct CpuBudget {
 
 impl CpuBudget {
     pub(crate) fn start() -> Self {
-        Self::for_seconds(MAX_SECONDS)
+        Self::for_seconds(RecognizeRequest::MAX_SECONDS.into())
     }
 
     pub(crate) fn for_seconds(seconds: u64) -> Self {

@@ -29,6 +29,13 @@ impl Gray {
         self.pixels.chunks_exact(self.width)
     }
 
+    /// An image of the same size whose pixels are those of `pixel`, for each column and row.
+    pub(crate) fn map(&self, pixel: impl Fn(usize, usize) -> u8) -> Self {
+        let rows = (0..self.height).flat_map(|y| (0..self.width).map(move |x| (x, y)));
+        let pixels = rows.map(|(x, y)| pixel(x, y)).collect();
+        Self { pixels, ..*self }
+    }
+
     // White outside of the image.
     fn at(&self, x: i64, y: i64) -> u8 {
         let inside = |at: i64, length: usize| usize::try_from(at).ok().filter(|at| *at < length);

@@ -18,8 +18,10 @@
 mod cpu_budget;
 mod gray;
 mod hocr;
+mod program_processes;
 mod reading;
 mod skew;
+mod speckles;
 mod tesseract;
 
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ use stemma_extract::{
     CodecError, ExtractError, ExtractJob, ImageColor, ImageRequest, ImageScale, PageRegion,
     RecognizeRequest, encode_source, pdf,
 };
-use stemma_render::Pixels;
+use stemma_render::{Bitmap, Pixels};
 
 use cpu_budget::CpuBudget;
 use gray::Gray;
@@ -37,7 +39,7 @@ use gray::Gray;
 pub use tesseract::{find_program, installed};
 
 /// Raised when the same page gets other words.
-pub const REVISION: u32 = 1;
+pub const REVISION: u32 = 2;
 
 // What tesseract's models were trained on. At 200 a bench of degraded filings loses words; more costs time.
 const DPI: u32 = 300;
@@ -55,12 +57,14 @@ pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>
         region: PageRegion::WHOLE,
         color: ImageColor::Gray,
     };
-    let drawn = stemma_render::draw(&job.bytes, job.password.as_deref(), &job.limits, &image)?;
-    let pixels = match drawn.pixels {
-        Pixels::Gray(pixels) | Pixels::Rgb(pixels) => pixels,
-    };
-    let gray = Gray::new(drawn.width.into(), drawn.height.into(), pixels)
-        .ok_or_else(|| tesseract::failed("the image of the page has the wrong size"))?;
+    let password = job.password.as_deref();
+    let smooth = stemma_render::draw_smooth(&job.bytes, password, &job.limits, &image)?;
+    let mut gray = to_gray(smooth)?;
+    if speckles::are_many(&gray) {
+        // Smoothing spreads speckles over more pixels than the filter takes away.
+        let sharp = stemma_render::draw(&job.bytes, password, &job.limits, &image)?;
+        gray = speckles::removed(&to_gray(sharp)?);
+    }
     let width = page_width(job, request)?;
     let page = reading::read(&gray, gray.width as f32 / width, request, &budget)?;
     let source = Source {
@@ -73,6 +77,14 @@ pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>
         encrypted: false,
     };
     encode_source(&source).map_err(|error: CodecError| tesseract::failed(error.to_string()))
+}
+
+fn to_gray(drawn: Bitmap) -> Result<Gray, ExtractError> {
+    let pixels = match drawn.pixels {
+        Pixels::Gray(pixels) | Pixels::Rgb(pixels) => pixels,
+    };
+    Gray::new(drawn.width.into(), drawn.height.into(), pixels)
+        .ok_or_else(|| tesseract::failed("the image of the page has the wrong size"))
 }
 
 // In points. A page that was drawn has one.

@@ -9,17 +9,20 @@ use std::time::{Duration, Instant};
 
 use stemma_extract::{ExtractError, RecognizeRequest};
 
-use crate::cpu_budget::{self, CpuBudget};
+use crate::cpu_budget::CpuBudget;
 use crate::gray::Gray;
+use crate::program_processes::ProgramProcesses;
 
 // The wall clock has room for a busy machine.
 const MAX_WAIT: Duration = Duration::from_secs(120);
-// Address space. A page of 20 million pixels of noise takes less than 400 MB.
+// Of all its processes; also the address space of each. A page of 20 million pixels of noise takes less than 400 MB.
 const MAX_MEMORY_BYTES: u64 = 500_000_000;
 // Markup is some 150 bytes for a word.
 const MAX_OUTPUT_BYTES: u64 = 32 << 20;
 const MAX_STDERR_BYTES: u64 = 4 << 10;
 const POLL: Duration = Duration::from_millis(10);
+// How often the system is asked what all processes use. Asking takes some milliseconds.
+const USAGE_POLL: Duration = Duration::from_millis(250);
 
 /// Recognizes the text of an image, as hOCR.
 pub(crate) fn recognize(
@@ -68,6 +71,7 @@ pub fn installed(program: &Path) -> Result<(String, Vec<String>), String> {
             RunFailure::NotStarted(error) => error.to_string(),
             RunFailure::TimedOut | RunFailure::Stalled => "it does not answer".into(),
             RunFailure::Killed => "the system killed it".into(),
+            RunFailure::TooLarge => "it takes too much memory".into(),
             RunFailure::Failed(stderr) => stderr,
         })
     };
@@ -87,6 +91,7 @@ enum RunFailure {
     // The machine did not let it run.
     Stalled,
     Killed,
+    TooLarge,
     // What it wrote to standard error.
     Failed(String),
 }
@@ -99,14 +104,7 @@ impl RunFailure {
                 format!("{} cannot be started: {error}", request.program.display()),
                 NO_ENGINE_NEXT,
             ),
-            Self::TimedOut => ExtractError::new(
-                "ocr.timeout",
-                format!(
-                    "recognizing the text takes more than {} s of CPU time",
-                    cpu_budget::MAX_SECONDS
-                ),
-                "look at the page: it may be a photograph",
-            ),
+            Self::TimedOut => RecognizeRequest::timeout_error(),
             // As of the process that reads documents: another attempt may succeed.
             Self::Stalled => ExtractError::new(
                 "extract.stalled",
@@ -117,6 +115,14 @@ impl RunFailure {
                 "extract.killed",
                 "tesseract was killed by the system",
                 "give the worker more memory, or lower local.concurrency",
+            ),
+            Self::TooLarge => ExtractError::new(
+                "limits.memory",
+                format!(
+                    "tesseract takes more than {} MB",
+                    MAX_MEMORY_BYTES / 1_000_000
+                ),
+                "look at the page: its image may be of unusual size",
             ),
             Self::Failed(stderr) if stderr.contains(NO_LANGUAGE) => ExtractError::new(
                 "ocr.language_missing",
@@ -144,13 +150,32 @@ pub(crate) fn failed(why: impl Into<String>) -> ExtractError {
     )
 }
 
+// Of a program with all that it starts.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    cpu_seconds: u64,
+    memory_bytes: u64,
+}
+
 fn run(
     program: &Path,
     arguments: &[&str],
     input: Option<&Gray>,
     budget: &CpuBudget,
 ) -> Result<String, RunFailure> {
-    let seconds = budget.seconds_left().ok_or(RunFailure::TimedOut)?;
+    let limits = Limits {
+        cpu_seconds: budget.seconds_left().ok_or(RunFailure::TimedOut)?,
+        memory_bytes: MAX_MEMORY_BYTES,
+    };
+    run_within(limits, program, arguments, input)
+}
+
+fn run_within(
+    limits: Limits,
+    program: &Path,
+    arguments: &[&str],
+    input: Option<&Gray>,
+) -> Result<String, RunFailure> {
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -165,8 +190,13 @@ fn run(
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    // Its processes are told from others by their group. An extraction child leads one, which ends with it.
+    #[cfg(unix)]
+    if rustix::process::getpgrp() != rustix::process::getpid() {
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    }
     let mut child = command.spawn().map_err(RunFailure::NotStarted)?;
-    limit(&child, seconds);
+    limit(&child, limits);
     let stdin = child.stdin.take();
     let stdout = child.stdout.take();
     let stderr = child.stderr.take();
@@ -179,7 +209,7 @@ fn run(
         });
         let output = scope.spawn(|| read_up_to(stdout, MAX_OUTPUT_BYTES));
         let errors = scope.spawn(|| read_up_to(stderr, MAX_STDERR_BYTES));
-        let status = wait(&mut child);
+        let status = wait(&mut child, limits);
         let output = output.join().unwrap_or_default();
         let errors = errors.join().unwrap_or_default();
         let status = status?;
@@ -198,13 +228,17 @@ fn run(
 // The confinement of the process that calls is inherited; these are narrower, and there also without it. A program that
 // ended already has nothing to limit.
 #[cfg(target_os = "linux")]
-fn limit(child: &Child, cpu_seconds: u64) {
+fn limit(child: &Child, limits: Limits) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     // Linux sends SIGXCPU at the first limit and SIGKILL at the second, which must not be the same, because SIGKILL has other
     // causes.
+    let Limits {
+        cpu_seconds,
+        memory_bytes,
+    } = limits;
     for (resource, current, maximum) in [
         (Resource::Cpu, cpu_seconds, cpu_seconds + 1),
-        (Resource::As, MAX_MEMORY_BYTES, MAX_MEMORY_BYTES),
+        (Resource::As, memory_bytes, memory_bytes),
     ] {
         let bound = Rlimit {
             current: Some(current),
@@ -215,7 +249,7 @@ fn limit(child: &Child, cpu_seconds: u64) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit(_: &Child, _: u64) {}
+fn limit(_: &Child, _: Limits) {}
 
 // Reads to the end, so that the writer does not block, and keeps the beginning.
 fn read_up_to(pipe: Option<impl Read>, bytes: u64) -> String {
@@ -227,28 +261,55 @@ fn read_up_to(pipe: Option<impl Read>, bytes: u64) -> String {
     String::from_utf8_lossy(&beginning).into_owned()
 }
 
-// Kills a program that takes too long.
-fn wait(child: &mut Child) -> Result<ExitStatus, RunFailure> {
+// Kills a program that takes too much, and in any case what it started.
+fn wait(child: &mut Child, limits: Limits) -> Result<ExitStatus, RunFailure> {
+    let processes = ProgramProcesses::new(child.id());
+    let ended = wait_within(child, limits, processes);
+    if ended.is_err() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    if let Some(processes) = processes {
+        processes.kill();
+    }
+    ended
+}
+
+fn wait_within(
+    child: &mut Child,
+    limits: Limits,
+    processes: Option<ProgramProcesses>,
+) -> Result<ExitStatus, RunFailure> {
     let started = Instant::now();
-    loop {
+    let mut last_poll = started;
+    while started.elapsed() < MAX_WAIT {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status),
-            Ok(None) if started.elapsed() < MAX_WAIT => thread::sleep(POLL),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(RunFailure::Stalled);
+            Ok(None) => thread::sleep(POLL),
+            Err(_) => break,
+        }
+        if let Some(processes) = processes.filter(|_| last_poll.elapsed() >= USAGE_POLL) {
+            let usage = processes.usage();
+            if usage.cpu_seconds >= limits.cpu_seconds as f64 {
+                return Err(RunFailure::TimedOut);
             }
+            if usage.bytes > limits.memory_bytes {
+                return Err(RunFailure::TooLarge);
+            }
+            last_poll = Instant::now();
         }
     }
+    Err(RunFailure::Stalled)
 }
 
 const KILLED: i32 = 9;
 const CPU_TIME_EXCEEDED: i32 = 24;
 
+// A shell that waited for a program which a signal ended exits with 128 and its number.
 #[cfg(unix)]
 fn signal(status: ExitStatus) -> Option<i32> {
-    std::os::unix::process::ExitStatusExt::signal(&status)
+    let of_shell = || status.code()?.checked_sub(128).filter(|number| *number > 0);
+    std::os::unix::process::ExitStatusExt::signal(&status).or_else(of_shell)
 }
 
 #[cfg(not(unix))]
@@ -312,6 +373,39 @@ mod tests {
         let budget = CpuBudget::for_seconds(1);
         assert_eq!(code("while :; do :; done", &budget), "ocr.timeout");
         assert_eq!(code("exit 0", &budget), "ocr.timeout", "nothing is left");
+    }
+
+    #[test]
+    fn processes_that_a_script_starts_share_its_limits_and_end_with_it() {
+        let spin = "while :; do :; done";
+        for script in [
+            format!("({spin}) & ({spin}) & wait"),
+            format!("/bin/sh -c '{spin}'; exit $?"),
+            format!("({spin}) & sleep 600"),
+        ] {
+            let budget = CpuBudget::for_seconds(1);
+            assert_eq!(code(&script, &budget), "ocr.timeout", "{script}");
+        }
+        let began = Instant::now();
+        let output = shell("sleep 600 & echo read", &CpuBudget::start()).unwrap();
+        assert_eq!(output, "read\n");
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing is left");
+    }
+
+    #[test]
+    fn memory_of_all_processes_counts() {
+        let limits = |memory_bytes| Limits {
+            cpu_seconds: 10,
+            memory_bytes,
+        };
+        // `tail` keeps its input, which has one line.
+        let hold = "(head -c 30000000 /dev/zero; sleep 2) | tail -n 1 > /dev/null";
+        let script = format!("{hold} & {hold} & {hold} & wait");
+        let arguments = ["-c", script.as_str()];
+        let run = |limits| run_within(limits, Path::new("/bin/sh"), &arguments, None);
+        let failure = run(limits(60_000_000)).unwrap_err();
+        assert!(matches!(failure, RunFailure::TooLarge), "{failure:?}");
+        run(limits(400_000_000)).unwrap();
     }
 
     #[test]

@@ -16,10 +16,11 @@
 
 mod bitmap;
 mod draw;
+mod image_sizes;
 mod size;
 
 pub use bitmap::{Bitmap, Pixels};
-pub use draw::draw;
+pub use draw::{draw, draw_smooth};
 
 use stemma_extract::{ExtractError, ExtractJob, ImageRequest};
 

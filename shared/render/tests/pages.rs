@@ -11,13 +11,18 @@ use stemma_render::{Bitmap, Pixels, draw, draw_png};
 
 // A document of one page. Readers find the objects without a table of them.
 fn pdf(entries: &str, content: &str) -> Vec<u8> {
+    pdf_with("", "", entries, content)
+}
+
+// The same with further resources and objects, which count from 6.
+fn pdf_with(resources: &str, objects: &str, entries: &str, content: &str) -> Vec<u8> {
     format!(
         "%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n\
          2 0 obj\n<</Type/Pages/Count 1/Kids[3 0 R]>>\nendobj\n\
          3 0 obj\n<</Type/Page/Parent 2 0 R/Contents 4 0 R\
-         /Resources<</Font<</F1 5 0 R>>>>{entries}>>\nendobj\n\
+         /Resources<</Font<</F1 5 0 R>>{resources}>>{entries}>>\nendobj\n\
          4 0 obj\n<</Length {}>>stream\n{content}\nendstream\nendobj\n\
-         5 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n\
+         5 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n{objects}\
          trailer\n<</Root 1 0 R/Size 6>>\n%%EOF\n",
         content.len()
     )
@@ -161,4 +166,38 @@ fn a_job_has_a_png_as_its_result() {
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
     // Width and height of the header (PNG 1.2, 11.2.2).
     assert_eq!(png[16..24], [0, 0, 0, 100, 0, 0, 0, 129]);
+}
+
+#[test]
+fn images_that_take_much_memory_are_not_decoded() {
+    let image = |number: u8, size: &str, entries: &str| {
+        format!(
+            "{number} 0 obj\n<</Type/XObject/Subtype/Image/BitsPerComponent 8/Filter/RunLengthDecode{size}{entries}/Length 4>>stream\n\u{1}ab\u{7f}\nendstream\nendobj\n"
+        )
+    };
+    let [gray, rgb] = ["/ColorSpace/DeviceGray", "/ColorSpace/DeviceRGB"];
+    let (small, large) = ("/Width 2/Height 1", "/Width 20000/Height 20000");
+    let form = "7 0 obj\n<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</I 6 0 R>>>>/Length 5>>stream\n/I Do\nendstream\nendobj\n";
+    for (objects, name, is_drawn) in [
+        (image(6, small, gray), "I", true),
+        (image(6, large, gray), "I", false),
+        // A sheet of A4 at 600 dpi, and of A3 at 1,200.
+        (image(6, "/Width 4961/Height 7016", rgb), "I", true),
+        (image(6, "/Width 14043/Height 19866", rgb), "I", false),
+        (image(6, large, gray) + form, "F", false),
+        (
+            image(6, small, "/ColorSpace/DeviceGray/SMask 7 0 R") + &image(7, large, gray),
+            "I",
+            false,
+        ),
+        // It is there, but the page does not show it.
+        (image(6, large, gray), "J", true),
+    ] {
+        let resources = "/XObject<</I 6 0 R/F 7 0 R>>";
+        let content = format!("100 0 0 100 0 0 cm /{name} Do");
+        let file = pdf_with(resources, &objects, LETTER, &content);
+        let drawn = draw(&file, None, &Limits::default(), &page(100));
+        let code = drawn.err().map(|error| error.code);
+        assert_eq!(code, (!is_drawn).then_some("limits.memory"), "{objects}");
+    }
 }

@@ -38,7 +38,7 @@ impl Stage for Recognize {
     type Outcome = RecognizeOutcome;
 
     const NAME: &'static str = "recognize";
-    const REVISION: u32 = 1;
+    const REVISION: u32 = 2;
     const LANE: Lane = Lane::Ocr;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);
