@@ -7,6 +7,7 @@ use stemma_engine::PortResult;
 
 use crate::catalog::{Catalog, DocumentSet, FolderLevel};
 use crate::facets::{FacetCounts, FacetField, ValueCount, normalize_value};
+use crate::store::FieldValue;
 use crate::store::terms::TermField;
 
 // Reading a document takes as long as intersecting the set with about this many values.
@@ -29,7 +30,8 @@ impl Catalog {
         let values = if set.numbers.len() * VALUES_PER_DOCUMENT < self.distinct(facet) {
             self.values_of_documents(&set, facet)?
         } else {
-            self.intersected_values(&set, facet)?
+            let counted = self.values_by_set(&[&set], facet)?;
+            counted.into_iter().flatten().collect()
         };
         let with_value = self
             .reader()
@@ -57,34 +59,33 @@ impl Catalog {
         Ok(self.facet_counts(set, facet)?.values.len())
     }
 
-    fn intersected_values(
+    /// The values of a facet in each of some sets. Reads the values once.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn values_by_set(
         &self,
-        set: &DocumentSet,
+        sets: &[&DocumentSet],
         facet: FacetField,
-    ) -> PortResult<Vec<ValueCount>> {
-        let mut values = Vec::new();
-        let mut current: Option<(String, SpelledValue)> = None;
-        for value in self.reader().values_from(TermField::Facet(facet), "")? {
-            let mut value = value?;
-            value.numbers &= &set.numbers;
-            if value.numbers.is_empty() {
-                continue;
+    ) -> PortResult<Vec<Vec<ValueCount>>> {
+        let mut counted = vec![Vec::new(); sets.len()];
+        let mut rest = self.reader().values_from(TermField::Facet(facet), "")?;
+        let mut next = rest.next().transpose()?;
+        while let Some(first) = next.take() {
+            let mut spellings = vec![first];
+            for value in rest.by_ref() {
+                let value = value?;
+                if value.normalized != spellings[0].normalized {
+                    next = Some(value);
+                    break;
+                }
+                spellings.push(value);
             }
-            if current
-                .as_ref()
-                .is_none_or(|(normalized, _)| *normalized != value.normalized)
-            {
-                values.extend(current.take().map(value_count));
+            for (set, values) in sets.iter().zip(&mut counted) {
+                values.extend(count_inside(set, &spellings));
             }
-            let (_, spelled) =
-                current.get_or_insert_with(|| (value.normalized, SpelledValue::default()));
-            spelled
-                .spellings
-                .push((value.spelling, value.numbers.len()));
-            spelled.numbers |= value.numbers;
         }
-        values.extend(current.map(value_count));
-        Ok(values)
+        Ok(counted)
     }
 
     fn values_of_documents(
@@ -94,7 +95,7 @@ impl Catalog {
     ) -> PortResult<Vec<ValueCount>> {
         let mut values: BTreeMap<String, (BTreeMap<String, u64>, RoaringBitmap)> = BTreeMap::new();
         for number in &set.numbers {
-            let Some(document) = self.read(number)? else {
+            let Some(document) = self.reader().unlabeled(number)? else {
                 continue;
             };
             for value in facet.values(&document) {
@@ -178,6 +179,21 @@ impl Catalog {
     }
 }
 
+// The value in a set, by its spellings; `None` if no document of the set has it.
+fn count_inside(set: &DocumentSet, spellings: &[FieldValue]) -> Option<ValueCount> {
+    let mut spelled = SpelledValue::default();
+    for value in spellings {
+        let numbers = &value.numbers & &set.numbers;
+        if !numbers.is_empty() {
+            let spelling = value.spelling.clone();
+            spelled.spellings.push((spelling, numbers.len()));
+            spelled.numbers |= numbers;
+        }
+    }
+    let normalized = spellings.first()?.normalized.clone();
+    (!spelled.numbers.is_empty()).then(|| value_count((normalized, spelled)))
+}
+
 fn value_count((normalized, spelled): (String, SpelledValue)) -> ValueCount {
     let spellings = spelled.spellings.into_iter();
     // Of equally frequent spellings the first.
@@ -186,5 +202,77 @@ fn value_count((normalized, spelled): (String, SpelledValue)) -> ValueCount {
         normalized,
         value: usual.map(|(spelling, _)| spelling).unwrap_or_default(),
         documents: usize::try_from(spelled.numbers.len()).unwrap_or(usize::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::{Change, ChangeKind};
+
+    use super::*;
+    use crate::fixtures::of_company;
+    use crate::store::{CatalogStore, StoreBatch};
+
+    // More documents than a set that is stored as a whole has.
+    const DOCUMENTS: usize = 4_200;
+
+    fn companies(store: &CatalogStore) -> Vec<(String, usize)> {
+        let catalog = Catalog::from_store(store).unwrap();
+        let all = catalog.all().unwrap();
+        let values = catalog
+            .facet_counts(&all, FacetField::Company)
+            .unwrap()
+            .values;
+        assert_eq!(
+            catalog.value_count(&all, FacetField::Company).unwrap(),
+            values.len()
+        );
+        let values = values.into_iter();
+        values.map(|value| (value.value, value.documents)).collect()
+    }
+
+    #[test]
+    fn values_are_counted_while_their_sets_are_divided_and_emptied() {
+        let store = CatalogStore::in_memory().unwrap();
+        let change = |kind| Change { at_ms: 0, kind };
+        let entry = |number: usize, company: &str| of_company(&format!("{number}.pdf"), company);
+        let publish = |numbers: std::ops::Range<usize>, company: &str| {
+            let changes = numbers
+                .map(|number| change(ChangeKind::Published(Box::new(entry(number, company)))));
+            let changes = changes.collect();
+            store
+                .apply(StoreBatch {
+                    changes,
+                    ..StoreBatch::default()
+                })
+                .unwrap();
+        };
+        let remove = |numbers: std::ops::Range<usize>| {
+            let changes = numbers.map(|number| {
+                let doc = entry(number, "").version.doc;
+                change(ChangeKind::Removed { doc, seq: 2 })
+            });
+            let changes = changes.collect();
+            store
+                .apply(StoreBatch {
+                    changes,
+                    ..StoreBatch::default()
+                })
+                .unwrap();
+        };
+        let one = |count| vec![("One".to_owned(), count)];
+        publish(0..4_000, "One");
+        assert_eq!(companies(&store), one(4_000));
+        publish(4_000..DOCUMENTS, "One");
+        assert_eq!(companies(&store), one(DOCUMENTS));
+        publish(DOCUMENTS..DOCUMENTS + 1, "Two");
+        assert_eq!(companies(&store).len(), 2);
+        remove(10..DOCUMENTS + 1);
+        assert_eq!(companies(&store), one(10));
+        publish(DOCUMENTS + 1..DOCUMENTS + 2, "One");
+        assert_eq!(companies(&store), one(11));
+        remove(0..10);
+        remove(DOCUMENTS + 1..DOCUMENTS + 2);
+        assert_eq!(companies(&store), []);
     }
 }

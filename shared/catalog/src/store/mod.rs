@@ -3,6 +3,7 @@
 //! A publication is a transaction. Readers hold the state that they began with. The file can be deleted at any time: it is
 //! built anew from snapshots and change records, as after a change of its format.
 
+mod path_block;
 mod posting;
 mod reader;
 mod stored_document;
@@ -20,7 +21,7 @@ use redb::{Database, DatabaseError, ReadableDatabase};
 use serde::{Deserialize, Serialize};
 use stemma_engine::{PortError, PortResult};
 
-pub(crate) use reader::StoreReader;
+pub(crate) use reader::{FieldValue, StoreReader};
 pub(crate) use tables::damage_reports;
 #[cfg(test)]
 pub(crate) use tables::damaged;

@@ -1,14 +1,16 @@
 //! Reads one state of a stored catalog.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
+use memchr::memmem::Finder;
 use redb::{Database, ReadOnlyTable, ReadTransaction};
 use roaring::RoaringBitmap;
 use stemma_document::DocId;
 use stemma_engine::PortResult;
 
 use super::StoreState;
+use super::path_block;
 use super::posting;
 use super::stored_document::StoredDocument;
 use super::tables::{self, ListedRow, NameKey, PathKey, Postings, RecordRow, port_error};
@@ -25,6 +27,7 @@ pub(crate) struct StoreReader {
     listed: ReadOnlyTable<u32, ListedRow>,
     records: ReadOnlyTable<u32, RecordRow>,
     paths: ReadOnlyTable<PathKey, u32>,
+    path_blocks: ReadOnlyTable<u32, &'static [u8]>,
     names: ReadOnlyTable<NameKey, u32>,
     postings: Postings,
     changed: ReadOnlyTable<u64, u128>,
@@ -65,6 +68,9 @@ impl StoreReader {
                 .open_table(tables::RECORDS)
                 .map_err(port_error)?,
             paths: transaction.open_table(tables::PATHS).map_err(port_error)?,
+            path_blocks: transaction
+                .open_table(tables::PATH_BLOCKS)
+                .map_err(port_error)?,
             names: transaction.open_table(tables::NAMES).map_err(port_error)?,
             postings: transaction
                 .open_table(tables::POSTINGS)
@@ -127,10 +133,14 @@ impl StoreReader {
             .transpose()
     }
 
+    /// A listed document without its label, which takes longer to find than the document.
+    pub(crate) fn unlabeled(&self, number: u32) -> PortResult<Option<CatalogDocument>> {
+        Ok(self.stored(number)?.and_then(|stored| stored.document()))
+    }
+
     /// A listed document with its label.
     pub(crate) fn document(&self, number: u32) -> PortResult<Option<CatalogDocument>> {
-        let document = self.stored(number)?.and_then(|stored| stored.document());
-        let Some(mut document) = document else {
+        let Some(mut document) = self.unlabeled(number)? else {
             return Ok(None);
         };
         document.label = self.label(&document)?;
@@ -319,24 +329,24 @@ impl StoreReader {
         entries.collect()
     }
 
-    /// The listed documents from a path on whose paths fit, by path and number. Ends where `fits` says that no more can.
-    pub(crate) fn with_fitting_path(
+    /// The documents whose paths have a word, among those of a set and their neighbors.
+    pub(crate) fn with_word_in_path(
         &self,
-        from: &str,
-        mut fits: impl FnMut(&str, u32) -> ControlFlow<(), bool>,
+        set: &RoaringBitmap,
+        word: &Finder<'_>,
     ) -> PortResult<RoaringBitmap> {
-        let mut fitting = RoaringBitmap::new();
-        for row in self.paths.range((from, 0)..).map_err(port_error)? {
-            let (key, number) = row.map_err(port_error)?;
-            match fits(key.value().0, number.value()) {
-                ControlFlow::Break(()) => break,
-                ControlFlow::Continue(false) => {}
-                ControlFlow::Continue(true) => {
-                    fitting.insert(number.value());
-                }
+        let mut having = RoaringBitmap::new();
+        let mut numbers = set.iter();
+        while let Some(number) = numbers.next() {
+            let block = path_block::block_of(number);
+            if let Some(paths) = self.path_blocks.get(block).map_err(port_error)? {
+                path_block::find(block, paths.value(), word, |number| {
+                    having.insert(number);
+                });
             }
+            numbers.advance_to(path_block::numbers_of(block).end);
         }
-        Ok(fitting)
+        Ok(having)
     }
 
     /// The documents at a path.

@@ -8,7 +8,7 @@ use redb::{ReadOnlyTable, TableDefinition};
 use stemma_engine::PortError;
 
 /// Changed with any change of tables, terms or stored documents: a store of another format is built anew.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// Operation of errors that only a new store mends.
 pub(crate) const DAMAGED: &str = "catalog.damaged";
@@ -23,9 +23,11 @@ pub(super) const LISTED: TableDefinition<'_, u32, ListedRow> = TableDefinition::
 pub(super) const RECORDS: TableDefinition<'_, u32, RecordRow> = TableDefinition::new("records");
 /// Path and id of a listed document: its number.
 pub(super) const PATHS: TableDefinition<'_, PathKey, u32> = TableDefinition::new("paths");
+/// Numbers by 256: the paths of these documents in lower case (`path_block.rs`).
+pub(super) const PATH_BLOCKS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("path-blocks");
 /// Kind of name, name and id of a listed document: its number.
 pub(super) const NAMES: TableDefinition<'_, NameKey, u32> = TableDefinition::new("names");
-/// Field, normalized value, spelling and upper half of the numbers: a set of numbers.
+/// Field, normalized value, spelling and part (`posting.rs`): a set of numbers.
 pub(super) const POSTINGS: TableDefinition<'_, PostingKey, &[u8]> =
     TableDefinition::new("postings");
 /// The latest change of each document, by number of the change.

@@ -8,6 +8,7 @@ use roaring::RoaringBitmap;
 use stemma_document::{Change, DocId};
 use stemma_engine::PortResult;
 
+use super::path_block;
 use super::posting;
 use super::stored_document::StoredDocument;
 use super::tables::{self, NameKey, PathKey, PostingKey, damaged, port_error};
@@ -44,10 +45,12 @@ struct ChangedDocument {
 #[derive(Default)]
 struct TermChanges {
     // Numbers to add, and to remove.
-    postings: BTreeMap<(Term, u16), [RoaringBitmap; 2]>,
+    postings: BTreeMap<Term, [RoaringBitmap; 2]>,
     // `None` removes.
     names: BTreeMap<(NameKind, String, DocId), Option<u32>>,
     paths: BTreeMap<(String, DocId), Option<u32>>,
+    // The path of each document; `None` of one that is not listed any more.
+    numbered_paths: BTreeMap<u32, Option<String>>,
 }
 
 impl CatalogStore {
@@ -119,6 +122,7 @@ struct Tables<'t> {
     listed: Table<'t, u32, tables::ListedRow>,
     records: Table<'t, u32, tables::RecordRow>,
     paths: Table<'t, PathKey, u32>,
+    path_blocks: Table<'t, u32, &'static [u8]>,
     names: Table<'t, NameKey, u32>,
     postings: Table<'t, PostingKey, &'static [u8]>,
     changed: Table<'t, u64, u128>,
@@ -136,6 +140,9 @@ impl<'t> Tables<'t> {
                 .open_table(tables::RECORDS)
                 .map_err(port_error)?,
             paths: transaction.open_table(tables::PATHS).map_err(port_error)?,
+            path_blocks: transaction
+                .open_table(tables::PATH_BLOCKS)
+                .map_err(port_error)?,
             names: transaction.open_table(tables::NAMES).map_err(port_error)?,
             postings: transaction
                 .open_table(tables::POSTINGS)
@@ -273,6 +280,9 @@ impl<'t> Tables<'t> {
         if let Some(after) = &after {
             terms.paths.insert((path(after), doc), Some(number));
         }
+        terms
+            .numbered_paths
+            .insert(number, after.as_ref().map(path));
         let old = before.as_ref().map(DocumentTerms::new).unwrap_or_default();
         let new = after.as_ref().map(DocumentTerms::new).unwrap_or_default();
         terms.change(doc, number, &old, new);
@@ -294,50 +304,108 @@ impl<'t> Tables<'t> {
                 None => self.names.remove(key).map_err(port_error)?,
             };
         }
-        for ((term, chunk), [add, remove]) in terms.postings {
-            self.write_posting(&term, chunk, &add, &remove, state)?;
+        for (term, [add, remove]) in terms.postings {
+            self.write_posting(&term, &add, &remove, state)?;
+        }
+        self.write_path_blocks(terms.numbered_paths)
+    }
+
+    fn write_path_blocks(&mut self, paths: BTreeMap<u32, Option<String>>) -> PortResult<()> {
+        let mut blocks: BTreeMap<u32, Vec<(u32, Option<String>)>> = BTreeMap::new();
+        for (number, path) in paths {
+            let changed = blocks.entry(path_block::block_of(number)).or_default();
+            changed.push((number, path));
+        }
+        for (block, changed) in blocks {
+            let known = self.path_blocks.get(block).map_err(port_error)?;
+            let known = known.map(|known| known.value().to_vec());
+            let bytes = path_block::changed(&known.unwrap_or_default(), &changed);
+            self.path_blocks
+                .insert(block, bytes.as_slice())
+                .map_err(port_error)?;
         }
         Ok(())
     }
 
     fn write_posting(
         &mut self,
-        (field, normalized, spelling): &Term,
-        chunk: u16,
+        term: &Term,
         add: &RoaringBitmap,
         remove: &RoaringBitmap,
         state: &mut StoreState,
     ) -> PortResult<()> {
-        let key = (field.code(), normalized.as_str(), spelling.as_str(), chunk);
-        let known = self.postings.get(key).map_err(port_error)?;
-        let known = known
-            .map(|known| posting::decode(known.value()))
-            .transpose()?;
-        let is_new = known.is_none();
-        let mut numbers = known.unwrap_or_default();
-        numbers |= add;
-        numbers -= remove;
-        if numbers.is_empty() {
-            self.postings.remove(key).map_err(port_error)?;
-            if !is_new
-                && let Some(distinct) = distinct(state, *field)
-                && !self.has_value(*field, normalized)?
-            {
-                *distinct -= 1;
+        let (field, normalized, _) = term;
+        let is_counted = distinct(state, *field).is_some();
+        let had_value = is_counted && self.has_value(*field, normalized)?;
+        match self.part(term, posting::WHOLE)? {
+            None if self.is_divided(term)? => self.write_parts(term, add, remove)?,
+            known => {
+                let mut numbers = known.unwrap_or_default();
+                numbers |= add;
+                numbers -= remove;
+                if posting::is_small(&numbers) {
+                    self.write_part(term, posting::WHOLE, &numbers)?;
+                } else {
+                    self.write_part(term, posting::WHOLE, &RoaringBitmap::new())?;
+                    for (part, numbers) in posting::divided(&numbers) {
+                        self.write_part(term, part, &numbers)?;
+                    }
+                }
             }
-            return Ok(());
         }
-        if is_new
+        if is_counted
+            && let has_value = self.has_value(*field, normalized)?
             && let Some(distinct) = distinct(state, *field)
-            && !self.has_value(*field, normalized)?
         {
-            *distinct += 1;
+            *distinct += u64::from(has_value);
+            *distinct -= u64::from(had_value);
         }
-        let bytes = posting::encode(&numbers)?;
-        self.postings
-            .insert(key, bytes.as_slice())
-            .map_err(port_error)?;
         Ok(())
+    }
+
+    // Changes a divided set. It stays divided when it becomes small.
+    fn write_parts(
+        &mut self,
+        term: &Term,
+        add: &RoaringBitmap,
+        remove: &RoaringBitmap,
+    ) -> PortResult<()> {
+        for (part, _) in posting::divided(&(add | remove)) {
+            let mut numbers = self.part(term, part)?.unwrap_or_default();
+            let inside = |all: &RoaringBitmap| -> RoaringBitmap {
+                let numbers = all
+                    .iter()
+                    .filter(|number| posting::part_of(*number) == part);
+                numbers.collect()
+            };
+            numbers |= inside(add);
+            numbers -= inside(remove);
+            self.write_part(term, part, &numbers)?;
+        }
+        Ok(())
+    }
+
+    fn part(&self, term: &Term, part: u16) -> PortResult<Option<RoaringBitmap>> {
+        let row = self.postings.get(key(term, part)).map_err(port_error)?;
+        row.map(|row| posting::decode(row.value())).transpose()
+    }
+
+    fn write_part(&mut self, term: &Term, part: u16, numbers: &RoaringBitmap) -> PortResult<()> {
+        if numbers.is_empty() {
+            self.postings.remove(key(term, part)).map_err(port_error)?;
+        } else {
+            let bytes = posting::encode(numbers)?;
+            self.postings
+                .insert(key(term, part), bytes.as_slice())
+                .map_err(port_error)?;
+        }
+        Ok(())
+    }
+
+    fn is_divided(&self, term: &Term) -> PortResult<bool> {
+        let range = key(term, posting::WHOLE + 1)..=key(term, u16::MAX);
+        let mut rows = self.postings.range(range).map_err(port_error)?;
+        Ok(rows.next().transpose().map_err(port_error)?.is_some())
     }
 
     // Whether a document has this value, in any spelling.
@@ -354,9 +422,8 @@ impl<'t> Tables<'t> {
 
 impl TermChanges {
     fn change(&mut self, doc: DocId, number: u32, old: &DocumentTerms, new: DocumentTerms) {
-        let chunk = (number >> 16) as u16;
         for term in old.postings.difference(&new.postings) {
-            let [_, remove] = self.postings.entry((term.clone(), chunk)).or_default();
+            let [_, remove] = self.postings.entry(term.clone()).or_default();
             remove.insert(number);
         }
         for name in old.names.difference(&new.names) {
@@ -364,7 +431,7 @@ impl TermChanges {
         }
         for term in new.postings {
             if !old.postings.contains(&term) {
-                let [add, _] = self.postings.entry((term, chunk)).or_default();
+                let [add, _] = self.postings.entry(term).or_default();
                 add.insert(number);
             }
         }
@@ -374,6 +441,10 @@ impl TermChanges {
             }
         }
     }
+}
+
+fn key((field, normalized, spelling): &Term, part: u16) -> (u8, &str, &str, u16) {
+    (field.code(), normalized, spelling, part)
 }
 
 fn queue_entry(doc: DocId, stored: &StoredDocument) -> Option<((u64, u128), u64)> {
