@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use stemma_catalog::catalog::DocumentSet;
-use stemma_catalog::facets::{FacetCounts, FacetField, ValueCount, value_path};
+use stemma_catalog::facets::{
+    FacetCounts, FacetField, FacetSelector, ValueCount, normalize_value, value_path,
+};
 use stemma_engine::PortResult;
 use stemma_retrieval::search::{MatchedDocuments, TotalHits};
 use utoipa::ToSchema;
@@ -88,14 +90,46 @@ impl Archive {
         fields: &[FacetField],
         limit: usize,
     ) -> Result<FacetList, ApiError> {
-        let documents = self.select(request)?;
+        self.count_selected(&self.select(request)?, fields, limit)
+    }
+
+    /// As [`Archive::count_facets`], of documents that [`Archive::select`] found.
+    ///
+    /// # Errors
+    /// [`ApiError`] when the catalog cannot be read.
+    pub fn count_selected(
+        &self,
+        documents: &DocumentSet,
+        fields: &[FacetField],
+        limit: usize,
+    ) -> Result<FacetList, ApiError> {
         let facets = fields
             .iter()
-            .map(|field| self.facet(*field, &documents, limit));
+            .map(|field| self.facet(*field, documents, limit));
         Ok(FacetList {
             total: documents.len(),
             facets: facets.collect::<PortResult<_>>()?,
         })
+    }
+
+    /// The values of `column` among the documents that have each of some values of `row`, in order of the values.
+    ///
+    /// # Errors
+    /// As [`Archive::count_selected`].
+    pub fn cross_count(
+        &self,
+        documents: &DocumentSet,
+        (row, values): (FacetField, &[&str]),
+        column: FacetField,
+    ) -> Result<Vec<Vec<ValueCount>>, ApiError> {
+        let with_value = |value: &&str| {
+            let selector = FacetSelector::Exact(normalize_value(row, value));
+            Ok(self.catalog.with_value(row, &selector)?.and(documents))
+        };
+        let rows = values.iter().map(with_value);
+        let rows = rows.collect::<PortResult<Vec<DocumentSet>>>()?;
+        let rows: Vec<&DocumentSet> = rows.iter().collect();
+        Ok(self.catalog.values_by_set(&rows, column)?)
     }
 
     fn facet(&self, field: FacetField, documents: &DocumentSet, limit: usize) -> PortResult<Facet> {

@@ -191,6 +191,20 @@ impl Archive {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<DocumentList, ApiError> {
+        self.list_selected(&self.select(request)?, request, limit, cursor)
+    }
+
+    /// A page of the documents that [`Archive::select`] found for the request.
+    ///
+    /// # Errors
+    /// As [`Archive::list_documents`].
+    pub fn list_selected(
+        &self,
+        selected: &DocumentSet,
+        request: &ListRequest,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<DocumentList, ApiError> {
         let cursor_key = request.cursor_key();
         let after = cursor
             .map(|cursor| {
@@ -198,10 +212,9 @@ impl Archive {
                 cursor_position(&position).ok_or_else(cursor::invalid)
             })
             .transpose()?;
-        let selected = self.select(request)?;
         let total = selected.len();
         let after = after.as_ref().map(|(doc, path)| (path.as_str(), *doc));
-        let mut rest = self.catalog.list_after(&selected, after);
+        let mut rest = self.catalog.list_after(selected, after);
         let page = rest.by_ref().take(limit).collect::<PortResult<Vec<_>>>()?;
         let last = page.last().filter(|_| rest.next().is_some());
         let next_cursor = last.map(|last| {
@@ -218,8 +231,11 @@ impl Archive {
         })
     }
 
-    // The documents in a scope and its subfolders that match.
-    pub(crate) fn select(&self, request: &ListRequest) -> Result<DocumentSet, ApiError> {
+    /// The documents in a scope and its subfolders that match.
+    ///
+    /// # Errors
+    /// As [`Archive::list`].
+    pub fn select(&self, request: &ListRequest) -> Result<DocumentSet, ApiError> {
         let filter = parse_filter(request.filter.as_ref())?;
         let documents = match self.scope_set(&request.path()) {
             // No document has the value of a facet.

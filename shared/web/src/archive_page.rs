@@ -7,6 +7,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 use stemma_archive::{ApiError, Archive, DocumentInfo, DocumentList, Facet, ListRequest};
+use stemma_catalog::catalog::DocumentSet;
 use stemma_catalog::facets::FacetField;
 use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
@@ -37,12 +38,13 @@ pub(crate) async fn archive(
     let archive = context.archive(&state)?;
     let filters = Filters::from_context(&context);
     let request = filters.request();
-    let documents = archive.list_documents(&request, DOCUMENTS, context.param("cursor"))?;
+    let selected = archive.select(&request)?;
+    let cursor = context.param("cursor");
+    let documents = archive.list_selected(&selected, &request, DOCUMENTS, cursor)?;
     let fields = FACETS.map(|(field, _)| field);
-    let facets = archive
-        .count_facets(&request, &fields, FACET_VALUES)?
-        .facets;
-    let matrix = Matrix::count(&archive, &filters, &facets)?;
+    let counted = archive.count_selected(&selected, &fields, FACET_VALUES)?;
+    let facets = counted.facets;
+    let matrix = Matrix::count(&archive, &selected, &facets)?;
     let title = if filters.is_empty() {
         "Archive"
     } else {
@@ -309,31 +311,27 @@ struct Matrix {
 }
 
 impl Matrix {
-    fn count(archive: &Archive, filters: &Filters, facets: &[Facet]) -> Result<Self, ApiError> {
+    fn count(
+        archive: &Archive,
+        selected: &DocumentSet,
+        facets: &[Facet],
+    ) -> Result<Self, ApiError> {
         let companies = facets
             .iter()
-            .find(|facet| facet.field == FacetField::Company.as_str());
-        let companies = companies
-            .map(|facet| facet.values.as_slice())
-            .unwrap_or_default();
-        let mut rows = Vec::new();
-        let mut years = BTreeSet::new();
-        for company in companies.iter().take(MATRIX_COMPANIES) {
-            let mut request = filters.request();
-            request
-                .facets
-                .insert(FacetField::Company, company.value.clone());
-            let counted = archive.count_facets(
-                &request,
-                &[FacetField::FiscalYear],
-                stemma_archive::MAX_LIMIT,
-            )?;
-            let values = counted.facets.into_iter().flat_map(|facet| facet.values);
-            let row: BTreeMap<String, usize> =
-                values.map(|value| (value.value, value.documents)).collect();
-            years.extend(row.keys().cloned());
-            rows.push((company.value.clone(), row));
-        }
+            .filter(|facet| facet.field == FacetField::Company.as_str())
+            .flat_map(|facet| &facet.values);
+        let companies = companies.take(MATRIX_COMPANIES);
+        let companies: Vec<&str> = companies.map(|company| company.value.as_str()).collect();
+        let rows = (FacetField::Company, companies.as_slice());
+        let counted = archive.cross_count(selected, rows, FacetField::FiscalYear)?;
+        let counts = counted.into_iter().map(|years| {
+            let years = years.into_iter();
+            years.map(|year| (year.value, year.documents)).collect()
+        });
+        let names = companies.into_iter().map(str::to_owned);
+        let rows: Vec<(String, BTreeMap<String, usize>)> = names.zip(counts).collect();
+        let years = rows.iter().flat_map(|(_, row)| row.keys().cloned());
+        let years: BTreeSet<String> = years.collect();
         let skipped = years.len().saturating_sub(MATRIX_YEARS);
         Ok(Self {
             years: years.into_iter().skip(skipped).collect(),
