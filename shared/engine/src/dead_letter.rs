@@ -22,6 +22,7 @@ use crate::port_error::PortResult;
 use crate::ports::{Ports, RetryingBlobs};
 use crate::queue::{DeadReason, Message, RetryDelay};
 
+const PREFIX: &str = "dead/";
 // Bytes of the message body that are kept.
 const EXCERPT_BYTES: usize = 300;
 // Concurrent reads of dead letters.
@@ -136,24 +137,35 @@ fn letter_id(message: &Message, task: Option<&TaskMessage>) -> String {
 
 /// The dead letters of a store, at most `most` of them, latest first.
 pub async fn list(blobs: &dyn Blobs, most: usize) -> PortResult<Vec<DeadLetter>> {
-    let keys = blobs.list("dead/", None, most).await?;
-    let bodies: Vec<_> = stream::iter(keys)
-        .map(|key: String| async move { blobs.get(&key).await })
-        .buffered(READS_AT_ONCE)
-        .try_collect()
-        .await?;
-    let mut letters: Vec<DeadLetter> = bodies
-        .into_iter()
-        .flatten()
-        .filter_map(|json| serde_json::from_slice(&json).ok())
-        .collect();
+    list_with(blobs, most, |key| async move { read(blobs, &key).await }).await
+}
+
+/// As [`list`], with letters that `read` returns for their keys: a caller may know some of them.
+pub async fn list_with<F>(
+    blobs: &dyn Blobs,
+    most: usize,
+    read: impl Fn(String) -> F,
+) -> PortResult<Vec<DeadLetter>>
+where
+    F: Future<Output = PortResult<Option<DeadLetter>>>,
+{
+    let keys = blobs.list(PREFIX, None, most).await?;
+    let letters = stream::iter(keys).map(read).buffered(READS_AT_ONCE);
+    let letters: Vec<_> = letters.try_collect().await?;
+    let mut letters: Vec<DeadLetter> = letters.into_iter().flatten().collect();
     letters.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then(a.id.cmp(&b.id)));
     Ok(letters)
 }
 
+/// The letter of a key; `None` if it was removed, or cannot be understood.
+pub async fn read(blobs: &dyn Blobs, key: &str) -> PortResult<Option<DeadLetter>> {
+    let json = blobs.get(key).await?;
+    Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
+}
+
 /// The number of dead letters.
 pub async fn count(blobs: &dyn Blobs) -> PortResult<u64> {
-    Ok(list_all(blobs, "dead/").await?.len() as u64)
+    Ok(list_all(blobs, PREFIX).await?.len() as u64)
 }
 
 /// Replays a dead letter and removes it: deletes the failure recorded for its task, and makes the ledger forget the
@@ -184,7 +196,7 @@ pub async fn replay(ports: &Ports, letter: &DeadLetter) -> PortResult<ReplayOutc
 }
 
 fn blob_key(id: &str) -> String {
-    format!("dead/{id}.json")
+    format!("{PREFIX}{id}.json")
 }
 
 /// Consumes the dead-letter queue: stores each message, and fails its task for good so that the flow can go on or fail.

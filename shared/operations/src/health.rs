@@ -59,7 +59,7 @@ impl Operations {
                 .map_err(|error| error.to_string())
         };
         let letters = async {
-            let letters = self.dead_letters(all, DEAD_LETTERS).await;
+            let letters = self.known_dead_letters(all).await;
             letters.map_err(|error| error.to_string())
         };
         let (facts, letters, index) = join3(
@@ -92,6 +92,24 @@ impl Operations {
             checks: all.then(|| self.latest_checks()).flatten(),
             unreachable,
         }
+    }
+
+    // The dead letters of a report. Those that were read less than a minute ago are not read again.
+    async fn known_dead_letters(&self, all: bool) -> PortResult<Vec<DeadLetter>> {
+        let known = &self.recent.letters;
+        let read = |key: String| async move {
+            if let Some(letter) = known.get(&key) {
+                return Ok(Some(letter));
+            }
+            let letter = dead_letter::read(self.blobs(), &key).await?;
+            if let Some(letter) = &letter {
+                known.insert(key, letter.clone());
+            }
+            Ok(letter)
+        };
+        let mut letters = dead_letter::list_with(self.blobs(), DEAD_LETTERS, read).await?;
+        letters.retain(|letter| all || self.owns(letter));
+        Ok(letters)
     }
 
     // The dead letters among the first `most` that a key may see, latest first.

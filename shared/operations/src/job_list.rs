@@ -99,11 +99,20 @@ impl Operations {
         Ok(list)
     }
 
-    // `None` for jobs of other collections, and for one that is being submitted.
+    // `None` for jobs of other collections, and for one that is being submitted. What has ended stays as it is.
     async fn status_of(&self, job: &JobId, live: &[JobProgress]) -> PortResult<Option<JobStatus>> {
-        match self.find(&job.0).await? {
-            Some(manifest) => Ok(Some(self.job_status(&manifest, live).await?)),
-            None => Ok(None),
+        let own = self.collection().as_str();
+        if let Some((collection, status)) = self.recent.ended_jobs.get(job) {
+            return Ok((collection == own).then_some(status));
         }
+        let Some(manifest) = self.find(&job.0).await? else {
+            return Ok(None);
+        };
+        let status = self.job_status(&manifest, live).await?;
+        if status.has_ended() {
+            let known = (manifest.collection, status.clone());
+            self.recent.ended_jobs.insert(job.clone(), known);
+        }
+        Ok(Some(status))
     }
 }

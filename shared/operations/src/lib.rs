@@ -20,6 +20,7 @@ mod health;
 mod job_list;
 mod job_status;
 mod operations;
+mod recent;
 mod retry;
 mod stage_funnel;
 pub mod text;

@@ -11,6 +11,7 @@ use stemma_engine::diagnosis::{self, DiagnosisContext};
 use stemma_engine::flow::JobManifest;
 use stemma_engine::{Env, JobId, PortResult, Ports, RunHeader, RunId, jobs};
 
+use crate::recent::RecentReads;
 use crate::{CheckReport, InstallationChecks, OperationsError};
 
 /// A store with its jobs, and the services that work on them.
@@ -24,6 +25,7 @@ pub struct Operations {
     collection: Collection,
     find_writer: Arc<dyn Fn() -> Option<StoreWriter> + Send + Sync>,
     checks: Option<Arc<InstallationChecks>>,
+    pub(crate) recent: Arc<RecentReads>,
     // Connections that end when they are dropped.
     _connections: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -48,6 +50,7 @@ impl Operations {
             collection,
             find_writer: Arc::new(|| None),
             checks: None,
+            recent: Arc::default(),
             _connections: None,
         }
     }
