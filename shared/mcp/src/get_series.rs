@@ -16,7 +16,7 @@ use crate::tool_result::{ToolOutcome, ToolResult, take_fitting};
 pub(crate) struct GetSeriesArguments {
     /// /@company/3M, / for all
     scope: String,
-    /// a name, or several with commas: the first with a value counts
+    /// a name, or several with commas: the first that has a value
     concept: String,
     #[schemars(extend("enum" = ["annual", "quarterly", "all"]))]
     frequency: Option<String>,

@@ -28,7 +28,7 @@ const LINK_CHARS: usize = 60;
 pub(crate) struct GrepDocumentArguments {
     /// or a part: NAME#item-7, NAME#p=40-60
     doc_name: String,
-    /// regular expression, or plain text if it is not one
+    /// regular expression, or plain text
     pattern: String,
     #[serde(default)]
     ignore_case: bool,

@@ -51,15 +51,15 @@ pub(crate) struct SearchOutput {
     total: usize,
     pub(crate) results: Vec<ResultRow>,
     routed: Vec<RoutedFilter>,
-    /// where something else was searched than the query says
+    /// what was searched otherwise than the query says
     notes: Vec<String>,
-    /// matching documents by property, if there are several
+    /// matching documents by property
     facets: Vec<FacetRow>,
-    /// words and names of the query that no document in scope has; null while documents are not indexed
+    /// words of the query that no document in scope has; null while documents are not indexed
     missing_terms: Option<Vec<MissingWord>>,
-    /// share of what the query asks that one of the best results has; null if unknown
+    /// share of the query that one of the best results has; null if unknown
     evidence: Option<f64>,
-    /// whether that is so little that the answer is hardly there; null while documents are not indexed
+    /// whether the answer is hardly there; null while documents are not indexed
     low_evidence: Option<bool>,
     documents_searched: usize,
     next_cursor: Option<String>,
@@ -91,7 +91,7 @@ pub(crate) struct ResultRow {
 struct RoutedFilter {
     facet: String,
     value: String,
-    /// the name in the query is misspelled
+    /// misspelled in the query
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     did_you_mean: bool,
 }
@@ -100,7 +100,7 @@ struct RoutedFilter {
 #[schemars(inline)]
 struct MissingWord {
     term: String,
-    /// what is spelled almost like it
+    /// spelled almost alike
     nearest: Vec<String>,
 }
 
