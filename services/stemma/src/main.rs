@@ -45,7 +45,7 @@ use crate::output::{Output, OutputFormat};
     max_term_width = 100,
     after_help = "\
 Start with:  stemma ingest FOLDER
-Then:        stemma ls · stemma tree NAME · stemma search \"…\"
+Then:        stemma ls · stemma tree NAME · stemma search \"…\" · stemma serve (in a browser)
 
 Name a document by its name, path, id, or /@facet/value/name; a section by …#0007, an Item by
 …#item-1A, pages by …#p=5-7. Any locator that is printed can be pasted back.

@@ -5,7 +5,7 @@ use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, Computation, QuoteM
 
 use crate::context::PageContext;
 use crate::page_view::page_image;
-use crate::text::{Line, Passage, grouped};
+use crate::text::{Line, Passage, counted, grouped};
 
 const NANODOLLARS: f64 = 1e9;
 
@@ -150,7 +150,7 @@ fn searched(answer: &Answer) -> Markup {
                 dt { "Searched" } dd { (grouped(summary.documents)) " of " (grouped(summary.documents_in_scope)) " documents, " (grouped(summary.sections)) " sections" }
                 dt { "Queries" } dd { @for query in &summary.queries { span.pair-line { "“" (Line(query)) "” " } } }
                 dt { "Model" } dd { (Line(answer.model.as_deref().unwrap_or("none"))) }
-                dt { "Calls" } dd { (grouped(usage.calls)) " calls, " (grouped(usage.prompt_tokens)) " tokens read, " (grouped(usage.output_tokens)) " written" }
+                dt { "Used" } dd { (counted(usage.calls.into(), "call")) ", " (grouped(usage.prompt_tokens)) " tokens read, " (grouped(usage.output_tokens)) " written" }
                 @if let Some(cost) = usage.nanodollars { dt { "Cost" } dd { (format!("${:.4}", cost as f64 / NANODOLLARS)) } }
                 @if let Some(confidence) = answer.confidence { dt { "Confidence" } dd { (format!("{confidence:.2}")) } }
                 @if answer.is_replay { dt { "Stored" } dd { "This answer was stored before; showing it costs nothing." } }

@@ -65,7 +65,11 @@ fn without_model() -> Markup {
     html! {
         div.remarks role="status" {
             p { "This server has no model, so questions show what a search finds. To have answers, start it with a model, for example:" }
-            pre tabindex="0" { code { "stemma config          # the section [model] says how to name one\nstemma doctor          # checks that it answers" } }
+            pre tabindex="0" { code {
+                "STEMMA_MODEL__NAME=… STEMMA_MODEL__BASE_URL=https://… STEMMA_MODEL__API_KEY=… stemma serve\n"
+                "stemma config          # the section [model] has all settings\n"
+                "stemma doctor          # checks that the model answers"
+            } }
         }
     }
 }

@@ -382,7 +382,7 @@ impl IngestSummary<'_> {
         match self.end {
             IngestEnd::Finished if self.tally.created() == 0 => {}
             IngestEnd::Finished => {
-                output.note("try: stemma ls · stemma tree NAME · stemma search \"…\"");
+                output.note("try: stemma ls · stemma tree NAME · stemma search \"…\" · stemma serve (in a browser)");
             }
             IngestEnd::Interrupted => {
                 output.note("finished documents are saved; run the same command to resume");
