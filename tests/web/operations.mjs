@@ -1,46 +1,11 @@
 // The pages of operators on the product itself: files that are dropped become trees, a job says why it waits, a server that is gone is said to be.
-import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import assert from "node:assert/strict";
 import { check, end, lookAtAll, newPage, screenshot } from "./harness.mjs";
+import { folder, freePort, json, listing, processes, stemma, stopAll, until } from "./product.mjs";
 
-const { STEMMA_BIN } = process.env;
 const HOSTILE = "<img src=x onerror=\"window.attacked = true\">\u202efdp";
-const folder = mkdtempSync(join(tmpdir(), "stemma-operations-"));
-const processes = new Set();
-// Variables named STEMMA_… are settings of the product.
-const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STEMMA_")));
-
-function stemma(store, ...args) {
-  const options = { cwd: folder, stdio: "ignore", env: { ...environment, XDG_CACHE_HOME: join(folder, "cache") } };
-  const child = spawn(STEMMA_BIN, ["--store", join(folder, store), ...args], options);
-  processes.add(child);
-  child.ended = new Promise((resolve) => child.on("exit", (code) => { processes.delete(child); resolve(code); }));
-  return child;
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, "127.0.0.1", () => { const { port } = server.address(); server.close(() => resolve(port)); });
-  });
-}
-
-async function until(what, condition, limitMs = 60_000) {
-  const since = Date.now();
-  for (;;) {
-    const value = await condition();
-    if (value) return value;
-    assert.ok(Date.now() - since < limitMs, `${what} took more than ${limitMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
-const json = (url) => fetch(url).then((response) => (response.ok ? response.json() : null)).catch(() => null);
-const listing = (server) => until("the first list", () => json(`${server}/v1/documents`));
 
 const port = await freePort();
 const served = `http://127.0.0.1:${port}`;
@@ -159,6 +124,5 @@ await check("a job says why it waits five seconds after its worker was killed", 
   await lookAtAll({ "job interrupted": `/jobs/${job.job}` }, watched);
 });
 
-for (const child of processes) child.kill("SIGKILL");
-rmSync(folder, { recursive: true, force: true });
+stopAll();
 await end();
