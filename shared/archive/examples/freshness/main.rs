@@ -1,30 +1,28 @@
 //! Measures a query server over a generated catalog: `freshness FOLDER DOCUMENTS PUBLICATIONS [LATENCY_MS]`.
+//! `prepare` writes the catalog, `objects` also trees and jobs as files, for the pages of the product.
 //!
 //! The catalog is a snapshot; trees are generated when they are read, so that only the reader is measured. Every call to the
 //! store takes LATENCY_MS (25) once the index is complete. Documents are then published at random times: printed is how
 //! long it takes until they are listed, and until a search covers them. `tests/bench/freshness` runs it.
 
+mod generated;
+
 use std::error::Error;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use bytes::Bytes;
 use stemma_archive::collections::Collections;
 use stemma_archive::{Archive, ListRequest, SearchRequest};
 use stemma_catalog::catalog::Catalog;
 use stemma_catalog::facets::FacetField;
-use stemma_catalog::fixtures;
-use stemma_document::{
-    CatalogEntry, Change, ChangeKind, Collection, DocId, Extent, Fact, Method, PublishedTree,
-    SectionTree, TreeObject, VerifiedOutline, blob_keys,
-};
-use stemma_engine::blobs::{Blobs, FolderBlobs, PutOutcome};
-use stemma_engine::{Env, PortResult};
+use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId, TreeObject, blob_keys};
+use stemma_engine::Env;
+use stemma_engine::blobs::{Blobs, FolderBlobs};
 use tokio_util::sync::CancellationToken;
+
+use generated::{GeneratedBlobs, doc_id, prepare, published_tree, write_objects};
 
 // As the server has it: how much memory a process keeps depends on the allocator.
 #[global_allocator]
@@ -37,132 +35,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 const COMPANIES: u64 = 5_000;
 // Filings of a company that are older than the one whose predecessor is looked for.
 const FILINGS_BEFORE: u64 = 3;
-// Spreads the ids of successive numbers, as digests are.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-fn doc_id(number: u64) -> Result<DocId> {
-    Ok(format!("{:016x}{number:016x}", number.wrapping_mul(SPREAD)).parse()?)
-}
-
-fn number_of(doc: DocId) -> u64 {
-    let digits = doc.to_string();
-    u64::from_str_radix(&digits[16..], 16).unwrap_or_default()
-}
-
-// A filing like those that take about a kilobyte in the catalog.
-fn published_tree(number: u64) -> Result<PublishedTree> {
-    let company = number % COMPANIES;
-    let year = 2000 + (number / COMPANIES) % 25;
-    let path = format!("archive/{company:05}/{year}/company-{company}-{number}-10-K.pdf");
-    let mut version = fixtures::entry(&path).version;
-    version.doc = doc_id(number)?;
-    let outline = VerifiedOutline::new(Extent::Pages(90), Vec::new())?;
-    let mut tree = SectionTree::build(&outline, Method::Layout, Vec::new());
-    let fact = |value: String| Some(Fact::from_text(&value, None));
-    tree.facts.issuer = fact(format!("Company {company} Holdings Inc"));
-    tree.facts.form = fact("10-K".into());
-    tree.facts.fiscal_year = fact(year.to_string());
-    tree.facts.period_end = fact(format!("{year}-12-31"));
-    tree.facts.cik = fact((100_000 + company).to_string());
-    tree.facts.language = fact("en".into());
-    tree.description = Some(format!(
-        "Annual report of Company {company} Holdings Inc for {year}: business, risk factors, financial statements."
-    ));
-    Ok(PublishedTree {
-        version,
-        text_artifact: String::new(),
-        tree,
-    })
-}
-
-/// A store whose first documents are generated, with the latency of a remote one.
-struct GeneratedBlobs {
-    stored: FolderBlobs,
-    generated: u64,
-    latency_ms: AtomicU64,
-    calls: AtomicU64,
-}
-
-impl GeneratedBlobs {
-    async fn wait(&self) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let latency_ms = self.latency_ms.load(Ordering::Relaxed);
-        if latency_ms > 0 {
-            tokio::time::sleep(Duration::from_millis(latency_ms)).await;
-        }
-    }
-
-    fn generated_tree(&self, key: &str) -> Option<Bytes> {
-        let doc: DocId = key.split('/').nth(3)?.parse().ok()?;
-        let number = Some(number_of(doc)).filter(|number| *number < self.generated)?;
-        let is_tree = key.ends_with("/trees/000000000001.json");
-        let tree = TreeObject::Published(Box::new(published_tree(number).ok()?));
-        serde_json::to_vec(&tree)
-            .ok()
-            .filter(|_| is_tree)
-            .map(Into::into)
-    }
-}
-
-#[async_trait]
-impl Blobs for GeneratedBlobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
-        self.wait().await;
-        self.stored.put(key, bytes).await
-    }
-    async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
-        self.wait().await;
-        match self.generated_tree(key) {
-            Some(tree) => Ok(Some(tree)),
-            None => self.stored.get(key).await,
-        }
-    }
-    async fn get_range(&self, key: &str, range: Range<u64>) -> PortResult<Option<Bytes>> {
-        self.wait().await;
-        self.stored.get_range(key, range).await
-    }
-    async fn size(&self, key: &str) -> PortResult<Option<u64>> {
-        self.wait().await;
-        self.stored.size(key).await
-    }
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<Vec<String>> {
-        self.wait().await;
-        self.stored.list(prefix, after, limit).await
-    }
-    async fn children(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<Vec<String>> {
-        self.wait().await;
-        self.stored.children(prefix, after, limit).await
-    }
-    async fn delete(&self, key: &str) -> PortResult<()> {
-        self.wait().await;
-        self.stored.delete(key).await
-    }
-    async fn barrier(&self) -> PortResult<()> {
-        self.stored.barrier().await
-    }
-}
-
-// Writes the snapshot, in a process of its own, whose memory is not measured.
-async fn prepare(folder: &Path, documents: u64) -> Result<()> {
-    let blobs = FolderBlobs::open(folder)?;
-    let entries: Result<Vec<CatalogEntry>> = (0..documents)
-        .map(|number| Ok(CatalogEntry::from_tree(&published_tree(number)?)))
-        .collect();
-    let now_ms = Env::system().now_ms();
-    fixtures::write_snapshot(&blobs, &Collection::default(), entries?, now_ms).await?;
-    Ok(())
-}
-
 struct Bench {
     env: Env,
     blobs: Arc<GeneratedBlobs>,
@@ -427,7 +299,7 @@ async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [folder, documents, rest @ ..] = args.as_slice() else {
         return Err(
-            "usage: freshness FOLDER DOCUMENTS (prepare | lists | PUBLICATIONS [LATENCY_MS])"
+            "usage: freshness FOLDER DOCUMENTS (prepare | objects | lists | PUBLICATIONS [LATENCY_MS])"
                 .into(),
         );
     };
@@ -435,6 +307,7 @@ async fn main() -> Result<()> {
     let documents = documents.parse()?;
     match rest {
         [word] if word == "prepare" => prepare(&folder, documents).await,
+        [word] if word == "objects" => write_objects(&folder, documents).await,
         [word] if word == "lists" => run_lists(&folder, documents).await,
         [publications, rest @ ..] => {
             let latency_ms = rest.first().map_or(Ok(25), |text| text.parse())?;
