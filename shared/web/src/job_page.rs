@@ -74,7 +74,7 @@ pub(crate) async fn job(
             @if let Some(diagnosis) = &why { (view.why(diagnosis)) }
             (view.funnel())
         }))
-        @if context.may_write && !status.has_ended() { (view.controls()) }
+        (live(Live::JobControls, &html! { @if context.may_write && !status.has_ended() { (view.controls()) } }))
         @if let Some(preview) = preview { (preview) }
         (view.failure_groups())
         (view.failed_documents())

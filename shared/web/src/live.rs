@@ -7,6 +7,7 @@ use maud::{Markup, html};
 pub(crate) enum Live {
     Jobs,
     JobProgress,
+    JobControls,
     Health,
     Uploads,
 }
@@ -16,6 +17,7 @@ impl Live {
         match self {
             Live::Jobs => "jobs",
             Live::JobProgress => "job-progress",
+            Live::JobControls => "job-controls",
             Live::Health => "health",
             Live::Uploads => "uploads",
         }
