@@ -110,7 +110,7 @@ await check("failures name their cause, and how to submit them again", async () 
   // A query server submits nothing: it names the command.
   const [program, ...words] = (await page.textContent("#retry p code")).split(" ");
   assert.equal(program, "stemma");
-  assert.equal(await run(...words).ended, 0);
+  assert.equal(await run(...words, "--yes").ended, 0);
   await page.goto(`${served}/jobs`);
   await page.waitForFunction(() => document.querySelectorAll("#jobs tbody tr").length === 2);
   assert.deepEqual(page.errors, []);
