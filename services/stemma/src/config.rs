@@ -154,6 +154,8 @@ pub struct LocalConfig {
     pub max_reply_bytes: u64,
     /// How long work in progress may go on after an interrupt, in seconds.
     pub grace_seconds: u64,
+    /// The ONNX file of the model whose digest `ocr.second_reader` names; empty: this machine has none.
+    pub second_reader: PathBuf,
 }
 
 impl Default for LocalConfig {
@@ -166,6 +168,7 @@ impl Default for LocalConfig {
             memory_limit_bytes: 1 << 30,
             max_reply_bytes: 256 << 20,
             grace_seconds: 10,
+            second_reader: PathBuf::new(),
         }
     }
 }

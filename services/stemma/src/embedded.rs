@@ -9,7 +9,7 @@ use stemma_engine::coordinator::Observer;
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
-use stemma_extract::{ExtractError, ExtractJob, Pool, PoolSettings, Task};
+use stemma_extract::{ExtractError, ExtractJob, ModelFile, Pool, PoolSettings, Task};
 use stemma_pipeline::sources::SchemeRouter;
 use stemma_pipeline::{ModelClient, Password, ReadProgress, WorkerDeps};
 use stemma_worker::WorkerSettings;
@@ -59,6 +59,7 @@ impl EmbeddedServices {
         let models = model_clients(config, env, ports, presence.process())?;
         let sources = SchemeRouter::new(config.servers.s3.settings());
         let deps = worker_deps(config, sources)?
+            .with_second_reader(second_reader(config)?)
             .with_models(models.clone())
             .with_password(password.map(Password));
         let deps = Arc::new(deps);
@@ -168,6 +169,38 @@ fn worker_deps(config: &Config, sources: SchemeRouter) -> Result<WorkerDeps, Com
 /// The absolute path of tesseract, if it is installed.
 pub fn tesseract() -> Option<PathBuf> {
     stemma_ocr::find_program(std::env::var_os("PATH").as_deref())
+}
+
+/// The model that reads the numbers of scans again, if this machine has one.
+pub fn second_reader(config: &Config) -> Result<Option<ModelFile>, CommandError> {
+    let path = &config.local.second_reader;
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let refused = |message: String| {
+        CommandError::new("ocr.no_model", message)
+            .with_next("correct local.second_reader and ocr.second_reader, or leave both empty")
+    };
+    if !stemma_ocr::HAS_SECOND_READER {
+        let message = "local.second_reader is set, but this program was built without the feature second-reader";
+        return Err(refused(message.into()));
+    }
+    let name = path.display();
+    // A child may have another working directory.
+    let model = std::path::absolute(path).and_then(stemma_ocr::model_file);
+    let model = model.map_err(|error| {
+        refused(format!(
+            "the model {name} of local.second_reader cannot be read: {error}"
+        ))
+    })?;
+    let digest = &config.settings.ocr.second_reader;
+    if !digest.is_empty() && *digest != model.sha256 {
+        let found = &model.sha256;
+        return Err(refused(format!(
+            "the model {name} has the SHA-256 digest {found}, and not that of ocr.second_reader"
+        )));
+    }
+    Ok(Some(model))
 }
 
 /// Lanes of a worker with their numbers of concurrent tasks. Lane `llm` takes more tasks than calls, because several

@@ -205,6 +205,18 @@ pub struct PageRecognition {
     pub confidence: u8,
     /// Words in doubt, in reading order.
     pub doubtful: Vec<String>,
+    /// Those of them of which two readers read different figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disputed: Vec<DisputedFigure>,
+}
+
+/// A word of which two readers read different figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DisputedFigure {
+    /// As it is in the text.
+    pub text: String,
+    /// What the second reader read; empty if it read nothing.
+    pub other: String,
 }
 
 impl PageRecognition {
@@ -216,13 +228,22 @@ impl PageRecognition {
             let spans = line.words.iter();
             spans.map(|word| line.text.get(word.start as usize..word.end as usize))
         });
-        let doubtful = words
-            .zip(&read.confidences)
-            .filter(|(_, confidence)| **confidence < Recognition::SURE)
-            .filter_map(|(word, _)| word.map(str::to_owned));
+        let mut doubtful = Vec::new();
+        let mut disputed = Vec::new();
+        for (word, reading) in words.zip(read.words()) {
+            let word = word.unwrap_or_default();
+            if reading.confidence < Recognition::SURE {
+                doubtful.push(word.to_owned());
+            }
+            disputed.extend(reading.other.map(|other| DisputedFigure {
+                text: word.to_owned(),
+                other,
+            }));
+        }
         Some(Self {
             confidence: read.mean(),
-            doubtful: doubtful.collect(),
+            doubtful,
+            disputed,
         })
     }
 }

@@ -52,7 +52,9 @@ pub use compare::{
     MAX_SENTENCES, OutcomeCounts, PairedSection, RewordedSentence, SectionChange, SectionPair,
     TextChurn, TreeChangeCounts, TreeComparison, TreePlace, TreeVersion,
 };
-pub use documents::{DocumentInfo, FailureInfo, PageContent, PageRecognition, SectionInfo};
+pub use documents::{
+    DisputedFigure, DocumentInfo, FailureInfo, PageContent, PageRecognition, SectionInfo,
+};
 pub use error::{ApiError, is_store_error};
 pub use export::{ExportFormat, ExportedFile};
 pub use facet_counts::{Facet, FacetList, FacetValue, SearchFacets};

@@ -5,7 +5,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
 use stemma_document::{
     Line, Page, PageNo, PageSpan, Position, PublishedTree, Recognition, Rect, SectionId,
-    SectionSpan, SourceFormat,
+    SectionSpan, SourceFormat, WordReading,
 };
 use stemma_retrieval::search::PageRect;
 use utoipa::ToSchema;
@@ -65,6 +65,9 @@ pub struct PageWord {
     /// Whether text recognition (OCR) is not sure of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_doubt: bool,
+    /// What a second reader read, if it is another figure; empty if it read nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<String>,
 }
 
 impl Archive {
@@ -175,21 +178,18 @@ impl<'p> PageBoxes<'p> {
     }
 
     fn lines(&self) -> Vec<WordLine> {
-        let read = self.page.recognition();
         // Of all words of the page, line by line.
-        let mut confidences = read.map_or(&[][..], |read| &read.confidences);
-        let mut lines = Vec::with_capacity(self.page.lines.len());
-        for line in &self.page.lines {
-            let of_line = line.words.len().min(confidences.len());
-            let (own, rest) = confidences.split_at(of_line);
-            lines.push(self.line(line, own));
-            confidences = rest;
-        }
+        let readings = self.page.recognition().into_iter();
+        let mut readings = readings.flat_map(Recognition::words);
+        let lines = self.page.lines.iter();
         lines
+            .map(|line| self.line(line, readings.by_ref()))
+            .collect()
     }
 
-    fn line(&self, line: &Line, confidences: &[u8]) -> WordLine {
-        let words = line.words.iter().enumerate().filter_map(|(at, word)| {
+    fn line(&self, line: &Line, mut readings: impl Iterator<Item = WordReading>) -> WordLine {
+        let words = line.words.iter().filter_map(|word| {
+            let reading = readings.next();
             let text = line.text.get(word.start as usize..word.end as usize)?;
             let rect = Rect {
                 x0: word.x0,
@@ -199,9 +199,10 @@ impl<'p> PageBoxes<'p> {
             Some(PageWord {
                 text: text.to_owned(),
                 rect: self.fractions(rect),
-                in_doubt: confidences
-                    .get(at)
-                    .is_some_and(|confidence| *confidence < Recognition::SURE),
+                in_doubt: reading
+                    .as_ref()
+                    .is_some_and(|reading| reading.confidence < Recognition::SURE),
+                other: reading.and_then(|reading| reading.other),
             })
         });
         WordLine {
@@ -266,7 +267,7 @@ fn fraction(length: f32, whole: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{LineRole, PageOrigin, Pt, Turn, Word};
+    use stemma_document::{DisputedWord, LineRole, PageOrigin, Pt, Turn, Word};
 
     use super::*;
 
@@ -333,6 +334,10 @@ mod tests {
         let origin = PageOrigin::Recognized(Box::new(Recognition {
             skew: 0,
             confidences: vec![96, 41],
+            disputed: vec![DisputedWord {
+                word: 1,
+                other: "d8ubt".into(),
+            }],
         }));
         let read = Page {
             origin,
@@ -344,6 +349,17 @@ mod tests {
         let lines = PageBoxes::new(&read).lines();
         let doubts: Vec<_> = lines.iter().map(|line| line.words[0].in_doubt).collect();
         assert_eq!(doubts, [false, true]);
+        let others: Vec<_> = lines
+            .iter()
+            .map(|line| line.words[0].other.as_deref())
+            .collect();
+        assert_eq!(others, [None, Some("d8ubt")]);
+        let ocr = PageRecognition::of_page(&read).unwrap();
+        assert_eq!(ocr.doubtful, ["d0ubt"]);
+        assert_eq!(
+            (&*ocr.disputed[0].text, &*ocr.disputed[0].other),
+            ("d0ubt", "d8ubt")
+        );
         let of_file = page(vec![line("stated", [10.0, 20.0, 60.0, 40.0])]);
         assert!(!PageBoxes::new(&of_file).lines()[0].words[0].in_doubt);
     }

@@ -54,7 +54,7 @@ pub use outline::{
     VerifiedEntry, VerifiedOutline,
 };
 pub use page::{PageLabel, PageNo, PageSpan, Position};
-pub use page_origin::{PageOrigin, Recognition};
+pub use page_origin::{DisputedWord, PageOrigin, Recognition, WordReading};
 pub use source::{
     ByteSpan, Defect, Destination, Extent, Heading, Line, LineRole, Link, OutlineItem, Page,
     Source, SourceBody, SourceFormat, StyleRun, TextLines, Word,

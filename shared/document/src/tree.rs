@@ -185,9 +185,10 @@ impl Gap {
     /// Whether a gap with this code means that content is missing or doubtful. Others are notes: an announced
     /// section that other evidence replaces, a page of pictures, pages that text recognition read, the files for machines in a submission, or a tagged fact without a value.
     pub fn is_warning(code: &str) -> bool {
-        const NOTES: [&str; 8] = [
+        const NOTES: [&str; 9] = [
             "edgar.parts_skipped",
             "ocr.no_engine",
+            "ocr.no_model",
             "ocr.recognized",
             "outline.entry_not_found",
             "pdf.little_text",

@@ -41,6 +41,6 @@ pub use image_request::{ImageColor, ImageRequest, ImageScale, PageRegion};
 pub use ipc::{ExtractJob, Task};
 pub use limits::Limits;
 pub use pool::{Extractor, InProcess, Pool, PoolSettings, extract_and_encode, is_transient_code};
-pub use recognize_request::RecognizeRequest;
+pub use recognize_request::{ModelFile, RecognizeRequest};
 pub use sandbox::{Confinement, serve};
 pub use source_codec::{CodecError, EncodedSource, PAGES_PER_CHUNK, SourceHeader, encode_source};

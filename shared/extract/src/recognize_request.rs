@@ -15,6 +15,16 @@ pub struct RecognizeRequest {
     pub program: PathBuf,
     /// Tesseract's names of the languages, the main one first.
     pub languages: Vec<String>,
+    /// Reads the numbers again.
+    pub second_reader: Option<ModelFile>,
+}
+
+/// A file with a model that the user brings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFile {
+    pub path: PathBuf,
+    /// SHA-256 of its content, in lower-case hexadecimal digits.
+    pub sha256: String,
 }
 
 impl RecognizeRequest {

@@ -3,7 +3,7 @@
 //! `version (1 byte) · length of the header (u32, little-endian) · header · chunks`. The header and each chunk are
 //! postcard in a zstd frame of their own. Equal sources give equal bytes. Sources whose lines know their bytes in the file have
 //! a version of their own, in which these stand beside the pages of a chunk, and so have those with the cells of tables, and
-//! those with pages that text recognition read.
+//! those with pages that text recognition read, once or twice.
 
 mod grids;
 
@@ -26,6 +26,10 @@ const VERSION_WITH_BYTES: u8 = 4;
 const VERSION_WITH_GRIDS: u8 = 5;
 // With what text recognition says about pages.
 const VERSION_WITH_RECOGNITION: u8 = 6;
+// The same with the words of which two readers read different figures.
+const VERSION_WITH_DISPUTED: u8 = 7;
+// The skew and the confidences of a page.
+type UndisputedRecognition = (i16, Vec<u8>);
 /// Pages per chunk.
 pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
@@ -38,7 +42,7 @@ const MAX_RESERVE_BYTES: u32 = 16 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     #[error(
-        "the packed source has version {0}, this program reads version {VERSION_WITH_RECOGNITION}"
+        "the packed source has version {0}, this program reads version {VERSION_WITH_DISPUTED}"
     )]
     Version(u8),
     /// Truncated, altered, or larger than declared.
@@ -84,8 +88,12 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
     match &source.body {
         SourceBody::Pages(pages) => {
             let lines = || pages.iter().flat_map(|page| &page.lines);
-            if pages.iter().any(|page| page.recognition().is_some()) {
-                version = VERSION_WITH_RECOGNITION;
+            let mut recognitions = pages.iter().filter_map(Page::recognition).peekable();
+            if recognitions.peek().is_some() {
+                version = match recognitions.all(|read| read.disputed.is_empty()) {
+                    true => VERSION_WITH_RECOGNITION,
+                    false => VERSION_WITH_DISPUTED,
+                };
             } else if lines().any(|line| line.grid.is_some()) {
                 version = VERSION_WITH_GRIDS;
             } else if lines().any(|line| line.bytes.is_some()) {
@@ -96,6 +104,11 @@ pub fn encode_source(source: &Source) -> Result<Vec<u8>, CodecError> {
                     VERSION => encode_frame(&pages)?,
                     VERSION_WITH_BYTES => encode_frame(&(pages, line_steps(pages)))?,
                     VERSION_WITH_RECOGNITION => {
+                        let read = pages.iter().map(Page::recognition);
+                        let read = read.map(|read| Some((read?.skew, &read?.confidences)));
+                        encode_frame(&(pages, read.collect::<Vec<_>>()))?
+                    }
+                    VERSION_WITH_DISPUTED => {
                         let read = pages.iter().map(Page::recognition);
                         encode_frame(&(pages, read.collect::<Vec<_>>()))?
                     }
@@ -192,6 +205,13 @@ fn set_recognitions(
         if recognition.confidences.len() != words {
             return Err(CodecError::Damaged("its confidences do not fit its words"));
         }
+        let places = recognition.disputed.iter().map(|one| one.word as usize);
+        let last = places.clone().next_back();
+        if last.is_some_and(|last| last >= words) || !places.is_sorted_by(|one, next| one < next) {
+            return Err(CodecError::Damaged(
+                "its disputed words do not fit its words",
+            ));
+        }
         page.origin = PageOrigin::Recognized(Box::new(recognition));
     }
     Ok(())
@@ -239,7 +259,7 @@ impl EncodedSource {
         let bytes: Bytes = bytes.into();
         let version = match bytes.first() {
             None => return Err(CodecError::Damaged("it is empty")),
-            Some(version @ VERSION..=VERSION_WITH_RECOGNITION) => *version,
+            Some(version @ VERSION..=VERSION_WITH_DISPUTED) => *version,
             Some(other) => return Err(CodecError::Version(*other)),
         };
         let cut_short = CodecError::Damaged("its head is cut short");
@@ -380,6 +400,18 @@ impl EncodedSource {
                 pages
             }
             VERSION_WITH_RECOGNITION => {
+                let (mut pages, read): (Vec<Page>, Vec<Option<UndisputedRecognition>>) =
+                    self.chunk(index)?;
+                let undisputed = |(skew, confidences)| Recognition {
+                    skew,
+                    confidences,
+                    disputed: Vec::new(),
+                };
+                let read = read.into_iter().map(|read| read.map(undisputed));
+                set_recognitions(&mut pages, read.collect())?;
+                pages
+            }
+            VERSION_WITH_DISPUTED => {
                 let (mut pages, read): (Vec<Page>, Vec<Option<Recognition>>) = self.chunk(index)?;
                 set_recognitions(&mut pages, read)?;
                 pages
@@ -482,7 +514,7 @@ fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T,
 mod tests {
     use proptest::prelude::*;
     use stemma_document::{
-        GridCell, GridLine, Line, LineRole, PageLabel, Pt, Rect, StyleRun, Turn, Word,
+        DisputedWord, GridCell, GridLine, Line, LineRole, PageLabel, Pt, Rect, StyleRun, Turn, Word,
     };
 
     use super::*;
@@ -714,19 +746,38 @@ mod tests {
     }
 
     #[test]
-    fn recognized_pages_keep_their_confidences() {
-        let mut source = paged(2);
-        let SourceBody::Pages(pages) = &mut source.body else {
-            panic!("no pages");
+    fn recognized_pages_keep_their_readings() {
+        let recognized = |disputed: &[(u32, &str)]| {
+            let mut source = paged(2);
+            let SourceBody::Pages(pages) = &mut source.body else {
+                panic!("no pages");
+            };
+            let words = pages[1].lines[0].words.len();
+            let disputed = disputed.iter().map(|(word, other)| DisputedWord {
+                word: *word,
+                other: (*other).into(),
+            });
+            pages[1].origin = PageOrigin::Recognized(Box::new(Recognition {
+                skew: -302,
+                confidences: vec![91; words],
+                disputed: disputed.collect(),
+            }));
+            source
         };
-        let words = pages[1].lines[0].words.len();
-        pages[1].origin = PageOrigin::Recognized(Box::new(Recognition {
-            skew: -302,
-            confidences: vec![91; words],
-        }));
-        let packed = encode_source(&source).unwrap();
-        assert_eq!(packed[0], VERSION_WITH_RECOGNITION);
-        let decoded = EncodedSource::open(packed).unwrap().decode().unwrap();
-        assert_eq!(decoded, source);
+        for (disputed, version) in [
+            (&[][..], VERSION_WITH_RECOGNITION),
+            (&[(0, "1,284")], VERSION_WITH_DISPUTED),
+        ] {
+            let source = recognized(disputed);
+            let packed = encode_source(&source).unwrap();
+            assert_eq!(packed[0], version);
+            let decoded = EncodedSource::open(packed).unwrap().decode().unwrap();
+            assert_eq!(decoded, source);
+        }
+        for damaged in [&[(1, "")][..], &[(0, ""), (0, "")]] {
+            let packed = encode_source(&recognized(damaged)).unwrap();
+            let decoded = EncodedSource::open(packed).unwrap().decode();
+            assert!(matches!(decoded, Err(CodecError::Damaged(_))));
+        }
     }
 }

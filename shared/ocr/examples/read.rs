@@ -1,4 +1,5 @@
-//! Prints what text recognition reads on a page: `read FILE.pdf PAGE`; `--words` before it prints the confidence of each word.
+//! Prints what text recognition reads on a page: `read FILE.pdf PAGE [MODEL]`, with a model that reads the numbers again.
+//! `--words` before it prints for each word its confidence, and what the second reader read otherwise.
 //! `read --text FILE.pdf` prints the text that a file states, with a form feed after each page.
 
 use std::time::Instant;
@@ -6,7 +7,7 @@ use std::time::Instant;
 use stemma_document::{Page, PageNo, Source, SourceBody};
 use stemma_extract::{EncodedSource, ExtractJob, Limits, RecognizeRequest};
 
-const USAGE: &str = "usage: read [--words] FILE.pdf PAGE, or read --text FILE.pdf";
+const USAGE: &str = "usage: read [--words] FILE.pdf PAGE [MODEL], or read --text FILE.pdf";
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -30,6 +31,10 @@ fn main() -> Result<(), Failure> {
         page: PageNo::new(page).ok_or("pages count from 1")?,
         program: program.ok_or("tesseract is not installed")?,
         languages: vec!["eng".into()],
+        second_reader: arguments
+            .get(2)
+            .map(|path| stemma_ocr::model_file(path.into()))
+            .transpose()?,
     };
     let started = Instant::now();
     let reply = stemma_ocr::read_page(&job, &request).map_err(|error| error.message)?;
@@ -65,7 +70,9 @@ fn print_words(page: &Page) {
         words.map(|word| &line.text[word.start as usize..word.end as usize])
     });
     let read = page.recognition().cloned().unwrap_or_default();
-    for (confidence, word) in read.confidences.iter().zip(spans) {
-        println!("{confidence}\t{word}");
+    for (reading, word) in read.words().zip(spans) {
+        let other = reading.other.map(|other| format!("\t{other}"));
+        let confidence = reading.confidence;
+        println!("{confidence}\t{word}{}", other.unwrap_or_default());
     }
 }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use stemma_extract::{CpuTime, RecognizeRequest};
 
+// For laying out the page, and for what this process used before it began to count.
+const RESERVE: Duration = Duration::from_secs(2);
+
 /// What is left for a page, over this process and the programs that it starts.
 #[derive(Debug)]
 pub(crate) struct CpuBudget {
@@ -21,6 +24,11 @@ impl CpuBudget {
             seconds,
             before: used(),
         }
+    }
+
+    /// Whether what can be left out has to be, so that the page is done before its process is ended.
+    pub(crate) fn is_nearly_used_up(&self) -> bool {
+        used().saturating_sub(self.before) + RESERVE >= Duration::from_secs(self.seconds)
     }
 
     /// Whole seconds, as limits of processes are; `None` if the budget is used up.

@@ -14,6 +14,15 @@ pub(crate) struct Gray {
     pixels: Vec<u8>,
 }
 
+/// A part of an image, in pixels from its top left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    pub(crate) x0: f32,
+    pub(crate) x1: f32,
+    pub(crate) y0: f32,
+    pub(crate) y1: f32,
+}
+
 impl Gray {
     /// `None` if there are not `width` × `height` pixels, or none.
     pub(crate) fn new(width: usize, height: usize, pixels: Vec<u8>) -> Option<Self> {
@@ -98,6 +107,34 @@ impl Gray {
         Self { pixels, ..*self }
     }
 
+    /// A part of the image, made `height` pixels high; white outside of the image. `None` if it is empty, or too large.
+    pub(crate) fn scaled(&self, window: Window, height: usize) -> Option<Self> {
+        let step = (window.y1 - window.y0) / height as f32;
+        let columns = ((window.x1 - window.x0) / step).round();
+        if !(step > 0.0 && (1.0..=f32::from(u16::MAX)).contains(&columns)) {
+            return None;
+        }
+        let width = columns as usize;
+        // Points within a pixel of the result, in each direction.
+        let points = step.ceil().clamp(1.0, 8.0) as usize;
+        let offsets = || (0..points).map(move |at| (at as f32 + 0.5) / points as f32);
+        let mut pixels = Vec::with_capacity(width * height);
+        for row in 0..height {
+            for column in 0..width {
+                let shades = offsets().flat_map(|dy| {
+                    let y = window.y0 + (row as f32 + dy) * step - 0.5;
+                    offsets().map(move |dx| {
+                        let x = window.x0 + (column as f32 + dx) * step - 0.5;
+                        u32::from(self.between(x, y))
+                    })
+                });
+                let mean = shades.sum::<u32>() / (points * points) as u32;
+                pixels.push(u8::try_from(mean).unwrap_or(WHITE));
+            }
+        }
+        Self::new(width, height, pixels)
+    }
+
     // The mean of the four pixels around a point, weighted by distance.
     fn between(&self, x: f32, y: f32) -> u8 {
         let right = x - x.floor();
@@ -155,6 +192,35 @@ mod tests {
         assert_eq!(half.pixels, [6, 5, 4, 3, 2, 1]);
         let back = quarter.turned(Turn::ThreeQuarters);
         assert_eq!(back, image);
+    }
+
+    #[test]
+    fn parts_are_scaled_to_a_height() {
+        // A black column between white ones.
+        let image = Gray::new(3, 2, vec![255, 0, 255, 255, 0, 255]).unwrap();
+        let part = |x0, x1, y1| Window {
+            x0,
+            x1,
+            y0: 0.0,
+            y1,
+        };
+        let same = image.scaled(part(0.0, 3.0, 2.0), 2).unwrap();
+        assert_eq!(same, image);
+        let column = image.scaled(part(1.0, 2.0, 2.0), 4).unwrap();
+        assert_eq!((column.width, column.height), (2, 4));
+        assert!(column.pixels.iter().all(|pixel| *pixel < 128));
+        let beyond = image.scaled(part(4.0, 8.0, 2.0), 2).unwrap();
+        assert_eq!(beyond.pixels, [255; 8]);
+        let shrunk = image.scaled(part(0.0, 2.0, 2.0), 1).unwrap();
+        assert_eq!(shrunk.width, 1);
+        assert!((100..156).contains(&shrunk.pixels[0]), "{shrunk:?}");
+        for empty in [
+            part(0.0, 0.0, 2.0),
+            part(0.0, 3.0, 0.0),
+            part(0.0, f32::MAX, 1.0),
+        ] {
+            assert_eq!(image.scaled(empty, 2), None);
+        }
     }
 
     #[test]

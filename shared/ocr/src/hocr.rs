@@ -17,6 +17,8 @@ pub(crate) struct ReadWord {
     pub(crate) confidence: u8,
     /// Whether its line runs up or down the image.
     pub(crate) is_sideways: bool,
+    /// What a second reader read, if it is another figure.
+    pub(crate) other: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +108,7 @@ fn read_word(title: &str, content: &str, line: LineShape) -> Option<ReadWord> {
         line_height: line.height,
         confidence: confidence.clamp(0.0, 100.0) as u8,
         is_sideways: line.is_sideways,
+        other: None,
     })
 }
 

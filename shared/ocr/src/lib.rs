@@ -4,6 +4,8 @@
 //! those of text pages. Each word keeps the confidence of its reading. Tesseract is a program that the user installs. It runs as
 //! a child of the process that calls, inherits its confinement, and gets no file, no network and no search path.
 //!
+//! With the feature `second-reader`, a model that the user brings reads the numbers again, in the process that calls.
+//!
 //! ```
 //! use stemma_extract::{ExtractJob, Limits, RecognizeRequest};
 //! let job = ExtractJob::new("a.pdf".into(), b"<html></html>".to_vec(), None, Limits::default());
@@ -11,15 +13,21 @@
 //!     page: stemma_document::PageNo::FIRST,
 //!     program: "/usr/bin/tesseract".into(),
 //!     languages: vec!["eng".into()],
+//!     second_reader: None,
 //! };
 //! assert_eq!(stemma_ocr::read_page(&job, &request).unwrap_err().code, "pdf.not_a_pdf");
 //! ```
 
 mod cpu_budget;
+mod figures;
 mod gray;
 mod hocr;
+mod model;
+#[cfg(feature = "second-reader")]
+mod pp_ocr;
 mod program_processes;
 mod reading;
+mod second_reader;
 mod skew;
 mod speckles;
 mod tesseract;
@@ -36,7 +44,11 @@ use stemma_render::{Bitmap, Pixels};
 use cpu_budget::CpuBudget;
 use gray::Gray;
 
+pub use model::model_file;
 pub use tesseract::{find_program, installed};
+
+/// Whether this program can run the model of a second reader.
+pub const HAS_SECOND_READER: bool = cfg!(feature = "second-reader");
 
 /// Raised when the same page gets other words.
 pub const REVISION: u32 = 2;
@@ -48,9 +60,12 @@ const DPI: u32 = 300;
 ///
 /// # Errors
 ///
-/// Those of [`stemma_render::draw`]; `ocr.no_engine`, `ocr.language_missing`, `ocr.timeout` and `ocr.failed`.
+/// Those of [`stemma_render::draw`]; `ocr.no_engine`, `ocr.language_missing`, `ocr.timeout` and `ocr.failed`; `ocr.no_model` and
+/// `ocr.model_invalid` for the model of a second reader.
 pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>, ExtractError> {
     let budget = CpuBudget::start();
+    let second = request.second_reader.as_ref().map(model::reader);
+    let second = second.transpose()?;
     let image = ImageRequest {
         page: request.page,
         scale: ImageScale::Dpi(DPI),
@@ -66,7 +81,8 @@ pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>
         gray = speckles::removed(&to_gray(sharp)?);
     }
     let width = page_width(job, request)?;
-    let page = reading::read(&gray, gray.width as f32 / width, request, &budget)?;
+    let scale = gray.width as f32 / width;
+    let page = reading::read(&gray, scale, request, second.as_deref(), &budget)?;
     let source = Source {
         format: SourceFormat::Pdf,
         body: SourceBody::Pages(vec![page]),

@@ -1,12 +1,15 @@
 //! Reads an image of a page: upright, straight, and with the sizes of its fonts.
 
-use stemma_document::{Page, Turn};
+use std::borrow::Cow;
+
+use stemma_document::{Page, Turn, WordReading};
 use stemma_extract::pdf::{PlacedWord, lay_out_words};
 use stemma_extract::{ExtractError, RecognizeRequest};
 
 use crate::cpu_budget::CpuBudget;
 use crate::gray::Gray;
 use crate::hocr::{self, ReadWord};
+use crate::second_reader::{self, LineReader};
 use crate::{skew, tesseract};
 
 const POINTS_PER_INCH: f32 = 72.0;
@@ -24,33 +27,41 @@ const MIN_SIZE: f32 = 3.0;
 // Of the height of a line. Letters without ascenders take half of it, dots a tenth.
 const LEADER_HEIGHT: f32 = 0.3;
 
-/// Reads an image that was drawn with `scale` pixels for a point.
+/// Reads an image that was drawn with `scale` pixels for a point, and its numbers again with a second reader.
 pub(crate) fn read(
     image: &Gray,
     scale: f32,
     request: &RecognizeRequest,
+    second: Option<&dyn LineReader>,
     budget: &CpuBudget,
 ) -> Result<Page, ExtractError> {
     if skew::is_blank(image) {
-        return Ok(Reading::default().page(image, scale));
+        return Ok(Reading::blank(image).page(scale));
     }
-    let reading = |image: &Gray, turn| Reading::new(image, scale, turn, request, budget);
+    let reading = |image, turn| Reading::new(image, scale, turn, request, budget);
+    let finished = |mut reading: Reading<'_>| {
+        if let Some(second) = second {
+            let words = &mut reading.words;
+            second_reader::confirm_numbers(words, &reading.straight, second, budget)?;
+        }
+        Ok(reading.page(scale))
+    };
     let first = reading(image, Turn::None)?;
     // A page upside down is read as other letters, not as none.
     if first.words.is_empty() || first.is_legible() {
-        return Ok(first.page(image, scale));
+        return finished(first);
     }
     let Some(turn) = first
         .sideways_turn()
         .or_else(|| tesseract::upright_turn(image, request, budget).and_then(turn_to_undo))
     else {
-        return Ok(first.page(image, scale));
+        return finished(first);
     };
     let upright = image.clone().turned(turn.inverse());
     match reading(&upright, turn) {
-        Ok(second) if second.readable() > first.readable() => Ok(second.page(&upright, scale)),
+        Ok(second) if second.readable() > first.readable() => finished(second),
         // If no time is left, the page is as it was read at first.
-        Ok(_) | Err(_) => Ok(first.page(image, scale)),
+        Ok(_) | Err(_) => finished(first),
     }
 }
 
@@ -64,17 +75,27 @@ fn turn_to_undo(degrees: u16) -> Option<Turn> {
     }
 }
 
-#[derive(Default)]
-struct Reading {
+struct Reading<'i> {
+    // What was read.
+    straight: Cow<'i, Gray>,
     words: Vec<ReadWord>,
     turn: Turn,
     // Degrees.
     skew: f32,
 }
 
-impl Reading {
+impl<'i> Reading<'i> {
+    fn blank(image: &'i Gray) -> Self {
+        Self {
+            straight: Cow::Borrowed(image),
+            words: Vec::new(),
+            turn: Turn::None,
+            skew: 0.0,
+        }
+    }
+
     fn new(
-        image: &Gray,
+        image: &'i Gray,
         scale: f32,
         turn: Turn,
         request: &RecognizeRequest,
@@ -82,15 +103,20 @@ impl Reading {
     ) -> Result<Self, ExtractError> {
         let dpi = (scale * POINTS_PER_INCH).round() as u32;
         let skew = skew::measure(image);
-        let hocr = if skew == 0.0 {
-            tesseract::recognize(image, dpi, request, budget)?
-        } else {
-            tesseract::recognize(&image.straightened(skew), dpi, request, budget)?
+        let straight = match skew {
+            0.0 => Cow::Borrowed(image),
+            _ => Cow::Owned(image.straightened(skew)),
         };
+        let hocr = tesseract::recognize(&straight, dpi, request, budget)?;
         let mut words = hocr::parse(&hocr);
         words.iter_mut().for_each(cut_leader);
         words.retain(is_word);
-        Ok(Self { words, turn, skew })
+        Ok(Self {
+            straight,
+            words,
+            turn,
+            skew,
+        })
     }
 
     // Characters of upright words that were read well.
@@ -118,7 +144,7 @@ impl Reading {
         all > 0 && characters as f32 >= MIN_READABLE * all as f32
     }
 
-    fn page(&self, image: &Gray, scale: f32) -> Page {
+    fn page(&self, scale: f32) -> Page {
         let usual = self.usual_height();
         // Of a picture without letters tesseract makes words of lines and stains, and is sure of none.
         let has_letters = self.words.iter().any(|word| word.confidence >= READABLE);
@@ -132,11 +158,14 @@ impl Reading {
                 x1: word.x1 / scale,
                 baseline: word.baseline / scale,
                 size: font_size(word.line_height, usual, scale),
-                confidence: word.confidence,
+                reading: WordReading {
+                    confidence: word.confidence,
+                    other: word.other.clone(),
+                },
             })
             .collect();
-        let width = image.width as f32 / scale;
-        let height = image.height as f32 / scale;
+        let width = self.straight.width as f32 / scale;
+        let height = self.straight.height as f32 / scale;
         let skew = (self.skew * 100.0).round() as i16;
         let mut page = lay_out_words(width, height, skew, &placed);
         page.turn = self.turn;
@@ -214,6 +243,7 @@ mod tests {
             line_height: 40.0,
             confidence,
             is_sideways: false,
+            other: None,
         };
         let mut words = vec![
             word("Risk", 29.0, 96),
@@ -244,12 +274,13 @@ mod tests {
                 line_height: 40.0,
                 confidence,
                 is_sideways: false,
+                other: None,
             });
             let reading = Reading {
                 words: words.to_vec(),
-                ..Reading::default()
+                ..Reading::blank(&image)
             };
-            reading.page(&image, 300.0 / 72.0).lines.len()
+            reading.page(300.0 / 72.0).lines.len()
         };
         assert_eq!(lines([11, 26]), 0);
         assert!(lines([11, READABLE]) > 0);

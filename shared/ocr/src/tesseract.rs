@@ -332,6 +332,7 @@ mod tests {
             page: stemma_document::PageNo::FIRST,
             program: "/bin/sh".into(),
             languages: vec!["eng".into(), "deu".into()],
+            second_reader: None,
         };
         let failure = shell(script, budget).unwrap_err();
         failure.into_error(&request).code

@@ -41,6 +41,20 @@ pub struct OcrSettings {
     /// Tesseract's names of the languages, the main one first. Default `eng`.
     #[serde(deserialize_with = "language_names")]
     pub languages: Vec<String>,
+    /// SHA-256 digest of the model that reads the numbers again, in hexadecimal digits; empty: no second reader. Each
+    /// machine has the model where `local.second_reader` says.
+    #[serde(deserialize_with = "model_digest")]
+    pub second_reader: String,
+}
+
+fn model_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let digest = String::deserialize(deserializer)?.to_ascii_lowercase();
+    let is_digest = digest.len() == 64 && digest.chars().all(|c| c.is_ascii_hexdigit());
+    if digest.is_empty() || is_digest {
+        return Ok(digest);
+    }
+    let message = format!("{digest:?} is no SHA-256 digest of 64 hexadecimal digits");
+    Err(D::Error::custom(message))
 }
 
 // Tesseract takes them for parts of paths, and joined with `+`.
@@ -65,6 +79,7 @@ impl Default for OcrSettings {
         Self {
             mode: OcrMode::default(),
             languages: vec!["eng".into()],
+            second_reader: String::new(),
         }
     }
 }
@@ -197,6 +212,18 @@ pub enum OnModelFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn second_reader_is_a_digest() {
+        let read = |digest: &str| {
+            let json = serde_json::json!({ "second_reader": digest });
+            serde_json::from_value::<OcrSettings>(json).map(|read| read.second_reader)
+        };
+        assert_eq!(read("").unwrap(), "");
+        assert_eq!(read(&"A0".repeat(32)).unwrap(), "a0".repeat(32));
+        assert!(read("model.onnx").is_err());
+        assert!(read(&"g0".repeat(32)).is_err());
+    }
 
     #[test]
     fn languages_are_names_of_tesseract() {

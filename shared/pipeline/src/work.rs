@@ -10,7 +10,7 @@ use stemma_document::Digest;
 use stemma_engine::Env;
 use stemma_engine::jobs::BudgetRegistry;
 use stemma_engine::stage::{TaskContext, Work};
-use stemma_extract::Extractor;
+use stemma_extract::{Extractor, ModelFile};
 use stemma_llm::client::ModelClient;
 use tokio::sync::Semaphore;
 
@@ -43,6 +43,8 @@ pub struct WorkerDeps {
     pub batcher: Batcher,
     /// The absolute path of tesseract, if it is installed.
     pub tesseract: Option<PathBuf>,
+    /// The model that reads the numbers of pictures again, if this machine has one.
+    pub second_reader: Option<ModelFile>,
     pub(crate) last_original: LastOriginal,
     pub read_progress: Arc<ReadProgress>,
     // A worker takes more tasks than it has cores, because they mostly wait for the store. The extractor bounds its
@@ -72,6 +74,7 @@ impl WorkerDeps {
             text_cache,
             batcher,
             tesseract: None,
+            second_reader: None,
             last_original,
             read_progress,
             cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
@@ -106,6 +109,15 @@ impl WorkerDeps {
     #[must_use]
     pub fn with_tesseract(self, tesseract: Option<PathBuf>) -> Self {
         Self { tesseract, ..self }
+    }
+
+    /// Reads the numbers of pictures again with a model.
+    #[must_use]
+    pub fn with_second_reader(self, second_reader: Option<ModelFile>) -> Self {
+        Self {
+            second_reader,
+            ..self
+        }
     }
 
     #[must_use]

@@ -99,6 +99,10 @@ impl PageView {
             .map(|word| word.trim_end_matches(['.', ',', ';', ':']))
             .collect();
         let named = doubtful.get(..DOUBTFUL_WORDS).unwrap_or(&doubtful);
+        let disputed = read.disputed.iter().take(DOUBTFUL_WORDS);
+        let disputed: Vec<String> = disputed
+            .map(|one| both_readings(&one.text, &one.other))
+            .collect();
         html! {
             p.recognition {
                 span.badge { "OCR" } " Text recognition read this page from a picture. It is " (read.confidence) "\u{a0}% sure of its words"
@@ -106,8 +110,16 @@ impl PageView {
                     "; in doubt, and marked: " (Line(&named.join(", ")))
                     @if named.len() < doubtful.len() { " and " (grouped(doubtful.len() - named.len())) " more" } "."
                 }
+                @if !disputed.is_empty() { " A second reader read other figures: " (Line(&disputed.join(", "))) "." }
             }
         }
+    }
+}
+
+fn both_readings(text: &str, other: &str) -> String {
+    match other {
+        "" => format!("{text} or nothing"),
+        other => format!("{text} or {other}"),
     }
 }
 

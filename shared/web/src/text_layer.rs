@@ -86,6 +86,7 @@ mod tests {
             text: (*text).into(),
             rect,
             in_doubt: false,
+            other: None,
         });
         WordLine {
             rect,

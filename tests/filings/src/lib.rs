@@ -23,6 +23,7 @@ pub mod edgar;
 mod encrypt;
 mod fonts;
 mod kinds;
+mod line_model;
 mod manuscript;
 mod pdf;
 mod plan;
@@ -36,6 +37,7 @@ mod years;
 
 pub use assemble::typeset;
 pub use fonts::{Face, Family};
+pub use line_model::line_model;
 pub use manuscript::{
     Block, FigureTable, Manuscript, ManuscriptHeading, Numbering, PageFooter, Paragraph, TextStyle,
     Typography,

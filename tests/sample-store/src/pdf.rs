@@ -33,8 +33,10 @@ pub async fn publish_scan(blobs: &dyn Blobs, path: &str, pages: &[&str]) {
             if let Some(last) = confidences.last_mut() {
                 *last = 41;
             }
-            let skew = 0;
-            page.origin = PageOrigin::Recognized(Box::new(Recognition { skew, confidences }));
+            page.origin = PageOrigin::Recognized(Box::new(Recognition {
+                confidences,
+                ..Recognition::default()
+            }));
         }
     }
     publish_file(blobs, path, file, body, FilingFacts::default()).await;

@@ -251,6 +251,7 @@ pub const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("png", &["stemma-render"]),
     ("lopdf", &["stemma-extract"]),
     ("pulldown-cmark", &["stemma-extract"]),
+    ("rten", &["stemma-ocr"]),
     ("lapin", &["stemma-engine"]),
     ("redis", &["stemma-engine"]),
     ("aws-", &["stemma-engine"]),

@@ -89,7 +89,11 @@ async fn checks(context: &Context, terms: CheckTerms) -> Vec<HealthCheck> {
     // With an invalid configuration, all other checks would fail for the same reason.
     if is_configured {
         let store = async { vec![store(context, terms.may_write).await] };
-        let reading = async { vec![reading(context).await, recognition(context).await] };
+        let reading = async {
+            let mut checks = vec![reading(context).await, recognition(context).await];
+            checks.extend(second_reader(context));
+            checks
+        };
         let servers = join(
             within(terms.limit, "store", store),
             within(terms.limit, "servers", cluster(context)),
@@ -396,6 +400,31 @@ async fn recognition(context: &Context) -> HealthCheck {
         ),
         None => HealthCheck::ok(what),
     }
+}
+
+// Whether the model is there that reads the numbers of scans again; `None` if nothing names one.
+fn second_reader(context: &Context) -> Option<HealthCheck> {
+    let config = context.config().ok()?;
+    let digest = &config.settings.ocr.second_reader;
+    Some(match embedded::second_reader(config) {
+        Err(error) => failed(error),
+        Ok(None) if digest.is_empty() => return None,
+        Ok(None) => HealthCheck::attention(
+            "second reader: ocr.second_reader names a model, but local.second_reader is empty, so this machine cannot read scans",
+            "set local.second_reader to the path of the model",
+        ),
+        Ok(Some(model)) if digest.is_empty() => HealthCheck::attention(
+            format!(
+                "second reader: the model {} is there, but ocr.second_reader is empty, so nothing reads the numbers of scans again",
+                model.path.display()
+            ),
+            format!("set ocr.second_reader to {}", model.sha256),
+        ),
+        Ok(Some(model)) => HealthCheck::ok(format!(
+            "second reader: the model {} has the digest of ocr.second_reader",
+            model.path.display()
+        )),
+    })
 }
 
 #[cfg(test)]

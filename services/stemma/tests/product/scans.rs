@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use stemma_document::{Page, PageNo, Pt, Rect, SourceBody, Word};
+use sha2::{Digest, Sha256};
+use stemma_document::{Page, PageNo, Pt, Recognition, Rect, SourceBody, Word};
 use stemma_extract::{
-    EncodedSource, ExtractJob, ImageColor, ImageRequest, ImageScale, Limits, PageRegion,
+    EncodedSource, ExtractJob, ImageColor, ImageRequest, ImageScale, Limits, ModelFile, PageRegion,
     RecognizeRequest,
 };
 use stemma_filings::{Filing, FilingKind, Spec, generate};
@@ -124,11 +125,16 @@ fn draw(pdf: &[u8], page: u32) -> (u16, u16, Vec<u8>) {
 }
 
 fn read(pdf: &[u8], page: u32, program: &Path) -> Page {
+    read_twice(pdf, page, program, None)
+}
+
+fn read_twice(pdf: &[u8], page: u32, program: &Path, second_reader: Option<ModelFile>) -> Page {
     let job = ExtractJob::new("scan.pdf".into(), pdf.to_vec(), None, Limits::default());
     let request = RecognizeRequest {
         page: PageNo::new(page).unwrap(),
         program: program.into(),
         languages: vec!["eng".into()],
+        second_reader,
     };
     let reply = stemma_ocr::read_page(&job, &request).unwrap();
     let source = EncodedSource::open(reply).unwrap().decode().unwrap();
@@ -425,4 +431,130 @@ fn recognition_ends_with_the_ingest_that_started_it() {
     running.signal(Signal::KILL);
     running.end();
     until(false);
+}
+
+/// A model that reads `1` for each dark stripe, so it disputes most numbers.
+fn stripes_model(lab: &TestEnv) -> (String, String) {
+    let path = lab.path("model.onnx");
+    let model = stemma_filings::line_model("1");
+    std::fs::write(&path, &model).unwrap();
+    let digest = hex::encode(Sha256::digest(&model));
+    (path.to_str().unwrap().into(), digest)
+}
+
+#[test]
+fn numbers_that_a_second_reader_reads_differently_keep_both_readings() {
+    if !has_tesseract() {
+        return;
+    }
+    let lab = TestEnv::new();
+    lab.put("scan.pdf", scan(&filing().pdf, &[Sheet::Straight(3)]));
+    let (path, digest) = stripes_model(&lab);
+    let stemma = |arguments: &[&str]| {
+        lab.stemma("store", ["--json"])
+            .args(arguments)
+            .env("STEMMA_LOCAL__SECOND_READER", &path)
+            .env("STEMMA_OCR__SECOND_READER", &digest)
+    };
+    let page = |pages: &serde_json::Value| pages["pages"][0]["ocr"].clone();
+    lab.ingest("store", &[]);
+    let once = page(
+        &lab.stemma("store", ["--json", "cat", "scan.pdf#p=1"])
+            .run()
+            .json(),
+    );
+    assert!(once["disputed"].is_null(), "{once}");
+    let summary = stemma(&["ingest", "filings"]).run().json();
+    assert_eq!(summary["counts"]["failed"], 0, "{summary}");
+    let twice = page(&stemma(&["cat", "scan.pdf#p=1"]).run().json());
+    let disputed = twice["disputed"].as_array().unwrap();
+    assert!(disputed.len() > 3, "{twice}");
+    for word in disputed {
+        let text = word["text"].as_str().unwrap();
+        assert!(text.contains(|c: char| c.is_ascii_digit()), "{word}");
+        let other = word["other"].as_str().unwrap();
+        assert!(other.chars().all(|c| c == '1'), "{word}");
+        let doubtful = twice["doubtful"].as_array().unwrap();
+        assert!(doubtful.contains(&word["text"]), "{twice}");
+    }
+    let gaps = &trees(&lab.path("store"))["scan.pdf"].tree.gaps;
+    let note = gaps
+        .iter()
+        .find(|gap| gap.code == "ocr.recognized")
+        .unwrap();
+    assert!(note.detail.contains("a second reader"), "{note:?}");
+}
+
+#[test]
+fn pages_are_not_read_without_the_second_reader_that_the_settings_name() {
+    if !has_tesseract() {
+        return;
+    }
+    let lab = TestEnv::new();
+    lab.put("scan.pdf", scan(&filing().pdf, &[Sheet::Straight(2)]));
+    let (path, digest) = stripes_model(&lab);
+    let run = |command: &str, path: &str, digest: &str| {
+        lab.stemma("store", ["--json", command])
+            .args(if command == "ingest" {
+                &["filings"]
+            } else {
+                &[]
+            })
+            .env("STEMMA_LOCAL__SECOND_READER", path)
+            .env("STEMMA_OCR__SECOND_READER", digest)
+            .run()
+    };
+    let summary = run("ingest", "", &digest).json();
+    assert_eq!(summary["failures"][0]["code"], "ocr.no_model", "{summary}");
+    for (path, digest) in [
+        (path.as_str(), "0".repeat(64)),
+        ("missing.onnx", digest.clone()),
+    ] {
+        let refused = run("ingest", path, &digest);
+        assert_eq!(
+            refused.json()["error"]["code"],
+            "ocr.no_model",
+            "{refused:?}"
+        );
+    }
+    let said = |path: &str, digest: &str| {
+        let checks = run("doctor", path, digest).json();
+        let check = checks.as_array().unwrap().iter().find(|check| {
+            let what = check["what"].as_str().unwrap();
+            what.contains("second reader") || what.contains("model.onnx")
+        });
+        check.map(|check| check["result"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(said("", ""), None);
+    assert_eq!(said("", &digest).as_deref(), Some("attention"));
+    assert_eq!(said(&path, "").as_deref(), Some("attention"));
+    assert_eq!(said(&path, &digest).as_deref(), Some("ok"));
+    assert_eq!(said(&path, &"0".repeat(64)).as_deref(), Some("failed"));
+}
+
+#[test]
+fn numbers_that_two_readers_read_alike_are_sure() {
+    let Some(program) = tesseract() else { return };
+    let Some(path) = std::env::var_os("STEMMA_TEST_OCR_MODEL") else {
+        println!("skipped: no model (STEMMA_TEST_OCR_MODEL)");
+        return;
+    };
+    let pdf = scan(&filing().pdf, &[Sheet::Straight(3)]);
+    let model = stemma_ocr::model_file(path.into()).unwrap();
+    let page = read_twice(&pdf, 1, &program, Some(model));
+    let read = page.recognition().unwrap();
+    let words = page.lines.iter().flat_map(|line| {
+        let text = |word: &Word| &line.text[word.start as usize..word.end as usize];
+        line.words.iter().map(text)
+    });
+    let numbers = words.zip(read.words());
+    let numbers: Vec<_> = numbers
+        .filter(|(word, _)| word.contains(|c: char| c.is_ascii_digit()))
+        .collect();
+    let sure = numbers
+        .iter()
+        .filter(|(_, read)| read.confidence >= Recognition::SURE);
+    let sure: Vec<&str> = sure.map(|(word, _)| *word).collect();
+    assert!(numbers.len() > 10, "{numbers:?}");
+    assert!(sure.len() * 10 >= numbers.len() * 9, "{numbers:?}");
 }

@@ -1,6 +1,6 @@
 //! Lays out words whose places are known already, as text recognition finds them.
 
-use stemma_document::{Page, PageOrigin, Pt, Recognition};
+use stemma_document::{Page, PageOrigin, Pt, Recognition, WordReading};
 
 use super::glyph::{Direction, Glyph, Writing};
 use super::page_layout::lay_out;
@@ -14,8 +14,7 @@ pub struct PlacedWord {
     pub baseline: f32,
     /// Font size.
     pub size: f32,
-    /// In percent.
-    pub confidence: u8,
+    pub reading: WordReading,
 }
 
 // In ems: the advance of a space in most faces.
@@ -25,7 +24,7 @@ const SPACE: f32 = 0.25;
 pub fn lay_out_words(width: f32, height: f32, skew: i16, words: &[PlacedWord]) -> Page {
     let glyphs: Vec<Glyph> = words.iter().flat_map(glyphs).collect();
     let mut page = lay_out(width, height, &glyphs);
-    let confidences = page.lines.iter().flat_map(|line| {
+    let readings = page.lines.iter().flat_map(|line| {
         let on_line =
             |read: &&PlacedWord| (line.rect.y0..=line.rect.y1).contains(&Pt::new(read.baseline));
         let sources: Vec<&PlacedWord> = words.iter().filter(on_line).collect();
@@ -34,14 +33,23 @@ pub fn lay_out_words(width: f32, height: f32, skew: i16, words: &[PlacedWord]) -
                 let middle = Pt::new((read.x0 + read.x1) / 2.0);
                 (word.x0..=word.x1).contains(&middle)
             };
-            let confidences = sources.iter().filter(within).map(|read| read.confidence);
-            // A word that cannot be traced is as unsure as the least sure one.
-            confidences.min().unwrap_or(0)
+            reading_of(sources.iter().filter(within).copied())
         })
     });
-    let confidences = confidences.collect();
-    page.origin = PageOrigin::Recognized(Box::new(Recognition { skew, confidences }));
+    let recognition = Recognition::new(skew, readings);
+    page.origin = PageOrigin::Recognized(Box::new(recognition));
     page
+}
+
+// The reading of a word that consists of these. A word that cannot be traced is as unsure as the least sure one.
+fn reading_of<'w>(parts: impl Iterator<Item = &'w PlacedWord> + Clone) -> WordReading {
+    let confidences = parts.clone().map(|part| part.reading.confidence);
+    let is_disputed = parts.clone().any(|part| part.reading.other.is_some());
+    let other = parts.map(|part| part.reading.other.as_ref().unwrap_or(&part.text).as_str());
+    WordReading {
+        confidence: confidences.min().unwrap_or(0),
+        other: is_disputed.then(|| other.collect()),
+    }
 }
 
 // Letters share the width of their word, because only its box is known. A space follows: the gap to the next word may be
@@ -82,7 +90,10 @@ mod tests {
             x1: x0 + 5.0 * text.len() as f32,
             baseline,
             size: 10.0,
-            confidence,
+            reading: WordReading {
+                confidence,
+                other: None,
+            },
         }
     }
 
@@ -99,5 +110,23 @@ mod tests {
         assert_eq!(page.text(), "Net sales 1,234\nCosts 567");
         let read = page.recognition().unwrap();
         assert_eq!(read.confidences, [96, 95, 61, 91, 90]);
+        assert_eq!(read.disputed, []);
+    }
+
+    #[test]
+    fn words_keep_what_the_second_reader_read() {
+        let mut words = [
+            word("Sales", 72.0, 100.0, 96),
+            word("$", 400.0, 100.0, 96),
+            word("1,234", 405.0, 100.0, 60),
+        ];
+        words[2].reading.other = Some("1,284".into());
+        let page = lay_out_words(612.0, 792.0, 0, &words);
+        assert_eq!(page.text(), "Sales $ 1,234");
+        let read = page.recognition().unwrap();
+        assert_eq!(read.confidences, [96, 96, 60]);
+        let disputed = read.disputed.iter();
+        let disputed: Vec<_> = disputed.map(|one| (one.word, &*one.other)).collect();
+        assert_eq!(disputed, [(2, "1,284")]);
     }
 }

@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
     Defect, Digest, Line, LineRole, Page, PageNo, PageOrigin, Recognition, Source, SourceBody,
-    furniture,
+    WordReading, furniture,
 };
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
@@ -200,6 +200,7 @@ fn recognition_marks(pages: &[Page]) -> Vec<Defect> {
     let mut read = 0;
     let mut words = 0;
     let mut doubtful = 0;
+    let mut disputed = 0;
     let mut marks = Vec::new();
     for (index, page) in pages.iter().enumerate() {
         let Some(recognition) = page.recognition() else {
@@ -210,6 +211,7 @@ fn recognition_marks(pages: &[Page]) -> Vec<Defect> {
         read += 1;
         words += all;
         doubtful += unsure;
+        disputed += recognition.disputed.len();
         if unsure as f64 > MAX_DOUBTFUL * all as f64 && marks.len() < MAX_MARKS {
             marks.push(Defect {
                 code: "ocr.doubtful".into(),
@@ -221,10 +223,13 @@ fn recognition_marks(pages: &[Page]) -> Vec<Defect> {
     if read == 0 {
         return marks;
     }
-    let detail = format!(
+    let mut detail = format!(
         "text recognition read {read} of {} pages; {doubtful} of {words} words are in doubt",
         pages.len()
     );
+    if disputed > 0 {
+        detail += &format!(", {disputed} of them because a second reader read another figure");
+    }
     marks.insert(
         0,
         Defect {
@@ -278,8 +283,8 @@ fn put(source: &mut Source, number: PageNo, mut read: Page, mode: OcrMode) {
 fn stated(page: &Page) -> Recognition {
     let words = page.lines.iter().map(|line| line.words.len()).sum();
     Recognition {
-        skew: 0,
         confidences: vec![Recognition::STATED; words],
+        ..Recognition::default()
     }
 }
 
@@ -289,32 +294,31 @@ fn keep_stated(page: &Page, read: &mut Page) {
         return;
     }
     let mut all = Vec::new();
-    let skew = read.recognition().map_or(0, |read| read.skew);
-    let confidences = read.recognition().map(|read| read.confidences.clone());
-    let mut confidences = confidences.unwrap_or_default().into_iter();
+    let recognition = read.recognition().cloned().unwrap_or_default();
+    let mut readings = recognition.words();
     let stated: Vec<Line> = page
         .lines
         .iter()
         .map(|line| as_read(line, page, read))
         .collect();
     for line in std::mem::take(&mut read.lines) {
-        let own: Vec<u8> = confidences.by_ref().take(line.words.len()).collect();
+        let own: Vec<WordReading> = readings.by_ref().take(line.words.len()).collect();
         if !stated.iter().any(|other| covers(other, &line)) {
             all.push((line, own));
         }
     }
     for line in stated {
-        let own = vec![Recognition::STATED; line.words.len()];
+        let own = vec![WordReading::stated(); line.words.len()];
         let at = all
             .iter()
             .position(|(other, _)| other.rect.y0 > line.rect.y0)
             .unwrap_or(all.len());
         all.insert(at, (line, own));
     }
-    let (lines, confidences): (Vec<Line>, Vec<Vec<u8>>) = all.into_iter().unzip();
+    let (lines, readings): (Vec<Line>, Vec<Vec<WordReading>>) = all.into_iter().unzip();
     read.lines = lines;
-    let confidences = confidences.concat();
-    read.origin = PageOrigin::Recognized(Box::new(Recognition { skew, confidences }));
+    let recognition = Recognition::new(recognition.skew, readings.concat());
+    read.origin = PageOrigin::Recognized(Box::new(recognition));
 }
 
 // A line of `page` at the same place of `read`, which may be turned another way.
@@ -346,7 +350,7 @@ fn covers(stated: &Line, line: &Line) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use stemma_document::{Pt, Turn};
+    use stemma_document::{DisputedWord, Pt, Turn};
     use stemma_document::{Rect, SourceFormat, StyleRun, Word};
 
     use super::*;
@@ -382,8 +386,8 @@ mod tests {
 
     fn read(lines: Vec<Line>, confidences: Vec<u8>) -> Page {
         let recognition = Recognition {
-            skew: 0,
             confidences,
+            ..Recognition::default()
         };
         Page {
             origin: PageOrigin::Recognized(Box::new(recognition)),
@@ -418,11 +422,23 @@ mod tests {
             line("RECEIVFD", 401.0),
             line("End", 700.0),
         ];
-        let source = merged(stamp, "pdf.little_text", read(lines, vec![96, 40, 90]));
+        let mut after = read(lines, vec![96, 40, 60]);
+        if let PageOrigin::Recognized(read) = &mut after.origin {
+            read.disputed = vec![DisputedWord {
+                word: 2,
+                other: "3nd".into(),
+            }];
+        }
+        let source = merged(stamp, "pdf.little_text", after);
         assert_eq!(source.defects, []);
         let page = only_page(source).unwrap();
         assert_eq!(page.text(), "Title\nRECEIVED\nEnd");
-        assert_eq!(page.recognition().unwrap().confidences, [96, 100, 90]);
+        let read = page.recognition().unwrap();
+        assert_eq!(read.confidences, [96, 100, 60]);
+        let places: Vec<u32> = read.disputed.iter().map(|one| one.word).collect();
+        assert_eq!(places, [2]);
+        let marks = recognition_marks(std::slice::from_ref(&page));
+        assert!(marks[0].detail.ends_with("another figure"), "{marks:?}");
     }
 
     #[test]

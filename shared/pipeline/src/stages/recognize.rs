@@ -9,14 +9,15 @@ use stemma_document::{Digest, Extent, PageNo};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
-use stemma_extract::{EncodedSource, ExtractJob, RecognizeRequest, Task};
+use stemma_extract::{EncodedSource, ExtractJob, ModelFile, RecognizeRequest, Task};
 
 use super::paginate::{PaginateOutcome, extract_failure};
 use crate::settings::{OcrMode, RunSettings};
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask, sources};
 
-/// Key: the identity of the file's bytes, the page and the languages. So a killed run repeats no page.
+/// Key: the identity of the file's bytes, the page, the languages and the model of the second reader, if there is one. So a
+/// killed run repeats no page.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Recognize {
     /// As in [`Paginate`](super::Paginate).
@@ -48,10 +49,14 @@ impl Stage for Recognize {
         identity.number(self.page.get().into());
         identity.text(&settings.ocr.languages.join("+"));
         identity.text(&serde_json::to_string(&settings.limits).unwrap_or_default());
+        if !settings.ocr.second_reader.is_empty() {
+            identity.text(&settings.ocr.second_reader);
+        }
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<RecognizeOutcome> {
         let program = task.tools.tesseract.clone().ok_or_else(no_engine)?;
+        let second_reader = second_reader(task)?;
         let version = document_version(&task.header().await?)?;
         let bytes = match task.tools.last_original.get(self.source) {
             Some(bytes) => bytes,
@@ -67,6 +72,7 @@ impl Stage for Recognize {
             page: self.page,
             program,
             languages: task.settings.ocr.languages.clone(),
+            second_reader,
         };
         let job = ExtractJob {
             alone: task.attempt > 1,
@@ -89,6 +95,21 @@ impl Stage for Recognize {
         };
         Ok(StageOutput::new(outcome, vec![("page", reply)]))
     }
+}
+
+// The model that the settings name. A page is not read without it, because its numbers would seem sure.
+fn second_reader(task: &FilingTask<'_>) -> Result<Option<ModelFile>, Failure> {
+    let digest = &task.settings.ocr.second_reader;
+    if digest.is_empty() {
+        return Ok(None);
+    }
+    let model = task.tools.second_reader.as_ref();
+    let model = model.filter(|model| model.sha256 == *digest);
+    model.cloned().map(Some).ok_or_else(|| {
+        let message = format!("this machine does not have the model {digest} of ocr.second_reader");
+        Failure::permanent("ocr.no_model", message)
+            .with_next("set local.second_reader to its path, and run again with --rerun-failed")
+    })
 }
 
 // A later run asks again, because another machine or a later day may have it.

@@ -52,7 +52,9 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
     let running = ServiceHost::start("worker", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
     let tools = Arc::new(
-        embedded::cluster_deps(&running.config)?.with_models(running.model_clients.clone()),
+        embedded::cluster_deps(&running.config)?
+            .with_models(running.model_clients.clone())
+            .with_second_reader(embedded::second_reader(&running.config)?),
     );
     let lanes = lanes(&args, &running)?;
     let settings = WorkerSettings {
