@@ -14,7 +14,7 @@ use super::figures::{CitedPages, CitedText};
 use super::final_answer::with_claims;
 use super::issuers::Issuers;
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
-use super::quote::{QuoteCheck, check_quote};
+use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
 use super::table::SourceLines;
 use super::verdict::judge_claim;
@@ -41,6 +41,8 @@ pub(super) struct CheckedCitation<'a> {
     pub(super) declared: Option<DeclaredFacts<'a>>,
     /// The whole lines that the quote is on.
     pub(super) lines: String,
+    /// A quoted word of which two readers of a scan read different figures.
+    pub(super) disputed: Option<DisputedQuote>,
     pub(super) page_text: String,
     /// Section path, file name and description of the document.
     pub(super) location: String,
@@ -340,6 +342,7 @@ fn checked_citation<'a>(
         text,
         declared,
         lines: checked.lines,
+        disputed: checked.disputed,
         page_text,
     }
 }

@@ -19,10 +19,20 @@ pub struct QuoteCheck {
     pub rects: Vec<CitedRect>,
     /// The confidence of its least sure word in percent, if text recognition read it.
     pub ocr_confidence: Option<u8>,
+    /// The first of its words of which two readers read different figures.
+    pub disputed: Option<DisputedQuote>,
     /// The whole lines that the quote is on: in a table, the row with its label.
     pub lines: String,
     /// Where the quote is, one range per line.
     pub(super) spans: Vec<CharPosition>,
+}
+
+/// A quoted word with both readings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisputedQuote {
+    pub text: String,
+    /// Empty if the second reader read nothing.
+    pub other: String,
 }
 
 /// Searches the first target, and the border to the second when there is one. A quote with omissions (`…`) matches where its
@@ -135,6 +145,7 @@ fn not_located(quote: &str) -> QuoteCheck {
         start: None,
         rects: Vec::new(),
         ocr_confidence: None,
+        disputed: None,
         lines: String::new(),
         spans: Vec::new(),
     }
@@ -159,10 +170,17 @@ fn located_quote(
         .iter()
         .flat_map(|at| targets[at.target].rects(at.line, at.start, at.end))
         .collect();
-    let confidences = stretches
+    let readings: Vec<_> = stretches
         .iter()
-        .filter_map(|at| targets[at.target].ocr_confidence(at.line, at.start, at.end));
-    let ocr_confidence = confidences.min();
+        .flat_map(|at| targets[at.target].readings(at.line, at.start, at.end))
+        .collect();
+    let ocr_confidence = readings.iter().map(|(_, read)| read.confidence).min();
+    let disputed = readings.into_iter().find_map(|(text, read)| {
+        Some(DisputedQuote {
+            text: text.to_owned(),
+            other: read.other?,
+        })
+    });
     let mut lines: Vec<&str> = stretches
         .iter()
         .map(|at| targets[at.target].line(at.line))
@@ -174,6 +192,7 @@ fn located_quote(
         start: begins,
         rects,
         ocr_confidence,
+        disputed,
         lines: lines.join("\n"),
         spans: stretches,
     }

@@ -1,6 +1,6 @@
 //! A page, or lines of a document without pages, in which quotes are searched.
 
-use stemma_document::{Line, Page, Rect};
+use stemma_document::{Line, Page, Rect, Word, WordReading};
 
 use super::citation::CitedRect;
 use super::table::SourceLines;
@@ -65,20 +65,27 @@ impl<'a> QuoteTarget<'a> {
             .join("\n")
     }
 
-    // The lowest confidence of the words at bytes `start..end` of a line, if text recognition read them.
-    pub(super) fn ocr_confidence(&self, at: usize, start: usize, end: usize) -> Option<u8> {
+    // The words at bytes `start..end` of a line with their readings, if text recognition read them.
+    pub(super) fn readings(
+        &self,
+        at: usize,
+        start: usize,
+        end: usize,
+    ) -> Vec<(&'a str, WordReading)> {
         let SourceLines::Page(page) = self.lines else {
-            return None;
+            return Vec::new();
         };
-        let read = page.recognition()?;
-        let before = page.lines.get(..at)?.iter().map(|line| line.words.len());
-        let words = &page.lines.get(at)?.words;
-        let confidences = read.confidences.iter().skip(before.sum());
-        let quoted = words
-            .iter()
-            .zip(confidences)
-            .filter(|(word, _)| (word.start as usize) < end && start < word.end as usize);
-        quoted.map(|(_, confidence)| *confidence).min()
+        let (Some(read), Some(line)) = (page.recognition(), page.lines.get(at)) else {
+            return Vec::new();
+        };
+        let before = page.lines[..at].iter().map(|line| line.words.len());
+        let words = line.words.iter().zip(read.words().skip(before.sum()));
+        let quoted =
+            words.filter(|(word, _)| (word.start as usize) < end && start < word.end as usize);
+        let text = |word: &Word| line.text.get(word.start as usize..word.end as usize);
+        quoted
+            .map(|(word, reading)| (text(word).unwrap_or_default(), reading))
+            .collect()
     }
 
     // Bytes `start..end` of a line: one rectangle per column; none without coordinates.

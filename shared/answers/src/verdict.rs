@@ -67,6 +67,9 @@ pub(super) fn judge_claim(
         let reason = "a cited sentence is too long to be read".to_owned();
         verdict.reason.get_or_insert(reason);
     }
+    if let Some(reason) = cited.iter().find_map(is_disputed) {
+        verdict.reason.get_or_insert(reason);
+    }
     let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
     let evidence = claim_evidence(cited, &cells);
     let has_words = match result {
@@ -85,6 +88,16 @@ pub(super) fn judge_claim(
         verdict.reason = Some(format!("it names {name}, which the cited filing does not"));
     }
     verdict
+}
+
+// Of a figure that two readers of a scan read differently, nobody knows which is right.
+fn is_disputed(cited: &CheckedCitation<'_>) -> Option<String> {
+    let disputed = cited.disputed.as_ref()?;
+    let text = &disputed.text;
+    Some(match disputed.other.as_str() {
+        "" => format!("text recognition read `{text}`, and a second reader nothing"),
+        other => format!("text recognition read `{text}`, and a second reader `{other}`"),
+    })
 }
 
 // A company that neither a cited filing nor what is cited names.

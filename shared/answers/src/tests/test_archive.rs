@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_document::{
     Collection, DocId, DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, FactSource, Line,
-    LocatedEntry, Method, Page, PageNo, Position, Pt, Rect, SectionStart, SectionTree, SourceBody,
-    VerifiedOutline,
+    LocatedEntry, Method, Page, PageNo, PageOrigin, Position, Pt, Recognition, Rect, SectionStart,
+    SectionTree, SourceBody, VerifiedOutline, Word, WordReading,
 };
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::{Env, PortResult};
@@ -47,6 +47,8 @@ pub(super) struct TestArchive {
     pub(super) documents_unreadable: usize,
     /// Follows the risk factors of each filing.
     pub(super) sentence: String,
+    /// The cash flows are a scan, of which two readers read this word differently.
+    pub(super) disputed: Option<(&'static str, &'static str)>,
 }
 
 fn page(text: &str) -> Page {
@@ -69,6 +71,31 @@ fn page(text: &str) -> Page {
         lines,
         ..Page::default()
     }
+}
+
+fn make_scan(page: &mut Page, text: &str, other: &str) {
+    let mut readings = Vec::new();
+    for line in &mut page.lines {
+        let words = line.text.split(' ').scan(0, |end, word| {
+            let start = *end;
+            *end += word.len() + 1;
+            Some((start, word))
+        });
+        for (start, word) in words {
+            let is_disputed = word == text;
+            readings.push(WordReading {
+                confidence: if is_disputed { 79 } else { 99 },
+                other: is_disputed.then(|| other.to_owned()),
+            });
+            line.words.push(Word {
+                start: start as u32,
+                end: (start + word.len()) as u32,
+                x0: Pt::new(50.0 + 5.0 * start as f32),
+                x1: Pt::new(50.0 + 5.0 * (start + word.len()) as f32),
+            });
+        }
+    }
+    page.origin = PageOrigin::Recognized(Box::new(Recognition::new(0, readings)));
 }
 
 fn pages(name: &str, sentence: &str) -> Vec<Page> {
@@ -121,12 +148,13 @@ fn tree() -> SectionTree {
 #[async_trait]
 impl DocumentStore for TestArchive {
     async fn open(&self, document: &CatalogDocument) -> PortResult<Option<OpenDocument>> {
+        let mut pages = pages(&document.version().name, &self.sentence);
+        if let Some((text, other)) = self.disputed {
+            make_scan(&mut pages[0], text, other);
+        }
         Ok(Some(OpenDocument {
             tree: tree(),
-            body: Some(SourceBody::Pages(pages(
-                &document.version().name,
-                &self.sentence,
-            ))),
+            body: Some(SourceBody::Pages(pages)),
             facts: None,
         }))
     }
@@ -211,6 +239,7 @@ impl TestArchive {
             documents_not_indexed: 0,
             documents_unreadable: 0,
             sentence: String::new(),
+            disputed: None,
         }
     }
 

@@ -73,6 +73,34 @@ async fn false_claims_are_never_marked_verified() {
 }
 
 #[tokio::test]
+async fn a_figure_that_two_readers_of_a_scan_read_differently_is_never_verified() {
+    let claim = claim(
+        "Purchases of property were $1,749 million in 2022.",
+        &[(1, "Purchases of property, plant and equipment (1,749)")],
+    );
+    for (disputed, reason) in [
+        (None, None),
+        (
+            Some(("(1,749)", "(1,149)")),
+            Some("text recognition read `(1,749)`, and a second reader `(1,149)`"),
+        ),
+        (
+            Some(("(1,749)", "")),
+            Some("text recognition read `(1,749)`, and a second reader nothing"),
+        ),
+        // The claim does not rest on it.
+        (Some(("(1,603)", "(1,608)")), None),
+    ] {
+        let (_, client) = scripted_client(&json!([claim]));
+        let mut archive = TestArchive::new();
+        archive.disputed = disputed;
+        let answer = archive.ask(client, &capex_question()).await;
+        assert_eq!(answer.claims[0].reason.as_deref(), reason, "{answer:?}");
+        assert_eq!(answer.claims[0].verified, reason.is_none(), "{answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_bound_in_a_sentence_supports_the_same_bound() {
     for (statement, quote, verified) in [
         (

@@ -344,6 +344,7 @@ fn judge_declared(
                 citation: test_citation(&checked.quote, checked.matched),
                 text,
                 lines: checked.lines,
+                disputed: checked.disputed,
                 page_text: page_text.clone(),
                 location: LOCATION.into(),
             }
