@@ -20,6 +20,8 @@ from halves import half_of  # noqa: E402
 from measure import PR_SET_CHILD_SUBREAPER, adopt_the_rest  # noqa: E402
 
 BOUNDS = range(50, 96, 5)
+# Of `Recognition` in shared/document.
+SURE = 80
 
 
 def stemma(binary, store, *arguments):
@@ -269,6 +271,41 @@ def add_bounds(reader, cut_pdf, folder, counts):
                 counts["right", bound] += common(sure, figures)
 
 
+def add_readers(reader, model, cut_pdf, folder, rows, half):
+    """Counts the numbers that are sure, and how many of these are right, with one reader and with two."""
+    text = subprocess.run([reader, "--text", cut_pdf], capture_output=True, text=True, check=True).stdout
+    original = text.split("\f")[:-1]
+    for name, shape in VARIANTS.items():
+        if shape.get("two_up"):
+            continue
+        copy = f"{folder}/copy.pdf"
+        make(cut_pdf, copy, folder, **shape)
+        for page, text in enumerate(original, 1):
+            figures = numbers(words(text))
+            for readers, models in ((1, []), (2, [model])):
+                before = cpu_used()
+                read = subprocess.run([reader, "--words", copy, str(page), *models], capture_output=True, text=True, check=True).stdout
+                pairs = [line.split("\t") for line in read.splitlines()]
+                sure = numbers(words(" ".join(pair[1] for pair in pairs if int(pair[0]) >= SURE)))
+                wrong = list((Counter(sure) - Counter(figures)).elements())
+                if wrong and readers == 2:
+                    print(f"{half} {name} page {page}: sure, but not in the original: {wrong}", file=sys.stderr, flush=True)
+                for key in ((half, name, readers), (half, "all", readers)):
+                    counts = rows.setdefault(key, Counter())
+                    counts.update(all=len(figures), sure=len(sure), wrong=len(wrong), pages=1)
+                    counts["cpu"] += cpu_used() - before
+
+
+def print_readers(rows):
+    print("| half | copy | readers | sure numbers right | numbers sure | numbers | CPU s/page | pages |")
+    print("|---|---|---|---|---|---|---|---|")
+    names = [*VARIANTS, "all"]
+    for (half, name, readers), n in sorted(rows.items(), key=lambda row: (row[0][0], names.index(row[0][1]), row[0][2])):
+        right = 1 - n["wrong"] / max(1, n["sure"])
+        print(f"| {half} | {name} | {readers} | {right:.4f} | {n['sure'] / max(1, n['all']):.4f} | {n['all']} "
+              f"| {n['cpu'] / n['pages']:.2f} | {n['pages']} |")
+
+
 def main():
     mode, binary, scratch, count, halves, *pdfs = sys.argv[1:]
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -281,8 +318,13 @@ def main():
             cut(pdf, cut_pdf, folder, int(count))
             if mode == "bounds":
                 add_bounds(binary, cut_pdf, folder, counts[half])
+            elif mode == "readers":
+                add_readers(binary, os.environ["OCR_MODEL"], cut_pdf, folder, rows, half)
             else:
                 compare(binary, cut_pdf, folder, rows, half)
+    if mode == "readers":
+        print_readers(rows)
+        return
     if mode == "bounds":
         print("| half | bound | sure numbers right | numbers sure |\n|---|---|---|---|")
         for half, seen in counts.items():
