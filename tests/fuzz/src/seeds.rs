@@ -169,7 +169,8 @@ pub fn texts() -> Vec<Vec<u8>> {
     seeds
 }
 
-const TAGGED_FILING: &str = r##"<?xml version="1.0" encoding="utf-8"?>
+/// A filing with tagged facts.
+pub const TAGGED_FILING: &str = r##"<?xml version="1.0" encoding="utf-8"?>
 <html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance" xmlns:us-gaap="http://fasb.org/us-gaap/2024">
 <body style="font-family:Times;font-size:10pt"><div style="display:none"><ix:header><ix:hidden>
 <ix:nonNumeric name="dei:EntityCentralIndexKey" contextRef="y">0000000077</ix:nonNumeric></ix:hidden><ix:resources>
@@ -216,6 +217,7 @@ pub fn submissions() -> Vec<Vec<u8>> {
         document("EX-21", "b.txt", "<PAGE>\nExhibit 21\n\nSubsidiaries\n"),
         document("GRAPHIC", "a.jpg", uuencoded),
         document("EX-101.INS", "a.xml", "<XBRL>\n<xbrl></xbrl>\n</XBRL>"),
+        document("EX-101.LAB", "a_lab.xml", &format!("<XBRL>\n{LINKBASE}\n</XBRL>")),
     ];
     let whole = format!("{HEADER}{}</SEC-DOCUMENT>\n", parts.concat());
     let text = plain_text(5, TextKind::ALL[0].0, 5).0;
@@ -234,6 +236,27 @@ pub fn index_files() -> Vec<Vec<u8>> {
     marked
         .map(|(kind, body): (u8, String)| [&[kind], body.as_bytes()].concat())
         .collect()
+}
+
+const LINKBASE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<link:linkbase xmlns:link="http://www.xbrl.org/2003/linkbase" xmlns:xlink="http://www.w3.org/1999/xlink">
+<link:labelLink xlink:role="http://www.xbrl.org/2003/role/link">
+<link:loc xlink:type="locator" xlink:href="http://x/us-gaap.xsd#us-gaap_Revenues" xlink:label="loc_1"/>
+<link:labelArc xlink:type="arc" xlink:from="loc_1" xlink:to="lab_1"/>
+<link:label xlink:label="lab_1" xlink:role="http://www.xbrl.org/2003/role/terseLabel" xml:lang="en-US">Revenue</link:label>
+<link:label xlink:label="lab_1" xlink:role="http://www.xbrl.org/2003/role/label" xml:lang="en-US">Revenue &amp;
+other &#8212; <![CDATA[income]]></link:label>
+<link:label xlink:label="lab_1" xml:lang="de">Umsatz</link:label></link:labelLink></link:linkbase>
+"#;
+
+/// Label linkbases: whole, without a namespace prefix, cut short, in UTF-16.
+pub fn linkbases() -> Vec<Vec<u8>> {
+    vec![
+        LINKBASE.into(),
+        LINKBASE.replace("link:", "").into_bytes(),
+        LINKBASE[..LINKBASE.len() / 2].into(),
+        utf16(LINKBASE),
+    ]
 }
 
 /// Encoded facts.

@@ -23,7 +23,7 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-const ALL: [Target; 13] = [
+const ALL: [Target; 14] = [
     Target {
         name: "pdf",
         run: pdf,
@@ -73,6 +73,11 @@ const ALL: [Target; 13] = [
         name: "facts",
         run: facts,
         seeds: seeds::encoded_facts,
+    },
+    Target {
+        name: "labels",
+        run: labels,
+        seeds: seeds::linkbases,
     },
     Target {
         name: "tree",
@@ -193,6 +198,21 @@ fn check_facts(table: &FactTable) {
         stemma_xbrl::decode_facts(&encoded).is_ok_and(|again| again == *table),
         "encoding changes the facts"
     );
+}
+
+/// The label linkbase of a filing. The labels replace those of its facts.
+fn labels(bytes: &[u8]) {
+    let labels = stemma_xbrl::read_labels(bytes);
+    assert!(
+        labels
+            .by_concept
+            .values()
+            .all(|label| !label.is_empty() && label.len() <= 500),
+        "an empty or a long label"
+    );
+    let mut table = stemma_xbrl::read_facts(seeds::TAGGED_FILING.as_bytes());
+    table.set_labels(&labels.by_concept);
+    check_facts(&table);
 }
 
 /// A stored tree. Readers must not panic, whatever it contains.
