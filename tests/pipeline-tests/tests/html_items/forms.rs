@@ -305,3 +305,16 @@ fn page_numbers_and_references_are_no_items() {
         ["10-K.I.1 full 2", "10-K.I.1A full 10", "10-K.I.2? full 15"]
     );
 }
+
+#[test]
+fn numbers_that_the_form_does_not_have_are_no_items() {
+    let body = sections(&[
+        "Item 1. Business",
+        "Item 2P. Pending Properties",
+        "Item 2. Properties",
+    ]);
+    assert_eq!(
+        items(&report(2023, "", &body)),
+        ["10-K.I.1 full 2", "10-K.I.2? full 4"]
+    );
+}

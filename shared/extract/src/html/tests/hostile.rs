@@ -30,15 +30,13 @@ fn deep_nesting_is_read_to_its_end() {
         );
         let source = read_quickly(tag, html.as_bytes());
         let all = lines(&source);
-        assert_eq!(
-            all.last().unwrap().text,
-            if tag == "div" {
-                "end"
-            } else {
-                all.last().unwrap().text.as_str()
-            }
-        );
-        assert!(all.iter().any(|line| line.text.contains("deep")), "{tag}");
+        // What follows stays inside elements that are not closed.
+        for text in ["deep", "end"] {
+            assert!(
+                all.iter().any(|line| line.text.contains(text)),
+                "{tag}: no {text}"
+            );
+        }
         assert!(codes(&source).contains(&"limits.html_depth"), "{tag}");
     }
 }
