@@ -30,9 +30,10 @@ impl ProgramProcesses {
         Some(Self { group, since })
     }
 
-    /// The sum of those that run, with what those used that they waited for.
+    /// The sum of all, with what those used that they waited for. One that ended counts until its parent waits for it: a limit of
+    /// the system may have ended it, and the others wait in vain.
     pub(crate) fn usage(self) -> Usage {
-        self.running().fold(Usage::default(), |sum, id| {
+        self.members().fold(Usage::default(), |sum, id| {
             let time = CpuTime::for_process(id).unwrap_or_default();
             Usage {
                 cpu_seconds: sum.cpu_seconds + (time.own + time.children).as_secs_f64(),
@@ -42,18 +43,17 @@ impl ProgramProcesses {
     }
 
     pub(crate) fn kill(self) {
-        self.running().for_each(kill);
+        self.members().for_each(kill);
     }
 
-    fn running(self) -> impl Iterator<Item = u32> {
+    fn members(self) -> impl Iterator<Item = u32> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let this = std::process::id();
         entries.filter_map(move |entry| {
             let id: u32 = entry.file_name().to_str()?.parse().ok()?;
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
             let stat = Stat::parse(&stat)?;
-            let is_member =
-                stat.group == self.group && stat.start >= self.since && stat.runs && id != this;
+            let is_member = stat.group == self.group && stat.start >= self.since && id != this;
             is_member.then_some(id)
         })
     }
@@ -73,21 +73,18 @@ fn kill(_: u32) {}
 
 #[derive(Debug, PartialEq)]
 struct Stat {
-    runs: bool,
     group: i32,
     start: u64,
 }
 
 impl Stat {
-    // `17 (name) S 16 …`: the name may itself have spaces and parentheses. State, group and start are fields 3, 5 and 22.
+    // `17 (name) S 16 …`: the name may itself have spaces and parentheses. Group and start are fields 5 and 22.
     fn parse(stat: &str) -> Option<Self> {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_whitespace();
-        let state = fields.next()?;
-        let group = fields.nth(1)?.parse().ok()?;
+        let group = fields.nth(2)?.parse().ok()?;
         let start = fields.nth(16)?.parse().ok()?;
-        let runs = !matches!(state, "Z" | "X");
-        Some(Self { runs, group, start })
+        Some(Self { group, start })
     }
 }
 
@@ -96,11 +93,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_group_and_start_are_read_beside_any_name() {
-        let (runs, group, start) = (true, 12, 4711);
+    fn group_and_start_are_read_beside_any_name() {
+        let group = 12;
+        let start = 4711;
         let stat = format!("17 (a) b) S 16 12 {}4711 0 0", "9 ".repeat(16));
-        assert_eq!(Stat::parse(&stat), Some(Stat { runs, group, start }));
-        assert!(!Stat::parse(&stat.replace('S', "Z")).unwrap().runs);
+        assert_eq!(Stat::parse(&stat), Some(Stat { group, start }));
         assert_eq!(Stat::parse("17 (a) S 16 12"), None);
     }
 }

@@ -231,13 +231,14 @@ fn run_within(
 fn limit(child: &Child, limits: Limits) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     // Linux sends SIGXCPU at the first limit and SIGKILL at the second, which must not be the same, because SIGKILL has other
-    // causes.
+    // causes. Both are above the limit of all processes together: one that the system ends may be missed by the others, which
+    // then wait for it.
     let Limits {
         cpu_seconds,
         memory_bytes,
     } = limits;
     for (resource, current, maximum) in [
-        (Resource::Cpu, cpu_seconds, cpu_seconds + 1),
+        (Resource::Cpu, cpu_seconds + 1, cpu_seconds + 2),
         (Resource::As, memory_bytes, memory_bytes),
     ] {
         let bound = Rlimit {

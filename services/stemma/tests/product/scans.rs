@@ -507,7 +507,7 @@ fn pages_are_not_read_without_the_second_reader_that_the_settings_name() {
     let summary = run("ingest", "", &digest).json();
     assert_eq!(summary["failures"][0]["code"], "ocr.no_model", "{summary}");
     for (path, digest) in [
-        (path.as_str(), "0".repeat(64)),
+        (path.as_str(), "0a".repeat(32)),
         ("missing.onnx", digest.clone()),
     ] {
         let refused = run("ingest", path, &digest);
