@@ -529,7 +529,7 @@ fn pages_are_not_read_without_the_second_reader_that_the_settings_name() {
     assert_eq!(said("", &digest).as_deref(), Some("attention"));
     assert_eq!(said(&path, "").as_deref(), Some("attention"));
     assert_eq!(said(&path, &digest).as_deref(), Some("ok"));
-    assert_eq!(said(&path, &"0".repeat(64)).as_deref(), Some("failed"));
+    assert_eq!(said(&path, &"0a".repeat(32)).as_deref(), Some("failed"));
 }
 
 #[test]
