@@ -135,7 +135,7 @@ fn letter_id(message: &Message, task: Option<&TaskMessage>) -> String {
     hasher.finalize().to_hex().as_str()[..16].into()
 }
 
-/// The dead letters of a store, at most `most` of them, latest first.
+/// The dead letters of a store, latest first. Of more than `most`, these are any: their ids are digests.
 pub async fn list(blobs: &dyn Blobs, most: usize) -> PortResult<Vec<DeadLetter>> {
     list_with(blobs, most, |key| async move { read(blobs, &key).await }).await
 }
