@@ -89,17 +89,17 @@ impl Backlog {
         Ok(())
     }
 
-    /// Starts `count` workers that make `calls` model calls at a time, and waits until they are ready.
+    /// Starts `count` workers that execute `tasks` model tasks at a time, and waits until they are ready.
     pub(super) async fn start_workers(
         &mut self,
         count: usize,
-        calls: usize,
+        tasks: usize,
     ) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for _ in 0..count {
             names.push(self.fleet.spawn(
                 ServiceRole::Worker,
-                &["--lanes", "llm", "--concurrency", &calls.to_string()],
+                &["--lanes", "llm", "--concurrency", &tasks.to_string()],
             )?);
         }
         ready(&mut self.fleet, ServiceRole::Worker).await?;

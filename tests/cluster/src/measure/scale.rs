@@ -8,7 +8,9 @@ use super::backlog::Backlog;
 use super::cpu_time::{CpuTimes, CpuUsage, process_kinds};
 use super::{BenchEnv, MeasurementTable};
 
-const CALLS: usize = 8;
+/// Tasks of a worker at a time. A task holds its slot for its lease, S3 and confirmations as well, so that fewer calls are in
+/// flight. Without `--concurrency` a worker takes eight times as many.
+const TASKS: usize = 8;
 const MANY: usize = 8;
 const LATENCY: Duration = Duration::from_millis(300);
 /// Filings and their pages: enough calls for both runs.
@@ -24,13 +26,13 @@ const SKIPPED: usize = 100;
 /// If a server or process fails.
 pub async fn scale(lab: &BenchEnv) -> Result<MeasurementTable> {
     let mut table = MeasurementTable::new(format!(
-        "scale: {CALLS} calls in flight per worker, {} ms each, {COUNTED} calls",
+        "scale: {TASKS} tasks at a time per worker, calls of {} ms, {COUNTED} calls",
         LATENCY.as_millis()
     ));
     let (one, used_by_one) = run(lab, 1).await?;
     let (many, used_by_many) = run(lab, MANY).await?;
     for (workers, rate) in [(1, one), (MANY, many)] {
-        let possible = (workers * CALLS) as f64 / LATENCY.as_secs_f64();
+        let possible = (workers * TASKS) as f64 / LATENCY.as_secs_f64();
         let share = 100.0 * rate / possible;
         table.note(
             &format!("{workers} workers"),
@@ -61,7 +63,7 @@ pub async fn scale(lab: &BenchEnv) -> Result<MeasurementTable> {
 async fn run(lab: &BenchEnv, workers: usize) -> Result<(f64, CpuUsage)> {
     let mut backlog =
         Backlog::prepare(lab, &format!("scale-{workers}"), FILINGS, LATENCY, &[], &[]).await?;
-    backlog.start_workers(workers, CALLS).await?;
+    backlog.start_workers(workers, TASKS).await?;
     let kinds = [
         process_kinds(lab, &mut backlog.fleet)?,
         vec![("provider".into(), std::process::id())],
