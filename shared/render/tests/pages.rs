@@ -176,7 +176,8 @@ fn images_that_take_much_memory_are_not_decoded() {
         )
     };
     let [gray, rgb] = ["/ColorSpace/DeviceGray", "/ColorSpace/DeviceRGB"];
-    let (small, large) = ("/Width 2/Height 1", "/Width 20000/Height 20000");
+    let small = "/Width 2/Height 1";
+    let large = "/Width 20000/Height 20000";
     let form = "7 0 obj\n<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</I 6 0 R>>>>/Length 5>>stream\n/I Do\nendstream\nendobj\n";
     for (objects, name, is_drawn) in [
         (image(6, small, gray), "I", true),
