@@ -102,13 +102,13 @@ mod tests {
 
     use super::*;
 
-    // Gives the prepared readings, and records the widths of the lines.
-    struct Prepared {
+    // Gives the readings in order, and records the widths of the lines.
+    struct ScriptedReader {
         readings: Mutex<Vec<&'static str>>,
         widths: Mutex<Vec<usize>>,
     }
 
-    impl Prepared {
+    impl ScriptedReader {
         fn new(readings: &[&'static str]) -> Self {
             let readings = readings.iter().rev().copied().collect();
             Self {
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    impl LineReader for Prepared {
+    impl LineReader for ScriptedReader {
         fn read(&self, line: &Gray) -> Result<String, ExtractError> {
             assert_eq!(line.height, LINE_HEIGHT);
             self.widths.lock().unwrap().push(line.width);
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    fn confirmed(mut words: Vec<ReadWord>, reader: &Prepared, seconds: u64) -> Vec<ReadWord> {
+    fn confirm(mut words: Vec<ReadWord>, reader: &ScriptedReader, seconds: u64) -> Vec<ReadWord> {
         let image = Gray::new(2_000, 400, vec![255; 800_000]).unwrap();
         let budget = CpuBudget::for_seconds(seconds);
         confirm_numbers(&mut words, &image, reader, &budget).unwrap();
@@ -160,8 +160,8 @@ mod tests {
             word("0.125", 1_500.0, 100.0, 90),
             word("31,2022", 1_700.0, 100.0, 95),
         ];
-        let reader = Prepared::new(&["1,234", "56 1", "", "8.648", "0.125", "31,2022"]);
-        let words = confirmed(words, &reader, 10);
+        let reader = ScriptedReader::new(&["1,234", "56 1", "", "8.648", "0.125", "31,2022"]);
+        let words = confirm(words, &reader, 10);
         let found: Vec<_> = words
             .iter()
             .map(|word| (word.confidence, word.other.as_deref()))
@@ -190,24 +190,28 @@ mod tests {
             ..word("....12", 100.0, 200.0, 96)
         };
         for words in [vec![sideways], vec![wide]] {
-            let words = confirmed(words, &Prepared::new(&[]), 10);
+            let words = confirm(words, &ScriptedReader::new(&[]), 10);
             assert_eq!((words[0].confidence, &words[0].other), (79, &None));
         }
-        let words = confirmed(vec![word("12", 100.0, 100.0, 96)], &Prepared::new(&[]), 0);
+        let words = confirm(
+            vec![word("12", 100.0, 100.0, 96)],
+            &ScriptedReader::new(&[]),
+            0,
+        );
         assert_eq!(words[0].confidence, 79, "no time is left");
     }
 
     #[test]
     fn a_line_ends_in_the_middle_of_the_gap_to_the_next_word() {
-        let alone = Prepared::new(&["12"]);
-        confirmed(vec![word("12", 100.0, 100.0, 96)], &alone, 10);
-        let close = Prepared::new(&["12"]);
+        let alone = ScriptedReader::new(&["12"]);
+        confirm(vec![word("12", 100.0, 100.0, 96)], &alone, 10);
+        let close = ScriptedReader::new(&["12"]);
         let words = vec![
             word("a", 70.0, 102.0, 96),
             word("12", 100.0, 100.0, 96),
             word("b", 150.0, 98.0, 96),
         ];
-        confirmed(words, &close, 10);
+        confirm(words, &close, 10);
         // Of 40 pixels of the image, 48 of the line show 52: 16 more on each side, or 5.
         let [alone, close] = [alone, close].map(|reader| reader.widths.into_inner().unwrap());
         assert_eq!((alone, close), (vec![66], vec![46]));

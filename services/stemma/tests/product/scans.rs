@@ -517,7 +517,7 @@ fn pages_are_not_read_without_the_second_reader_that_the_settings_name() {
             "{refused:?}"
         );
     }
-    let said = |path: &str, digest: &str| {
+    let doctor_result = |path: &str, digest: &str| {
         let checks = run("doctor", path, digest).json();
         let check = checks.as_array().unwrap().iter().find(|check| {
             let what = check["what"].as_str().unwrap();
@@ -525,11 +525,14 @@ fn pages_are_not_read_without_the_second_reader_that_the_settings_name() {
         });
         check.map(|check| check["result"].as_str().unwrap().to_owned())
     };
-    assert_eq!(said("", ""), None);
-    assert_eq!(said("", &digest).as_deref(), Some("attention"));
-    assert_eq!(said(&path, "").as_deref(), Some("attention"));
-    assert_eq!(said(&path, &digest).as_deref(), Some("ok"));
-    assert_eq!(said(&path, &"0a".repeat(32)).as_deref(), Some("failed"));
+    assert_eq!(doctor_result("", ""), None);
+    assert_eq!(doctor_result("", &digest).as_deref(), Some("attention"));
+    assert_eq!(doctor_result(&path, "").as_deref(), Some("attention"));
+    assert_eq!(doctor_result(&path, &digest).as_deref(), Some("ok"));
+    assert_eq!(
+        doctor_result(&path, &"0a".repeat(32)).as_deref(),
+        Some("failed")
+    );
 }
 
 #[test]
