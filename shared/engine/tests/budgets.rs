@@ -14,7 +14,7 @@ use stemma_engine::key::{RunId, RunRef};
 use stemma_engine::ledger::Ledger;
 use stemma_engine::port_error::PortResult;
 use stemma_engine::{Env, JobId, Ports, Priority};
-use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates};
+use stemma_engine_testing::fault::{FaultInjector, FaultPlan, FaultRates, Outage};
 
 const SLOW: FaultRates = FaultRates {
     fail_before: 0,
@@ -27,8 +27,11 @@ const SLOW: FaultRates = FaultRates {
 };
 
 async fn slow_job(seed: u64, terms: JobOptions) -> (Env, Ports, JobId, RunRef) {
-    let env = Env::simulated(seed);
-    let plan = FaultPlan::random(seed, SLOW);
+    job_behind(FaultPlan::random(seed, SLOW), terms).await
+}
+
+async fn job_behind(plan: FaultPlan, terms: JobOptions) -> (Env, Ports, JobId, RunRef) {
+    let env = Env::simulated(plan.seed);
     let ports = FaultInjector::new(env.clone(), plan).wrap(&Ports::memory(&env));
     let job = JobId("job".into());
     let draft = JobManifest {
@@ -94,6 +97,47 @@ fn tokens(tokens: u64) -> SpendAmount {
         nanodollars: None,
         tokens,
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_cost_counts_after_an_outage_of_the_limiter() {
+    let plan = FaultPlan {
+        outages: vec![Outage {
+            operations: "limiter.settle",
+            during: 0..120_000,
+            transient: true,
+        }],
+        ..FaultPlan::default()
+    };
+    let terms = JobOptions {
+        budget: Some(JobBudget {
+            nanodollars: None,
+            tokens: Some(100),
+        }),
+        ..JobOptions::default()
+    };
+    let (env, ports, _, run) = job_behind(plan, terms).await;
+    let budgets = BudgetRegistry::default();
+    let owners = budgets.owners(&env, &ports, &run).await.unwrap();
+    let call = |id| CallReservation {
+        id,
+        max: tokens(60),
+        timeout: Duration::from_secs(60),
+    };
+    let log = Arc::new(NothingSpent);
+    let reserve = async |id| {
+        budgets
+            .reserve(&env, &ports, &owners, &call(id), log.clone())
+            .await
+    };
+    reserve(1).await.unwrap();
+    let is_settled = budgets
+        .settle(&env, &ports, &owners, &call(1), tokens(60))
+        .await;
+    assert!(!is_settled);
+    // The reservation has expired by then.
+    env.sleep(Duration::from_secs(125)).await;
+    assert_eq!(reserve(2).await.unwrap_err().code, "budget.reached");
 }
 
 // A worker meets the old budget while its owner raises it: before, during, and after the change.

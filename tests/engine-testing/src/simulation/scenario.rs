@@ -18,7 +18,7 @@ const LONGEST_OUTAGE_MS: Millis = 780_000;
 const LONGEST_STALL_MS: Millis = 180_000;
 const DAY_MS: i64 = 86_400_000;
 // More than a coordinator of the simulation keeps open, many times over.
-const MANY_JOBS: u32 = 60;
+const MANY_JOBS: u32 = 200;
 // Less than the first job costs, several times over.
 const SMALL_BUDGET: u64 = 150;
 // A job is paused for this long: longer than everything else takes.
@@ -109,7 +109,8 @@ impl SimulationScenario {
         }
     }
 
-    /// A schedule of [`Self::from_seed`] in which the first job has a small budget, with losses and crashes beside it.
+    /// A schedule of [`Self::from_seed`] in which the first job has a small budget, with losses, crashes and an outage of the
+    /// accounts beside it.
     pub fn budget_from_seed(seed: u64) -> Self {
         let mut script = Self::from_seed(seed);
         script.budget_tokens = Some(SMALL_BUDGET);
@@ -125,6 +126,14 @@ impl SimulationScenario {
             script.fault_events.push((at_ms, event));
         }
         script.fault_events.sort_by_key(|(at, _)| *at);
+        if rng.random_ratio(1, 2) {
+            let from = rng.random_range(0..FAULTS_UNTIL_MS / 6);
+            script.plan.outages.push(Outage {
+                operations: "limiter.",
+                during: from..from + rng.random_range(5_000..LONGEST_STALL_MS),
+                transient: true,
+            });
+        }
         script
     }
 

@@ -178,13 +178,17 @@ impl CallPayer {
             tokens: used,
         } = paid;
         self.spending.lock().pay(call.id, used, task.env.now_ms());
-        self.budgets
+        let is_settled = self
+            .budgets
             .settle(task.env, task.ports, &owners, &call, tokens(used))
             .await;
         let jobs: Vec<&JobId> = owners.iter().map(|owner| &owner.job.job).collect();
         let key = format!("{RECORDS}{:016x}.json", call.id);
         put_json(&task.ports.blobs.with_long_retries(), &key, &(jobs, used)).await?;
-        self.spending.lock().calls.remove(&call.id);
+        // A loss meanwhile may lose what is settled later.
+        if is_settled {
+            self.spending.lock().calls.remove(&call.id);
+        }
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::Ledger;
 use crate::limit::{AccountReservation, Reservation};
 use crate::port_error::PortResult;
-use crate::port_retry::with_retry;
+use crate::port_retry::{with_long_retry, with_retry};
 use crate::ports::Ports;
 
 // How long the cached owners of a run and controls of a job are used. Each process reads the control of each job in use this
@@ -267,6 +267,9 @@ impl BudgetRegistry {
 
     /// Settles the reservation of a call that cost `used`. Settle before the call is recorded in the [`SpendLog`]: an
     /// account that is rebuilt at that moment then knows of the call in one way only.
+    ///
+    /// Where the limiter is away for long this goes on in the background, so that the reply need not wait to be stored. Returns
+    /// whether everything is settled.
     pub async fn settle(
         &self,
         env: &Env,
@@ -274,7 +277,8 @@ impl BudgetRegistry {
         owners: &[BudgetOwner],
         call: &CallReservation,
         used: SpendAmount,
-    ) {
+    ) -> bool {
+        let mut is_settled = true;
         for owner in owners {
             let (Ok(reserved), Ok(actual)) = (
                 owner.account_reservations(call.max),
@@ -283,20 +287,27 @@ impl BudgetRegistry {
                 continue;
             };
             for ((account, _, reserved), (_, _, used)) in reserved.into_iter().zip(actual) {
-                log_lost_settlement(
-                    &account,
-                    with_retry(env, || {
-                        ports.limiter.settle_reservation(
-                            &account,
-                            call.on_account(reserved),
-                            used,
-                            env.now_ms(),
-                        )
-                    })
-                    .await,
-                );
+                let reservation = call.on_account(reserved);
+                let settled = with_retry(env, || {
+                    let now_ms = env.now_ms();
+                    ports
+                        .limiter
+                        .settle_reservation(&account, reservation, used, now_ms)
+                });
+                if let Err(error) = settled.await {
+                    tracing::warn!(account, %error, "cannot settle a reservation; trying again until it is settled");
+                    is_settled = false;
+                    env.spawn(settle_later(
+                        env.clone(),
+                        ports.clone(),
+                        account,
+                        reservation,
+                        used,
+                    ));
+                }
             }
         }
+        is_settled
     }
 
     /// Pauses the running jobs among `owners`.
@@ -520,6 +531,23 @@ fn missing_price() -> Failure {
 }
 
 // A lost settlement leaves the reservation in place until its time is over.
+// Without it the amount is given back when the reservation expires, and the job spends more than its budget.
+async fn settle_later(
+    env: Env,
+    ports: Ports,
+    account: String,
+    reservation: AccountReservation,
+    used: u64,
+) {
+    let settled = with_long_retry(&env, || {
+        let now_ms = env.now_ms();
+        ports
+            .limiter
+            .settle_reservation(&account, reservation, used, now_ms)
+    });
+    log_lost_settlement(&account, settled.await);
+}
+
 fn log_lost_settlement(account: &str, result: PortResult<()>) {
     if let Err(error) = result {
         tracing::warn!(account, %error, "cannot settle a reservation; the call counts once the account is rebuilt from the call log");
