@@ -1,4 +1,4 @@
-"""Some minutes of work under limits that the client knows, does not know, or is told by headers."""
+"""Some minutes of work under limits that the client knows, does not know, or learns from headers."""
 
 import sys
 from collections import Counter
@@ -9,7 +9,7 @@ from paper import write
 MINUTES = 4.5
 SETTLED = 1
 folder = write(SCRATCH / "filings", 12, sections=14, pages_each=4)
-ways = sys.argv[1:] or ["known", "tokens", "told", "unknown"]
+ways = sys.argv[1:] or ["known", "tokens", "reported", "unknown"]
 
 
 def work(store, limits, known):
@@ -17,11 +17,11 @@ def work(store, limits, known):
     rpm, tpm = limits
     settings = dict(model__requests_per_minute=rpm, model__tokens_per_minute=tpm) if known else {}
     behavior = dict(limits__requests_per_minute=rpm, limits__tokens_per_minute=tpm)
-    told = {"known": "all", "tokens": "all", "told": "all", "unknown": "nothing"}[store]
+    headers = {"known": "all", "tokens": "all", "reported": "all", "unknown": "nothing"}[store]
     # A provider of unknown limits looks every few seconds, as real ones do.
     meter = "bucket" if store == "unknown" else "window"
     record = SCRATCH / f"{store}.jsonl"
-    with Sim(known=False, record=record, latency__median_ms=300, latency__sigma=0.4, limits__told=told, limits__meter=meter, **behavior) as sim:
+    with Sim(known=False, record=record, latency__median_ms=300, latency__sigma=0.4, limits__headers=headers, limits__meter=meter, **behavior) as sim:
         ingest(store, folder, sim=sim, structure="llm", model__concurrency=32, **settings)
         return sim.report() | {"asked": recorded(record)}
 

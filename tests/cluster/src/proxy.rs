@@ -1,5 +1,5 @@
 //! A TCP proxy on loopback that injects faults: it cuts, pauses or delays connections. For HTTP it also
-//! refuses requests with 503, slows them, or resets in mid-body. Random choices depend on the seed and the
+//! refuses requests with 503 or 403, slows them, or resets in mid-body. Random choices depend on the seed and the
 //! order of requests.
 
 use std::collections::BTreeMap;
@@ -23,6 +23,9 @@ use stemma_sim::http::{HttpHead, reply};
 /// The reply of an overloaded S3.
 const SLOW_DOWN: &[u8] =
     b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>later</Message></Error>";
+/// The reply of an S3 whose policy lacks a right.
+const ACCESS_DENIED: &[u8] =
+    b"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>no</Message></Error>";
 /// Bytes of a reply that pass before a reset.
 const RESET_WITHIN: usize = 200;
 
@@ -37,6 +40,8 @@ pub struct ProxyFaults {
     pub delay: Duration,
     /// Share answered with 503.
     pub refused: f64,
+    /// Share answered with 403.
+    pub denied: f64,
     /// Share forwarded after `slow_by`.
     pub slow: f64,
     pub slow_by: Duration,
@@ -49,7 +54,7 @@ pub struct ProxyFaults {
 pub struct FaultCounts {
     /// Connections cut by [`Proxy::cut`].
     pub cut: usize,
-    /// Requests answered with 503.
+    /// Requests answered with 503 or 403.
     pub refused: usize,
     /// Delayed requests.
     pub slowed: usize,
@@ -355,7 +360,14 @@ async fn requests(
             break;
         };
         let length = length as u64;
-        if shared.roll() < faults.refused {
+        let refusal = if shared.roll() < faults.refused {
+            Some((503, SLOW_DOWN))
+        } else if shared.roll() < faults.denied {
+            Some((403, ACCESS_DENIED))
+        } else {
+            None
+        };
+        if let Some((status, body)) = refusal {
             shared.note(|suffered| suffered.refused += 1);
             if head.header("expect").is_none() {
                 tokio::io::copy(&mut (&mut from).take(length), &mut tokio::io::sink()).await?;
@@ -363,10 +375,10 @@ async fn requests(
             let mut to_client = to_client.lock().await;
             to_client
                 .write_all(&reply(
-                    503,
+                    status,
                     "connection: close\r\n",
                     "application/xml",
-                    SLOW_DOWN,
+                    body,
                 ))
                 .await?;
             to_client.shutdown().await?;

@@ -19,6 +19,9 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../services");
 const RABBITMQ: &str = "STEMMA_TEST_RABBITMQ";
 const REDIS: &str = "STEMMA_TEST_REDIS";
 const S3: &str = "STEMMA_TEST_S3";
+/// User of the started RabbitMQ, and its password.
+const BROKER_USER: &str = "guest";
+pub(crate) const BROKER_PASSWORD: &str = "guest";
 /// Region of all buckets. Ceph accepts any name.
 const REGION: &str = "us-east-1";
 /// Time limit for a server and for `tests/services`.
@@ -303,6 +306,15 @@ impl TestServers {
         // Shares of the memory: the lowest that the broker takes, and its default.
         let watermark = if raised { "0.0001" } else { "0.4" };
         self.rabbitmqctl(&["set_vm_memory_high_watermark", watermark])
+            .await
+    }
+
+    /// Changes the password of the broker's user. Open connections stay authenticated.
+    ///
+    /// # Errors
+    /// See [`TestServers::set_memory_alarm`].
+    pub async fn change_broker_password(&self, password: &str) -> Result<()> {
+        self.rabbitmqctl(&["change_password", BROKER_USER, password])
             .await
     }
 

@@ -96,7 +96,6 @@ pub struct SimulatedLimits {
     /// Tokens of prompts and replies per minute; `None` for no limit.
     pub tokens_per_minute: Option<u32>,
     pub meter: LimitMeter,
-    #[serde(rename = "told")]
     pub headers: LimitHeaders,
 }
 

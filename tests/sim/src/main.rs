@@ -21,7 +21,7 @@ const USAGE: &str = "usage: sim serve [--port N] [--truth FOLDER]... [--texts FO
 A truth folder holds {\"doc\",\"pages\",\"nodes\":[{\"title\",\"level\",\"page\"}]}, a folder of texts what `pages` writes.
 Questions are lines of {\"question\",\"doc_name\",\"gold_pages\":[N]}: where each is answered.
 Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --noise F --gullible true --reads truth|reader
-  --limits.requests_per_minute N --limits.tokens_per_minute N --limits.meter window|bucket --limits.told all|pause|nothing
+  --limits.requests_per_minute N --limits.tokens_per_minute N --limits.meter window|bucket --limits.headers all|pause|nothing
   --faults.rate F --faults.always F --faults.kinds '[\"error\",\"hang\",\"reset\",\"empty\",\"truncated\",\"malformed\",\"schema\"]'
   --outage.after_s F --outage.lasts_s F --outage.status N
   --batches.takes_ms N --batches.expires F --batches.rejects true --batches.loses_replies true";

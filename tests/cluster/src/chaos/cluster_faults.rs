@@ -5,20 +5,23 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rand::Rng;
 use rand::rngs::SmallRng;
-use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
+use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults, SimulatedLimits};
 use tokio::time::sleep;
 
 use super::cluster::{LATENCY, PROCESSES};
 use super::fault_plan::ChaosFault;
 use super::run::end_message;
 use crate::duplicate_calls::ProcessOutage;
+use crate::servers::BROKER_PASSWORD;
 use crate::{Proxy, ProxyFaults, ServerKind, ServiceFleet, ServiceRole, TestServers};
 
 /// Share of questions that the failing provider does not answer.
 const PROVIDER_FAULT_SHARE: f64 = 0.8;
+/// A limit far below what the workers ask for.
+const THROTTLED_REQUESTS_PER_MINUTE: u32 = 60;
 /// Time limit of a command beside the job.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
-/// The other password of Redis.
+/// The other password of Redis and RabbitMQ.
 const OTHER_PASSWORD: &str = "rotated";
 
 /// A run under faults.
@@ -91,19 +94,32 @@ impl ClusterFaultRun<'_> {
                 inject(&self.redis, paused(), period).await;
             }
             ChaosFault::DropRedisReplies => {
+                drop_replies(&self.redis, period).await;
+            }
+            ChaosFault::DropS3Replies => {
+                drop_replies(&self.s3, period).await;
+            }
+            ChaosFault::DropBrokerReplies => {
+                drop_replies(&self.broker, period).await;
+            }
+            ChaosFault::DenyS3 => {
                 let faults = ProxyFaults {
-                    replies_paused: true,
+                    denied: 1.0,
                     ..ProxyFaults::default()
                 };
-                inject(&self.redis, faults, period).await;
-                // What was held back belongs to connections that are given up.
-                self.redis.cut();
+                inject(&self.s3, faults, period).await;
             }
             ChaosFault::ChangeRedisPassword => {
                 servers.require_redis_password(OTHER_PASSWORD).await?;
                 self.redis.cut();
                 sleep(period).await;
                 servers.remove_redis_password(OTHER_PASSWORD).await?;
+            }
+            ChaosFault::ChangeBrokerPassword => {
+                servers.change_broker_password(OTHER_PASSWORD).await?;
+                self.broker.cut();
+                sleep(period).await;
+                servers.change_broker_password(BROKER_PASSWORD).await?;
             }
             ChaosFault::BlockPublishers => {
                 servers.set_memory_alarm(true).await?;
@@ -137,6 +153,16 @@ impl ClusterFaultRun<'_> {
                     ..Behavior::with_latency(LATENCY)
                 });
                 // The caller sets the next behavior.
+                sleep(period).await;
+            }
+            ChaosFault::ThrottleProvider => {
+                self.provider.set_behavior(Behavior {
+                    limits: SimulatedLimits {
+                        requests_per_minute: Some(THROTTLED_REQUESTS_PER_MINUTE),
+                        ..SimulatedLimits::default()
+                    },
+                    ..Behavior::with_latency(LATENCY)
+                });
                 sleep(period).await;
             }
             ChaosFault::LoseAllButS3 => {
@@ -228,6 +254,16 @@ async fn inject(proxy: &Proxy, faults: ProxyFaults, period: Duration) {
     proxy.set_faults(faults);
     sleep(period).await;
     proxy.set_faults(ProxyFaults::default());
+}
+
+async fn drop_replies(proxy: &Proxy, period: Duration) {
+    let faults = ProxyFaults {
+        replies_paused: true,
+        ..ProxyFaults::default()
+    };
+    inject(proxy, faults, period).await;
+    // What was held back belongs to connections that are given up.
+    proxy.cut();
 }
 
 fn paused() -> ProxyFaults {

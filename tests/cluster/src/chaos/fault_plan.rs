@@ -48,6 +48,16 @@ pub enum ChaosFault {
     DropRedisReplies,
     /// Redis refuses the password of new connections.
     ChangeRedisPassword,
+    /// Requests reach S3, and no reply comes back.
+    DropS3Replies,
+    /// Requests reach RabbitMQ, and no reply comes back.
+    DropBrokerReplies,
+    /// All requests to S3 answered 403, as while a policy is changed.
+    DenyS3,
+    /// RabbitMQ refuses the password of new connections.
+    ChangeBrokerPassword,
+    /// The provider answers most requests with 429.
+    ThrottleProvider,
     /// RabbitMQ blocks publishers: its memory alarm is raised.
     BlockPublishers,
     /// RabbitMQ blocks publishers: its disk alarm is raised.
@@ -60,7 +70,7 @@ pub enum ChaosFault {
     AbandonRedis,
     /// The provider answers most requests with errors.
     FailProvider,
-    /// No fault: documents of another collection are indexed, imported and removed beside the job, and garbage is collected.
+    /// No fault: documents of another collection are imported and removed beside the job, and garbage is collected.
     Housekeeping,
 }
 
@@ -92,7 +102,12 @@ impl ChaosFault {
         Self::SlowS3ForMinute,
         Self::PauseRedis,
         Self::DropRedisReplies,
+        Self::DropS3Replies,
+        Self::DropBrokerReplies,
         Self::ChangeRedisPassword,
+        Self::ChangeBrokerPassword,
+        Self::DenyS3,
+        Self::ThrottleProvider,
         Self::BlockPublishers,
         Self::FillBrokerDisk,
         Self::PauseBroker,
@@ -126,7 +141,12 @@ impl ChaosFault {
             Self::SlowS3ForMinute => "S3 delayed 500 ms for 60 s",
             Self::PauseRedis => "Redis silent for 20 s",
             Self::DropRedisReplies => "Redis replies lost for 20 s",
+            Self::DropS3Replies => "S3 replies lost for 20 s",
+            Self::DropBrokerReplies => "broker replies lost for 20 s",
             Self::ChangeRedisPassword => "Redis password wrong for 30 s",
+            Self::ChangeBrokerPassword => "broker password wrong for 30 s",
+            Self::DenyS3 => "S3 answers 403 for 30 s",
+            Self::ThrottleProvider => "provider answers 429 for 20 s",
             Self::BlockPublishers => "broker memory alarm for 30 s",
             Self::FillBrokerDisk => "broker disk alarm for 30 s",
             Self::PauseBroker => "broker silent for 45 s",
@@ -160,12 +180,17 @@ impl ChaosFault {
             | Self::PauseBroker => FREEZE_PERIOD,
             Self::RefuseS3ForMinute | Self::SlowS3ForMinute => Duration::from_secs(60),
             // Shorter than a lease, longer than the timeout of a call.
-            Self::PauseRedis | Self::DropRedisReplies => Duration::from_secs(20),
-            Self::ChangeRedisPassword | Self::BlockPublishers | Self::FillBrokerDisk => {
-                Duration::from_secs(30)
-            }
+            Self::PauseRedis
+            | Self::DropRedisReplies
+            | Self::DropS3Replies
+            | Self::DropBrokerReplies => Duration::from_secs(20),
+            Self::ChangeRedisPassword
+            | Self::ChangeBrokerPassword
+            | Self::DenyS3
+            | Self::BlockPublishers
+            | Self::FillBrokerDisk => Duration::from_secs(30),
             // Shorter than the attempts of a call last together.
-            Self::FailProvider => Duration::from_secs(20),
+            Self::FailProvider | Self::ThrottleProvider => Duration::from_secs(20),
         }
     }
 
