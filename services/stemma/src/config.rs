@@ -1,5 +1,6 @@
 //! All settings with their defaults.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use stemma_coordinator::reindex::ReindexSource;
 use stemma_document::Collection;
 use stemma_gateway::settings::QuerySettings;
 use stemma_pipeline::prompts::Instructions;
-use stemma_pipeline::{RunSettings, StructureMode};
+use stemma_pipeline::{RunSettings, StructureMode, VisionSettings};
 
 use crate::embeddings::EmbeddingsConfig;
 use crate::error::CommandError;
@@ -29,6 +30,8 @@ pub struct Config {
     pub model: ModelConfig,
     /// Further models, each with its name and where it differs from `model`.
     pub models: Vec<ExtraModel>,
+    /// The model that sees the images of pages; its provider is that of `model`, or of an entry of `models`.
+    pub vision: VisionSettings,
     pub embeddings: EmbeddingsConfig,
     /// A folder with custom prompts, `<stage>.md` each; empty: the built-in prompts.
     pub prompts: PathBuf,
@@ -74,23 +77,24 @@ impl Config {
         })
     }
 
-    /// Every model with its provider: the model of each purpose, and those in `[[models]]`; empty if
-    /// `[model]` is not configured.
+    /// Every model with its provider: if `[model]` is configured, the model of each purpose and those in `[[models]]`; the
+    /// model that sees, if its provider has an address.
     pub fn providers(&self) -> Vec<(String, ProviderConfig)> {
-        if !self.model.is_configured() {
-            return Vec::new();
+        let mut names = BTreeSet::new();
+        if self.model.is_configured() {
+            names.extend(self.model.settings.names());
+            names.extend(self.models.iter().map(|model| model.name.as_str()));
         }
-        let mut names = self.model.settings.names();
-        names.extend(self.models.iter().map(|model| model.name.as_str()));
-        names
-            .into_iter()
-            .map(|name| {
-                let provider = match self.models.iter().find(|model| model.name == name) {
-                    Some(model) => model.provider(&self.model.provider),
-                    None => self.model.provider.clone(),
-                };
-                (name.to_string(), provider)
-            })
+        names.extend(Some(self.vision.model.as_str()).filter(|name| !name.is_empty()));
+        let provided = names.into_iter().map(|name| {
+            let provider = match self.models.iter().find(|model| model.name == name) {
+                Some(model) => model.provider(&self.model.provider),
+                None => self.model.provider.clone(),
+            };
+            (name.to_string(), provider)
+        });
+        provided
+            .filter(|(_, provider)| !provider.endpoint.base_url.is_empty())
             .collect()
     }
 }
@@ -277,5 +281,18 @@ mod tests {
             actual,
             expected.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit))
         );
+    }
+
+    #[test]
+    fn a_model_that_sees_needs_no_other_model() {
+        let config = |models: serde_json::Value| Config {
+            vision: VisionSettings { model: "v".into() },
+            models: serde_json::from_value(models).unwrap(),
+            ..Config::default()
+        };
+        let own = serde_json::json!([{ "name": "v", "base_url": "https://v.example/v1" }]);
+        let providers = config(own).providers();
+        assert_eq!((providers.len(), providers[0].0.as_str()), (1, "v"));
+        assert_eq!(config(serde_json::json!([])).providers(), []);
     }
 }

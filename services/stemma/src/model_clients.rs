@@ -55,6 +55,20 @@ impl ReadModels {
     }
 }
 
+/// The client of the model with this name; `None` if no provider is configured for it.
+pub fn client_of(
+    config: &Config,
+    name: &str,
+    env: &Env,
+    limiter: &Arc<dyn Limiter>,
+    process: &str,
+) -> Result<Option<Arc<ModelClient>>, CommandError> {
+    let mut providers = config.providers().into_iter();
+    let provider = providers.find(|(candidate, _)| candidate == name);
+    let client = provider.map(|(_, provider)| provider.model_client(name, env, limiter, process));
+    client.transpose()
+}
+
 fn answer_model(
     config: &Config,
     env: &Env,
@@ -63,14 +77,9 @@ fn answer_model(
 ) -> Result<Option<AnswerModel>, CommandError> {
     let model_settings = &config.model.settings;
     let name = model_settings.name_for(Purpose::Answers);
-    let Some((_, provider)) = config
-        .providers()
-        .into_iter()
-        .find(|(candidate, _)| candidate == name)
-    else {
+    let Some(model_client) = client_of(config, name, env, limiter, process)? else {
         return Ok(None);
     };
-    let model_client = provider.model_client(name, env, limiter, process)?;
     let mut settings = config.reason.clone();
     let most = model_settings.max_prompt_tokens_for(Purpose::Answers);
     settings.client.max_prompt_tokens = settings.client.max_prompt_tokens.min(most);

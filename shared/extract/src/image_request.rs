@@ -17,6 +17,8 @@ pub struct ImageRequest {
 pub enum ImageScale {
     /// The width in pixels.
     Width(u32),
+    /// The longer side in pixels.
+    LongSide(u32),
     /// Pixels per inch, which is 72 points.
     Dpi(u32),
 }

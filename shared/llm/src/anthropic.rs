@@ -10,6 +10,7 @@ use crate::capabilities::{
     system_prompt,
 };
 use crate::http::{AuthHeader, Endpoint, EndpointError, HttpReply, HttpTransport};
+use crate::image::PageImage;
 use crate::request::{FinishReason, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 
 const VERSION_HEADER: (&str, &str) = ("anthropic-version", "2023-06-01");
@@ -83,14 +84,14 @@ fn request_body(request: &LlmRequest, shape: RequestShape) -> Value {
     let system = json!({
         "type": "text", "text": system_prompt(request, format), "cache_control": { "type": "ephemeral" },
     });
-    let messages = chat_messages(request)
-        .into_iter()
-        .map(|(role, content)| json!({ "role": role, "content": content }));
     let mut body = Map::from_iter([
         ("model".to_string(), json!(request.model)),
         ("max_tokens".to_string(), json!(request.max_output_tokens)),
         ("system".to_string(), json!([system])),
-        ("messages".to_string(), messages.collect()),
+        (
+            "messages".to_string(),
+            chat_messages(request, PageImage::anthropic_block).into(),
+        ),
     ]);
     if shape.temperature {
         body.insert("temperature".into(), json!(0));

@@ -4,9 +4,10 @@
 //! the reduced form is used for all later requests of this process. The digest of the request does not change.
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::http::{HttpError, HttpReply, HttpTransport};
+use crate::image::{PageImage, message_content};
 use crate::request::{LlmError, LlmRequest};
 
 const MAX_ATTEMPTS: usize = 6;
@@ -177,20 +178,21 @@ pub(crate) fn response_format(request: &LlmRequest, shape: RequestShape) -> Resp
     }
 }
 
-// Roles must alternate for Anthropic, so a note without a reply is appended to the user message.
-pub(crate) fn chat_messages(request: &LlmRequest) -> Vec<(&'static str, String)> {
+/// The messages after the system prompt, with images in the form that `image` gives them. Roles must alternate for Anthropic,
+/// so a note without a reply is appended to the user message.
+pub(crate) fn chat_messages(request: &LlmRequest, image: fn(&PageImage) -> Value) -> Vec<Value> {
+    let message = |role: &str, content: Value| json!({ "role": role, "content": content });
+    let user = |text: &str| message("user", message_content(&request.images, text, image));
     let Some(follow_up) = &request.follow_up else {
-        return vec![("user", request.user.clone())];
+        return vec![user(&request.user)];
     };
     match follow_up.messages() {
-        (None, note) => vec![("user", format!("{}\n\n{note}", request.user))],
-        (Some(reply), note) => {
-            vec![
-                ("user", request.user.clone()),
-                ("assistant", reply.into()),
-                ("user", note),
-            ]
-        }
+        (None, note) => vec![user(&format!("{}\n\n{note}", request.user))],
+        (Some(reply), note) => vec![
+            user(&request.user),
+            message("assistant", reply.into()),
+            message("user", note.into()),
+        ],
     }
 }
 

@@ -19,13 +19,16 @@ pub(crate) struct ErrorBody {
 
 impl ErrorBody {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
-            return Self::default();
-        };
+        serde_json::from_slice::<Value>(bytes)
+            .map(|value| Self::from_value(&value))
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn from_value(value: &Value) -> Self {
         let error = value
             .get("error")
             .filter(|error| !error.is_null())
-            .unwrap_or(&value);
+            .unwrap_or(value);
         Self {
             code: Self::first_text(error, &["code", "type"]).unwrap_or_default(),
             message: error
@@ -63,6 +66,23 @@ impl ErrorBody {
 
     pub(crate) fn is_unknown_model(&self) -> bool {
         ["model_not_found", "invalid_model", "DeploymentNotFound"].contains(&self.code.as_str())
+    }
+
+    // Whether the model takes no images, in the words of the servers that are known: OpenAI, OpenRouter, vLLM, llama.cpp
+    // and DeepSeek. An image that cannot be decoded is another error.
+    pub(crate) fn rejects_images(&self) -> bool {
+        let message = self.message.to_lowercase();
+        let mentions = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        let is_about_images = mentions(&["image", "vision", "multimodal"]);
+        let is_about_models = mentions(&[
+            "support image",
+            "support vision",
+            "not support",
+            "only supported by",
+            "not a multimodal",
+            "unknown variant",
+        ]);
+        is_about_images && is_about_models
     }
 
     pub(crate) fn full_text(&self) -> String {
@@ -128,6 +148,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn models_without_images_are_recognized() {
+        let rejects = |message: &str| {
+            ErrorBody::from_value(&json!({ "error": { "message": message } })).rejects_images()
+        };
+        for message in [
+            "Invalid content type. image_url is only supported by certain models.",
+            "No endpoints found that support image input",
+            "m is not a multimodal model",
+            "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+            "messages[1]: unknown variant `image_url`, expected `text`",
+            "m does not support images",
+        ] {
+            assert!(rejects(message), "{message}");
+        }
+        for message in [
+            "You uploaded an unsupported image.",
+            "Could not process image",
+            "temperature is not supported with this model",
+            "unknown variant `json_schema`",
+        ] {
+            assert!(!rejects(message), "{message}");
+        }
+    }
 
     #[test]
     fn error_messages_are_truncated_and_redacted() {

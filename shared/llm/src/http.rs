@@ -277,6 +277,8 @@ impl HttpTransport {
                 rate_limits,
             },
             408 => LlmError::TimedOut(self.timeout),
+            // Servers say so with 400, 404 and 500.
+            400 | 404.. if body.rejects_images() => LlmError::NoImages { status, message },
             500.. => LlmError::Server { status, message },
             300..=399 => LlmError::Configuration {
                 status,

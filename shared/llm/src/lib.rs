@@ -25,6 +25,7 @@ mod error_body;
 mod header_time;
 mod headers;
 pub mod http;
+pub mod image;
 mod metrics;
 mod model_stats;
 pub mod openai;

@@ -10,6 +10,7 @@ use crate::capabilities::{
     system_prompt,
 };
 use crate::http::{AuthHeader, Endpoint, EndpointError, HttpReply, HttpTransport};
+use crate::image::PageImage;
 use crate::request::{FinishReason, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 use crate::tokens;
 
@@ -75,11 +76,7 @@ impl BatchDialect for OpenAi {
 fn request_body(request: &LlmRequest, shape: RequestShape) -> Value {
     let format = response_format(request, shape);
     let mut messages = vec![json!({ "role": "system", "content": system_prompt(request, format) })];
-    messages.extend(
-        chat_messages(request)
-            .into_iter()
-            .map(|(role, content)| json!({ "role": role, "content": content })),
-    );
+    messages.extend(chat_messages(request, PageImage::openai_part));
     let mut body = Map::from_iter([
         ("model".to_string(), json!(request.model)),
         ("messages".to_string(), messages.into()),

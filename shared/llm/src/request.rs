@@ -9,6 +9,7 @@ use stemma_engine::Failure;
 use stemma_engine::limit::ReportedLimits;
 
 use crate::batch::BatchProvider;
+use crate::image::PageImage;
 use crate::tokens;
 
 // Roles and separators of a chat cost tokens besides the texts.
@@ -50,6 +51,9 @@ pub struct LlmRequest {
     /// The system prompt, equal for all requests of a stage so that providers can cache it.
     pub system: String,
     pub user: String,
+    /// Images that the user message begins with. Of an image, its digest is part of the digest of the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<PageImage>,
     pub schema: OutputSchema,
     pub max_output_tokens: u32,
     /// Set when an earlier reply was rejected. Not part of the digest.
@@ -129,12 +133,14 @@ impl LlmRequest {
         blake3::hash(&json).to_hex().as_str()[..32].to_string()
     }
 
-    /// Prompt size in o200k tokens, an estimate for models with another vocabulary.
+    /// Prompt size in o200k tokens, an estimate for models with another vocabulary. Images count as
+    /// [`image_tokens`](crate::image::image_tokens) says.
     pub fn prompt_tokens(&self) -> u32 {
         let parts = [&self.system, &self.user, &self.schema.json.to_string()];
         let total = parts
             .into_iter()
             .map(|part| tokens::count(part))
+            .chain(self.images.iter().map(PageImage::tokens))
             .fold(ENVELOPE_TOKENS, u32::saturating_add);
         let Some(follow_up) = &self.follow_up else {
             return total;
@@ -227,6 +233,9 @@ pub enum LlmError {
     /// The provider rejects this request. The status is 200 if the reply itself is a refusal.
     #[error("the provider refused the request with status {status}{}", message_suffix(.message))]
     Refused { status: u16, message: String },
+    /// The model, or its server, takes no images.
+    #[error("the model takes no images (status {status}){}", message_suffix(.message))]
+    NoImages { status: u16, message: String },
     /// The reply has no usable text: not JSON, empty or too large.
     #[error("the reply cannot be used: {message}")]
     Unreadable {
@@ -266,6 +275,7 @@ impl LlmError {
             Self::Server { .. } => "model.server_error",
             Self::Configuration { .. } => "model.configuration",
             Self::Refused { .. } => "model.refused",
+            Self::NoImages { .. } => "model.no_images",
             Self::Unreadable { .. } => "model.reply_unreadable",
         }
     }
@@ -303,6 +313,8 @@ impl LlmError {
                     "check model.base_url, model.api_key, model.name and the provider's quota",
                 ),
             Self::Refused { .. } => Failure::permanent(code, message),
+            Self::NoImages { .. } => Failure::permanent(code, message)
+                .with_next("set vision.model to a model that takes images, or leave it empty"),
         }
     }
 }
@@ -311,12 +323,39 @@ impl LlmError {
 mod tests {
     use super::*;
 
+    fn with_image(request: &LlmRequest, width: u8) -> LlmRequest {
+        let header = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x03\0\0\0";
+        let bytes = [&header[..], &[width]].concat();
+        let image = PageImage::from_png(bytes.into()).unwrap();
+        LlmRequest {
+            images: vec![image],
+            ..request.clone()
+        }
+    }
+
+    #[test]
+    fn images_count_as_tokens_of_the_prompt() {
+        let request = LlmRequest {
+            model: "m".into(),
+            system: "s".into(),
+            user: "u".into(),
+            images: Vec::new(),
+            schema: OutputSchema::strict("a", &serde_json::json!({})),
+            max_output_tokens: 9,
+            follow_up: None,
+            urgency: 0,
+        };
+        let seeing = with_image(&request, 3);
+        assert_eq!(seeing.prompt_tokens(), request.prompt_tokens() + 255);
+    }
+
     #[test]
     fn digest_covers_every_field() {
         let request = LlmRequest {
             model: "m".into(),
             system: "s".into(),
             user: "u".into(),
+            images: Vec::new(),
             schema: OutputSchema::strict("a", &serde_json::json!({ "yes": { "type": "boolean" } })),
             max_output_tokens: 9,
             follow_up: None,
@@ -352,13 +391,22 @@ mod tests {
                 schema: OutputSchema::strict("b", &serde_json::json!({})),
                 ..request.clone()
             },
+            with_image(&request, 3),
+            with_image(&request, 4),
         ];
-        assert_eq!(request.digest().len(), 32);
+        // Keys of stored answers depend on it: without images, a request is digested as before there were any.
+        let schema = r#"{"additionalProperties":false,"properties":{"yes":{"type":"boolean"}},"required":["yes"],"type":"object"}"#;
+        let json = format!(
+            r#"{{"model":"m","system":"s","user":"u","schema":{{"name":"a","json":{schema}}},"max_output_tokens":9}}"#
+        );
+        let expected = blake3::hash(json.as_bytes()).to_hex();
+        assert_eq!(request.digest(), expected.as_str()[..32]);
         assert!(
             others
                 .iter()
                 .all(|other| other.digest() != request.digest())
         );
+        assert_ne!(others[4].digest(), others[5].digest());
         assert_eq!(request.schema.json["required"], serde_json::json!(["yes"]));
     }
 }

@@ -8,6 +8,7 @@ use stemma_engine::Env;
 use stemma_engine::secret::Secret;
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::http::Endpoint;
+use stemma_llm::image::PageImage;
 use stemma_llm::request::{
     FinishReason, FollowUp, Llm, LlmError, LlmReply, LlmRequest, OutputSchema, TokenUsage,
 };
@@ -20,6 +21,16 @@ async fn serve_one_call(
     headers: &str,
     body: Value,
     follow_up: Option<FollowUp>,
+) -> (String, Value, Result<LlmReply, LlmError>) {
+    serve_one_call_with(status, headers, body, follow_up, Vec::new()).await
+}
+
+async fn serve_one_call_with(
+    status: &str,
+    headers: &str,
+    body: Value,
+    follow_up: Option<FollowUp>,
+    images: Vec<PageImage>,
 ) -> (String, Value, Result<LlmReply, LlmError>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Anthropic::new(Endpoint {
@@ -60,6 +71,7 @@ async fn serve_one_call(
         model,
         system,
         user,
+        images,
         schema,
         max_output_tokens: 64,
         follow_up,
@@ -114,6 +126,37 @@ async fn forced_tool_input_is_the_reply() {
         body["messages"],
         json!([{ "role": "user", "content": "page" }])
     );
+}
+
+// A PNG of 3 × 4 pixels, as far as its header says.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x03\0\0\0\x04";
+const PNG_BASE64: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAAE";
+
+#[tokio::test]
+async fn images_are_blocks_before_the_text() {
+    let image = PageImage::from_png(PNG.into()).unwrap();
+    let retry = FollowUp::Retry {
+        reply: "no".into(),
+        error: "no JSON".into(),
+    };
+    let reply = message(&tool_use(&json!({ "yes": true })), "tool_use");
+    let (_, body, _) =
+        serve_one_call_with("200 OK", "", reply, Some(retry), vec![image.clone()]).await;
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": PNG_BASE64 });
+    let content =
+        json!([{ "type": "image", "source": source }, { "type": "text", "text": "page" }]);
+    assert_eq!(
+        body["messages"][0],
+        json!({ "role": "user", "content": content })
+    );
+    let roles = [&body["messages"][1]["role"], &body["messages"][2]["role"]];
+    assert_eq!(roles, ["assistant", "user"]);
+    assert!(body["messages"][2]["content"].is_string());
+
+    let refusal =
+        json!({ "type": "error", "error": { "message": "m does not support image input" } });
+    let (_, _, reply) = serve_one_call_with("400 Bad", "", refusal, None, vec![image]).await;
+    assert_eq!(reply.unwrap_err().code(), "model.no_images");
 }
 
 #[tokio::test]

@@ -4,10 +4,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stemma_engine::Env;
 use stemma_engine::limit::ReportedLimits;
 use stemma_engine::secret::Secret;
+use stemma_engine::{Env, FailureKind};
 use stemma_llm::http::{Endpoint, MAX_REPLY_BYTES};
+use stemma_llm::image::PageImage;
 use stemma_llm::openai::OpenAi;
 use stemma_llm::request::{
     FinishReason, FollowUp, Llm, LlmError, LlmReply, LlmRequest, OutputSchema, TokenUsage,
@@ -79,6 +80,7 @@ fn request() -> LlmRequest {
         model: "m".into(),
         system: "static".into(),
         user: "page".into(),
+        images: Vec::new(),
         schema,
         max_output_tokens: 64,
         follow_up: None,
@@ -158,6 +160,41 @@ async fn request_and_reply_have_the_expected_shape() {
         body["messages"][1],
         json!({ "role": "user", "content": "page" })
     );
+}
+
+// A PNG of 3 × 4 pixels, as far as its header says.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x03\0\0\0\x04";
+const PNG_BASE64: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAAE";
+
+fn add_image(request: &mut LlmRequest) {
+    request.images = vec![PageImage::from_png(PNG.into()).unwrap()];
+}
+
+#[tokio::test]
+async fn images_are_parts_before_the_text() {
+    let (received, _) = serve_one_call_with(completion("{}", "stop"), add_image).await;
+    let (_, body) = received.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let url = json!({ "url": format!("data:image/png;base64,{PNG_BASE64}"), "detail": "high" });
+    let content =
+        json!([{ "type": "image_url", "image_url": url }, { "type": "text", "text": "page" }]);
+    assert_eq!(
+        body["messages"][1],
+        json!({ "role": "user", "content": content })
+    );
+}
+
+#[tokio::test]
+async fn models_without_images_fail_for_good_and_name_the_setting() {
+    let body = json!({ "error": { "message": "image_url is only supported by certain models" } });
+    for status in ["400 Bad", "404 No", "500 Oops"] {
+        let response = http(status, "", body.to_string().as_bytes());
+        let (_, reply) = serve_one_call_with(response, add_image).await;
+        let failure = reply.unwrap_err().failure();
+        assert_eq!(failure.code, "model.no_images");
+        assert_eq!(failure.kind, FailureKind::Permanent);
+        assert!(failure.next.unwrap().contains("vision.model"));
+    }
 }
 
 #[tokio::test]

@@ -131,6 +131,7 @@ fn request() -> LlmRequest {
         model: "m".into(),
         system: "s".into(),
         user: "u".into(),
+        images: Vec::new(),
         schema: OutputSchema::strict("s", &json!({ "title": { "type": "string" } })),
         max_output_tokens: 100,
         follow_up: None,

@@ -32,7 +32,7 @@ use stemma_engine::stage::StageRegistry;
 pub use llm::{BatchRunners, Batcher, ModelUse, TextCache, estimate_model_use};
 pub use settings::{
     ModelSettings, OcrMode, OcrSettings, OnModelFailure, Purpose, PurposeModel, RunSettings,
-    StructureMode,
+    StructureMode, VisionSettings,
 };
 pub use stemma_llm::batch::BatchSettings;
 pub use stemma_llm::client::ModelClient;

@@ -47,6 +47,14 @@ pub struct OcrSettings {
     pub second_reader: String,
 }
 
+/// A model that sees the images of pages.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VisionSettings {
+    /// The provider's name of the model; empty: no model sees anything.
+    pub model: String,
+}
+
 fn model_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let digest = String::deserialize(deserializer)?.to_ascii_lowercase();
     let is_digest = digest.len() == 64 && digest.chars().all(|c| c.is_ascii_hexdigit());

@@ -36,6 +36,7 @@ impl Placement {
         }
         let (wanted, max_pixels) = match request.scale {
             ImageScale::Width(pixels) => (f64::from(pixels) / shown_x, MAX_PIXELS),
+            ImageScale::LongSide(pixels) => (f64::from(pixels) / shown_x.max(shown_y), MAX_PIXELS),
             ImageScale::Dpi(dots) => (f64::from(dots) / POINTS_PER_INCH, MAX_SCAN_PIXELS),
         };
         let scale = wanted
@@ -92,6 +93,9 @@ mod tests {
             size(612.0, 792.0, ImageScale::Dpi(300)),
             Some((2_550, 3_300))
         );
+        let longer = ImageScale::LongSide(1_568);
+        assert_eq!(size(612.0, 792.0, longer), Some((1_212, 1_568)));
+        assert_eq!(size(20_000.0, 10.0, longer), Some((1_568, 1)));
         assert_eq!(size(0.0, 792.0, ImageScale::Width(1_000)), None);
         assert_eq!(size(f32::NAN, 792.0, ImageScale::Width(1_000)), None);
     }

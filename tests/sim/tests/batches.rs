@@ -37,6 +37,7 @@ fn request(text: &str) -> LlmRequest {
         model: "m".into(),
         system: "Sum up.".into(),
         user: format!("Section 1:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]"),
+        images: Vec::new(),
         schema: OutputSchema::strict("summarize", &array),
         max_output_tokens: 400,
         follow_up: None,

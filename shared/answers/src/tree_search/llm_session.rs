@@ -194,6 +194,7 @@ impl Prompt {
             model: client.model_client.model().into(),
             system: format!("{}\n\n{DATA_ONLY}", self.system),
             user: blocks.join("\n\n"),
+            images: Vec::new(),
             schema: self.schema.clone(),
             max_output_tokens: self
                 .max_output_tokens

@@ -13,6 +13,7 @@ use serde_json::Value;
 use stemma_engine::env::Millis;
 
 use crate::capabilities::ProviderCapabilities;
+use crate::error_body::ErrorBody;
 use crate::http::HttpTransport;
 use crate::request::{LlmError, LlmReply, LlmRequest};
 
@@ -128,6 +129,10 @@ pub(crate) trait BatchDialect {
 
     // The result of a request that was answered with an error. Its message may quote the prompt, so only the code is kept.
     fn refused(&self, status: u16, error: &Value) -> BatchResult {
+        if ErrorBody::from_value(error).rejects_images() {
+            let message = String::new();
+            return BatchResult::Failed(LlmError::NoImages { status, message });
+        }
         let is_request_error =
             (400..500).contains(&status) && ![408, 409, 425, 429].contains(&status);
         if !is_request_error || self.capabilities().relax_after(&error.to_string()) {

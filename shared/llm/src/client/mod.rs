@@ -402,9 +402,10 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
                 self.settle(estimated, 0);
                 tracing::error!(bucket = self.settings.bucket, %error, "the provider rejects all requests; model tasks wait until its configuration is fixed");
             }
-            LlmError::Unreachable(_) | LlmError::Server { .. } | LlmError::Refused { .. } => {
-                self.settle(estimated, 0);
-            }
+            LlmError::Unreachable(_)
+            | LlmError::Server { .. }
+            | LlmError::Refused { .. }
+            | LlmError::NoImages { .. } => self.settle(estimated, 0),
         }
         if error.is_outage() {
             tracing::warn!(bucket = self.settings.bucket, %error, took_ms, "a model call failed");

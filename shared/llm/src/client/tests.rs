@@ -93,6 +93,7 @@ fn request(max_output_tokens: u32) -> LlmRequest {
         model: "m".into(),
         system: "s".into(),
         user: "u".into(),
+        images: Vec::new(),
         schema,
         max_output_tokens,
         follow_up: None,

@@ -111,6 +111,7 @@ impl LlmQuestion {
             model: model.name_for(self.purpose).into(),
             system: self.system_prompt(settings),
             user,
+            images: Vec::new(),
             schema: OutputSchema::strict(self.stage, &(self.properties)()),
             max_output_tokens: (self.max_tokens)(model),
             follow_up: None,
