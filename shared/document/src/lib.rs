@@ -24,6 +24,7 @@ mod catalog;
 mod doubt;
 pub mod english_words;
 mod facts;
+pub mod figures;
 pub mod furniture;
 mod geometry;
 mod grid;

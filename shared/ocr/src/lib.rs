@@ -19,7 +19,6 @@
 //! ```
 
 mod cpu_budget;
-mod figures;
 mod gray;
 mod hocr;
 mod model;

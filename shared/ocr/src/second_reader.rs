@@ -2,11 +2,10 @@
 //!
 //! It sees each number by itself, cut from the straight page, and knows nothing of what the first reader read.
 
-use stemma_document::Recognition;
+use stemma_document::figures;
 use stemma_extract::ExtractError;
 
 use crate::cpu_budget::CpuBudget;
-use crate::figures::{self, Separators};
 use crate::gray::{Gray, Window};
 use crate::hocr::ReadWord;
 
@@ -15,9 +14,6 @@ pub(crate) const LINE_HEIGHT: usize = 48;
 /// Wider ones are not read: no number is, but a row of dots before one may be.
 pub(crate) const MAX_LINE_WIDTH: usize = 1024;
 
-// In percent: of numbers that two readers read alike (`tests/bench/ocr --second-reader`).
-const AGREED: u8 = 99;
-const DOUBTFUL: u8 = Recognition::SURE - 1;
 // Of the height of a line, above and below it.
 const MARGIN: f32 = 0.15;
 // Of the height of a line, before and after a word, but not beyond the middle of the gap to the next word: digits that the
@@ -49,22 +45,14 @@ pub(crate) fn confirm_numbers(
             _ => None,
         };
         let word = &mut words[at];
-        let confidence = word.confidence;
-        word.confidence = match other {
-            Some(other) if figures::agree(&word.text, &other) => {
-                match figures::separators(&word.text) {
-                    Separators::Usual => confidence.max(AGREED),
-                    // As sure as the first reader is.
-                    Separators::Doubtful => confidence,
-                    Separators::Joined => confidence.min(DOUBTFUL),
-                }
-            }
+        match other {
             Some(other) => {
-                word.other = Some(other.split_whitespace().collect());
-                confidence.min(DOUBTFUL)
+                let twice = figures::read_twice(&word.text, word.confidence, &other);
+                word.confidence = twice.confidence;
+                word.other = twice.other;
             }
-            None => confidence.min(DOUBTFUL),
-        };
+            None => word.confidence = word.confidence.min(figures::DOUBTFUL),
+        }
     }
     Ok(())
 }

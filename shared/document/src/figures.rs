@@ -1,20 +1,43 @@
 //! Compares the figures in two readings of a word.
 
+use crate::{Recognition, WordReading};
+
+// In percent: of numbers that two readers read alike (`tests/bench/ocr --second-reader`).
+const AGREED: u8 = 99;
+/// The highest confidence of a word in doubt, in percent.
+pub const DOUBTFUL: u8 = Recognition::SURE - 1;
+
+/// The reading of a word that one reader read as `text`, with this confidence in percent, and a second one as `other`. It is
+/// sure if the figures agree. Otherwise it is in doubt, with both readings.
+pub fn read_twice(text: &str, confidence: u8, other: &str) -> WordReading {
+    let (confidence, is_other) = match (agree(text, other), separators(text)) {
+        (true, Separators::Usual) => (confidence.max(AGREED), false),
+        // As sure as the first reader is.
+        (true, Separators::Doubtful) => (confidence, false),
+        (true, Separators::Joined) => (confidence.min(DOUBTFUL), false),
+        (false, _) => (confidence.min(DOUBTFUL), true),
+    };
+    WordReading {
+        confidence,
+        other: is_other.then(|| other.split_whitespace().collect()),
+    }
+}
+
 /// Whether a word has a figure, of which a reader may be wrong without anybody noticing.
-pub(crate) fn has_figure(word: &str) -> bool {
+pub fn has_figure(word: &str) -> bool {
     word.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Whether two readings of a word have the same figures: digits, separators between digits, and signs. Letters, currencies,
 /// footnote marks and punctuation around them may differ, because no figure changes with them.
-pub(crate) fn agree(one: &str, other: &str) -> bool {
+pub fn agree(one: &str, other: &str) -> bool {
     figures(one) == figures(other)
 }
 
 /// What an agreement says about the separators in a word. A comma differs from a point, and from a narrow space, by a few pixels, so
 /// two readers share these mistakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Separators {
+pub enum Separators {
     /// They group digits, or end a whole number, as usual.
     Usual,
     /// They may be others: `8.648` may be 8,648.
@@ -23,7 +46,7 @@ pub(crate) enum Separators {
     Joined,
 }
 
-pub(crate) fn separators(word: &str) -> Separators {
+pub fn separators(word: &str) -> Separators {
     let all = figures(word);
     let all = all.iter().flat_map(|figure| {
         let mut parts = figure.split(['.', ',']);
