@@ -18,6 +18,10 @@ const ALLOWED_TOP_LEVEL: &[&str] = &[
     "shared",
     "tests",
 ];
+// How files end that a program left behind.
+const LEFT_BEHIND: &[&str] = &[
+    ".bak", ".dump", ".log", ".orig", ".pid", ".profraw", ".rej", ".swp", ".tmp",
+];
 // Folders below `src/`: `src/a/b/c.rs`.
 const MAX_DEPTH: usize = 2;
 // Longer source files are violations.
@@ -29,6 +33,7 @@ const LONG_LINES: usize = 650;
 pub fn violations(file: &File) -> Vec<String> {
     [
         misplaced(file),
+        left_behind(file),
         too_deep(file),
         too_long(file),
         without_doc(file),
@@ -56,6 +61,16 @@ fn misplaced(file: &File) -> Option<String> {
     (!is_allowed).then(|| {
         format!(
             "{}: `{top}` has no place at the top of the repository",
+            file.path
+        )
+    })
+}
+
+fn left_behind(file: &File) -> Option<String> {
+    let is_left = LEFT_BEHIND.iter().any(|ending| file.path.ends_with(ending));
+    is_left.then(|| {
+        format!(
+            "{} was left behind by a program: remove it, and let the program write elsewhere",
             file.path
         )
     })
@@ -143,6 +158,13 @@ mod tests {
         assert_eq!(check("shared/x/src/lib.rs", "pub mod a;\n"), 1);
         assert_eq!(check("shared/x/src/lib.rs", "//! A room.\n"), 1);
         assert_eq!(check("shared/x/src/lib.rs", "//! A room.\npub mod a;\n"), 0);
+    }
+
+    #[test]
+    fn files_that_a_program_left_behind_are_violations() {
+        assert_eq!(check("shared/x/erl_crash.dump", "=erl_crash_dump:0.5"), 1);
+        assert_eq!(check("shared/x/src/a.rs.orig", ""), 1);
+        assert_eq!(check("tests/dumps.rs", ""), 0);
     }
 
     #[test]
