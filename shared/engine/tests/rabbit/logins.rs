@@ -1,5 +1,6 @@
 //! Logins with the permissions of docs/SECURITY.md: who may declare, publish and consume what.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_engine::Env;
@@ -10,18 +11,18 @@ use crate::broker::{Services, connect, settings};
 use crate::with_own_server;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SECURITY.md");
-const ROLES: [&str; 4] = [
+const ROLES: [&str; 5] = [
     "stemma-coordinator",
     "stemma-worker",
     "stemma-assembler",
     "stemma-submit",
+    "stemma-keda",
 ];
 const CPU: QueueName = QueueName::Lane(Lane::Cpu, Priority::Bulk);
-const PUBLISH: QueueName = QueueName::Lane(Lane::Publish, Priority::Bulk);
 
 /// Adds logins with the permissions that the document gives them, and returns their URLs. In one command, because each
 /// starts a runtime of its own.
-async fn add_roles(services: &Services, url: &str) -> [String; 4] {
+async fn add_roles(services: &Services, url: &str) -> [String; 5] {
     let document = std::fs::read_to_string(DOCUMENT).unwrap();
     let mut script = String::new();
     for role in ROLES {
@@ -69,43 +70,43 @@ async fn roles_consume_only_what_they_work_on() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(!early.is_finished(), "there is nothing to work on yet");
         let coordinator = connect(&logins[0], prefix).await;
-        let worker = early.await.unwrap().unwrap();
+        let worker = Arc::new(early.await.unwrap().unwrap());
         let assembler = connect(&logins[2], prefix).await;
         let submitter = connect(&logins[3], prefix).await;
 
+        let scaler = connect(&logins[4], prefix).await;
+
         let flow = QueueName::Flow(0);
-        for queue in [flow, QueueName::Dead, QueueName::Reindex] {
-            coordinator.subscribe(queue, 1).await.unwrap();
-            for other in [&worker, &assembler, &submitter] {
-                assert!(is_refused(other, queue).await, "{queue}");
+        // One flow queue stands for all.
+        for queue in QueueName::all().filter(|queue| !matches!(queue, QueueName::Flow(1..))) {
+            let lane = queue.lane().map(|(lane, _)| lane);
+            for (role, is_own) in [
+                (&coordinator, true),
+                (&worker, lane.is_some_and(|lane| lane != Lane::Publish)),
+                (&assembler, lane == Some(Lane::Publish)),
+                (&submitter, false),
+                (&scaler, false),
+            ] {
+                let refused = is_refused(role, queue).await;
+                assert_eq!(refused, !is_own, "{queue}");
             }
+            scaler.depth(queue).await.unwrap();
         }
-        for (role, lane, own) in [
-            (&worker, CPU, true),
-            (&worker, PUBLISH, false),
-            (&*assembler, PUBLISH, true),
-            (&*assembler, CPU, false),
-            (&*submitter, CPU, false),
-            (&*submitter, PUBLISH, false),
-        ] {
-            assert_eq!(is_refused(role, lane).await, !own, "{lane}");
-        }
-        for role in [&worker, &*assembler, &*submitter] {
+        for role in [&worker, &assembler, &submitter] {
             let message = vec![Message::new("x")];
             role.publish(flow, message).await.unwrap();
             role.depth(flow).await.unwrap();
             role.probe().await.unwrap();
         }
-        for role in [&worker, &*assembler] {
+        for role in [&worker, &assembler] {
             let later = role.publish_later(CPU, Message::new("x"), RetryDelay::Long);
             later.await.unwrap();
             let event = role.announce("document.published", Message::new("{}"));
             event.await.unwrap();
         }
-        for queue in [coordinator, assembler, submitter] {
+        for queue in [coordinator, worker, assembler, submitter, scaler] {
             queue.close().await;
         }
-        worker.close().await;
     })
     .await;
 }
