@@ -68,6 +68,16 @@ impl Services {
         deps: WorkerDeps,
         lanes: impl Into<Vec<(Lane, u16)>>,
     ) -> Self {
+        Self::start_with(env, [(); 3].map(|()| ports.clone()), deps, lanes)
+    }
+
+    /// Starts the services, each over ports of its own: those of the coordinator, the worker and the assembler.
+    pub fn start_with(
+        env: &Env,
+        [of_coordinator, of_worker, of_assembler]: [Ports; 3],
+        deps: WorkerDeps,
+        lanes: impl Into<Vec<(Lane, u16)>>,
+    ) -> Self {
         const OPEN_DOCUMENTS: usize = 10;
         let deps = Arc::new(deps);
         let stop = CancellationToken::new();
@@ -79,7 +89,7 @@ impl Services {
         };
         let coordinator = env.spawn(stemma_coordinator::run(
             env.clone(),
-            ports.clone(),
+            of_coordinator,
             OPEN_DOCUMENTS,
             no_observer(),
             HeartbeatReporter::new(env, "coordinator", "coordinator"),
@@ -87,14 +97,14 @@ impl Services {
         ));
         let worker = env.spawn(stemma_worker::run(
             env.clone(),
-            ports.clone(),
+            of_worker,
             Arc::clone(&deps),
             worker_settings,
             stop.clone(),
         ));
         let assembler = env.spawn(stemma_assembler::run(
             env.clone(),
-            ports.clone(),
+            of_assembler,
             deps,
             HeartbeatReporter::new(env, "assembler", "assembler"),
             stop.clone(),

@@ -12,4 +12,5 @@ mod echo;
 mod estimate;
 mod repeated_questions;
 mod results;
+mod rights;
 mod run;
