@@ -148,9 +148,15 @@ pub(crate) fn replay(took_ms: Millis) {
     histogram!("stemma_replay_seconds").record(seconds(took_ms));
 }
 
-pub(crate) fn open(jobs: usize, runs: usize) {
+/// The states of open runs, by the job that opened them.
+pub(crate) const RUN_STATES: [&str; 3] = ["active", "batch", "paused"];
+
+pub(crate) fn jobs_open(jobs: usize) {
     gauge!("stemma_jobs_open").set(jobs as f64);
-    gauge!("stemma_open_runs").set(runs as f64);
+}
+
+pub(crate) fn open_runs(state: &'static str, runs: usize) {
+    gauge!("stemma_open_runs", "state" => state).set(runs as f64);
 }
 
 pub(crate) fn entry_ended(outcome: &'static str) {

@@ -39,8 +39,8 @@ pub(crate) struct OpenRun<W: Flow> {
     outcomes: HashMap<TaskKey, TaskOutcome>,
     // Requested in this or an earlier replay, and when this coordinator last published it.
     requested: HashMap<TaskKey, Millis>,
-    // Requested without an outcome so far: the lane, and when this coordinator first requested it.
-    unfinished: HashMap<TaskKey, (Lane, Millis)>,
+    // Requested without an outcome so far.
+    unfinished: HashMap<TaskKey, UnfinishedTask>,
     // Requested by this coordinator before the ledger lost the run: still queued or running.
     in_flight: HashMap<TaskKey, Millis>,
     // Publish-to-outcome latencies of all runs of this coordinator, for the overdue limit.
@@ -55,6 +55,14 @@ pub(crate) struct OpenRun<W: Flow> {
     // Whether the ledger has the run as parked.
     parked: bool,
     pub(crate) progress: RunProgress,
+}
+
+struct UnfinishedTask {
+    lane: Lane,
+    /// When this coordinator first requested it, or the run or the task went on after a pause.
+    since_ms: Millis,
+    /// For a batch of a provider, which may take a day.
+    waits: bool,
 }
 
 /// Result of a replay.
@@ -120,8 +128,14 @@ impl<W: Flow> OpenRun<W> {
         if self.parked != is_paused {
             let run = &self.header.at.run;
             ports.ledger.park_run(run, is_paused).await?;
+            self.parked = is_paused;
+            let now = env.now_ms();
+            self.unfinished
+                .values_mut()
+                .for_each(|task| task.since_ms = now);
         }
         let mut overdue = if overdue && !is_paused {
+            self.find_waiting(env, ports).await?;
             self.overdue(env, ports).await?
         } else {
             BTreeSet::new()
@@ -148,8 +162,12 @@ impl<W: Flow> OpenRun<W> {
             self.requested
                 .extend(replayed.requests.iter().map(|request| (request.key, now)));
             for request in &replayed.requests {
-                let first = self.unfinished.entry(request.key);
-                first.or_insert((request.lane, now));
+                let task = UnfinishedTask {
+                    lane: request.lane,
+                    since_ms: now,
+                    waits: false,
+                };
+                self.unfinished.entry(request.key).or_insert(task);
             }
             let (existing, missing): (Vec<_>, Vec<_>) = replayed
                 .requests
@@ -173,12 +191,14 @@ impl<W: Flow> OpenRun<W> {
         }
     }
 
-    /// The oldest unfinished task of each lane.
+    /// The oldest unfinished task of each lane that should be executed: not while the run is parked, and none that waits for
+    /// a batch.
     pub(crate) fn oldest_tasks(&self) -> Vec<OldestTask> {
         let mut oldest: BTreeMap<Lane, Millis> = BTreeMap::new();
-        for (lane, since_ms) in self.unfinished.values() {
-            let first = oldest.entry(*lane).or_insert(*since_ms);
-            *first = (*first).min(*since_ms);
+        let due = |task: &&UnfinishedTask| !self.parked && !task.waits;
+        for task in self.unfinished.values().filter(due) {
+            let first = oldest.entry(task.lane).or_insert(task.since_ms);
+            *first = (*first).min(task.since_ms);
         }
         let class = self.header.class;
         oldest
@@ -372,6 +392,26 @@ impl<W: Flow> OpenRun<W> {
             false,
         )
         .await
+    }
+
+    // Asks the ledger which tasks wait for a batch. Only those that ask a model can, and no young one matters.
+    async fn find_waiting(&mut self, env: &Env, ports: &Ports) -> PortResult<()> {
+        let now = env.now_ms();
+        let is_old = |task: &UnfinishedTask| {
+            task.lane == Lane::Llm && task.since_ms + REPUBLISH_AFTER_MS <= now
+        };
+        if !self.unfinished.values().any(is_old) {
+            return Ok(());
+        }
+        for open in ports.ledger.open_tasks(&self.header.at.run).await? {
+            if let Some(task) = self.unfinished.get_mut(&open.key) {
+                let waited = std::mem::replace(&mut task.waits, open.waits_for_batch(now));
+                if waited && !task.waits {
+                    task.since_ms = now;
+                }
+            }
+        }
+        Ok(())
     }
 
     // Tasks without an outcome in time. Under a backlog everything takes longer and nothing is lost, so due times are

@@ -31,7 +31,10 @@ pub(crate) fn register_coordinator() {
         metrics::published(queue, 0, false);
         metrics::published(queue, 0, true);
     }
-    metrics::open(0, 0);
+    metrics::jobs_open(0);
+    for state in metrics::RUN_STATES {
+        metrics::open_runs(state, 0);
+    }
     register_consumer();
 }
 

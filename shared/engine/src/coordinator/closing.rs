@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Coordinator, CoordinatorEvent, JobTable};
 use crate::blobs::put_json;
 use crate::flow::Flow;
-use crate::jobs::{self, CancelReason, Cancelled, JobManifest, JobReport, JobStep};
+use crate::jobs::{self, CancelReason, Cancelled, JobManifest, JobReport, JobStep, OpenJob};
 use crate::key::{JobId, RunRef};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::metrics;
@@ -159,10 +159,7 @@ impl<W: Flow> Coordinator<W> {
             .filter(|(_, head)| !head.waits.holds(now))
             .filter_map(|(id, head)| Some((id.clone(), head.finished_report(now)?)));
         let due: Vec<_> = due.chain(heads).collect();
-        metrics::open(
-            table.open.len(),
-            table.open.values().map(|job| job.open_runs.len()).sum(),
-        );
+        measure_open(&table);
         drop(table);
         let finishes = stream::iter(due).map(|(id, report)| async move {
             let stored = self.store_report(&id, &report).await;
@@ -200,5 +197,24 @@ impl<W: Flow> Coordinator<W> {
         let item = ScheduledItem::Job(id.clone());
         self.ports.ledger.unschedule(&item).await?;
         Ok(report.unwrap_or_else(|| written.clone()))
+    }
+}
+
+// Runs of paused jobs and of jobs that use batches may stand for hours, which is no reason for an alert.
+fn measure_open(table: &JobTable) {
+    metrics::jobs_open(table.open.len());
+    for state in metrics::RUN_STATES {
+        let jobs = table.open.values().filter(|job| open_state(job) == state);
+        metrics::open_runs(state, jobs.map(|job| job.open_runs.len()).sum());
+    }
+}
+
+fn open_state(job: &OpenJob) -> &'static str {
+    if job.paused {
+        "paused"
+    } else if job.manifest.terms.batch {
+        "batch"
+    } else {
+        "active"
     }
 }

@@ -31,6 +31,9 @@ pub const MAX_REPUBLISH_WAIT: Duration = Duration::from_secs(900);
 /// crash of such a holder nobody could execute its task until that time has come.
 pub const MAX_LEASE: Duration = Duration::from_secs(120);
 
+/// Code of the [`Retry`] of a task that waits for a batch of a provider.
+pub const BATCH_CODE: &str = "model.batch";
+
 /// A time later than this from now was set by a process whose clock is ahead: whatever is due then is due now.
 pub const FAR_FUTURE: Duration = Duration::from_secs(1_500);
 
@@ -124,6 +127,15 @@ pub struct OpenTask {
     pub lease: Option<(String, Millis)>,
     /// Reason of the last release; `None` before the first and while the task is leased.
     pub retry: Option<Retry>,
+}
+
+impl OpenTask {
+    /// Whether the task is out of work until a provider has executed a batch. Its message is published again then, and it
+    /// waits no more once somebody has taken that.
+    pub fn waits_for_batch(&self, now_ms: Millis) -> bool {
+        let waits = |retry: &Retry| retry.code == BATCH_CODE && retry.next_ms > now_ms;
+        self.retry.as_ref().is_some_and(waits)
+    }
 }
 
 /// Topic of status records.

@@ -12,7 +12,7 @@ use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
 use stemma_engine::failure::Failure;
-use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest};
+use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, JobOptions};
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::key::{
@@ -91,6 +91,25 @@ impl Stage for Behave {
     }
 }
 
+/// A stage of lane llm, which no worker of this cluster executes.
+#[derive(Serialize, Deserialize)]
+struct AskModel;
+
+#[async_trait]
+impl Stage for AskModel {
+    type Work = ProbeWork;
+    type Outcome = u32;
+    const NAME: &'static str = "ask_model";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Llm;
+
+    fn identity(&self, _: &String, _: &mut TaskKeyBuilder) {}
+
+    async fn run(&self, _: &TaskContext<'_, ProbeWork>) -> StageResult<u32> {
+        Ok(1.into())
+    }
+}
+
 #[async_trait]
 impl Flow for ProbeWork {
     const REVISION: u32 = 1;
@@ -116,6 +135,7 @@ impl Flow for ProbeWork {
                 replay.outcome(&behave("lasts until repaired"))?;
                 return Ok(FlowOutput { gaps: gaps as u32 });
             }
+            "asks a model" => replay.outcome(&AskModel)?,
             how => replay.outcome(&behave(how))?,
         };
         Ok(FlowOutput { gaps: 0 })
@@ -288,14 +308,32 @@ impl ProbeCluster {
         let manifest = JobManifest {
             job: JobId(job.into()),
             collection: collection.into(),
+            class,
+            ..self.manifest(JobOptions::default(), documents).await
+        };
+        self.submit_job(manifest, documents).await
+    }
+
+    pub(crate) async fn submit_with(&self, terms: JobOptions, documents: &[String]) -> JobId {
+        let manifest = self.manifest(terms, documents).await;
+        self.submit_job(manifest, documents).await
+    }
+
+    async fn manifest(&self, terms: JobOptions, documents: &[String]) -> JobManifest {
+        JobManifest {
+            job: JobId("job".into()),
+            collection: "x".into(),
             settings: settings::freeze::<ProbeWork>(&self.ports.blobs, &"s".into())
                 .await
                 .unwrap(),
-            class,
+            class: Priority::Bulk,
             entries: documents.len() as u64,
             submitted_ms: 0,
-            terms: Default::default(),
-        };
+            terms,
+        }
+    }
+
+    async fn submit_job(&self, manifest: JobManifest, documents: &[String]) -> JobId {
         let entries: Vec<_> = documents
             .iter()
             .map(|document: &String| JobEntry {

@@ -6,8 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use stemma_engine::flow::JobOptions;
 use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::jobs::{self, PauseReason};
 use stemma_engine::lane_metrics::observe_lanes;
+use stemma_engine::ledger::{BATCH_CODE, DeliveryKind, Lease, Ledger, Retry};
+use stemma_engine::{Priority, RunId};
 use stemma_engine_testing::fault::FaultPlan;
 use tokio_util::sync::CancellationToken;
 
@@ -87,42 +91,154 @@ async fn counters_are_zero_before_their_first_event() {
     drop(worker);
 }
 
+/// A coordinator without workers, and what it reports.
+struct Monitored {
+    cluster: ProbeCluster,
+    presence: Arc<HeartbeatReporter>,
+    recorded: Arc<RecordedMetrics>,
+    stop: CancellationToken,
+}
+
+impl Monitored {
+    fn start(recorded: Arc<RecordedMetrics>) -> Self {
+        let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+        let presence = HeartbeatReporter::new(&cluster.env, "coordinator", "coordinator");
+        let coordinator = cluster.coordinator_of(Arc::clone(&presence), 10);
+        let stop = CancellationToken::new();
+        let env = &cluster.env;
+        env.spawn(coordinator.run(stop.clone()));
+        let ports = cluster.ports.clone();
+        let watched = Arc::clone(&presence);
+        env.spawn(observe_lanes(env.clone(), ports, watched, stop.clone()));
+        Self {
+            cluster,
+            presence,
+            recorded,
+            stop,
+        }
+    }
+
+    async fn sleep(&self, seconds: u64) {
+        self.cluster.env.sleep(Duration::from_secs(seconds)).await;
+    }
+
+    /// Age of the oldest task of a lane in seconds.
+    fn oldest(&self, lane: &str) -> f64 {
+        let gauge = format!("stemma_lane_oldest_seconds class=bulk lane={lane}");
+        self.recorded.gauge(&gauge).unwrap()
+    }
+
+    /// The open documents of this state.
+    fn open_runs(&self, state: &str) -> f64 {
+        let gauge = format!("stemma_open_runs state={state}");
+        self.recorded.gauge(&gauge).unwrap()
+    }
+}
+
+impl Drop for Monitored {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
 /// Finding 11 of the operator review: without a worker the age was missing, and with one it was that of the tasks in work.
 #[tokio::test(start_paused = true)]
 async fn oldest_task_of_a_lane_is_known_while_no_worker_takes_it() {
-    let recorded = RecordedMetrics::default();
+    let recorded = Arc::new(RecordedMetrics::default());
     let _local = metrics::set_default_local_recorder(&recorded);
-    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
-    let presence = HeartbeatReporter::new(&cluster.env, "coordinator", "coordinator");
-    let coordinator = cluster.coordinator_of(Arc::clone(&presence), 10);
-    let stop = CancellationToken::new();
-    let env = &cluster.env;
-    env.spawn(coordinator.run(stop.clone()));
-    let ports = cluster.ports.clone();
-    let watched = Arc::clone(&presence);
-    env.spawn(observe_lanes(env.clone(), ports, watched, stop.clone()));
-    let age = || {
-        let gauge = "stemma_lane_oldest_seconds class=bulk lane=cpu";
-        recorded.gauge(gauge).unwrap()
-    };
+    let monitored = Monitored::start(Arc::clone(&recorded));
+    let cluster = &monitored.cluster;
+    let age = || monitored.oldest("cpu");
     let job = cluster.submit(&["first".into()]).await;
-    env.sleep(Duration::from_secs(60)).await;
+    monitored.sleep(60).await;
     assert!((45.0..=60.0).contains(&age()), "{} s", age());
 
     // A later task does not make the lane look younger.
     let second = ["second".into()];
-    let later = cluster
-        .submit_as("later", stemma_engine::Priority::Bulk, &second)
-        .await;
-    env.sleep(Duration::from_secs(60)).await;
+    let later = cluster.submit_as("later", Priority::Bulk, &second).await;
+    monitored.sleep(60).await;
     assert!((105.0..=120.0).contains(&age()), "{} s", age());
-    assert_eq!(presence.unfinished().len(), 1);
+    assert_eq!(monitored.presence.unfinished().len(), 1);
+    assert_eq!(monitored.open_runs("active"), 2.0);
 
     let _worker = cluster.worker("worker", 4);
     for job in [job, later] {
         cluster.report(&job, Duration::from_secs(60)).await;
     }
-    env.sleep(Duration::from_secs(60)).await;
+    monitored.sleep(60).await;
     assert_eq!(age(), 0.0);
-    stop.cancel();
+}
+
+/// Two alerts that wake a person fired for a job that a person had paused.
+#[tokio::test(start_paused = true)]
+async fn a_paused_job_does_not_look_like_one_that_stands() {
+    let recorded = Arc::new(RecordedMetrics::default());
+    let _local = metrics::set_default_local_recorder(&recorded);
+    let monitored = Monitored::start(Arc::clone(&recorded));
+    let ProbeCluster { env, ports, .. } = &monitored.cluster;
+    let job = monitored.cluster.submit(&["first".into()]).await;
+    monitored.sleep(60).await;
+    jobs::pause(env, ports, &job, PauseReason::Person)
+        .await
+        .unwrap();
+    for _ in 0..4 {
+        monitored.sleep(1_800).await;
+        assert_eq!(monitored.oldest("cpu"), 0.0);
+        assert_eq!(monitored.open_runs("active"), 0.0);
+        assert_eq!(monitored.open_runs("paused"), 1.0);
+    }
+
+    // The pause does not count as waiting.
+    jobs::resume(env, ports, &job).await.unwrap();
+    monitored.sleep(60).await;
+    let age = monitored.oldest("cpu");
+    assert!((30.0..=60.0).contains(&age), "{age} s");
+    assert_eq!(monitored.open_runs("active"), 1.0);
+}
+
+/// The same for a job that waits for a batch of its provider, which may take a day.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_stands() {
+    let recorded = Arc::new(RecordedMetrics::default());
+    let _local = metrics::set_default_local_recorder(&recorded);
+    let monitored = Monitored::start(Arc::clone(&recorded));
+    let ProbeCluster { env, ports, .. } = &monitored.cluster;
+    let batch = JobOptions {
+        batch: true,
+        ..JobOptions::default()
+    };
+    let document = ["asks a model".into()];
+    monitored.cluster.submit_with(batch, &document).await;
+    monitored.sleep(60).await;
+    let run = RunId("asks-a-model".into());
+    let lease = async || {
+        let task = ports.ledger.open_tasks(&run).await.unwrap().remove(0);
+        let now = env.now_ms();
+        let published = DeliveryKind::Published;
+        let ledger = &ports.ledger;
+        let leased = ledger.lease(&run, &task.key, "worker", now, now + 10_000, published);
+        assert!(matches!(leased.await, Ok(Lease::Granted { .. })));
+        task.key
+    };
+    let key = lease().await;
+    let waits = Retry {
+        code: BATCH_CODE.into(),
+        next_ms: env.now_ms() + 24 * 3_600_000,
+        counted: false,
+    };
+    let released = ports.ledger.release(&run, &key, "worker", Some(&waits));
+    released.await.unwrap();
+    monitored.sleep(120).await;
+    for _ in 0..4 {
+        assert_eq!(monitored.oldest("llm"), 0.0);
+        assert_eq!(monitored.open_runs("active"), 0.0);
+        assert_eq!(monitored.open_runs("batch"), 1.0);
+        monitored.sleep(1_800).await;
+    }
+
+    // Once a worker has taken it again, it counts from then on.
+    lease().await;
+    monitored.sleep(600).await;
+    let age = monitored.oldest("llm");
+    assert!((480.0..=600.0).contains(&age), "{age} s");
 }

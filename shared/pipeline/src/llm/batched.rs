@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stemma_engine::ledger::BATCH_CODE;
 use stemma_engine::{Failure, Priority};
 use stemma_llm::batch::{BatchItem, BatchStore, StoredResult, item_id};
 use stemma_llm::client::ModelClient;
@@ -81,7 +82,7 @@ pub(super) async fn batched_reply(
             };
             store.add(&item).await?;
             let message = "waits for a batch of the provider";
-            return Err(Failure::waiting("model.batch", message, PATIENCE));
+            return Err(Failure::waiting(BATCH_CODE, message, PATIENCE));
         };
         match stored.result {
             StoredResult::NotExecuted => {}

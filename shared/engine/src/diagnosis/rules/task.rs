@@ -7,8 +7,6 @@ use crate::heartbeat::{Heartbeat, LaneStatus, ModelBatch};
 use crate::key::Lane;
 use crate::ledger::OpenTask;
 
-// Code of tasks that wait for a batch of a provider.
-const BATCH_CODE: &str = "model.batch";
 // A message that nobody took from an empty lane for this long was lost.
 const LOST_AFTER_MS: Millis = 5_000;
 
@@ -26,7 +24,7 @@ pub(super) fn open_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTas
         };
     }
     if let Some(retry) = task.retry.as_ref().filter(|retry| retry.next_ms > now) {
-        if retry.code == BATCH_CODE {
+        if task.waits_for_batch(now) {
             return waiting_for_batch(facts, run, task).next_at(retry.next_ms);
         }
         let provider = (task.lane == Lane::Llm)
