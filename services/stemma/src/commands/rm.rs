@@ -11,8 +11,9 @@ use crate::output::clean;
 
 /// Remove documents from the collection.
 ///
-/// Removes trees, never the source files. A removed document can be ingested again; it is then
-/// processed from scratch.
+/// Removes trees, never the source files. While the file of a removed document exists, the next
+/// submission of its folder or prefix (a nightly one, `stemma watch`, a notification) adds it again
+/// and processes it from scratch. To keep it away, remove the file too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,6 +1,7 @@
 //! `publish`: writes the finished tree as the document's latest version, then a change record.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
     CatalogEntry, ChangeKind, Collection, Digest, DocId, Gap, PublishedTree, SectionTree,
@@ -9,7 +10,7 @@ use stemma_document::{
 use stemma_engine::blobs::{Blobs, PutOutcome, get_json, put_json};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
-use stemma_engine::{Env, Failure, PortResult, Ports, TaskKey, TaskKeyBuilder};
+use stemma_engine::{Env, Failure, PortError, PortResult, Ports, TaskKey, TaskKeyBuilder};
 
 use crate::changes::write_change;
 use crate::settings::RunSettings;
@@ -155,8 +156,14 @@ async fn put_next_version(
     loop {
         let seq = versions::reserve_version(ports, collection, doc).await?;
         let key = blob_keys::tree_key(collection, doc, seq);
-        // An older program writes trees without a claim.
-        if put_json(&ports.blobs, &key, &object(seq)).await? == PutOutcome::Created {
+        let json = serde_json::to_vec(&object(seq))
+            .map_err(|error| PortError::permanent("blobs.put", format!("{key}: {error}")))?;
+        let json = Bytes::from(json);
+        if ports.blobs.put(&key, json.clone()).await? == PutOutcome::Created {
+            return Ok(seq);
+        }
+        // Ours, if the answer of an earlier attempt was lost. An older program writes trees without a claim.
+        if ports.blobs.get(&key).await?.as_ref() == Some(&json) {
             return Ok(seq);
         }
     }
@@ -170,17 +177,18 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use bytes::Bytes;
     use stemma_document::{Change, DocumentVersion, Extent, Method, Origin, VerifiedOutline};
     use stemma_engine::blobs::{MemoryBlobs, list_all};
 
     use super::*;
 
-    // Between the read and the write of someone else, once.
+    // Of one call, once.
     #[derive(Debug, Clone, Copy, PartialEq)]
     enum Interruption {
         /// A run claims the next version while a tree is written.
         Claim,
+        /// A tree is written, and the answer is lost.
+        LostAnswer,
         /// The process is suspended while a change record is written, and others write.
         Suspension,
     }
@@ -212,6 +220,12 @@ mod tests {
                 {
                     tokio::time::advance(Duration::from_mins(20)).await;
                     put_record(&*self.inner, SUSPENDED_UNTIL_MINUTE).await;
+                }
+                Interruption::LostAnswer
+                    if key.contains("/trees/") && !self.is_over.swap(true, Ordering::Relaxed) =>
+                {
+                    self.inner.put(key, bytes).await?;
+                    return Err(PortError::transient("blobs.put", "connection reset"));
                 }
                 _ => {}
             }
@@ -335,6 +349,32 @@ mod tests {
             .unwrap();
         assert_eq!(trees.len(), 1);
         assert_ne!(run.as_deref(), Some(b"run".as_slice()), "{trees:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_answer_makes_no_second_tree_object() {
+        let collection = Collection::default();
+        let doc = DocId::new(&collection, URI);
+        for is_removal in [true, false] {
+            let env = Env::simulated(1);
+            let ports = interrupted_ports(&env, Interruption::LostAnswer);
+            if is_removal {
+                remove_document(&env, &ports, &collection, doc)
+                    .await
+                    .unwrap();
+            } else {
+                publish_imported(&env, &ports, &collection, imported_tree())
+                    .await
+                    .unwrap();
+            }
+            let prefix = blob_keys::trees_prefix(&collection, doc);
+            assert_eq!(
+                list_all(&ports.blobs, &prefix).await.unwrap(),
+                [blob_keys::tree_key(&collection, doc, 1)],
+                "removal: {is_removal}"
+            );
+            assert_eq!(read_changes(&ports).await.len(), 1);
+        }
     }
 
     async fn put_record(blobs: &dyn Blobs, minute: u64) {
