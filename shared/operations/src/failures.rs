@@ -16,6 +16,9 @@ pub struct JobFailures {
     /// Whether the job has ended; otherwise the counts are from its last checkpoint.
     pub complete: bool,
     pub total: u64,
+    /// Documents that failed since the checkpoint, which the counts lack; `null` if no coordinator says. A job of up to 500
+    /// documents has its first checkpoint at its end.
+    pub uncounted: Option<u64>,
     /// Documents by code, most frequent first.
     pub reasons: Vec<FailureReasonCount>,
     /// At most a thousand.
@@ -86,6 +89,13 @@ impl Operations {
             .collect();
         reasons.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.code.cmp(&b.code)));
         let total = reasons.iter().map(|reason| reason.documents).sum();
+        let uncounted = match complete {
+            true => Some(0),
+            false => self
+                .live_failures(&job)
+                .await
+                .map(|failed| failed.saturating_sub(total)),
+        };
         failures.truncate(limit);
         let documents = self.failed_documents(manifest, &failures).await?;
         let failures = failures
@@ -105,9 +115,17 @@ impl Operations {
             job,
             complete,
             total,
+            uncounted,
             reasons,
             failures,
         })
+    }
+
+    // The failed documents of a running job, if a coordinator has reported.
+    async fn live_failures(&self, job: &JobId) -> Option<u64> {
+        let live = self.live_progress().await.ok()?;
+        let progress = live.iter().find(|progress| progress.job == *job)?;
+        Some(progress.counts.failed)
     }
 
     // The documents behind the failures of a job, in the same order: the report names runs, or entries that opened none.

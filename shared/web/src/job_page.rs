@@ -270,6 +270,9 @@ impl JobView<'_> {
     fn failure_groups(&self) -> Markup {
         let failures = self.failures;
         html! {
+            @if let Some(uncounted @ 1..) = failures.uncounted {
+                p.note { (grouped(uncounted)) " failed since the last checkpoint and are not listed yet." }
+            }
             @if failures.total > 0 {
                 h2 { "Failures by cause" }
                 @if !failures.complete { p.note { "As of the last checkpoint of the running job." } }

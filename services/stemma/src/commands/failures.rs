@@ -60,9 +60,24 @@ fn print_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
         Some(_) => output.print(view, &view.reasons, || show_job(view, by, output)),
         None => output.print(view, &view.failures, || show_job(view, by, output)),
     }
-    if view.total == 0 {
-        output.note("no failures");
+    if let Some(note) = job_note(view) {
+        output.note(&note);
     }
+}
+
+// What the counts do not say.
+fn job_note(view: &JobFailures) -> Option<String> {
+    if view.complete {
+        return (view.total == 0).then(|| "no failures".into());
+    }
+    let uncounted = match view.uncounted {
+        Some(0) => "none failed since",
+        Some(more) => &format!("{} failed since", counted(more, "document")),
+        None => "later failures are not counted yet",
+    };
+    Some(format!(
+        "the job has not ended; its counts are from its last checkpoint, {uncounted}; `stemma failures` lists all failed documents"
+    ))
 }
 
 fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
@@ -88,9 +103,6 @@ fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
                 clean(&failed.failure.message)
             ));
         }
-    }
-    if !view.complete {
-        output.note("the job is still running; counts are from its last checkpoint");
     }
 }
 

@@ -212,6 +212,54 @@ fn jobs_stop_after_too_many_failures() {
     );
 }
 
+/// A job of up to 500 documents saves its first counts at its end, and was said to have no failures until then.
+#[test]
+fn failures_of_a_running_job_are_not_denied() {
+    let lab = lab();
+    // After the locked one in the order of names.
+    for seed in 30..34 {
+        let spec = Spec {
+            pages: 20,
+            ..Spec::new(FilingKind::TenK, seed)
+        };
+        lab.put(&format!("z{seed}.pdf"), generate(&spec).pdf);
+    }
+    let mut writer = lab
+        .stemma("store", ["ingest", "filings"])
+        .env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1")
+        .start();
+    let is_failure = |key: &String| key.starts_with("runs/");
+    while !crate::support::objects(&lab.path("store"))
+        .keys()
+        .any(is_failure)
+    {
+        assert!(!writer.has_ended(), "{:?}", writer.end());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    writer.signal(Signal::STOP);
+    let id = ask(&lab, "status").json()["jobs"][0]["job"].clone();
+    let id = id.as_str().unwrap();
+    let failures = ask(&lab, &format!("failures {id}")).json();
+    assert_eq!(
+        (&failures["complete"], &failures["uncounted"]),
+        (&false.into(), &Value::Null),
+        "{failures}"
+    );
+    let printed = lab.stemma("store", ["failures", id]).run();
+    assert!(
+        printed.err.contains("not counted yet") && !printed.err.contains("no failures"),
+        "{printed:?}"
+    );
+    writer.signal(Signal::CONT);
+    assert_eq!(writer.end().code, Some(3));
+    let failures = ask(&lab, &format!("failures {id}")).json();
+    assert_eq!(
+        (&failures["total"], &failures["uncounted"]),
+        (&1.into(), &0.into()),
+        "{failures}"
+    );
+}
+
 #[test]
 fn cancelled_ingest_resumes_from_finished_work() {
     let lab = TestEnv::new();
