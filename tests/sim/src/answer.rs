@@ -10,9 +10,10 @@ use crate::dialect::WireDialect;
 use crate::http::HttpHead;
 use crate::malformed::{ReplyText, corrupt};
 use crate::oracle::Oracle;
-use crate::question::PromptRequest;
+use crate::question::{PromptRequest, RequestStage};
 use crate::report::RequestRecord;
 use crate::seeded::SeededRng;
+use crate::sight::{self, ImageTexts};
 use crate::{embed, injection, wrong_answers};
 
 // Tokens of a chat besides its texts.
@@ -84,10 +85,13 @@ impl ProviderCall {
                     model,
                     system,
                     schema,
+                    images,
                     ..
                 } = question;
+                let images = images.iter().map(|image| image.digest.to_hex().to_string());
+                let images: Vec<String> = images.collect();
                 blake3::hash(
-                    json!([model, system, question.instruction(), schema])
+                    json!([model, system, question.instruction(), schema, images])
                         .to_string()
                         .as_bytes(),
                 )
@@ -110,6 +114,13 @@ impl ProviderCall {
         }
     }
 
+    pub(crate) fn images(&self) -> usize {
+        match &self.kind {
+            CallKind::Text(question) => question.images.len(),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn sections(&self) -> usize {
         match &self.kind {
             CallKind::Text(question) => question.blocks_named("Section").count(),
@@ -122,12 +133,25 @@ impl ProviderCall {
         matches!(&self.kind, CallKind::Text(question) if question.prefill.is_some())
     }
 
-    pub(crate) fn answer(&self, oracle: &Oracle, behavior: &Behavior) -> PreparedAnswer {
+    pub(crate) fn answer(
+        &self,
+        oracle: &Oracle,
+        images: &ImageTexts,
+        behavior: &Behavior,
+    ) -> PreparedAnswer {
         let none = ReplyText {
             text: String::new(),
             is_cut: false,
         };
         let question = match &self.kind {
+            CallKind::Text(question) if self.is_refused(question, behavior) => {
+                return PreparedAnswer {
+                    outcome: "refused",
+                    reply: none,
+                    prompt_tokens: 0,
+                    output_tokens: 0,
+                };
+            }
             CallKind::Text(question) => question,
             CallKind::Embedding => {
                 let prompt_tokens = embed::answer(&self.body).map_or(0, |(_, tokens)| tokens);
@@ -148,10 +172,17 @@ impl ProviderCall {
             }
         };
         let judged = oracle.judge(question, behavior.noise, behavior.seed);
-        let good = judged.unwrap_or_else(|| oracle.answer(question, behavior.reads, behavior.seed));
+        let shown = images.of(question);
+        let good = match (judged, question.stage) {
+            (Some(judged), _) => judged,
+            (None, RequestStage::Transcribe) => {
+                sight::transcribe(&shown, behavior.misreads, behavior.seed)
+            }
+            (None, _) => oracle.answer(question, behavior.reads, behavior.seed),
+        };
         let injected = behavior
             .gullible
-            .then(|| injection::obey(question, &good))
+            .then(|| injection::obey(question, &shown, &good))
             .flatten();
         let lies =
             SeededRng::new(behavior.seed, "lies", self.digest.as_bytes()).chance(behavior.lies);
@@ -181,6 +212,12 @@ impl ProviderCall {
         let prompt_tokens = parts
             .into_iter()
             .map(tokens::count)
+            .chain(
+                question
+                    .images
+                    .iter()
+                    .map(|image| image.tokens(self.dialect)),
+            )
             .fold(ENVELOPE_TOKENS, u32::saturating_add);
         // A reply truncated by the model's own limit is not a complete answer.
         let outcome = if reply.is_cut { "cut" } else { outcome };
@@ -197,9 +234,14 @@ impl ProviderCall {
         &self,
         answered: &PreparedAnswer,
         fault: Option<ReplyFault>,
-        seed: u64,
+        behavior: &Behavior,
     ) -> (&'static str, u16, Value) {
+        let seed = behavior.seed;
         let question = match &self.kind {
+            CallKind::Text(question) if self.is_refused(question, behavior) => {
+                let error = "image_url is only supported by certain models";
+                return ("refused", 400, self.dialect.error(400, error));
+            }
             CallKind::Text(question) => question,
             CallKind::Embedding => {
                 return match embed::answer(&self.body) {
@@ -234,6 +276,10 @@ impl ProviderCall {
             self.dialect
                 .reply(&self.body, question, &reply_text, tokens),
         )
+    }
+
+    fn is_refused(&self, question: &PromptRequest, behavior: &Behavior) -> bool {
+        behavior.blind && !question.images.is_empty()
     }
 
     /// A line of the record. `reply` is the answer that was prepared.

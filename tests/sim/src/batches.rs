@@ -435,7 +435,7 @@ impl ProviderShared {
         ) {
             return LineResult::Failed;
         }
-        let (_, status, value) = call.reply(&answered, fault, behavior.seed);
+        let (_, status, value) = call.reply(&answered, fault, &behavior);
         if status != 200 {
             return LineResult::Refused(status, value);
         }

@@ -20,8 +20,12 @@ pub struct Behavior {
     pub batches: SimulatedBatches,
     /// Share of questions (0–1) with a well-formed wrong answer. The choice depends on the question.
     pub lies: f64,
-    /// Whether it follows instructions in the text of documents.
+    /// Whether it follows instructions in the text of documents, and on images.
     pub gullible: bool,
+    /// Whether it takes no images.
+    pub blind: bool,
+    /// Share of the words on images (0–1) that it misreads. The choice depends on the line.
+    pub misreads: f64,
     /// How windows of pages are read for headings.
     pub reads: Reading,
     /// Largest error of section and document scores, 0–1.

@@ -6,6 +6,8 @@
 //! stage by the JSON schema of the answer alone, and pages by their words. A correct answer depends on the
 //! question alone.
 //!
+//! What an image shows is what [`Provider::add_image`] said about its bytes.
+//!
 //! A [`Behavior`] adds latency, limits with the headers of real providers, faulty first replies, wrong
 //! answers, an outage, and obedience to injected instructions. All randomness derives from a seed and the
 //! question. A [`ProviderReport`] counts the requests.
@@ -38,6 +40,7 @@ mod provider;
 mod question;
 mod report;
 mod seeded;
+mod sight;
 mod titles;
 mod truth;
 mod wrong_answers;
@@ -52,4 +55,5 @@ pub use question::{PromptBlock, PromptRequest, RequestStage};
 pub use report::{
     BatchTotals, CallTotals, PeakMinute, ProviderReport, RequestRecord, SectionCounts,
 };
+pub use sight::PromptImage;
 pub use truth::{KnownOutline, KnownSection, Library, PageTexts};

@@ -24,6 +24,7 @@ use crate::http::{HttpHead, reply};
 use crate::limits::LimitUsage;
 use crate::oracle::Oracle;
 use crate::report::{ProviderReport, RequestRecord};
+use crate::sight::ImageTexts;
 
 // How often a hanging request checks whether its peer is still connected.
 const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -53,6 +54,7 @@ pub(crate) struct ProviderShared {
 
 struct ProviderState {
     behavior: Behavior,
+    images: Arc<ImageTexts>,
     record: Option<File>,
     requests: Vec<RequestRecord>,
     servings: HashMap<blake3::Hash, u32>,
@@ -87,6 +89,7 @@ impl Provider {
         let address = listener.local_addr()?;
         let state = ProviderState {
             behavior: setup.behavior,
+            images: Arc::default(),
             record: setup.record,
             requests: Vec::new(),
             servings: HashMap::new(),
@@ -123,6 +126,13 @@ impl Provider {
         let mut state = self.shared.state();
         state.answers.clear();
         state.behavior = behavior;
+    }
+
+    /// Says what an image with these bytes shows.
+    pub fn add_image(&self, image: &[u8], text: &str) {
+        let mut state = self.shared.state();
+        state.answers.clear();
+        Arc::make_mut(&mut state.images).add(image, text);
     }
 
     /// Requests without a complete reply.
@@ -313,6 +323,7 @@ impl<'a> InFlightRequest<'a> {
             prompt_tokens: answered.prompt_tokens,
             output_tokens: answered.output_tokens,
             sections: call.sections(),
+            images: call.images(),
         };
         state.requests.push(ask);
         let number = state.requests.len() - 1;
@@ -356,7 +367,7 @@ impl<'a> InFlightRequest<'a> {
                         ("error", status, self.error(dialect, status, None))
                     }
                     fault => {
-                        let (outcome, status, value) = call.reply(answered, *fault, seed);
+                        let (outcome, status, value) = call.reply(answered, *fault, &self.behavior);
                         let bytes = reply(
                             status,
                             &self.headers(dialect, None),
@@ -494,8 +505,9 @@ impl ProviderShared {
         if let Some(answered) = cached.filter(|_| !call.is_continuation()) {
             return answered;
         }
+        let images = Arc::clone(&self.state().images);
         let behavior = self.behavior();
-        let answered = Arc::new(call.answer(&self.oracle, &behavior));
+        let answered = Arc::new(call.answer(&self.oracle, &images, &behavior));
         if !call.is_continuation() {
             self.state()
                 .answers

@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::sight::PromptImage;
+
 /// A request for text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptRequest {
@@ -10,6 +12,8 @@ pub struct PromptRequest {
     pub system: String,
     /// Text of the first user message.
     pub user: String,
+    /// Images of the first user message.
+    pub images: Vec<PromptImage>,
     /// Start of the answer, if the model is to continue it.
     pub prefill: Option<String>,
     pub max_tokens: Option<u32>,
@@ -33,6 +37,7 @@ pub struct PromptBlock {
 /// Stages that ask, by the properties of their answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestStage {
+    Transcribe,
     ReadWindow,
     Summarize,
     Describe,
@@ -55,7 +60,8 @@ pub enum RequestStage {
 
 impl RequestStage {
     // A stage is recognized by all properties of its row.
-    const PROPERTIES: [(&'static [&'static str], Self); 17] = [
+    const PROPERTIES: [(&'static [&'static str], Self); 18] = [
+        (&["lines"], Self::Transcribe),
         (&["sections"], Self::ReadWindow),
         (&["summaries"], Self::Summarize),
         (&["summary"], Self::Summarize),
@@ -85,6 +91,7 @@ impl RequestStage {
 
     pub fn name(self) -> &'static str {
         match self {
+            Self::Transcribe => "transcribe",
             Self::ReadWindow => "read_window",
             Self::Summarize => "summarize",
             Self::Describe => "describe",
@@ -147,6 +154,9 @@ impl PromptRequest {
             .into_iter()
             .next()
             .ok_or("messages: no user message")?;
+        let first = messages.iter().find(|message| message["role"] == "user");
+        let images = first.map(|message| PromptImage::from_content(&message["content"]));
+        let images = images.transpose()?.unwrap_or_default();
         let schema = schema_of(body)
             .or_else(|| schema_in(&system))
             .or_else(|| schema_in(&user))
@@ -163,6 +173,7 @@ impl PromptRequest {
             schema,
             system,
             user,
+            images,
         })
     }
 

@@ -30,6 +30,8 @@ pub struct RequestRecord {
     pub output_tokens: u32,
     /// Sections to be summarized.
     pub sections: usize,
+    /// Images of the question.
+    pub images: usize,
 }
 
 impl RequestRecord {
@@ -47,6 +49,7 @@ impl RequestRecord {
             prompt_tokens: 0,
             output_tokens: 0,
             sections: 0,
+            images: 0,
         }
     }
 
@@ -273,6 +276,7 @@ mod tests {
             prompt_tokens: 100,
             output_tokens: 10,
             sections: 3,
+            images: 0,
         }
     }
 

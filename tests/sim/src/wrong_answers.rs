@@ -15,6 +15,11 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
         .collect();
     let mut lie = good.clone();
     match question.stage {
+        RequestStage::Transcribe => list(&mut lie, "lines", |lines| {
+            lines.iter_mut().for_each(|line| {
+                *line = changed(line.as_str().unwrap_or_default()).into();
+            });
+        }),
         RequestStage::ReadWindow => list(&mut lie, "sections", |sections| {
             misread(sections, &pages, &mut rng);
         }),

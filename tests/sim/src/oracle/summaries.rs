@@ -176,6 +176,7 @@ mod tests {
             model: String::new(),
             system: String::new(),
             user: String::new(),
+            images: Vec::new(),
             prefill: None,
             max_tokens: None,
             schema: Value::Null,

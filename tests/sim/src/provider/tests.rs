@@ -1,5 +1,7 @@
 //! The provider over the wire.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
@@ -98,6 +100,67 @@ async fn both_dialects_get_the_same_answer() {
         ),
         (2, 1, 0)
     );
+}
+
+// A PNG of 30 × 40 pixels, as far as its header says.
+const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x1e\0\0\0\x28";
+
+fn transcription(image: &[u8]) -> Value {
+    let data = STANDARD.encode(image);
+    let url = format!("data:image/png;base64,{data}");
+    let schema = json!({ "type": "object", "properties": { "lines": { "type": "array" } } });
+    let content = json!([
+        { "type": "image_url", "image_url": { "url": url } }, { "type": "text", "text": "Read." },
+    ]);
+    json!({
+        "model": "m", "max_tokens": 400, "messages": [{ "role": "user", "content": content }],
+        "response_format": { "type": "json_schema", "json_schema": { "name": "x", "schema": schema } },
+    })
+}
+
+#[tokio::test]
+async fn images_show_what_the_test_says_in_both_dialects() {
+    let provider = start(Behavior::default()).await;
+    provider.add_image(IMAGE, "Net sales 1,234\nCost 7");
+    let openai = transcription(IMAGE);
+    let (_, _, reply) = post(&provider, "/v1/chat/completions", &openai).await;
+    let lines = json!({ "lines": ["Net sales 1,234", "Cost 7"] });
+    assert_eq!(content(&reply), Some(lines.clone()));
+    let data = STANDARD.encode(IMAGE);
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": data });
+    let content_blocks =
+        json!([{ "type": "image", "source": source }, { "type": "text", "text": "Read." }]);
+    let anthropic = json!({
+        "model": "m", "max_tokens": 400, "messages": [{ "role": "user", "content": content_blocks }],
+        "tools": [{ "name": "x", "input_schema": openai["response_format"]["json_schema"]["schema"] }],
+    });
+    let (_, _, reply) = post(&provider, "/v1/messages", &anthropic).await;
+    assert_eq!(reply["content"][0]["input"], lines);
+    let asked = provider.requests();
+    assert_eq!(provider.report().repeated, 1, "the same question");
+    assert_eq!((asked[0].images, asked[0].stage), (1, "transcribe"));
+    // OpenAI bills 255 tokens for the smallest image.
+    assert!(asked[0].prompt_tokens > 255);
+
+    let other = [IMAGE, b"other"].concat();
+    let (_, _, reply) = post(&provider, "/v1/chat/completions", &transcription(&other)).await;
+    assert_eq!(content(&reply), Some(json!({ "lines": [] })));
+    let (status, ..) = post(&provider, "/v1/chat/completions", &transcription(b"no png")).await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn blind_models_refuse_images_only() {
+    let blind = Behavior {
+        blind: true,
+        ..Behavior::default()
+    };
+    let provider = start(blind).await;
+    let (status, _, reply) = post(&provider, "/v1/chat/completions", &transcription(IMAGE)).await;
+    assert_eq!(status, 400);
+    let message = reply["error"]["message"].as_str().unwrap();
+    assert!(message.contains("image_url"), "{message}");
+    assert_eq!(ask(&provider, "text").await.0, 200);
 }
 
 #[tokio::test]
