@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
+use figment::util::nest;
+use figment::value::{Dict, Map, Value as FigmentValue};
+use figment::{Figment, Metadata, Profile, Provider};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -86,13 +88,21 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
                 && !key.as_str().starts_with(TEST_VARIABLE_PREFIX)
         })
         .split("__");
-    let figment = Figment::from(Serialized::defaults(C::default()))
+    let default_settings = flatten(&defaults);
+    let texts: Vec<TextVariable> = variables
+        .iter()
+        .filter(|(key, _)| matches!(default_settings.get(key.as_str()), Some(Value::String(_))))
+        .filter_map(|(key, text)| TextVariable::misread(key.as_str(), text, &variables))
+        .collect();
+    let mut figment = Figment::from(Serialized::defaults(C::default()))
         .merge(Toml::file(&path))
         .merge(variables);
+    for variable in texts {
+        figment = figment.merge(variable);
+    }
     let values: Value = figment
         .extract()
         .map_err(|error| ConfigError::Invalid(error.to_string()))?;
-    let default_settings = flatten(&defaults);
     let settings = flatten(&values)
         .into_iter()
         .map(|(key, value)| {
@@ -115,6 +125,38 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
     match figment.extract() {
         Ok(config) => Ok(LoadedConfig { config, settings }),
         Err(error) => Err(invalid_setting::<C>(&flatten(&values), &settings, &error)),
+    }
+}
+
+/// A variable whose setting is a text, but which looks like a number, a truth value or a list: a key, a name or a digest may
+/// consist of digits.
+struct TextVariable {
+    key: String,
+    text: String,
+    metadata: Metadata,
+}
+
+impl TextVariable {
+    // `None` if the variable is read as a text anyway.
+    fn misread(key: &str, text: String, variables: &Env) -> Option<Self> {
+        let is_text = matches!(text.parse(), Ok(FigmentValue::String(..)));
+        (!is_text).then(|| Self {
+            key: key.into(),
+            text,
+            metadata: variables.metadata(),
+        })
+    }
+}
+
+impl Provider for TextVariable {
+    fn metadata(&self) -> Metadata {
+        self.metadata.clone()
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        let nested = nest(&self.key, FigmentValue::from(self.text.as_str()));
+        let dict = nested.into_dict().unwrap_or_default();
+        Ok(Profile::Default.collect(dict))
     }
 }
 

@@ -429,6 +429,43 @@ fn unknown_settings_suggest_the_nearest_key() {
 }
 
 #[test]
+fn variables_of_settings_that_are_texts_keep_their_digits() {
+    let lab = TestEnv::new();
+    let digest = "0".repeat(64);
+    let settings = lab
+        .stemma("store", ["--json", "config"])
+        .env("STEMMA_OCR__SECOND_READER", &digest)
+        .env("STEMMA_MODEL__NAME", "4.10")
+        .env("STEMMA_MODEL__BASE_URL", "true")
+        .env("STEMMA_LIMITS__MAX_PAGES", "30")
+        .run()
+        .json();
+    let setting = |key: &str| {
+        let all = settings.as_array().unwrap();
+        let found = all.iter().find(|setting| setting["key"] == key).unwrap();
+        (found["value"].clone(), found["source"].clone())
+    };
+    let read = |value: serde_json::Value, name: &str| (value, name.into());
+    for (key, expected) in [
+        (
+            "ocr.second_reader",
+            read(digest.into(), "STEMMA_OCR__SECOND_READER"),
+        ),
+        ("model.name", read("4.10".into(), "STEMMA_MODEL__NAME")),
+        (
+            "model.base_url",
+            read("true".into(), "STEMMA_MODEL__BASE_URL"),
+        ),
+        (
+            "limits.max_pages",
+            read(30.into(), "STEMMA_LIMITS__MAX_PAGES"),
+        ),
+    ] {
+        assert_eq!(setting(key), expected, "{key}");
+    }
+}
+
+#[test]
 fn piped_output_has_no_color_and_tolerates_a_closed_pipe() {
     let (lab, _) = library();
     for (name, value) in [("NO_COLOR", "1"), ("TERM", "xterm-256color")] {
