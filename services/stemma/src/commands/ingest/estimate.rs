@@ -9,7 +9,9 @@ use stemma_extract::{EncodedSource, ExtractJob, Extractor, Task};
 use stemma_llm::request::TokenUsage;
 use stemma_pipeline::sources::file_path;
 use stemma_pipeline::stages::split_extracted;
-use stemma_pipeline::{ModelUse, OcrMode, Purpose, RunSettings, Submission, estimate_model_use};
+use stemma_pipeline::{
+    ModelUse, OcrMode, OcrSettings, Purpose, RunSettings, Submission, estimate_model_use,
+};
 
 use crate::config::Config;
 use crate::cost::{PriceList, money};
@@ -20,8 +22,9 @@ use crate::table::thousands;
 // Lines of a text without pages that count as one page.
 const LINES_PER_PAGE: u64 = 50;
 
-// CPU time of text recognition for a page (tests/bench/ocr).
-const SECONDS_PER_SCAN: u64 = 3;
+// CPU time of text recognition for a page, and of a second reader that reads its numbers again (tests/bench/ocr, ADR 0051).
+const MS_PER_SCAN: u64 = 2_500;
+const MS_PER_SECOND_READING: u64 = 2_500;
 
 // Measured runs differ from their estimates by less than this share.
 const ERROR: f64 = 0.15;
@@ -89,8 +92,8 @@ impl IngestEstimate {
                 None => estimate.unreadable += 1,
             }
         }
-        let seconds = estimate.recognized_pages.saturating_mul(SECONDS_PER_SCAN);
-        estimate.recognition_seconds = seconds.div_ceil(at_once.max(1) as u64);
+        estimate.recognition_seconds =
+            recognition_seconds(estimate.recognized_pages, &settings.ocr, at_once);
         let prices = PriceList::from_config(config);
         let prices = if batch { prices.for_batch() } else { prices };
         estimate.add_model_use(&prices, settings, model_use);
@@ -145,6 +148,16 @@ impl IngestEstimate {
             rounded(tokens)
         )
     }
+}
+
+// How long `cores` take to read pages.
+fn recognition_seconds(pages: u64, settings: &OcrSettings, cores: usize) -> u64 {
+    let per_page = match settings.second_reader.as_str() {
+        "" => MS_PER_SCAN,
+        _ => MS_PER_SCAN + MS_PER_SECOND_READING,
+    };
+    let cores = u64::try_from(cores).unwrap_or(u64::MAX).max(1);
+    pages.saturating_mul(per_page).div_ceil(1_000 * cores)
 }
 
 fn rounded(number: f64) -> String {
@@ -258,5 +271,18 @@ mod tests {
             none.line(),
             "estimate 12 pages · 480 tokens of text · no model is used, so nothing is charged"
         );
+    }
+
+    #[test]
+    fn second_reader_doubles_the_time_of_recognition() {
+        let one = OcrSettings::default();
+        let two = OcrSettings {
+            second_reader: "0a".repeat(32),
+            ..OcrSettings::default()
+        };
+        assert_eq!(recognition_seconds(0, &two, 4), 0);
+        assert_eq!(recognition_seconds(100, &one, 2), 125);
+        assert_eq!(recognition_seconds(100, &two, 2), 250);
+        assert_eq!(recognition_seconds(1, &two, 4), 2);
     }
 }
