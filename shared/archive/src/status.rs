@@ -167,6 +167,11 @@ impl Archive {
     }
 }
 
+// The reason that pages have no text: the worker lacked what reads them.
+fn is_unread(gap: &Gap) -> bool {
+    matches!(gap.code.as_str(), "ocr.no_engine" | "ocr.no_model")
+}
+
 fn explain(
     listed: &CatalogDocument,
     artifacts: usize,
@@ -213,10 +218,11 @@ fn explain(
                 .filter(|code| Gap::is_warning(code))
                 .collect::<std::collections::BTreeSet<_>>();
             let what: Vec<&str> = what.into_iter().collect();
-            (
-                format!("its tree is published with warnings: {}", what.join(", ")),
-                Some(format!("stemma tree {label}")),
-            )
+            let mut cause = format!("its tree is published with warnings: {}", what.join(", "));
+            if let Some(gap) = gaps.iter().find(|gap| is_unread(gap)) {
+                cause += &format!("; {}: {}", gap.code, gap.detail);
+            }
+            (cause, Some(format!("stemma tree {label}")))
         }
         DocumentState::Done => ("its tree is published; nothing is missing".into(), None),
     }

@@ -240,6 +240,18 @@ fn scans_fail_and_mixed_files_have_gaps_without_tesseract() {
     let found = codes(&trees["mixed.pdf"].tree.gaps);
     assert!(found.contains(&("pdf.no_text", Some(4))), "{found:?}");
     assert!(found.contains(&("ocr.no_engine", None)), "{found:?}");
+    let why = |name: &str| {
+        let why = lab.stemma("store", ["--json", "why", name]).run().json();
+        let text = |field: &str| why[field].as_str().unwrap().to_owned();
+        (text("cause"), text("next"))
+    };
+    let (cause, next) = why("scan.pdf");
+    assert!(cause.starts_with("ocr.no_engine: "), "{cause}");
+    assert!(cause.contains("the worker does not have tesseract"));
+    assert!(next.contains("tesseract-ocr") && next.contains("--rerun-failed"));
+    let (cause, _) = why("mixed.pdf");
+    let reason = "ocr.no_engine: 1 pages were not read";
+    assert!(cause.contains(reason), "{cause}");
     if has_tesseract() {
         let again = lab.ingest("store", &["--rerun-failed"]);
         assert_eq!(again["counts"]["failed"], 0, "{again}");
@@ -506,6 +518,10 @@ fn pages_are_not_read_without_the_second_reader_that_the_settings_name() {
     };
     let summary = run("ingest", "", &digest).json();
     assert_eq!(summary["failures"][0]["code"], "ocr.no_model", "{summary}");
+    let why = lab.stemma("store", ["--json", "why", "scan.pdf"]).run();
+    let cause = why.json()["cause"].as_str().unwrap().to_owned();
+    assert!(cause.contains("the worker does not have the model"));
+    assert!(cause.contains(&digest), "{cause}");
     for (path, digest) in [
         (path.as_str(), "0a".repeat(32)),
         ("missing.onnx", digest.clone()),

@@ -229,6 +229,38 @@ fn diagnoses_lane_without_worker() {
         .for_each(|heartbeat| heartbeat.lanes.retain(|lane| lane.lane != Lane::Llm));
     check("workers of another lane", &other, Cause::NoWorker);
 
+    let page = OpenTask {
+        lane: Lane::Ocr,
+        stage: "recognize".into(),
+        ..task(1)
+    };
+    let diagnosis = check("no lane ocr", &facts(vec![page.clone()]), Cause::NoWorker);
+    assert_eq!(diagnosis.says, "no worker serves the lane ocr");
+    assert_eq!(
+        diagnosis.remedy.as_deref(),
+        Some("start one where tesseract is installed: stemma worker --lanes ocr")
+    );
+    let mut served = facts(vec![page]);
+    served.processes[1].lanes.push(LaneStatus {
+        lane: Lane::Ocr,
+        class: Priority::Bulk,
+        slots: 2,
+        busy: 2,
+        taken_ms: None,
+    });
+    served.depths.insert(
+        (Lane::Ocr, Priority::Bulk),
+        Depth {
+            ready: 7,
+            ..Depth::default()
+        },
+    );
+    let diagnosis = check("lane ocr is full", &served, Cause::WorkersBusy);
+    assert_eq!(
+        diagnosis.says,
+        "all workers of the lane ocr are busy; 7 tasks wait"
+    );
+
     let publish = OpenTask {
         lane: Lane::Publish,
         stage: "publish".into(),

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use stemma_engine::flow::JobOptions;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs::{self, PauseReason};
 use stemma_engine::lane_metrics::observe_lanes;
 use stemma_engine::ledger::{BATCH_CODE, DeliveryKind, Lease, Ledger, Retry};
+use stemma_engine::queue::{Lane, Message, QueueName};
 use stemma_engine::{Priority, RunId};
 use stemma_engine_testing::fault::FaultPlan;
 use tokio_util::sync::CancellationToken;
@@ -241,4 +243,38 @@ async fn a_task_that_waits_for_a_batch_does_not_look_like_one_that_stands() {
     monitored.sleep(600).await;
     let age = monitored.oldest("llm");
     assert!((480.0..=600.0).contains(&age), "{age} s");
+}
+
+/// The lane ocr is scaled by its own depth, so other lanes do not count towards it.
+#[tokio::test(start_paused = true)]
+async fn each_lane_has_its_own_depth() {
+    let recorded = RecordedMetrics::default();
+    let _local = metrics::set_default_local_recorder(&recorded);
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let env = &cluster.env;
+    let presence = HeartbeatReporter::new(env, "coordinator", "coordinator");
+    let stop = CancellationToken::new();
+    let waiting = [
+        (QueueName::Lane(Lane::Ocr, Priority::Bulk), 5),
+        (QueueName::Continuation(Lane::Ocr, Priority::Bulk), 2),
+        (QueueName::Lane(Lane::Ocr, Priority::Interactive), 1),
+        (QueueName::Lane(Lane::Cpu, Priority::Bulk), 11),
+    ];
+    for (queue, count) in waiting {
+        let messages = (0..count).map(|_| Message::new(Bytes::from_static(b"{}")));
+        let queues = cluster.ports.queue.raw();
+        queues.publish(queue, messages.collect()).await.unwrap();
+    }
+    let ports = cluster.ports.clone();
+    env.spawn(observe_lanes(env.clone(), ports, presence, stop.clone()));
+    env.sleep(Duration::from_secs(30)).await;
+    let depth = |lane: &str, class: &str| {
+        let name = format!("stemma_lane_messages class={class} lane={lane}");
+        recorded.gauge(&name).unwrap()
+    };
+    assert_eq!(depth("ocr", "bulk"), 7.0);
+    assert_eq!(depth("ocr", "interactive"), 1.0);
+    assert_eq!(depth("cpu", "bulk"), 11.0);
+    assert_eq!(depth("llm", "bulk"), 0.0);
+    stop.cancel();
 }

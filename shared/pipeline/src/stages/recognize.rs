@@ -106,9 +106,10 @@ fn second_reader(task: &FilingTask<'_>) -> Result<Option<ModelFile>, Failure> {
     let model = task.tools.second_reader.as_ref();
     let model = model.filter(|model| model.sha256 == *digest);
     model.cloned().map(Some).ok_or_else(|| {
-        let message = format!("this machine does not have the model {digest} of ocr.second_reader");
-        Failure::permanent("ocr.no_model", message)
-            .with_next("set local.second_reader to its path, and run again with --rerun-failed")
+        let message = format!("the worker does not have the model {digest} of ocr.second_reader");
+        Failure::permanent("ocr.no_model", message).with_next(
+            "set local.second_reader of every worker of the lane ocr to its path, and run again with --rerun-failed",
+        )
     })
 }
 
@@ -116,9 +117,11 @@ fn second_reader(task: &FilingTask<'_>) -> Result<Option<ModelFile>, Failure> {
 fn no_engine() -> Failure {
     Failure::permanent(
         "ocr.no_engine",
-        "pages are pictures, and tesseract, which recognizes their text, is not installed",
+        "pages are pictures, and the worker does not have tesseract, which recognizes their text",
     )
-    .with_next("install it, as the package tesseract-ocr, and run again with --rerun-failed")
+    .with_next(
+        "install it for every worker of the lane ocr, as the package tesseract-ocr, and run again with --rerun-failed",
+    )
 }
 
 /// The pages that text recognition reads, in order.

@@ -191,22 +191,7 @@ fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Dia
     let lane = task.lane.name();
     let serving = serving_processes(facts, run, task);
     if serving.is_empty() {
-        let service = match task.lane {
-            Lane::Publish => "assembler",
-            Lane::Ocr => "worker --lanes ocr",
-            Lane::Cpu | Lane::Llm => "worker",
-        };
-        return Diagnosis::new(
-            Cause::NoWorker,
-            format!(
-                "no {} serves the lane {lane}",
-                service.split(' ').next().unwrap_or(service)
-            ),
-            "continues when one is started",
-        )
-        .owned_by("the operator of the services")
-        .since(task.published_ms)
-        .with_remedy(format!("start one: stemma {service}"));
+        return unserved_lane(task);
     }
     let sums = serving
         .iter()
@@ -234,6 +219,28 @@ fn queued_task(facts: &DiagnosisContext, run: &RunFacts, task: &OpenTask) -> Dia
     }
     let says = format!("{} is next on the lane {lane}", task.stage);
     Diagnosis::new(Cause::Long, says, "a worker takes it").since(task.published_ms)
+}
+
+fn unserved_lane(task: &OpenTask) -> Diagnosis {
+    let lane = task.lane.name();
+    let (service, remedy) = match task.lane {
+        Lane::Publish => ("assembler", "start one: stemma assembler"),
+        // One without tesseract would fail the pages.
+        Lane::Ocr => (
+            "worker",
+            "start one where tesseract is installed: stemma worker --lanes ocr",
+        ),
+        Lane::Llm => (
+            "worker",
+            "start one where a model is configured: stemma worker --lanes llm",
+        ),
+        Lane::Cpu => ("worker", "start one: stemma worker"),
+    };
+    let says = format!("no {service} serves the lane {lane}");
+    Diagnosis::new(Cause::NoWorker, says, "continues when one is started")
+        .owned_by("the operator of the services")
+        .since(task.published_ms)
+        .with_remedy(remedy)
 }
 
 /// All slots are taken, by calls that wait for the provider or by other work.
