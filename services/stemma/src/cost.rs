@@ -38,6 +38,17 @@ pub fn dollars(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not an amount in dollars; write 5 or $0.50"))
 }
 
+/// An amount of at least one nanodollar, the unit of budgets.
+pub fn some_dollars(text: &str) -> Result<f64, String> {
+    dollars(text).and_then(|amount| {
+        if amount >= 1.0 / NANOS_PER_DOLLAR {
+            Ok(amount)
+        } else {
+            Err("the budget must be greater than zero".into())
+        }
+    })
+}
+
 impl BudgetArgs {
     /// The budget of a job; `None` if no limit is set.
     pub fn budget(self) -> Option<JobBudget> {

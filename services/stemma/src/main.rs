@@ -127,6 +127,7 @@ enum Command {
     Search(commands::search::SearchArgs),
     Diff(commands::diff::DiffArgs),
     Ask(commands::ask::AskArgs),
+    Describe(commands::describe::DescribeArgs),
     Chat(commands::chat::ChatArgs),
     Index(commands::index::IndexArgs),
     Why(commands::jobs::why::WhyArgs),
@@ -263,6 +264,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
             Command::Browse(args) => commands::browse::run(args, context).await,
             Command::Search(args) => commands::search::run(args, context).await,
             Command::Ask(args) => commands::ask::run(args, context).await,
+            Command::Describe(args) => commands::describe::run(args, context).await,
             Command::Chat(args) => commands::chat::run(args, context).await,
             Command::Index(args) => commands::index::run(args, context).await,
             Command::Cost(args) => commands::cost::run(args, context).await,
@@ -310,7 +312,11 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         Command::Query(_) => "query",
         Command::Serve(_) => "serve",
         // The answer itself reports an unreachable model, so the client's log lines would repeat it.
-        Command::Ask(_) | Command::Chat(_) | Command::Search(_) | Command::Eval(_)
+        Command::Ask(_)
+        | Command::Describe(_)
+        | Command::Chat(_)
+        | Command::Search(_)
+        | Command::Eval(_)
             if level == "error" =>
         {
             let directives = "error,stemma_llm::client=off";

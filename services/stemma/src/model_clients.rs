@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stemma_answers::tree_search::{AnswerModel, Knowledge};
+use stemma_answers::tree_search::{AnswerModel, Knowledge, VisionModel};
+use stemma_archive::Vision;
 use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Ports};
 use stemma_llm::client::ModelClient;
@@ -16,6 +17,7 @@ use crate::context::Context;
 use crate::embeddings::EmbeddingClient;
 use crate::error::CommandError;
 use crate::output::Output;
+use crate::page_images::page_images;
 
 /// Clients of all models for this process, which providers see as `process`; empty if none is configured.
 pub fn model_clients(
@@ -67,6 +69,25 @@ pub fn client_of(
     let provider = providers.find(|(candidate, _)| candidate == name);
     let client = provider.map(|(_, provider)| provider.model_client(name, env, limiter, process));
     client.transpose()
+}
+
+/// The model that sees pages, with what draws them; `None` if `vision.model` is empty or has no provider.
+pub fn vision(
+    context: &Context,
+    env: &Env,
+    limiter: &Arc<dyn Limiter>,
+    process: &str,
+) -> Result<Option<Arc<Vision>>, CommandError> {
+    let config = context.config()?;
+    let model_client = client_of(config, &config.vision.model, env, limiter, process)?;
+    let Some(model_client) = model_client else {
+        return Ok(None);
+    };
+    let model = VisionModel {
+        model_client,
+        settings: config.reason.client,
+    };
+    Ok(Some(Vision::new(env.clone(), model, page_images(context)?)))
 }
 
 fn answer_model(

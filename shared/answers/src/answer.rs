@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::citation::Citation;
 use super::event::{AnswerEvent, AnswerStep, EventSink};
-use super::request::AnswerMode;
+use super::request::{AnswerMode, is_false};
+use super::sight::SeenPage;
 use stemma_retrieval::search::{AppliedFilter, MissingTerm, Snippet};
 
 // Approximate characters of one text delta.
@@ -28,6 +29,9 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub missing: Vec<String>,
     pub citations: Vec<Citation>,
+    /// The pages whose pictures the model saw.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pictures: Vec<SeenPage>,
     /// The model's confidence (0–1), never more than the share of verified claims.
     pub confidence: Option<f64>,
     /// How it was found: `search`, or `agent` if tools were called.
@@ -51,14 +55,6 @@ pub struct Answer {
     #[serde(skip_serializing_if = "is_false", default)]
     #[serde(rename = "replayed")]
     pub is_replay: bool,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out references"
-)]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 impl Answer {
@@ -164,6 +160,21 @@ pub struct Claim {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[serde(rename = "unfounded")]
     pub unsupported_numbers: Vec<String>,
+    /// The pages whose pictures are its only support, as the model says. Nothing can check that, so it is never verified.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub by_sight: Vec<SeenPage>,
+}
+
+/// How far a claim can be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClaimState {
+    /// Its quotes are on their pages, and say it.
+    Verified,
+    /// As verified, and its figure is computed from cited ones.
+    Computed,
+    /// A model read it from the picture of a page.
+    BySight,
+    Unverified,
 }
 
 /// The final answer, without its reasons. Fields that do not apply are empty.
@@ -251,6 +262,24 @@ pub struct Operand {
 }
 
 impl Claim {
+    pub fn state(&self) -> ClaimState {
+        match (self.verified, &self.computation) {
+            (true, Some(_)) => ClaimState::Computed,
+            (true, None) => ClaimState::Verified,
+            (false, _) if !self.by_sight.is_empty() => ClaimState::BySight,
+            (false, _) => ClaimState::Unverified,
+        }
+    }
+
+    /// `by sight: 3M_2022_10K#p=47`; `None` for a claim in another state.
+    pub fn sight_note(&self) -> Option<String> {
+        let locators = self.by_sight.iter().map(|page| page.locator.as_str());
+        let locators: Vec<&str> = locators.collect();
+        let note = || format!("by sight: {}", locators.join(", "));
+        // Brackets could be taken for citation marks.
+        (self.state() == ClaimState::BySight).then(|| note().replace('[', "(").replace(']', ")"))
+    }
+
     /// Splits off the final full stop, so that citation marks can go between.
     pub fn split_final_stop(&self) -> (&str, &str) {
         match self.text.strip_suffix(['.', '!', '?', '。']) {
@@ -346,7 +375,7 @@ pub struct ReadSection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RejectedCounts {
-    /// Citations of passages the model was not shown.
+    /// Citations of passages, and mentions of pictures, that the model was not shown.
     pub unknown_passages: u32,
     /// Citations without a quote, and duplicates.
     pub empty_quotes: u32,

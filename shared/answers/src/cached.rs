@@ -13,6 +13,7 @@ use super::event::{AnswerEvent, EventSink};
 use super::generate::AnswerBuilder;
 use super::prompt;
 use super::request::{AnswerLimits, AskRequest, ConversationTurn, MAX_EARLIER};
+use super::sight::Sight;
 use super::store::{AnswerStore, answer_id};
 use super::tools::ToolSet;
 use super::{AnswerError, Answerer};
@@ -33,6 +34,8 @@ pub struct CachedAnswerer<'a> {
     /// Tools of the agent mode; `None`: a question in agent mode is answered by search.
     pub tools: Option<&'a dyn ToolSet>,
     pub store: &'a AnswerStore,
+    /// `None`: no model sees pages, and a question that asks for it is refused.
+    pub sight: Option<Sight<'a>>,
     /// Upper bound for the limits of every question.
     pub max_limits: AnswerLimits,
 }
@@ -79,7 +82,7 @@ impl Answerer for CachedAnswerer<'_> {
     }
 
     fn check(&self, question: &AskRequest) -> Result<(), AnswerError> {
-        self.normalized(question).check(&self.max_limits)
+        self.check_normalized(&self.normalized(question))
     }
 
     fn answer_id(&self, question: &AskRequest) -> PortResult<String> {
@@ -89,7 +92,15 @@ impl Answerer for CachedAnswerer<'_> {
             .as_ref()
             .map_or("", |searcher| searcher.client().model());
         let question_json = serde_json::to_string(&question).unwrap_or_default();
-        let schema = prompt::answer_schema().json.to_string();
+        let schema = prompt::answer_schema(question.see).json.to_string();
+        // Which pages are seen follows from the rest of the id, and their pixels from the revision.
+        let model = match self.sight.filter(|_| question.see) {
+            Some(sight) => {
+                let seeing = sight.client.model();
+                format!("{model} {seeing} {}", sight.viewer.revision())
+            }
+            None => model.to_owned(),
+        };
         let trace = self
             .tree_searcher
             .as_ref()
@@ -99,7 +110,7 @@ impl Answerer for CachedAnswerer<'_> {
             REVISION,
             question_json,
             model,
-            prompt::INSTRUCTIONS,
+            prompt::instructions(question.see),
             schema,
             trace,
             TreeVersions::in_scope(self.sources.catalog, &question)?,
@@ -124,7 +135,7 @@ impl CachedAnswerer<'_> {
         events: &mut dyn EventSink,
     ) -> Result<Answer, AnswerError> {
         let question = self.normalized(question);
-        let answered = match question.check(&self.max_limits) {
+        let answered = match self.check_normalized(&question) {
             Ok(()) => self.get_or_generate(id, &question, events).await,
             Err(error) => Err(error),
         };
@@ -140,6 +151,17 @@ impl CachedAnswerer<'_> {
             });
         }
         answered
+    }
+
+    fn check_normalized(&self, question: &AskRequest) -> Result<(), AnswerError> {
+        if question.see && self.sight.is_none() {
+            let message = "no model sees pages here: set vision.model to a model that takes images";
+            return Err(AnswerError::Question {
+                code: "answer.no_sight",
+                message: message.into(),
+            });
+        }
+        question.check(&self.max_limits)
     }
 
     // Equal questions get equal ids: white space folded, only the last turns, documents sorted, the default budget filled in.

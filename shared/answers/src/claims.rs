@@ -16,6 +16,7 @@ use super::issuers::Issuers;
 use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
+use super::sight::{Picture, SeenPage};
 use super::table::SourceLines;
 use super::verdict::judge_claim;
 use crate::tree_search::one_line;
@@ -51,6 +52,7 @@ pub(super) struct CheckedCitation<'a> {
 pub(super) fn compose_answer(
     draft: &DraftAnswer,
     context: &AnswerContext,
+    pictures: &[Picture],
     (catalog, collection): (&Catalog, &Collection),
     keep: CitationPolicy,
 ) -> PortResult<ComposedAnswer> {
@@ -76,6 +78,10 @@ pub(super) fn compose_answer(
                 verdict.verified = false;
                 verdict.reason = Some(format!("it names {name}, and cites documents of others"));
             }
+        }
+        let mut by_sight = composed.named_pictures(claim, pictures);
+        if verdict.verified {
+            by_sight.clear();
         }
         let ids: Vec<String> = cited
             .into_iter()
@@ -113,6 +119,7 @@ pub(super) fn compose_answer(
             computation,
             reason: verdict.reason,
             unsupported_numbers: verdict.unsupported,
+            by_sight,
         });
     }
     let stated = draft.final_answer.clone();
@@ -178,6 +185,22 @@ impl ComposedAnswer {
             }
         }
         (cited, positions)
+    }
+
+    // The pages of the pictures that a claim names.
+    fn named_pictures(&mut self, claim: &DraftClaim, pictures: &[Picture]) -> Vec<SeenPage> {
+        let mut seen: Vec<SeenPage> = Vec::new();
+        for number in &claim.pictures {
+            let at = usize::try_from(*number)
+                .ok()
+                .and_then(|at| at.checked_sub(1));
+            match at.and_then(|at| pictures.get(at)) {
+                Some(picture) if seen.contains(&picture.page) => {}
+                Some(picture) => seen.push(picture.page.clone()),
+                None => self.rejected.unknown_passages += 1,
+            }
+        }
+        seen
     }
 
     // Equal citations share an id.
@@ -372,10 +395,16 @@ fn answer_text(composed: &ComposedAnswer, missing: &[String]) -> String {
 }
 
 fn with_citation_marks(claim: &Claim) -> String {
-    if claim.citations.is_empty() {
+    let marks: String = claim.citations.iter().map(|id| format!("[{id}]")).collect();
+    let sight = claim.sight_note().map(|note| format!("({note})"));
+    let marks: Vec<String> = [marks]
+        .into_iter()
+        .chain(sight)
+        .filter(|mark| !mark.is_empty())
+        .collect();
+    if marks.is_empty() {
         return claim.text.clone();
     }
-    let marks: String = claim.citations.iter().map(|id| format!("[{id}]")).collect();
     let (statement, stop) = claim.split_final_stop();
-    format!("{statement} {marks}{stop}")
+    format!("{statement} {}{stop}", marks.join(" "))
 }

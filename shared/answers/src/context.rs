@@ -11,20 +11,21 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-use stemma_document::{DocId, Extent, SectionId, SectionSpan};
+use stemma_document::{DocId, Extent, PageNo, SectionId, SectionSpan};
 use stemma_engine::PortResult;
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::query_terms::{QueryTerms, TermRarity};
 
 use super::answer::ReadSection;
 use super::quote_target::QuoteTarget;
+use super::sight::SeenPage;
 pub(super) use open_document::OpenDoc;
 use passage_source::{ChosenLines, PassageSource, TextLine};
 pub(super) use selection::{MIN_PART_TOKENS, pages_by_worth};
 use selection::{PASSAGE_OVERHEAD_TOKENS, ReadCandidate};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::DocumentStore;
-use stemma_catalog::locator::section_locator;
+use stemma_catalog::locator::{page_locator, section_locator};
 use stemma_retrieval::search::{ItemRef, SearchHit, Snippet};
 
 // Tokens read at once from a section of a document without pages.
@@ -104,6 +105,33 @@ impl AnswerContext {
     pub(super) fn prompt_passages(&self) -> impl Iterator<Item = (usize, &Passage)> {
         let passages = self.passages.iter().enumerate();
         passages.filter(|(at, _)| !self.hidden.contains(at))
+    }
+
+    // The pages of the next prompt's passages, best first.
+    pub(super) fn best_pages(&self, most: usize) -> Vec<(DocId, PageNo)> {
+        let mut pages = Vec::new();
+        let paged = self
+            .prompt_passages()
+            .filter(|(_, passage)| passage.last_line.is_none());
+        for (_, passage) in paged {
+            let page = PageNo::new(passage.number).map(|page| (passage.doc, page));
+            pages.extend(page.filter(|page| !pages.contains(page)));
+        }
+        pages.truncate(most);
+        pages
+    }
+
+    pub(super) fn seen_page(&self, doc: DocId, page: PageNo) -> SeenPage {
+        let open_doc = self.documents.get(&doc);
+        let (name, label) = open_doc.map_or(("", ""), |open_doc| {
+            (open_doc.name.as_str(), open_doc.label.as_str())
+        });
+        SeenPage {
+            doc_id: doc.to_string(),
+            name: name.to_owned(),
+            page: page.get(),
+            locator: page_locator(label, page),
+        }
     }
 
     // Shows the first of these passages that fit into `room` tokens, until others are read.

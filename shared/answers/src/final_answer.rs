@@ -89,6 +89,7 @@ mod tests {
                 computation: None,
                 reason: None,
                 unsupported_numbers: Vec::new(),
+                by_sight: Vec::new(),
             })
             .collect();
         let [value, unit, period] = parts.map(str::to_owned);

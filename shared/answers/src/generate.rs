@@ -21,6 +21,7 @@ use super::event::{AnswerEvent, AnswerStep, EventSink, StepKind};
 use super::prompt::{self, DraftAnswer, StandaloneQuestion};
 use super::request::{AnswerMode, AskRequest, RetrievalStrategy};
 use super::scope;
+use super::sight::{Picture, Sight};
 use super::store::degraded_id;
 use crate::tree_search::{LlmSession, QuestionBudget, SessionError};
 use stemma_retrieval::search::{
@@ -40,6 +41,9 @@ pub(super) struct AnswerBuilder<'a, 'e> {
     answerer: &'a CachedAnswerer<'a>,
     question: &'a AskRequest,
     session: Option<LlmSession>,
+    // Sees the pages, and the pictures that were drawn; before the first draft there are none.
+    sight: Option<Sight<'a>>,
+    pictures: Option<Vec<Picture>>,
     events: &'e mut dyn EventSink,
     context: AnswerContext,
     search: SearchSummary,
@@ -71,14 +75,18 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
             tokens: u64::from(limits.tokens),
             nanodollars,
         };
+        let sight = answerer.sight.filter(|_| question.see);
         let client = answerer
             .tree_searcher
             .as_ref()
-            .map(|searcher| searcher.client());
+            .map(|searcher| searcher.client())
+            .or(sight.map(|sight| sight.client));
         Self {
             answerer,
             question,
             session: client.map(|client| client.start_session(client.new_run_id("ask"), budget)),
+            sight,
+            pictures: None,
             events,
             context: AnswerContext::default(),
             search: SearchSummary::default(),
@@ -398,11 +406,14 @@ impl AnswerBuilder<'_, '_> {
         if self.is_budget_exhausted(&session) {
             return None;
         }
+        self.look().await;
+        let session = self.drafting_session(session);
         let prompt = prompt::answer_prompt(
             text,
             &self.question.earlier,
             self.search.known_missing_terms(),
             &self.context,
+            self.pictures(),
         );
         let validate = |draft| prompt::validate_draft(text, draft);
         match session.complete(&prompt, validate).await {
@@ -422,6 +433,39 @@ impl AnswerBuilder<'_, '_> {
                 self.record_failure(&error);
                 None
             }
+        }
+    }
+
+    // Draws the pictures for all drafts, once.
+    async fn look(&mut self) {
+        let Some(sight) = self.sight.filter(|_| self.pictures.is_none()) else {
+            return;
+        };
+        let (pictures, lacking) = sight.look(&self.context).await;
+        let tokens: u32 = pictures.iter().map(|picture| picture.image.tokens()).sum();
+        let what = format!("{} pictures of pages, {tokens} tokens", pictures.len());
+        self.step(StepKind::Read, what);
+        if let Some(Degradation {
+            code,
+            message,
+            next,
+        }) = lacking
+        {
+            let message = format!("{message}: answered without the picture");
+            self.degrade(&code, &message, &next.unwrap_or_default());
+        }
+        self.pictures = Some(pictures);
+    }
+
+    fn pictures(&self) -> &[Picture] {
+        self.pictures.as_deref().unwrap_or_default()
+    }
+
+    // Drafts from pictures are asked of the model that sees, on the same account.
+    fn drafting_session(&self, session: LlmSession) -> LlmSession {
+        match self.sight.filter(|_| !self.pictures().is_empty()) {
+            Some(sight) => session.with_client(sight.client),
+            None => session,
         }
     }
 
@@ -520,6 +564,7 @@ impl AnswerBuilder<'_, '_> {
                 let composed = claims::compose_answer(
                     draft,
                     &self.context,
+                    self.pictures(),
                     (answerer.sources.catalog, answerer.collection),
                     question.citations,
                 )?;
@@ -553,6 +598,11 @@ impl AnswerBuilder<'_, '_> {
             .map(LlmSession::usage)
             .unwrap_or_default();
         let answered = outcome != AnswerOutcome::SearchOnly;
+        let model = self.session.clone().map(|session| {
+            let session = self.drafting_session(session);
+            session.client().model().to_owned()
+        });
+        let pictures = self.pictures.take().unwrap_or_default();
         // A degraded answer gets its own id, so that the question is answered again when the model is back.
         let id = self
             .degradation
@@ -567,13 +617,10 @@ impl AnswerBuilder<'_, '_> {
             missing,
             claims: composed.claims,
             citations: composed.citations,
+            pictures: pictures.into_iter().map(|picture| picture.page).collect(),
             confidence: (outcome == AnswerOutcome::Answered).then_some(composed.confidence),
             mode: self.mode,
-            model: answerer
-                .tree_searcher
-                .as_ref()
-                .filter(|_| answered)
-                .map(|searcher| searcher.client().model().to_owned()),
+            model: model.filter(|_| answered),
             degradation: self.degradation,
             searched: self.search,
             sections: self.sections,

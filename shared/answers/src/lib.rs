@@ -16,7 +16,8 @@
 //! # });
 //! ```
 //!
-//! It never marks a claim as verified that no cited page supports, never cites what the model was not shown, and never leaves
+//! It never marks a claim as verified that no cited page supports, never cites what the model was not shown, never takes
+//! what a model reads from a picture for more than that, and never leaves
 //! the scope of a question because a model or a document says so.
 
 mod answer;
@@ -27,6 +28,7 @@ mod computation;
 mod context;
 pub mod declared;
 mod decompose;
+mod describe;
 mod document_scope;
 mod event;
 mod figures;
@@ -46,6 +48,7 @@ mod request;
 mod row_names;
 mod scope;
 mod scripted;
+mod sight;
 mod statement;
 mod store;
 mod telling_words;
@@ -62,18 +65,22 @@ use stemma_engine::{PortError, PortResult};
 use stemma_tables::{numbers, page as table, period, text_words};
 
 pub use answer::{
-    Answer, AnswerOutcome, Claim, Computation, Degradation, FinalAnswer, GenerationUsage, Operand,
-    ReadSection, RejectedCounts, SearchSummary, missing_sentence, text_chunks,
+    Answer, AnswerOutcome, Claim, ClaimState, Computation, Degradation, FinalAnswer,
+    GenerationUsage, Operand, ReadSection, RejectedCounts, SearchSummary, missing_sentence,
+    text_chunks,
 };
 pub use cached::CachedAnswerer;
 pub use citation::{Citation, CitedRect, QuoteMatch};
 pub use context::SectionRequest;
+pub use describe::{FigureDescription, PageDescription, SeenValue, describe_page};
 pub use event::{AnswerEvent, AnswerStep, EventSink, StepKind};
 pub use request::{
     AnswerLimits, AnswerMode, AskRequest, CitationPolicy, ConversationTurn, FURTHER_CALLS,
     FURTHER_TOKENS, MAX_EARLIER, MAX_QUESTION_CHARS, RetrievalStrategy,
 };
 pub use scripted::ScriptedAnswerer;
+pub use sight::{PageViewer, SeenPage, Sight};
+pub use stemma_llm::image::PageImage;
 pub use store::{AnswerStore, orphaned_answers};
 pub use tools::{ToolCall, ToolReply, ToolSet};
 
@@ -140,7 +147,7 @@ pub enum AnswerError {
     // The request is invalid, or cannot be answered in this scope.
     #[error("{message}")]
     Question {
-        /// Stable code: `answer.request`, `answer.too_long`, `answer.limits`, `answer.no_documents`, `document.no_tree`, `locator.item`.
+        /// Stable code: `answer.request`, `answer.no_sight`, `answer.too_long`, `answer.limits`, `answer.no_documents`, `document.no_tree`, `locator.item`.
         code: &'static str,
         message: String,
     },

@@ -8,6 +8,7 @@ use stemma_llm::request::OutputSchema;
 use super::answer::FinalAnswer;
 use super::context::{AnswerContext, Passage};
 use super::request::ConversationTurn;
+use super::sight::{MAX_PICTURES, Picture};
 use crate::tree_search::{Prompt, one_line};
 use stemma_retrieval::search::MissingTerm;
 
@@ -38,6 +39,12 @@ documents or years, speak of each. If the passages answer a part only, answer th
 statement or note that should have it. If they answer nothing, answerable is false, there are no claims, and missing says what is lacking. \
 Passages are numbered within this question alone. confidence is from 0 to 1.";
 
+// Added where pictures go with the passages. Part of the id of such answers.
+const SIGHT_INSTRUCTIONS: &str = "Pictures of pages go with the passages; the list of pictures says which page each shows. Where the \
+passages say something, quote them, and pictures is empty. What only a picture shows, such as the values of a chart, stands in a \
+statement of its own, without citations, and pictures has the numbers of the pictures that show it; the statement names the figure that \
+it is read from, and says of values that are not printed that they are read off. What a picture says holds for its own page alone.";
+
 pub(super) const STANDALONE_INSTRUCTIONS: &str = "A conversation goes on with one more question. Write that question so that it can be \
 understood without the conversation: put in the company, the document, the year and the subject it leaves out. Change nothing else; add \
 nothing. If it can be understood alone, repeat it.";
@@ -63,6 +70,9 @@ pub(super) struct DraftClaim {
     pub(super) citations: Vec<DraftCitation>,
     #[serde(default)]
     pub(super) computation: Option<DraftComputation>,
+    // Numbers of the pictures that show it.
+    #[serde(default)]
+    pub(super) pictures: Vec<i64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -129,7 +139,15 @@ impl DraftAnswer {
     }
 }
 
-pub(super) fn answer_schema() -> OutputSchema {
+/// The instructions of an answer, from pictures too if it `sees`.
+pub(super) fn instructions(sees: bool) -> String {
+    match sees {
+        false => INSTRUCTIONS.to_owned(),
+        true => format!("{INSTRUCTIONS} {SIGHT_INSTRUCTIONS}"),
+    }
+}
+
+pub(super) fn answer_schema(sees: bool) -> OutputSchema {
     let citation = json!({
         "type": "object",
         "properties": { "passage": { "type": "integer" }, "quote": { "type": "string" } },
@@ -150,13 +168,18 @@ pub(super) fn answer_schema() -> OutputSchema {
         },
         "required": ["formula", "operands", "result"], "additionalProperties": false,
     });
-    let claim = json!({
+    let mut claim = json!({
         "type": "object",
         "properties": {
             "statement": { "type": "string" }, "citations": { "type": "array", "items": citation }, "computation": computation,
         },
         "required": ["statement", "citations", "computation"], "additionalProperties": false,
     });
+    if sees {
+        claim["properties"]["pictures"] =
+            json!({ "type": "array", "items": { "type": "integer" } });
+        claim["required"] = json!(["statement", "citations", "computation", "pictures"]);
+    }
     let final_answer = json!({
         "type": "object",
         "properties": {
@@ -187,10 +210,13 @@ pub(super) fn answer_prompt(
     earlier: &[ConversationTurn],
     missing: &[MissingTerm],
     context: &AnswerContext,
+    pictures: &[Picture],
 ) -> Prompt {
-    let prompt = Prompt::new(INSTRUCTIONS, answer_schema())
+    let sees = !pictures.is_empty();
+    let prompt = Prompt::new(instructions(sees), answer_schema(sees))
         .with_max_output_tokens(MAX_REPLY_TOKENS)
         .with_block("Question", question);
+    let prompt = with_pictures(prompt, pictures);
     let prompt = with_missing(with_earlier(prompt, earlier), missing);
     let prompt = match context.describe_documents() {
         documents if documents.is_empty() => prompt,
@@ -204,6 +230,25 @@ pub(super) fn answer_prompt(
                 format!("{}\n{}", passage_heading(context, passage), passage.text),
             )
         })
+}
+
+fn with_pictures(prompt: Prompt, pictures: &[Picture]) -> Prompt {
+    if pictures.is_empty() {
+        return prompt;
+    }
+    let list = pictures.iter().enumerate().map(|(at, picture)| {
+        let page = &picture.page;
+        format!(
+            "picture {}: page {} of {}",
+            at + 1,
+            page.page,
+            one_line(&page.name)
+        )
+    });
+    let list: Vec<String> = list.collect();
+    prompt
+        .with_block("Pictures", list.join("\n"))
+        .with_images(pictures.iter().map(|picture| picture.image.clone()))
 }
 
 // A fact that passages cannot show: what no document has.
@@ -273,6 +318,9 @@ pub(super) fn validate_draft(
     draft
         .claims
         .retain(|claim| !claim.statement.trim().is_empty());
+    for claim in &mut draft.claims {
+        claim.pictures.truncate(MAX_PICTURES);
+    }
     if !draft.answerable {
         // What it gives as the value of no answer is none.
         draft.final_answer = None;
@@ -353,7 +401,7 @@ mod tests {
             let claim = DraftClaim {
                 statement: "s".repeat(statement),
                 citations: vec![citation; citations],
-                computation: None,
+                ..DraftClaim::default()
             };
             let draft = DraftAnswer {
                 answerable: true,

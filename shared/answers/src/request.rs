@@ -38,6 +38,17 @@ pub struct AskRequest {
     pub mode: AnswerMode,
     pub limits: AnswerLimits,
     pub citations: CitationPolicy,
+    /// Whether the pictures of the pages of the best passages go with the question, to the model that sees.
+    #[serde(skip_serializing_if = "is_false")]
+    pub see: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+pub(super) fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl AskRequest {

@@ -52,6 +52,7 @@ impl ScriptedAnswerer {
                     computation: None,
                     reason: None,
                     unsupported_numbers: Vec::new(),
+                    by_sight: Vec::new(),
                 }
             })
             .collect()
@@ -107,6 +108,7 @@ impl ScriptedAnswerer {
                 output_tokens: 10,
                 nanodollars: None,
             },
+            pictures: Vec::new(),
             is_replay: false,
         }
     }

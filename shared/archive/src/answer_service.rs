@@ -22,7 +22,8 @@ use stemma_engine::{Env, PortResult};
 use stemma_retrieval::search::ItemRef;
 use tokio::sync::watch;
 
-use crate::Archive;
+use crate::vision::ArchiveViewer;
+use crate::{Archive, Vision};
 
 /// Limits of all answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,7 @@ pub struct AnswerService {
     collections: Mutex<HashMap<Collection, Arc<CollectionAnswers>>>,
     settings: AnswerSettings,
     agent_tools: AgentToolsFn,
+    vision: Option<Arc<Vision>>,
 }
 
 // The answers of one collection, stored and in progress.
@@ -89,7 +91,14 @@ impl AnswerService {
             collections: Mutex::default(),
             settings,
             agent_tools,
+            vision: None,
         }
+    }
+
+    /// Adds a model that sees the pages of questions that ask for it.
+    #[must_use]
+    pub fn with_vision(self, vision: Option<Arc<Vision>>) -> Self {
+        Self { vision, ..self }
     }
 
     fn collection_answers(&self, collection: &Collection) -> Arc<CollectionAnswers> {
@@ -112,6 +121,10 @@ impl AnswererFactory for AnswerService {
             answers: self.collection_answers(&archive.collection),
             settings: self.settings,
             agent_tools: self.agent_tools,
+            viewer: self
+                .vision
+                .as_ref()
+                .map(|vision| Arc::new(ArchiveViewer::new(vision, archive))),
             id: OnceLock::new(),
         })
     }
@@ -124,6 +137,7 @@ struct SnapshotAnswerer {
     answers: Arc<CollectionAnswers>,
     settings: AnswerSettings,
     agent_tools: AgentToolsFn,
+    viewer: Option<Arc<ArchiveViewer>>,
     // A request asks for the id of its question and then for the answer. Computing the id reads the whole scope.
     id: OnceLock<(AskRequest, String)>,
 }
@@ -141,6 +155,7 @@ impl SnapshotAnswerer {
             tree_searcher: archive.tree_searcher().cloned(),
             tools,
             store: &self.answers.store,
+            sight: self.viewer.as_ref().map(|viewer| viewer.sight()),
             max_limits: self.settings.limits,
         }
     }
@@ -162,6 +177,7 @@ impl SnapshotAnswerer {
             answers: Arc::clone(&self.answers),
             settings: self.settings,
             agent_tools: self.agent_tools,
+            viewer: self.viewer.clone(),
             id: OnceLock::new(),
         };
         let id = id.to_owned();

@@ -41,6 +41,10 @@ pub struct AnswerRequest {
     /// `verified` omits citations whose quote is not on the cited page.
     #[schema(pattern = "^(all|verified)$")]
     pub citations: Option<String>,
+    /// Shows the pictures of the pages of the best passages, at most three, to the model that sees (`vision.model`). What only a
+    /// picture supports is a claim by sight, which is never verified.
+    #[serde(default)]
+    pub see: bool,
     #[serde(default, deserialize_with = "limits_from_object")]
     #[schema(schema_with = limits_schema)]
     pub limits: Option<AnswerLimits>,
@@ -80,6 +84,7 @@ impl Archive {
             mode,
             limits: request.limits.unwrap_or_default(),
             citations,
+            see: request.see,
         })
     }
 }

@@ -41,6 +41,7 @@ mod tables;
 mod tests;
 pub mod tree;
 mod tree_search;
+mod vision;
 
 pub use answer_service::{AgentToolsFn, AnswerService, AnswerSettings, AnswererFactory};
 pub use archive::Archive;
@@ -78,6 +79,7 @@ pub use stemma_retrieval::{SearchHit, SearchHitPage, SearchNote};
 pub use tables::{DocumentTables, TableContent, TableInfo};
 pub use tree::{TreeResponse, TreeRow};
 pub use tree_search::{TreeSearchReport, TreeSearchStep, VisitedSection};
+pub use vision::{DescribedPage, Vision};
 
 /// The document part of a locator: `3M_2022_10K` of `3M_2022_10K#item-1A`.
 pub fn document_part(locator: &str) -> String {

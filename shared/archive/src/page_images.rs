@@ -78,6 +78,11 @@ impl PageImages {
         })
     }
 
+    /// Changes with the pixels that are drawn.
+    pub fn revision(&self) -> u32 {
+        self.revision
+    }
+
     /// Identifies an image, also before it is drawn.
     pub fn image_id(
         &self,

@@ -98,8 +98,13 @@ impl<'a> RenderedAnswer<'a> {
                 end,
             });
         }
-        if !claim.verified {
-            self.text.push_str(NOT_VERIFIED);
+        match claim.sight_note() {
+            Some(note) => {
+                let note = note.replace("<doc=", "(doc=");
+                self.text.push_str(&format!(" ({note}, not verified)"));
+            }
+            None if !claim.verified => self.text.push_str(NOT_VERIFIED),
+            None => {}
         }
         self.text.push_str(stop);
     }

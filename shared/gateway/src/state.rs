@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stemma_answers::Answerer;
 use stemma_archive::collections::Collections;
-use stemma_archive::{AnswererFactory, Archive, PageImages};
+use stemma_archive::{AnswererFactory, Archive, PageImages, Vision};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_operations::Operations;
@@ -26,6 +26,8 @@ pub struct ServerDeps {
     pub operations: Option<Arc<Operations>>,
     /// Draws pages.
     pub page_images: Option<Arc<PageImages>>,
+    /// Shows pages to a model.
+    pub vision: Option<Arc<Vision>>,
 }
 
 #[derive(Clone)]
@@ -108,6 +110,14 @@ impl AppState {
             let detail = "this server draws no pages";
             Problem::new(501, "image.not_here", detail)
                 .with_next("GET /v1/documents/{doc}/pages?range=5 reads their text")
+        })
+    }
+
+    pub fn vision(&self) -> Result<&Arc<Vision>, Problem> {
+        self.deps.vision.as_ref().ok_or_else(|| {
+            let detail = "no model of this server sees pages: its vision.model is not set";
+            Problem::new(501, "vision.no_model", detail)
+                .with_next("GET /v1/documents/{doc}/pages/{n}/image draws a page")
         })
     }
 

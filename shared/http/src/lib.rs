@@ -43,6 +43,7 @@ pub fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(text::pages))
         .routes(routes!(page::image))
         .routes(routes!(page::words))
+        .routes(routes!(page::description))
         .routes(routes!(source::source))
         .routes(routes!(search::search, search::search_by_url))
         .routes(routes!(search::browse))

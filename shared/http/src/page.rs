@@ -4,11 +4,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use stemma_archive::{ImageRequest, PageRegion, PageWords};
+use stemma_archive::{DescribedPage, ImageRequest, PageRegion, PageWords};
 use stemma_document::PageNo;
 use stemma_gateway::AppState;
+use stemma_gateway::admission::ModelRequest;
 use stemma_gateway::extract::{
-    HandlerResult, MaybeReady, Path, QueryParams, json, published_document,
+    CollectionQuery, HandlerResult, MaybeReady, Path, QueryParams, json, published_document,
 };
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
@@ -111,6 +112,33 @@ pub(crate) async fn words(
         .page_words(&listed.label, page.get(), section)
         .await?;
     json(MaybeReady::Yes(words)).await
+}
+
+/// Describe the figures of a page
+///
+/// What a model sees in the picture of a page of a PDF: its charts and other figures, with the values that can be read. Nothing of
+/// it is checked. A page is described once, and then read from the store. Needs `vision.model`.
+#[utoipa::path(post, path = "/v1/documents/{doc}/pages/{n}/description", tag = "answers",
+    params(
+        ("doc" = String, Path), ("n" = String, Path, pattern = "^[1-9][0-9]{0,4}$", description = "physical page, from 1"),
+        CollectionQuery,
+    ),
+    responses((status = 200, body = DescribedPage)))]
+pub(crate) async fn description(
+    State(state): State<AppState>,
+    ModelRequest(permit): ModelRequest,
+    scope: CollectionScope,
+    Path((doc, page)): Path<(String, String)>,
+    QueryParams(query): QueryParams<CollectionQuery>,
+) -> HandlerResult {
+    let place = permit.upgrade_for_model().await?;
+    let archive = state.archive(&scope, query.collection.as_deref())?;
+    let page = page_number(&page)?;
+    let vision = state.vision()?;
+    let listed = published_document(&archive, &doc)?;
+    let described = vision.describe(&archive, &listed, page, None).await?;
+    drop(place);
+    json(described).await
 }
 
 fn page_number(text: &str) -> Result<PageNo, Problem> {

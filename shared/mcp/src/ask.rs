@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stemma_answers::{
-    Answer, AnswerError, AnswerOutcome, Answerer, Citation, Claim, Degradation, FinalAnswer,
+    Answer, AnswerError, AnswerOutcome, Answerer, AskRequest, Citation, Claim, Degradation,
+    FinalAnswer,
 };
 use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{AnswerRequest, ApiError};
@@ -39,6 +40,10 @@ pub(crate) struct AskArguments {
     scope: Names,
     /// instead of a question
     answer_id: Option<String>,
+    /// look at the pictures of the best pages, too
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    see: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -88,7 +93,13 @@ impl ToolContext {
                 if scopes.iter().any(|scope| is_root(scope)) {
                     scopes.clear();
                 }
-                self.start_answer(&answerer, question, scopes).await
+                let request = self.archive.ask_request(&AnswerRequest {
+                    question,
+                    scopes,
+                    see: arguments.see,
+                    ..AnswerRequest::default()
+                })?;
+                self.start_answer(&answerer, request).await
             }
             (None, Some(id)) => self.wait_for_answer(&answerer, &id).await,
             _ => Err(ToolError::invalid(
@@ -103,16 +114,11 @@ impl ToolContext {
     async fn start_answer(
         &self,
         answerer: &Arc<dyn Answerer>,
-        question: String,
-        scopes: Vec<String>,
+        request: AskRequest,
     ) -> ToolOutcome<AskOutput> {
         let began_ms = self.env.now_ms();
         let permit = self.acquire_model_permit().await?;
-        let request = self.archive.ask_request(&AnswerRequest {
-            question,
-            scopes,
-            ..AnswerRequest::default()
-        })?;
+        answerer.check(&request).map_err(answer_error)?;
         let id = answerer.answer_id(&request)?;
         let answerer = Arc::clone(answerer);
         let generation = async move {

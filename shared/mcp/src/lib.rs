@@ -44,7 +44,7 @@ use rmcp::service::serve_server_with_ct;
 use rmcp::transport::io::stdio_pipes;
 use stemma_answers::tree_search::AnswerModel;
 use stemma_archive::collections::Collections;
-use stemma_archive::{AnswerService, AnswerSettings, AnswererFactory, PageImages};
+use stemma_archive::{AnswerService, AnswerSettings, AnswererFactory, PageImages, Vision};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
@@ -69,6 +69,8 @@ pub struct McpOptions<'a> {
     pub answer: AnswerSettings,
     /// `None` where no pages are drawn.
     pub page_images: Option<Arc<PageImages>>,
+    /// `None` where no model sees pages.
+    pub vision: Option<Arc<Vision>>,
 }
 
 /// Serves one client over the standard streams until it closes them, or until `stop`.
@@ -104,6 +106,7 @@ where
         preset,
         answer,
         page_images,
+        vision,
     } = served;
     let meaning: Vec<_> = meaning
         .into_iter()
@@ -119,8 +122,8 @@ where
         &stop,
     );
     let answering = model.map(|_| {
-        Arc::new(AnswerService::new(env.clone(), blobs, answer, agent_tools))
-            as Arc<dyn AnswererFactory>
+        let answers = AnswerService::new(env.clone(), blobs, answer, agent_tools);
+        Arc::new(answers.with_vision(vision)) as Arc<dyn AnswererFactory>
     });
     let server = McpServer::for_local_client(env, archive, preset)
         .with_answerers(answering)

@@ -1,7 +1,7 @@
 //! An answer: its claims with their state, and each citation with its quote marked on the page.
 
 use maud::{Markup, html};
-use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, Computation, QuoteMatch};
+use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, ClaimState, Computation, QuoteMatch};
 
 use crate::context::PageContext;
 use crate::page_view::page_image;
@@ -21,10 +21,10 @@ pub(crate) fn answer_view(context: &PageContext, answer: &Answer) -> Markup {
             div {
                 (outcome(answer))
                 @if let Some(figure) = &answer.final_answer {
-                    p.figure { strong { (Line(&figure.sentence())) } " " (state(figure.verified, false)) }
+                    p.figure { strong { (Line(&figure.sentence())) } " " (state(if figure.verified { ClaimState::Verified } else { ClaimState::Unverified })) }
                 }
                 @if answer.claims.is_empty() { @if !answer.text.is_empty() { p.lead { (Passage(&answer.text)) } } }
-                @else { ol.claims { @for claim in &answer.claims { (claim_entry(claim)) } } }
+                @else { ol.claims { @for claim in &answer.claims { (claim_entry(context, claim)) } } }
                 @if !answer.missing.is_empty() {
                     h2 { "Not found in what was read" }
                     ul { @for part in &answer.missing { li { (Passage(part)) } } }
@@ -54,25 +54,34 @@ fn outcome(answer: &Answer) -> Markup {
     }
 }
 
-fn state(verified: bool, computed: bool) -> Markup {
-    let (name, text) = match (verified, computed) {
-        (true, true) => ("computed", "computed"),
-        (true, false) => ("verified", "verified"),
-        (false, _) => ("unverified", "not verified"),
+fn state(state: ClaimState) -> Markup {
+    let (name, text) = match state {
+        ClaimState::Computed => ("computed", "computed"),
+        ClaimState::Verified => ("verified", "verified"),
+        ClaimState::BySight => ("by-sight", "by sight"),
+        ClaimState::Unverified => ("unverified", "not verified"),
     };
     html! { span.badge data-claim=(name) { (text) } }
 }
 
-fn claim_entry(claim: &Claim) -> Markup {
+fn claim_entry(context: &PageContext, claim: &Claim) -> Markup {
     html! {
         li.claim {
             p {
                 (Passage(&claim.text))
                 @for id in &claim.citations { " " a.cite href=(format!("#citation-{id}")) { "[" (Line(id)) "]" } }
-                " " (state(claim.verified, claim.computation.is_some()))
+                " " (state(claim.state()))
             }
             @if let Some(computation) = &claim.computation { (formula(computation)) }
-            @if !claim.verified {
+            @if claim.state() == ClaimState::BySight {
+                p.note { "A model read this from the picture of "
+                    @for (at, page) in claim.by_sight.iter().enumerate() {
+                        @if at > 0 { ", " }
+                        @let document = stemma_archive::document_part(&page.locator);
+                        a href=(context.document_url(&document, &[("page", &page.page.to_string())])) { bdi { (Line(&page.name)) } ", page " (page.page) }
+                    }
+                    ". Nothing checks what it sees." }
+            } @else if !claim.verified {
                 p.note {
                     @match &claim.reason { Some(reason) => { (Passage(reason)) }, None => "Its quotes do not support it." }
                     @if !claim.unsupported_numbers.is_empty() { " In none of its sources: " (Line(&claim.unsupported_numbers.join(", "))) "." }

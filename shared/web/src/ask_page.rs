@@ -34,6 +34,8 @@ pub(crate) struct Question {
     filter: String,
     #[serde(default)]
     collection: String,
+    // Of a box that is ticked.
+    see: Option<String>,
 }
 
 /// `GET /ask`
@@ -44,7 +46,7 @@ pub(crate) async fn form(State(state): State<AppState>, context: PageContext) ->
         p { "Answers come from the documents, and each claim is checked against the page it cites." }
         @if !has_model { (without_model()) }
         @else if !context.may_ask { p.remarks role="status" { "The key of this browser may read, and not ask: it lacks the scope " code { "ask" } "." } }
-        (question_form(&context, context.param("q").unwrap_or_default()))
+        (question_form(&context, &state, context.param("q").unwrap_or_default()))
     };
     page(
         &context,
@@ -74,7 +76,7 @@ fn without_model() -> Markup {
     }
 }
 
-fn question_form(context: &PageContext, question: &str) -> Markup {
+fn question_form(context: &PageContext, state: &AppState, question: &str) -> Markup {
     html! {
         form.ask method="post" action="/ask" {
             (token_field(context))
@@ -85,6 +87,9 @@ fn question_form(context: &PageContext, question: &str) -> Markup {
                 summary { "Restrict the documents" }
                 label { "Document or folder" input type="text" name="scope" value=[context.param("scope")] placeholder="/@company/3M"; }
                 label { "Condition" input type="text" name="where" value=[context.param("where")] placeholder="fiscal_year>=2020"; }
+            }
+            @if state.deps.vision.is_some() {
+                label { input type="checkbox" name="see" value="yes"; " Show the pictures of the best pages to the model, too" }
             }
             button type="submit" { "Ask" }
         }
@@ -112,6 +117,7 @@ pub(crate) async fn ask(
         question: fields.question,
         scopes: text(fields.scope).into_iter().collect(),
         filter: text(fields.filter).map(Value::String),
+        see: fields.see.is_some(),
         ..AnswerRequest::default()
     })?;
     answerer.check(&question).map_err(answer_problem)?;
@@ -152,7 +158,7 @@ pub(crate) async fn answer(
         @if !is_with_model(&answer) { (without_model()) }
         (answer_view(&context, &answer))
         h2 { "Ask another question" }
-        (question_form(&context, ""))
+        (question_form(&context, &state, ""))
     };
     Ok(page(
         &context,

@@ -12,7 +12,7 @@ use stemma_mcp::{McpOptions, Preset, serve_stdio};
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::model_clients::ReadModels;
+use crate::model_clients::{self, ReadModels};
 use crate::page_images::page_images;
 
 /// Serve the archive to a model over the Model Context Protocol (standard input and output).
@@ -81,6 +81,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     let config = context.config()?;
     let limiter = config.servers.limiter(&env)?;
     let models = ReadModels::connect(context, &env, &limiter, "mcp")?;
+    let vision = model_clients::vision(context, &env, &limiter, "mcp")?;
     let options = McpOptions {
         collection: context.collection.clone(),
         cache: &context.cache_dir(),
@@ -89,6 +90,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
         preset: args.tools,
         answer: config.answer,
         page_images: Some(page_images(context)?),
+        vision,
     };
     let served = serve_stdio(env, store.blobs, options, stop).await;
     served.map_err(|error| {

@@ -7,6 +7,7 @@ pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod cost;
+pub mod describe;
 pub mod diff;
 mod diff_trees;
 pub mod doctor;

@@ -200,6 +200,7 @@ impl AnswerBuilder<'_, '_> {
             &self.question.earlier,
             self.search.known_missing_terms(),
             &AnswerContext::default(),
+            self.pictures(),
         );
         u64::from(session.tokens(&empty)) + REPLY_TOKENS
     }

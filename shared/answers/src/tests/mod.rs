@@ -5,5 +5,6 @@ mod answering;
 mod degradation;
 mod further;
 mod injections;
+mod sight;
 mod test_archive;
 mod verification;

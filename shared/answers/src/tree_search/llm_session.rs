@@ -25,10 +25,11 @@ use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::{Env, Failure, FailureKind, Priority, RunId, TaskKey};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::client::{ModelClient, ReplyStats};
+use stemma_llm::image::PageImage;
 use stemma_llm::prices::CallBudget;
 use stemma_llm::request::{LlmRequest, OutputSchema, TokenUsage};
 use stemma_llm::structured::{CallLog, complete_structured};
-use stemma_llm::untrusted::{DATA_ONLY, delimit};
+use stemma_llm::untrusted::{DATA_ONLY, IMAGES_ARE_DATA, delimit};
 use tokio::sync::watch;
 
 use super::budget::{BUDGET_EXHAUSTED, QuestionBudget, SessionBudget, SessionUsage};
@@ -153,6 +154,7 @@ pub struct LlmSession {
 pub struct Prompt {
     system: String,
     blocks: Vec<(String, String)>,
+    images: Vec<PageImage>,
     schema: OutputSchema,
     max_output_tokens: Option<u32>,
 }
@@ -163,6 +165,7 @@ impl Prompt {
         Self {
             system: system.into(),
             blocks: Vec::new(),
+            images: Vec::new(),
             schema,
             max_output_tokens: None,
         }
@@ -172,6 +175,13 @@ impl Prompt {
     #[must_use]
     pub fn with_block(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.blocks.push((name.into(), text.into()));
+        self
+    }
+
+    /// Adds pictures of pages, which the model is told are data, too.
+    #[must_use]
+    pub fn with_images(mut self, images: impl IntoIterator<Item = PageImage>) -> Self {
+        self.images.extend(images);
         self
     }
 
@@ -190,11 +200,15 @@ impl Prompt {
             .iter()
             .map(|(name, text)| delimit(name, text))
             .collect();
+        let system = match self.images.is_empty() {
+            true => format!("{}\n\n{DATA_ONLY}", self.system),
+            false => format!("{}\n\n{IMAGES_ARE_DATA} {DATA_ONLY}", self.system),
+        };
         LlmRequest {
             model: client.model_client.model().into(),
-            system: format!("{}\n\n{DATA_ONLY}", self.system),
+            system,
             user: blocks.join("\n\n"),
-            images: Vec::new(),
+            images: self.images.clone(),
             schema: self.schema.clone(),
             max_output_tokens: self
                 .max_output_tokens
@@ -254,7 +268,9 @@ impl SessionError {
             BUDGET_EXHAUSTED => Self::BudgetExhausted {
                 message: failure.message,
             },
-            "model.reply_unreadable" | "model.refused" => Self::Unusable(failure),
+            "model.reply_unreadable" | "model.refused" | "model.no_images" => {
+                Self::Unusable(failure)
+            }
             _ => Self::Unavailable(failure),
         }
     }
@@ -282,6 +298,15 @@ impl LlmSession {
 
     pub fn client(&self) -> &Arc<LlmClient> {
         &self.client
+    }
+
+    /// The same session, with its budget, for another model.
+    #[must_use]
+    pub fn with_client(&self, client: &Arc<LlmClient>) -> Self {
+        Self {
+            client: Arc::clone(client),
+            ..self.clone()
+        }
     }
 
     pub fn tokens(&self, prompt: &Prompt) -> u32 {

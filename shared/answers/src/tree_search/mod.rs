@@ -31,7 +31,7 @@ mod tests;
 pub use budget::{QuestionBudget, SessionUsage};
 pub use knowledge::Knowledge;
 pub use llm_session::{LlmClient, LlmClientSettings, LlmSession, Prompt, SessionError};
-pub use model::AnswerModel;
+pub use model::{AnswerModel, VisionModel};
 pub use response_cache::expired_replies;
 pub use result::{Note, TreeSearchResult, TreeSearchStrategy, TreeSearchTrace};
 pub(crate) use search_tree::one_line;

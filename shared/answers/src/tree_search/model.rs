@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Knowledge, LlmClient, TreeSearchSettings, TreeSearcher};
+use super::{Knowledge, LlmClient, LlmClientSettings, TreeSearchSettings, TreeSearcher};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
@@ -48,6 +48,26 @@ impl AnswerModel {
             self.settings.clone(),
             built_in.merged_with(own),
         ))
+    }
+}
+
+/// The model that sees pages, and how it is used.
+#[derive(Clone)]
+pub struct VisionModel {
+    pub model_client: Arc<ModelClient>,
+    pub settings: LlmClientSettings,
+}
+
+impl VisionModel {
+    /// A client over one collection, with its call log and response cache in the store.
+    pub fn client(
+        &self,
+        env: &Env,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+    ) -> Arc<LlmClient> {
+        let client = LlmClient::new(env.clone(), Arc::clone(&self.model_client), self.settings);
+        Arc::new(client.with_store(Arc::clone(blobs), collection))
     }
 }
 

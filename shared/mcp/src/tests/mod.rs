@@ -118,6 +118,7 @@ impl TestClient {
                 preset,
                 answer: stemma_archive::AnswerSettings::default(),
                 page_images: Some(page_images(&world)),
+                vision: None,
             };
             serve(world, store, served, split(theirs), ended).await
         };

@@ -14,8 +14,9 @@ use stemma_engine::Env;
 
 use crate::commands::open::index_archive;
 use crate::context::Context;
-use crate::cost::{NANOS_PER_DOLLAR, dollars};
+use crate::cost::{NANOS_PER_DOLLAR, some_dollars};
 use crate::error::{CommandError, Exit};
+use crate::model_clients;
 use crate::output::{Output, clean};
 
 /// Ask a question. The answer cites pages, and each citation is checked against its page.
@@ -31,6 +32,7 @@ Examples:
   stemma ask \"3M risk factors, 2022 vs 2023\" --explain
   stemma ask \"What drove the margin?\" --in 3M_2022_10K --item 7 --show-context
   stemma ask \"Which filings mention cobalt supply?\" --mode agent --budget 0.05
+  stemma ask \"What does the chart of sales by region show?\" --in 3M_2022_10K --see
   stemma ask \"capex 2022\" --in /@company/3M --json
 
 Exit codes: 0 answered · 1 not in these documents · 2 usage or error · 4 stopped at a limit · 5
@@ -73,6 +75,10 @@ pub struct AskOptions {
     /// what is left open.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = mode)]
     mode: AnswerMode,
+    /// Show the pictures of the pages of the best passages to the model of vision.model; at most three. What only a picture
+    /// supports is marked as by sight, and never verified.
+    #[arg(long)]
+    see: bool,
     /// Omit citations that are not found on their page.
     #[arg(long)]
     verified_only: bool,
@@ -142,20 +148,10 @@ impl AskOptions {
             mode: Some(self.mode.as_str().into()),
             citations: self.verified_only.then(|| "verified".into()),
             limits: Some(limits),
+            see: self.see,
             ..AnswerRequest::default()
         })?)
     }
-}
-
-// An amount of at least one nanodollar, the unit of budgets.
-fn some_dollars(text: &str) -> Result<f64, String> {
-    dollars(text).and_then(|amount| {
-        if amount >= 1.0 / NANOS_PER_DOLLAR {
-            Ok(amount)
-        } else {
-            Err("the budget must be greater than zero".into())
-        }
-    })
 }
 
 /// The archive, opened to answer from.
@@ -171,7 +167,11 @@ impl AskSession {
         let blobs = Arc::clone(&store.blobs);
         let reader = Arc::new(index_archive(store, context).await?);
         let settings = context.config()?.answer;
-        let answers = AnswerService::new(Env::system(), blobs, settings, stemma_mcp::agent_tools);
+        let env = Env::system();
+        let limiter = context.config()?.servers.limiter(&env)?;
+        let vision = model_clients::vision(context, &env, &limiter, "cli")?;
+        let answers = AnswerService::new(env, blobs, settings, stemma_mcp::agent_tools);
+        let answers = answers.with_vision(vision);
         let answerer = answers.answerer(&reader);
         Ok(Self { reader, answerer })
     }

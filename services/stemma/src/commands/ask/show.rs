@@ -1,8 +1,8 @@
 //! Prints answers as text.
 
 use stemma_answers::{
-    Answer, AnswerMode, AnswerOutcome, Citation, Claim, Computation, QuoteMatch, ReadSection,
-    StepKind,
+    Answer, AnswerMode, AnswerOutcome, Citation, Claim, ClaimState, Computation, QuoteMatch,
+    ReadSection, StepKind,
 };
 use stemma_archive::{Archive, TextScope};
 
@@ -37,12 +37,13 @@ pub fn answer(answer: &Answer, output: &Output) {
         output.line(&citation(one, output));
     }
     for claim in &answer.claims {
-        match &claim.computation {
-            Some(computation) if claim.verified => {
+        match (claim.state(), &claim.computation) {
+            (ClaimState::Computed, Some(computation)) => {
                 output.line(&output.dim(&computed_line(computation)));
             }
-            _ if claim.verified => {}
-            _ => output.line(&output.dim(&unverified_line(claim))),
+            (ClaimState::Verified | ClaimState::Computed, _) => {}
+            (ClaimState::BySight, _) => output.line(&output.dim(&by_sight_line(claim))),
+            (ClaimState::Unverified, _) => output.line(&output.dim(&unverified_line(claim))),
         }
     }
     if let Some(stated) = answer
@@ -75,6 +76,19 @@ fn computed_line(computation: &Computation) -> String {
         "computed: {} = {}{operands}",
         computation.result, computation.formula
     ))
+}
+
+fn by_sight_line(claim: &Claim) -> String {
+    let pages: Vec<&str> = claim
+        .by_sight
+        .iter()
+        .map(|page| page.locator.as_str())
+        .collect();
+    let pages = clean(&pages.join(", "));
+    format!(
+        "by sight, not verified: {} (the picture of {pages})",
+        clean(&claim.text)
+    )
 }
 
 fn unverified_line(claim: &Claim) -> String {
@@ -237,6 +251,12 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
     if answer.outcome == AnswerOutcome::Answered {
         let missing = searched.known_missing_terms().iter();
         parts.extend(missing.map(|missing| clean(&missing.to_string())));
+    }
+    if !answer.pictures.is_empty() {
+        parts.push(format!(
+            "{} seen",
+            counted(answer.pictures.len(), "picture")
+        ));
     }
     match (answer.is_replay, answer.usage.calls) {
         (true, _) => parts.push("stored answer, 0 calls".into()),

@@ -23,7 +23,7 @@ use crate::commands::doctor::server_checks;
 use crate::commands::jobs::read_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::model_clients::ReadModels;
+use crate::model_clients::{self, ReadModels};
 use crate::page_images::page_images;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
@@ -121,6 +121,8 @@ impl QueryServer {
             config.answer,
             stemma_mcp::agent_tools,
         );
+        let vision = model_clients::vision(context, &env, &self.limiter, presence.process())?;
+        let answers = answers.with_vision(vision.clone());
         let deps = ServerDeps {
             semantic_routers,
             uploads: self.uploads,
@@ -129,6 +131,7 @@ impl QueryServer {
             )),
             answerers: Some(Arc::new(answers)),
             page_images: Some(page_images(context)?),
+            vision,
         };
         let settings = ServerSettings {
             listen,

@@ -33,6 +33,7 @@ fn is_verified(statement: &str, rows: &[usize], computation: Option<DraftComputa
         statement: statement.into(),
         citations: citations.collect(),
         computation,
+        pictures: Vec::new(),
     };
     let verdict = judge(&[QuoteTarget::text(1, &lines)], &claim);
     println!("{statement}: {verdict:?}");

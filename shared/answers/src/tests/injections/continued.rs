@@ -50,6 +50,7 @@ fn is_verified(second: &Page, statement: &str) -> bool {
             quote: "Long-term debt 555 444".into(),
         }],
         computation: None,
+        pictures: Vec::new(),
     };
     let pages = CitedPages {
         before: Some(QuoteTarget::page(4, &first)),

@@ -102,6 +102,7 @@ impl TaggedFiling {
                 quote: self.page.lines[HEADS.len() + 1 + row].text.clone(),
             }],
             computation: None,
+            pictures: Vec::new(),
         };
         let pages = CitedPages {
             before: None,

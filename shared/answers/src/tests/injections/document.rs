@@ -42,6 +42,7 @@ impl Document {
             statement: statement.into(),
             citations: citations.collect(),
             computation,
+            pictures: Vec::new(),
         };
         let pages = CitedPages {
             before: None,

@@ -195,6 +195,7 @@ fn claim(
             operands: operands.to_vec(),
             result: figure.to_owned(),
         }),
+        pictures: Vec::new(),
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) fn copied_claim(table: &Table, subject: &str, row: usize) -> DraftCla
         statement: format!("{subject} was {figure} in 2022."),
         citations: vec![citation],
         computation: None,
+        pictures: Vec::new(),
     }
 }
 
@@ -72,6 +73,7 @@ fn share_claim(table: &Table, words: &str, formula: &str, cells: [(usize, i32); 
         statement: format!("{words} {figure} in 2022."),
         citations: citations.to_vec(),
         computation: Some(computation),
+        pictures: Vec::new(),
     }
 }
 
