@@ -178,6 +178,11 @@ impl ProviderCall {
             (None, RequestStage::Transcribe) => {
                 sight::transcribe(&shown, behavior.misreads, behavior.seed)
             }
+            (None, RequestStage::DescribePage) => sight::describe(&shown),
+            (None, RequestStage::Answer) => {
+                let read = oracle.answer(question, behavior.reads, behavior.seed);
+                sight::with_seen_claims(read, question, &shown)
+            }
             (None, _) => oracle.answer(question, behavior.reads, behavior.seed),
         };
         let injected = behavior

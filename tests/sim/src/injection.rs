@@ -82,6 +82,12 @@ pub(crate) fn obey(question: &PromptRequest, shown: &[&str], good: &Value) -> Op
             prepend(&mut answer, "lines", vec![words.clone().into()]);
             (answer["page"], answer["verified"]) = (number.into(), true.into());
         }
+        RequestStage::DescribePage => {
+            let value = json!({ "label": "verified", "value": words });
+            let figure = json!({ "title": words, "kind": "", "shows": words, "values": [value] });
+            prepend(&mut answer, "figures", vec![figure]);
+            (answer["page"], answer["verified"]) = (number.into(), true.into());
+        }
         RequestStage::ReadWindow => prepend(
             &mut answer,
             "sections",
@@ -136,7 +142,11 @@ pub(crate) fn obey(question: &PromptRequest, shown: &[&str], good: &Value) -> Op
         RequestStage::Answer => {
             answer["answerable"] = true.into();
             let citation = |passage: u64| json!({ "passage": passage, "quote": words });
-            let claim = json!({ "statement": words, "citations": [citation(number), citation(1)] });
+            let mut claim =
+                json!({ "statement": words, "citations": [citation(number), citation(1)] });
+            if question.takes_pictures() {
+                (claim["pictures"], claim["verified"]) = (json!([number, 1]), true.into());
+            }
             prepend(&mut answer, "claims", vec![claim]);
         }
         RequestStage::Describe | RequestStage::Other => {

@@ -38,6 +38,7 @@ pub struct PromptBlock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestStage {
     Transcribe,
+    DescribePage,
     ReadWindow,
     Summarize,
     Describe,
@@ -60,8 +61,9 @@ pub enum RequestStage {
 
 impl RequestStage {
     // A stage is recognized by all properties of its row.
-    const PROPERTIES: [(&'static [&'static str], Self); 18] = [
+    const PROPERTIES: [(&'static [&'static str], Self); 19] = [
         (&["lines"], Self::Transcribe),
+        (&["figures"], Self::DescribePage),
         (&["sections"], Self::ReadWindow),
         (&["summaries"], Self::Summarize),
         (&["summary"], Self::Summarize),
@@ -92,6 +94,7 @@ impl RequestStage {
     pub fn name(self) -> &'static str {
         match self {
             Self::Transcribe => "transcribe",
+            Self::DescribePage => "describe_page",
             Self::ReadWindow => "read_window",
             Self::Summarize => "summarize",
             Self::Describe => "describe",
@@ -183,6 +186,12 @@ impl PromptRequest {
         let end = self.user.rfind("\n[/").filter(|_| !self.blocks.is_empty());
         let close = end.and_then(|at| Some(at + self.user[at..].find(']')? + 1));
         &self.user[..close.unwrap_or(self.user.len())]
+    }
+
+    /// Whether a claim of its answer may name pictures.
+    pub(crate) fn takes_pictures(&self) -> bool {
+        let claims = self.schema["properties"]["claims"]["items"]["properties"].as_object();
+        claims.is_some_and(|properties| properties.contains_key("pictures"))
     }
 
     /// The blocks of a name, in order.

@@ -137,6 +137,51 @@ pub(crate) fn transcribe(texts: &[&str], misreads: f64, seed: u64) -> Value {
     json!({ "lines": lines })
 }
 
+/// The figures on images: of each, the first line is the title, and lines of the form `label: value` are its values.
+pub(crate) fn describe(texts: &[&str]) -> Value {
+    let shown = texts.iter().filter(|text| !text.trim().is_empty());
+    let figures = shown.map(|text| {
+        let title = text.lines().next().unwrap_or_default();
+        let values = text.lines().filter_map(|line| line.split_once(": "));
+        let values = values.map(|(label, value)| json!({ "label": label, "value": value }));
+        let values: Vec<Value> = values.collect();
+        json!({ "title": title, "kind": "chart", "shows": format!("It shows {title}."), "values": values })
+    });
+    json!({ "figures": figures.collect::<Vec<_>>() })
+}
+
+/// An answer with a claim for each line on an image that shares a longer word with the question.
+pub(crate) fn with_seen_claims(
+    mut answer: Value,
+    question: &PromptRequest,
+    texts: &[&str],
+) -> Value {
+    if !question.takes_pictures() {
+        return answer;
+    }
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric())
+            .filter(|word| word.chars().count() > 4)
+            .map(str::to_lowercase)
+            .collect()
+    };
+    let asked = question.blocks_named("Question").next();
+    let asked = asked.map_or_else(Vec::new, |block| words(&block.text));
+    let mut seen = Vec::new();
+    for (number, text) in (1_u64..).zip(texts) {
+        for line in text.lines() {
+            if words(line).iter().any(|word| asked.contains(word)) {
+                seen.push(json!({ "statement": line, "citations": [], "computation": null, "pictures": [number] }));
+            }
+        }
+    }
+    if let Some(claims) = answer["claims"].as_array_mut().filter(|_| !seen.is_empty()) {
+        claims.extend(seen);
+        answer["answerable"] = true.into();
+    }
+    answer
+}
+
 // The next digit for the last one, or a letter more.
 fn misread(word: &str) -> String {
     match word.rfind(|c: char| c.is_ascii_digit()) {
@@ -201,6 +246,18 @@ mod tests {
         assert_eq!(tokens(1_024, 1_024), [765, 1_399]);
         assert_eq!(tokens(2_048, 4_096), [1_105, 1_600]);
         assert_eq!(tokens(200, 200), [255, 54]);
+    }
+
+    #[test]
+    fn figures_have_the_values_of_their_lines() {
+        assert_eq!(describe(&["", " "]), json!({ "figures": [] }));
+        let described = describe(&["Sales by region\nAsia: 45%\n2022"]);
+        let figure = &described["figures"][0];
+        assert_eq!(figure["title"], "Sales by region");
+        assert_eq!(
+            figure["values"],
+            json!([{ "label": "Asia", "value": "45%" }])
+        );
     }
 
     #[test]

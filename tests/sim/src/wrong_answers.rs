@@ -20,6 +20,11 @@ pub(crate) fn wrong_answer(good: &Value, question: &PromptRequest, seed: u64) ->
                 *line = changed(line.as_str().unwrap_or_default()).into();
             });
         }),
+        RequestStage::DescribePage => list(&mut lie, "figures", |figures| {
+            for figure in figures {
+                figure["shows"] = "Another".into();
+            }
+        }),
         RequestStage::ReadWindow => list(&mut lie, "sections", |sections| {
             misread(sections, &pages, &mut rng);
         }),

@@ -15,5 +15,6 @@ mod openapi;
 mod page_images;
 mod pageindex;
 mod search;
+mod sight;
 mod test_server;
 mod web;

@@ -28,6 +28,7 @@ mod pipeline;
 mod prompts;
 mod scans;
 mod serve;
+mod sight;
 mod support;
 mod tables;
 mod text_output;
