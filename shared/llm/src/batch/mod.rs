@@ -18,7 +18,7 @@ use crate::http::HttpTransport;
 use crate::request::{LlmError, LlmReply, LlmRequest};
 
 pub use runner::{BatchPayer, BatchRunner, BatchSettings};
-pub use store::{BatchItem, BatchStore, StoredReply, StoredResult, item_id};
+pub use store::{BatchItem, BatchStore, ReplyPayment, StoredReply, StoredResult, item_id};
 
 /// The batch interface of a provider.
 #[async_trait]

@@ -16,8 +16,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, PutOutcome, get_json, list_all, put_json};
 use stemma_engine::env::Millis;
+use stemma_engine::jobs::SpendAmount;
 use stemma_engine::ports::RetryingBlobs;
-use stemma_engine::{PortError, PortResult, RunRef, TaskKey};
+use stemma_engine::{JobId, PortError, PortResult, RunRef, TaskKey};
 
 use super::BatchResult;
 use crate::request::{FinishReason, LlmReply, TokenUsage};
@@ -60,6 +61,17 @@ pub struct StoredReply {
     /// Time since the submission.
     pub took_ms: Millis,
     pub result: StoredResult,
+    /// What it costs; `None` if nothing, and in replies of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payment: Option<ReplyPayment>,
+}
+
+/// What a reply costs and who pays, as of the moment it was stored. Kept with the reply, because both are part of the name
+/// of its line in the call log, which a repeated step must write under the same name, and both may change meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyPayment {
+    pub cost: SpendAmount,
+    pub jobs: Vec<JobId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

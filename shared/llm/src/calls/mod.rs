@@ -53,8 +53,8 @@ const MAX_NAME: usize = 255;
 
 impl CallRecord {
     /// Blob key of the record, ordered by minute so that [`read`] can start at a time. `collection` is the tenant's blob
-    /// prefix without a trailing slash. `cost` and the jobs become part of the name, unless it would be too long. A record that may be written again, perhaps
-    /// after a change of prices or jobs, has no cost in its name, so that it is written once.
+    /// prefix without a trailing slash. `cost` and the jobs become part of the name, unless it would be too long. Who may write a
+    /// record again must know its cost and its jobs from the first time, or leave out the cost, so that it is written once.
     pub fn key(&self, collection: &str, random: u64, cost: Option<SpendAmount>) -> String {
         let minute = self.at_ms / 60_000;
         let id = format!("{}-{}-{random:016x}", self.run, self.task);

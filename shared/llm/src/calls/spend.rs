@@ -121,7 +121,7 @@ impl JobSpend {
 enum NameSpend {
     OfOthers,
     Ours(SpendAmount),
-    // Of an older release, of a batch, of many jobs, or without the price that is asked for.
+    // Of an older release, of many jobs, or without the price that is asked for.
     Unclear,
 }
 

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use super::control::{JobControl, PauseReason, PauseResult, load_control, pause_once};
 use super::manifest;
@@ -50,7 +51,7 @@ const REOPEN_WAIT: Duration = Duration::from_secs(2);
 const MAX_REOPENS: usize = 3;
 
 /// An amount that was or may be spent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SpendAmount {
     /// Billionths of a dollar; `None` without a known price.
     pub nanodollars: Option<u64>,

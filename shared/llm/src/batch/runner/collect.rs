@@ -9,7 +9,7 @@ use stemma_engine::env::Millis;
 
 use super::queue::BatchQueue;
 use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis, request_number};
-use crate::batch::store::{BatchItem, BatchStore, StoredReply, StoredResult};
+use crate::batch::store::{BatchItem, BatchStore, ReplyPayment, StoredReply, StoredResult};
 use crate::batch::{BatchPhase, BatchResult};
 use crate::calls::CallRecord;
 use crate::request::LlmError;
@@ -91,10 +91,12 @@ impl BatchRunner {
                 };
                 let result = results.get(&id).unwrap_or(&BatchResult::NotExecuted);
                 let now = self.env.now_ms();
+                let result = StoredResult::from_result(result);
                 let reply = StoredReply {
                     at_ms: now,
                     took_ms: now.saturating_sub(submitted_ms),
-                    result: StoredResult::from_result(result),
+                    payment: self.payment(&item, &result).await,
+                    result,
                 };
                 self.store_result(store, &item, reply).await?;
                 Ok(Some(item))
@@ -127,6 +129,13 @@ impl BatchRunner {
         self.end(queue, seq, "").await
     }
 
+    async fn payment(&self, item: &BatchItem, result: &StoredResult) -> Option<ReplyPayment> {
+        Some(ReplyPayment {
+            cost: self.client.batch_cost(result.billed()?),
+            jobs: self.payer.jobs(&item.run).await,
+        })
+    }
+
     // The record is written once and settles the reservation only then, so a repeated step pays nothing twice.
     async fn store_result(
         &self,
@@ -137,7 +146,12 @@ impl BatchRunner {
         let (reply, mut is_new) = store.store_reply(&item.id, reply).await?;
         let mut used = NOTHING;
         if let Some(usage) = reply.result.billed() {
-            used = self.client.batch_cost(usage);
+            let cost = reply.payment.as_ref().map(|payment| payment.cost);
+            used = cost.unwrap_or_else(|| self.client.batch_cost(usage));
+            let jobs = match reply.payment {
+                Some(payment) => payment.jobs,
+                None => self.payer.jobs(&item.run).await,
+            };
             let record = CallRecord {
                 at_ms: reply.at_ms,
                 run: item.run.run.clone(),
@@ -149,10 +163,10 @@ impl BatchRunner {
                 usage,
                 took_ms: reply.took_ms,
                 useful: matches!(reply.result, StoredResult::Reply { .. }),
-                jobs: self.payer.jobs(&item.run).await,
+                jobs,
                 batch: true,
             };
-            let key = record.key(&store.collection, request_number(&item.id), None);
+            let key = record.key(&store.collection, request_number(&item.id), cost);
             let blobs = store.blobs.with_long_retries();
             is_new = put_json(&blobs, &key, &record).await? == PutOutcome::Created;
             if is_new {

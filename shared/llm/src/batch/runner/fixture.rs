@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
 use stemma_engine::env::Millis;
-use stemma_engine::jobs::{CallReservation, SpendAmount};
+use stemma_engine::jobs::{CallReservation, SpendAmount, SpendMeasure};
 use stemma_engine::key::run_failure_key;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::{Env, Failure, JobId, PortResult, Ports, Priority, RunId, RunRef, TaskKey};
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::batch::runner::{BatchPayer, BatchRunner, BatchSettings};
 use crate::batch::store::{BatchItem, BatchStore, item_id};
 use crate::batch::{BatchName, BatchPhase, BatchProvider, BatchResult, BatchStatus, FoundBatch};
+use crate::calls::{CallSum, job_spend};
 use crate::client::{ModelClient, ModelClientSettings};
 use crate::prices::Prices;
 use crate::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
@@ -244,6 +245,17 @@ impl Fixture {
         }
     }
 
+    /// What the job has spent by the names of the call log alone.
+    pub(super) async fn named_spending(&self) -> SpendAmount {
+        let period = (0, self.env.now_ms());
+        let unread = |_: &CallSum| panic!("a record was read");
+        let measure = SpendMeasure::TokensAndCost;
+        let job = JobId("j".into());
+        job_spend(self.blobs.as_ref(), "c/x", &job, period, measure, unread)
+            .await
+            .unwrap()
+    }
+
     pub(super) fn keys(&self, prefix: &str) -> Vec<String> {
         let all = self.blobs.snapshot();
         all.keys()
@@ -283,6 +295,8 @@ struct Account {
     spent: i64,
     limit: Option<i64>,
     pauses: u32,
+    // Jobs that joined a run later.
+    joined: u32,
 }
 
 impl Account {
@@ -302,6 +316,10 @@ impl FakePayer {
 
     pub(super) fn pauses(&self) -> u32 {
         self.0.lock().pauses
+    }
+
+    pub(super) fn join_job(&self) {
+        self.0.lock().joined += 1;
     }
 
     pub(super) fn set_limit(&self, limit: i64) {
@@ -333,7 +351,8 @@ impl BatchPayer for FakePayer {
     }
 
     async fn jobs(&self, _: &RunRef) -> Vec<JobId> {
-        vec![JobId("j".into())]
+        let joined = (0..self.0.lock().joined).map(|n| JobId(format!("j-{n}")));
+        [JobId("j".into())].into_iter().chain(joined).collect()
     }
 
     async fn pause(&self, _: &RunRef) {

@@ -27,6 +27,8 @@ async fn a_crash_at_any_step_pays_nothing_twice_and_loses_nothing() {
                 fixture.add("b", 1).await;
                 let crashed = fixture.run_until_answered(crash).await;
                 if crashed {
+                    // Who pays has changed meanwhile: a record keeps its name.
+                    fixture.payer.join_job();
                     fixture.run_until_answered(Crash::Never).await;
                 }
                 assert!(fixture.woken().await >= 3, "{crash:?}");
@@ -38,6 +40,15 @@ async fn a_crash_at_any_step_pays_nothing_twice_and_loses_nothing() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn spending_of_batches_is_known_without_reading_a_record() {
+    let fixture = Fixture::new(NAMED);
+    fixture.add("a", 25).await;
+    fixture.run_until_answered(Crash::Never).await;
+    let spent = fixture.named_spending().await;
+    assert_eq!((spent.tokens, spent.nanodollars), (250, Some(250)));
 }
 
 #[tokio::test(start_paused = true)]
