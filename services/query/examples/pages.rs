@@ -15,6 +15,7 @@ use stemma_document::{Collection, DocumentVersion, FilingFacts};
 use stemma_engine::Env;
 use stemma_engine::blobs::{Blobs, FolderBlobs, MemoryBlobs};
 use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::port_monitor::PortMonitor;
 use stemma_extract::{ExtractError, ExtractJob, Pool, PoolSettings, Task};
 use stemma_gateway::auth::{KeySettings, key_digest};
 use stemma_operations::Operations;
@@ -176,7 +177,12 @@ async fn start(
         operations: Some(Arc::new(operations)),
         ..ServerDeps::default()
     };
-    let health = Health::for_blobs(&env, &HeartbeatReporter::new(&env, "q", "query"), blobs);
+    let health = Health::for_blobs(
+        &env,
+        &HeartbeatReporter::new(&env, "q", "query"),
+        blobs,
+        &PortMonitor::default(),
+    );
     serve(
         env,
         Arc::clone(blobs),

@@ -1,13 +1,15 @@
 //! Health over HTTP: `/livez` (the process runs), `/readyz` (it can work), `/metrics`.
 //!
 //! Liveness does not depend on any server: restarting a process does not repair a broker. Ready means that every port
-//! responded recently, none refuses or holds back messages, and the process is not draining. No endpoint needs a key, and none reveals document content.
+//! responds, none refuses or holds back messages, and the process is not draining. `/readyz` checks the ports itself unless
+//! that was done just before. No endpoint needs a key, and none reveals document content.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -23,22 +25,23 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::ledger::StatusTopic;
-use stemma_engine::port_monitor::{PortTrouble, TroubleKind};
+use stemma_engine::port_monitor::{PortMonitor, PortTrouble, TroubleKind};
 use stemma_engine::queue::QueueName;
-use stemma_engine::{Env, PortError, PortResult, Ports};
+use stemma_engine::{Env, PortError, PortErrorKind, PortResult, Ports};
 use tokio::net::TcpListener;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::http_server;
 use crate::telemetry::Metrics;
 
-// Interval of port checks.
+// Interval of port checks that nobody asks for: metrics and heartbeats report what they find.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-// Timeout of a port check.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
-// How long a successful check counts.
-const STALE_AFTER: Duration = Duration::from_secs(15);
+// Timeout of a port check: `/readyz` answers within two seconds.
+const CHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
+// How long an answer of a port counts.
+const STALE_AFTER_MS: Millis = 2_000;
 
 type CheckFuture = Pin<Box<dyn Future<Output = PortResult<()>> + Send>>;
 /// A cheap check of a port.
@@ -51,10 +54,14 @@ pub struct Health(Arc<HealthInner>);
 struct HealthInner {
     env: Env,
     checks: Vec<(&'static str, HealthCheck)>,
-    // Last successful check of each port.
-    last_success: Mutex<BTreeMap<&'static str, Millis>>,
+    // Last answer of each port to a check.
+    last_answer: Mutex<BTreeMap<&'static str, Millis>>,
+    // One round of checks at a time: probes share it instead of adding calls.
+    round: AsyncMutex<()>,
+    ended_rounds: AtomicU64,
     presence: Arc<HeartbeatReporter>,
     troubles: TroubleSource,
+    needs_writes: bool,
 }
 
 /// Body of `/readyz`.
@@ -62,7 +69,7 @@ struct HealthInner {
 pub struct Readiness {
     pub ready: bool,
     pub draining: bool,
-    /// Ports without a recent successful check.
+    /// Ports that do not answer, or only with errors that usually pass.
     pub away: Vec<&'static str>,
     /// Ports that refuse, hold back publishers or fail again and again.
     pub troubles: Vec<TroubledPort>,
@@ -80,21 +87,22 @@ pub struct TroubledPort {
 type TroubleSource = Arc<dyn Fn(Millis) -> Vec<PortTrouble> + Send + Sync>;
 
 impl Health {
-    /// Ready while all `checks` succeed, there is no trouble and the process is not draining.
     fn new(
         env: &Env,
         presence: &Arc<HeartbeatReporter>,
         checks: Vec<(&'static str, HealthCheck)>,
         troubles: TroubleSource,
+        needs_writes: bool,
     ) -> Self {
-        let last_success = Mutex::default();
-        let presence = Arc::clone(presence);
         Self(Arc::new(HealthInner {
             env: env.clone(),
             checks,
-            last_success,
-            presence,
+            last_answer: Mutex::default(),
+            round: AsyncMutex::default(),
+            ended_rounds: AtomicU64::new(0),
+            presence: Arc::clone(presence),
             troubles,
+            needs_writes,
         }))
     }
 
@@ -105,34 +113,39 @@ impl Health {
         presence: &Arc<HeartbeatReporter>,
         ports: &Arc<OnceLock<Ports>>,
     ) -> Self {
-        let check = |name: &'static str, ask: fn(Env, Ports) -> CheckFuture| {
+        let check = |operation: &'static str, ask: fn(Env, Ports) -> CheckFuture| {
             let env = env.clone();
             let ports = Arc::clone(ports);
-            let check: HealthCheck = Arc::new(move || match ports.get() {
-                Some(ports) => ask(env.clone(), ports.clone()),
+            let check: HealthCheck = Arc::new(move || match ports.get().cloned() {
+                Some(ports) => {
+                    let env = env.clone();
+                    Box::pin(async move {
+                        let result = ask(env.clone(), ports.clone()).await;
+                        ports.monitor.record(operation, &result, env.now_ms());
+                        result
+                    })
+                }
                 None => Box::pin(async move {
                     Err(PortError::transient("ports.connect", "not connected yet"))
                 }),
             });
-            (name, check)
+            let port = operation
+                .split_once('.')
+                .map_or(operation, |(port, _)| port);
+            (port, check)
         };
         let checks = vec![
-            check("queue", |_, ports| {
+            check("queue.depth", |_, ports| {
                 Box::pin(async move { ports.queue.raw().depth(QueueName::Dead).await.map(drop) })
             }),
-            check("ledger", |env, ports| {
+            check("ledger.status_records", |env, ports| {
                 Box::pin(async move {
-                    ports
-                        .ledger
-                        .raw()
-                        .status_records(StatusTopic::Processes, env.now_ms())
-                        .await
-                        .map(drop)
+                    let ledger = ports.ledger.raw();
+                    let records = ledger.status_records(StatusTopic::Processes, env.now_ms());
+                    records.await.map(drop)
                 })
             }),
-            check("blobs", |_, ports| {
-                Box::pin(async move { ports.blobs.raw().size("layout").await.map(drop) })
-            }),
+            check("blobs.size", |_, ports| blobs_answer(ports.blobs.raw())),
         ];
         let connected = Arc::clone(ports);
         let troubles: TroubleSource = Arc::new(move |now_ms| {
@@ -141,28 +154,33 @@ impl Health {
                 .map(|ports| ports.troubles(now_ms))
                 .unwrap_or_default()
         });
-        Self::new(env, presence, checks, troubles)
+        Self::new(env, presence, checks, troubles, true)
     }
 
-    /// Ready while the blobs respond; for processes that only read.
-    pub fn for_blobs(env: &Env, presence: &Arc<HeartbeatReporter>, blobs: &Arc<dyn Blobs>) -> Self {
-        let checks = vec![("blobs", blobs_check(blobs))];
-        Self::new(env, presence, checks, Arc::new(|_| Vec::new()))
+    /// Ready while the blobs respond; for processes that mainly read. `monitor` watches these blobs: refused writes are
+    /// named, but who can be read from stays ready.
+    pub fn for_blobs(
+        env: &Env,
+        presence: &Arc<HeartbeatReporter>,
+        blobs: &Arc<dyn Blobs>,
+        monitor: &PortMonitor,
+    ) -> Self {
+        let blobs = Arc::clone(blobs);
+        let check: HealthCheck = Arc::new(move || blobs_answer(&blobs));
+        let monitor = monitor.clone();
+        let troubles: TroubleSource = Arc::new(move |now_ms| monitor.troubles(now_ms));
+        Self::new(env, presence, vec![("blobs", check)], troubles, false)
     }
 
-    pub fn readiness(&self) -> Readiness {
-        let since = self
-            .0
-            .env
-            .now_ms()
-            .saturating_sub(STALE_AFTER.as_millis() as Millis);
-        let last_success = self.0.last_success.lock();
-        let names = self.0.checks.iter().map(|(name, _)| *name);
-        let away: Vec<_> = names
-            .filter(|name| last_success.get(name).is_none_or(|at| *at < since))
-            .collect();
+    /// As of the last checks.
+    fn readiness(&self) -> Readiness {
+        let now_ms = self.0.env.now_ms();
+        let away = self.unanswered_since(now_ms.saturating_sub(STALE_AFTER_MS));
         let draining = self.0.presence.is_draining();
-        let troubles = (self.0.troubles)(self.0.env.now_ms());
+        let troubles = (self.0.troubles)(now_ms);
+        let is_hindered = troubles
+            .iter()
+            .any(|trouble| self.0.needs_writes || !is_write(&trouble.operation));
         let troubles: Vec<_> = troubles
             .into_iter()
             .map(|trouble| TroubledPort {
@@ -172,11 +190,20 @@ impl Health {
             })
             .collect();
         Readiness {
-            ready: away.is_empty() && troubles.is_empty() && !draining,
+            ready: away.is_empty() && !is_hindered && !draining,
             draining,
             away,
             troubles,
         }
+    }
+
+    // Ports without an answer since this time.
+    fn unanswered_since(&self, since_ms: Millis) -> Vec<&'static str> {
+        let last_answer = self.0.last_answer.lock();
+        let names = self.0.checks.iter().map(|(name, _)| *name);
+        names
+            .filter(|name| last_answer.get(name).is_none_or(|at| *at < since_ms))
+            .collect()
     }
 
     fn record_metrics(&self) {
@@ -197,26 +224,49 @@ impl Health {
         gauge!("stemma_ready").set(is(readiness.ready));
     }
 
-    pub async fn run_checks(&self) {
-        for (name, check) in &self.0.checks {
-            match tokio::time::timeout(CHECK_TIMEOUT, check()).await {
-                Ok(Ok(())) => {
-                    let now = self.0.env.now_ms();
-                    self.0.last_success.lock().insert(name, now);
-                }
-                Ok(Err(error)) => tracing::debug!(port = name, %error, "a port is unavailable"),
-                Err(_) => tracing::debug!(port = name, "a port does not answer"),
-            }
+    /// Checks all ports at once, in at most [`CHECK_TIMEOUT`]. If a round of checks runs already, its end suffices.
+    async fn run_checks(&self) {
+        let ended_before = self.0.ended_rounds.load(Ordering::SeqCst);
+        let _round = self.0.round.lock().await;
+        if self.0.ended_rounds.load(Ordering::SeqCst) > ended_before {
+            return;
         }
+        let checks = self.0.checks.iter();
+        futures::future::join_all(checks.map(|(name, check)| self.run_check(name, check))).await;
+        self.0.ended_rounds.fetch_add(1, Ordering::SeqCst);
+    }
+
+    async fn run_check(&self, name: &'static str, check: &HealthCheck) {
+        match tokio::time::timeout(CHECK_TIMEOUT, check()).await {
+            // Who refuses is there: the refusal is among the troubles.
+            Ok(Err(error)) if error.kind != PortErrorKind::Refused => {
+                tracing::debug!(port = name, %error, "a port is unavailable");
+            }
+            Ok(_) => {
+                let now_ms = self.0.env.now_ms();
+                self.0.last_answer.lock().insert(name, now_ms);
+            }
+            Err(_) => tracing::debug!(port = name, "a port does not answer"),
+        }
+    }
+
+    // Checks the ports first, unless all of them answered just before.
+    async fn current_readiness(&self) -> Readiness {
+        let since_ms = self.0.env.now_ms().saturating_sub(STALE_AFTER_MS);
+        if !self.unanswered_since(since_ms).is_empty() {
+            self.run_checks().await;
+        }
+        self.readiness()
     }
 }
 
-fn blobs_check(blobs: &Arc<dyn Blobs>) -> HealthCheck {
+fn blobs_answer(blobs: &Arc<dyn Blobs>) -> CheckFuture {
     let blobs = Arc::clone(blobs);
-    Arc::new(move || {
-        let blobs = Arc::clone(&blobs);
-        Box::pin(async move { blobs.size("layout").await.map(drop) })
-    })
+    Box::pin(async move { blobs.size("layout").await.map(drop) })
+}
+
+fn is_write(operation: &str) -> bool {
+    matches!(operation, "blobs.put" | "blobs.delete")
 }
 
 /// A running health server.
@@ -281,7 +331,7 @@ fn router(health: Health, metrics: Option<Metrics>) -> Router {
 }
 
 async fn readyz(State(health): State<Health>) -> Response {
-    let readiness = health.readiness();
+    let readiness = health.current_readiness().await;
     let status = if readiness.ready {
         StatusCode::OK
     } else {
@@ -297,7 +347,7 @@ async fn render_metrics(State(metrics): State<Option<Metrics>>) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
 
     use stemma_engine::blobs::MemoryBlobs;
     use stemma_engine::port_layer::{Layered, PortLayer};
@@ -318,6 +368,13 @@ mod tests {
         reply
     }
 
+    // Health of one port, the queue.
+    fn health_of_queue(env: &Env, check: HealthCheck) -> Health {
+        let presence = HeartbeatReporter::new(env, "w", "worker");
+        let troubles: TroubleSource = Arc::new(|_| Vec::new());
+        Health::new(env, &presence, vec![("queue", check)], troubles, true)
+    }
+
     #[tokio::test]
     async fn readiness_follows_ports_and_liveness_does_not() {
         let env = Env::system();
@@ -333,12 +390,7 @@ mod tests {
                 }
             })
         });
-        let health = Health::new(
-            &env,
-            &HeartbeatReporter::new(&env, "w", "worker"),
-            vec![("queue", check)],
-            Arc::new(|_| Vec::new()),
-        );
+        let health = health_of_queue(&env, check);
         assert_eq!(
             health.readiness().away,
             ["queue"],
@@ -356,15 +408,19 @@ mod tests {
                 .starts_with("HTTP/1.0 200")
         );
         up.store(false, Ordering::Relaxed);
-        health
-            .0
-            .last_success
-            .lock()
-            .insert("queue", env.now_ms() - 16_000);
+        let stale_ms = env.now_ms() - STALE_AFTER_MS - 1;
+        health.0.last_answer.lock().insert("queue", stale_ms);
         let reply = http_get(serving.address, "/readyz").await;
         assert!(
             reply.starts_with("HTTP/1.0 503") && reply.contains(r#""away":["queue"]"#),
             "{reply}"
+        );
+        up.store(true, Ordering::Relaxed);
+        assert!(
+            http_get(serving.address, "/readyz")
+                .await
+                .starts_with("HTTP/1.0 200"),
+            "the port is checked again"
         );
         assert!(
             http_get(serving.address, "/livez")
@@ -373,6 +429,29 @@ mod tests {
         );
         stop.cancel();
         serving.join().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_port_is_named_within_two_seconds_by_one_check_for_all_probes() {
+        let env = Env::simulated(1);
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let silent: HealthCheck = Arc::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Box::pin(std::future::pending())
+        });
+        let health = health_of_queue(&env, silent);
+        let answered_ms = env.now_ms();
+        health.0.last_answer.lock().insert("queue", answered_ms);
+        assert!(health.current_readiness().await.ready);
+        env.sleep(Duration::from_millis(STALE_AFTER_MS + 1)).await;
+        let asked_ms = env.now_ms();
+        let probes = (0..50).map(|_| health.current_readiness());
+        for readiness in futures::future::join_all(probes).await {
+            assert_eq!(readiness.away, ["queue"]);
+        }
+        assert!(env.now_ms() - asked_ms < 2_000);
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test]
@@ -409,10 +488,10 @@ mod tests {
             }
         );
     }
-    // Refuses to write objects.
-    struct ReadOnly;
 
-    impl PortLayer for ReadOnly {
+    struct Refusing(fn(&str) -> bool);
+
+    impl PortLayer for Refusing {
         async fn call<'a, T, F>(
             &'a self,
             operation: &'static str,
@@ -423,20 +502,25 @@ mod tests {
             T: Send + 'a,
             F: FnMut() -> Pin<Box<dyn Future<Output = PortResult<T>> + Send + 'a>> + Send + 'a,
         {
-            match operation {
-                "blobs.put" => Err(PortError::refused(operation, "AccessDenied (status 403)")),
-                _ => call().await,
+            match (self.0)(operation) {
+                true => Err(PortError::refused(operation, "AccessDenied (status 403)")),
+                false => call().await,
             }
         }
+    }
+
+    // Refuses calls by their names.
+    fn refusing(is_refused: fn(&str) -> bool) -> Arc<dyn Blobs> {
+        let port: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+        let layer = Refusing(is_refused);
+        Arc::new(Layered { layer, port })
     }
 
     #[tokio::test]
     async fn refused_writes_are_named_although_reads_succeed() {
         let env = Env::system();
-        let port: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
-        let layer = ReadOnly;
-        let refusing = Arc::new(Layered { layer, port });
-        let ports = Arc::new(OnceLock::from(Ports::embedded(&env, refusing)));
+        let ports = Ports::embedded(&env, refusing(is_write));
+        let ports = Arc::new(OnceLock::from(ports));
         let presence = HeartbeatReporter::new(&env, "w", "worker");
         let health = Health::for_ports(&env, &presence, &ports);
         health.run_checks().await;
@@ -455,5 +539,42 @@ mod tests {
         assert_eq!(readiness.troubles[0].kind, TroubleKind::Refused);
         let body = serde_json::to_string(&readiness).unwrap();
         assert!(!body.contains("secret"), "{body}");
+    }
+
+    #[tokio::test]
+    async fn store_that_refuses_is_named_and_not_called_away() {
+        let env = Env::system();
+        let presence = HeartbeatReporter::new(&env, "q", "query");
+        let is_read = |operation: &str| !is_write(operation);
+        let expect_refusal = async |health: Health| {
+            let readiness = health.current_readiness().await;
+            assert!(
+                !readiness.ready && readiness.away.is_empty(),
+                "{readiness:?}"
+            );
+            assert_eq!(readiness.troubles[0].operation, "blobs.size");
+            assert_eq!(readiness.troubles[0].kind, TroubleKind::Refused);
+        };
+        let ports = OnceLock::from(Ports::embedded(&env, refusing(is_read)));
+        expect_refusal(Health::for_ports(&env, &presence, &Arc::new(ports))).await;
+        let monitor = PortMonitor::default();
+        let blobs = monitor.watch_blobs(&env, refusing(is_read));
+        expect_refusal(Health::for_blobs(&env, &presence, &blobs, &monitor)).await;
+    }
+
+    #[tokio::test]
+    async fn reader_that_may_not_write_says_so_and_stays_ready() {
+        let env = Env::system();
+        let presence = HeartbeatReporter::new(&env, "q", "query");
+        let monitor = PortMonitor::default();
+        let blobs = monitor.watch_blobs(&env, refusing(is_write));
+        let health = Health::for_blobs(&env, &presence, &blobs, &monitor);
+        blobs
+            .put("c/x/calls/1", Vec::new().into())
+            .await
+            .unwrap_err();
+        let readiness = health.current_readiness().await;
+        assert_eq!(readiness.troubles[0].operation, "blobs.put");
+        assert!(readiness.ready, "{readiness:?}");
     }
 }

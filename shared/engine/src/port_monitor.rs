@@ -67,12 +67,8 @@ impl Streak {
 }
 
 impl PortMonitor {
-    pub(crate) fn record<T>(
-        &self,
-        operation: &'static str,
-        result: &PortResult<T>,
-        now_ms: Millis,
-    ) {
+    /// Records how a call ended.
+    pub fn record<T>(&self, operation: &'static str, result: &PortResult<T>, now_ms: Millis) {
         match result {
             Ok(_) => self.record_success(operation, now_ms),
             Err(error) => self.record_failure(operation, error, now_ms),

@@ -175,6 +175,39 @@ impl PortLayer for RetryLayer {
     }
 }
 
+impl PortMonitor {
+    /// Objects whose calls are recorded, and not retried.
+    pub fn watch_blobs(&self, env: &Env, blobs: Arc<dyn Blobs>) -> Arc<dyn Blobs> {
+        let layer = MonitorLayer {
+            env: env.clone(),
+            monitor: self.clone(),
+        };
+        Arc::new(Layered { layer, port: blobs })
+    }
+}
+
+struct MonitorLayer {
+    env: Env,
+    monitor: PortMonitor,
+}
+
+impl PortLayer for MonitorLayer {
+    async fn call<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        _about: impl Fn() -> String + Send + 'a,
+        mut call: F,
+    ) -> PortResult<T>
+    where
+        T: Send + 'a,
+        F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+    {
+        let result = call().await;
+        self.monitor.record(operation, &result, self.env.now_ms());
+        result
+    }
+}
+
 /// Limits the time of port calls, for commands that a person waits for. After one call without an answer all others fail
 /// at once: a server that is away delays a command only once.
 #[derive(Clone)]

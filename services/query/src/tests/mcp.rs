@@ -9,6 +9,7 @@ use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::port_monitor::PortMonitor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +36,12 @@ impl McpTestServer {
         let blobs = store::store().await;
         let stop = CancellationToken::new();
         let blobs: Arc<dyn Blobs> = blobs;
-        let health = Health::for_blobs(&env, &HeartbeatReporter::new(&env, "q", "query"), &blobs);
+        let health = Health::for_blobs(
+            &env,
+            &HeartbeatReporter::new(&env, "q", "query"),
+            &blobs,
+            &PortMonitor::default(),
+        );
         let collections = vec![Collection::default(), "other".parse().unwrap()];
         let listen = "127.0.0.1:0".parse().unwrap();
         let folder = tempfile::tempdir().unwrap();

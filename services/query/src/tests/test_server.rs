@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::port_monitor::PortMonitor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -142,7 +143,12 @@ pub(super) async fn try_start_with(
     settings.cache = cache.path().into();
     let env = Env::system();
     let stop = CancellationToken::new();
-    let health = Health::for_blobs(&env, &HeartbeatReporter::new(&env, "q", "query"), &blobs);
+    let health = Health::for_blobs(
+        &env,
+        &HeartbeatReporter::new(&env, "q", "query"),
+        &blobs,
+        &PortMonitor::default(),
+    );
     let serving = serve(
         env,
         Arc::clone(&blobs),

@@ -16,6 +16,7 @@ use stemma_catalog::catalog::Catalog;
 use stemma_catalog::watcher::CatalogWatcher;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::HeartbeatReporter;
+use stemma_engine::port_monitor::PortMonitor;
 use stemma_engine::{Env, PortResult};
 use stemma_retrieval::index::builder::{BuildOutcome, build};
 use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
@@ -99,9 +100,12 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
             listen,
         } => {
             let to_store = snapshot || context.store.folder().is_none();
+            let env = Env::system();
+            let monitor = PortMonitor::default();
             let builder = IndexBuilder {
-                env: Env::system(),
-                blobs,
+                blobs: monitor.watch_blobs(&env, blobs),
+                monitor,
+                env,
                 corpus,
                 to_store,
                 context,
@@ -135,6 +139,7 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
 struct IndexBuilder<'a> {
     env: Env,
     blobs: Arc<dyn Blobs>,
+    monitor: PortMonitor,
     corpus: &'a LocalIndex,
     to_store: bool,
     context: &'a Context,
@@ -164,7 +169,7 @@ impl IndexBuilder<'_> {
             process_name::process_name("index", &self.env),
             "index",
         );
-        let health = Health::for_blobs(&self.env, &presence, &self.blobs);
+        let health = Health::for_blobs(&self.env, &presence, &self.blobs, &self.monitor);
         let serving = health::serve(
             listen,
             health,

@@ -12,6 +12,7 @@ use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::limit::Limiter;
+use stemma_engine::port_monitor::PortMonitor;
 use stemma_gateway::ServerDeps;
 use stemma_gateway::uploads::UploadPort;
 use stemma_operations::Operations;
@@ -105,7 +106,9 @@ impl QueryServer {
         let config = context.config()?;
         let name = process_name::process_name(self.service, &env);
         let presence = HeartbeatReporter::new(&env, name, self.service);
-        let health = Health::for_blobs(&env, &presence, &blobs);
+        let monitor = PortMonitor::default();
+        let blobs = monitor.watch_blobs(&env, blobs);
+        let health = Health::for_blobs(&env, &presence, &blobs, &monitor);
         let models = ReadModels::connect(context, &env, &self.limiter, presence.process())?;
         let semantic_routers = self
             .collections
