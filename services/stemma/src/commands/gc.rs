@@ -7,8 +7,8 @@ use stemma_answers::orphaned_answers;
 use stemma_answers::tree_search::expired_replies;
 use stemma_catalog::compaction;
 use stemma_document::Collection;
-use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::{Env, dead_letter};
 use stemma_llm::calls;
 use stemma_pipeline::gc::{self, GarbageObject, GarbageReport};
 use stemma_retrieval::index::{schema, snapshot};
@@ -28,7 +28,7 @@ const MAX_KEYS_SHOWN: usize = 10;
 /// Remove objects that are no longer needed.
 ///
 /// Keeps the last two trees of each document with their text and correction, the claims of these and of the last two versions, all data of open or failed documents (also of those
-/// submitted again meanwhile), copies of submitted files that these or an open job name (others are marked, and removed a week later), jobs that ended less than 90 days ago, all model replies of existing documents, and anything that was superseded less than seven days ago. Also keeps the last two index
+/// submitted again meanwhile), copies of submitted files that these or an open job name (others are marked, and removed a week later), jobs that ended and dead letters that were written less than 90 days ago, all model replies of existing documents, and anything that was superseded less than seven days ago. Also keeps the last two index
 /// snapshots and those of the last day, the last two snapshots of the catalog with the change records behind them, and replies to questions of this and the previous month, unless a document was
 /// removed since. Answers are kept while all documents that they quote exist in the quoted versions.
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub struct GcArgs {
     /// Show what would be removed, without removing it.
     #[arg(long)]
     pub dry_run: bool,
-    /// Days that an ended job, its report and its name stay. Costs of its documents stay.
+    /// Days that an ended job, its report and its name stay, and messages that could not be handled. Costs of documents stay.
     #[arg(long, default_value_t = gc::JOB_RETENTION_DAYS, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(7..))]
     pub keep_jobs: u64,
     /// Days that single model calls stay in the call log. Older ones are summed by day, document, stage, model and job.
@@ -67,6 +67,12 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
     others.extend(expired.into_iter().map(|key| GarbageObject {
         key,
         reason: "forgotten reply",
+    }));
+    let before_ms = env.now_ms().saturating_sub(retention_ms);
+    let letters = dead_letter::older_than(blobs, &format!("c/{collection}/"), before_ms).await?;
+    others.extend(letters.into_iter().map(|key| GarbageObject {
+        key,
+        reason: "old dead letter",
     }));
     let mut objects: Vec<GarbageObject> = report.objects().cloned().collect();
     let answers = orphans(blobs, collection, &objects).await?;
@@ -111,7 +117,8 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
             "{marks} copies of files or submissions are not in use; they are removed a week after gc marked them"
         ));
     }
-    Ok(Exit::nothing_if(objects.is_empty() && summed == 0))
+    // Not `Exit::Nothing`: a scheduler would take it for a failure.
+    Ok(Exit::Done)
 }
 
 async fn orphans(
