@@ -210,6 +210,16 @@ impl HttpTransport {
         }
     }
 
+    /// A DELETE of a batch interface. What is gone already is no error.
+    pub(crate) async fn delete(&self, url: Url) -> Result<(), LlmError> {
+        let sent = self.client.delete(url).timeout(FILE_TIMEOUT).send().await;
+        let response = sent.map_err(|error| self.transport_error(&error))?;
+        if response.status().is_success() || response.status().as_u16() == 404 {
+            return Ok(());
+        }
+        Err(self.status_error(response, &[]).await.error)
+    }
+
     /// Lists the provider's models. Fails for a rejected key; providers without a model list return an empty one.
     pub(crate) async fn models(&self) -> Result<Vec<String>, LlmError> {
         let sent = self.client.get(self.url_for("models")).send().await;

@@ -24,6 +24,7 @@ pub(crate) struct Batches(Mutex<BatchState>);
 #[derive(Default)]
 struct BatchState {
     files: BTreeMap<String, Vec<u8>>,
+    uploads: usize,
     batches: Vec<SimBatch>,
     totals: BatchTotals,
 }
@@ -34,6 +35,7 @@ struct SimBatch {
     created: Instant,
     created_at: SystemTime,
     metadata: Value,
+    input_file: Value,
     lines: Vec<Value>,
     cancelled: Option<Instant>,
     // One result per line, once it has ended.
@@ -62,7 +64,11 @@ impl Batches {
     }
 
     pub(crate) fn totals(&self) -> BatchTotals {
-        self.state().totals.clone()
+        let state = self.state();
+        BatchTotals {
+            files: state.files.len(),
+            ..state.totals.clone()
+        }
     }
 }
 
@@ -142,6 +148,7 @@ fn create(shared: &ProviderShared, dialect: WireDialect, body: &[u8]) -> BatchRe
         created: Instant::now(),
         created_at: SystemTime::now(),
         metadata: order["metadata"].clone(),
+        input_file: order["input_file_id"].clone(),
         lines,
         cancelled: None,
         results: None,
@@ -205,12 +212,19 @@ fn files(shared: &ProviderShared, head: &HttpHead, path: &str, body: &[u8]) -> B
             return BatchReply::Json(400, dialect.error(400, "no file"));
         };
         let mut state = shared.batches.state();
-        let id = format!("file-sim{}", state.files.len() + 1);
+        state.uploads += 1;
+        let id = format!("file-sim{}", state.uploads);
         state.files.insert(id.clone(), content);
         return BatchReply::Json(
             200,
             json!({ "id": id, "object": "file", "purpose": "batch" }),
         );
+    }
+    if head.start_line_word(0) == "DELETE" {
+        let id = path.trim_start_matches("files/");
+        let is_removed = shared.batches.state().files.remove(id).is_some();
+        let status = if is_removed { 200 } else { 404 };
+        return BatchReply::Json(status, json!({ "id": id, "deleted": is_removed }));
     }
     // The files of results are named after their batch.
     let name = path
@@ -274,6 +288,7 @@ impl SimBatch {
             WireDialect::OpenAi => json!({
                 "id": self.id, "object": "batch", "endpoint": "/v1/chat/completions",
                 "completion_window": "24h", "created_at": created.as_secs(), "metadata": self.metadata,
+                "input_file_id": self.input_file,
                 "status": match (self.rejected, is_ended, self.cancelled) {
                     (true, ..) => "failed",
                     (_, true, Some(_)) => "cancelled",

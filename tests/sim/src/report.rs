@@ -95,6 +95,8 @@ pub struct ProviderReport {
 pub struct BatchTotals {
     pub batches: usize,
     pub requests: usize,
+    /// Uploaded files that nobody has removed.
+    pub files: usize,
     /// Requests that were answered.
     pub executed: usize,
     /// Answered requests whose question had been answered in a batch before.

@@ -122,8 +122,13 @@ async fn replies_of_a_batch_are_those_of_calls() {
             (&reply.text, reply.usage, reply.finish),
             (&called.text, called.usage, called.finish)
         );
+        for _ in 0..2 {
+            batches.remove_requests(&id).await.unwrap();
+        }
+        assert_eq!(results(batches, &id).await.len(), 3, "results stay");
     }
-    assert_eq!(provider.report().batches.executed, 6);
+    let totals = provider.report().batches;
+    assert_eq!((totals.executed, totals.files), (6, 0));
 }
 
 #[tokio::test]

@@ -59,6 +59,15 @@ pub trait BatchProvider: Send + Sync {
     /// # Errors
     /// [`LlmError`] as for a call.
     async fn cancel(&self, id: &str) -> Result<(), LlmError>;
+
+    /// Removes the requests of a batch that has ended from the provider, where it keeps them as a file.
+    ///
+    /// # Errors
+    /// [`LlmError`] as for a call.
+    async fn remove_requests(&self, id: &str) -> Result<(), LlmError> {
+        let _ = id;
+        Ok(())
+    }
 }
 
 /// What identifies a batch before its provider has given it an id.

@@ -138,6 +138,17 @@ impl BatchProvider for OpenAi {
         };
         self.transport().fetch(url, Some(body)).await.map(drop)
     }
+
+    async fn remove_requests(&self, id: &str) -> Result<(), LlmError> {
+        let batch = self.batch(id).await?;
+        let Some(file) = text(&batch, "input_file_id") else {
+            return Ok(());
+        };
+        let url = self
+            .transport()
+            .url_for(&format!("files/{}", path_segment(file)?));
+        self.transport().delete(url).await
+    }
 }
 
 impl OpenAi {

@@ -9,7 +9,9 @@ use stemma_engine::env::Millis;
 
 use super::queue::BatchQueue;
 use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis, request_number};
-use crate::batch::store::{BatchItem, BatchStore, ReplyPayment, StoredReply, StoredResult};
+use crate::batch::store::{
+    BatchItem, BatchStore, ReplyPayment, StoredReply, StoredResult, Submission,
+};
 use crate::batch::{BatchPhase, BatchResult};
 use crate::calls::CallRecord;
 use crate::request::LlmError;
@@ -126,7 +128,24 @@ impl BatchRunner {
         if executed > 0 {
             queue.rejections = 0;
         }
-        self.end(queue, seq, "").await
+        let submission = batch.submission.clone();
+        self.end(queue, seq, "").await?;
+        if let Some(submission) = submission {
+            self.remove_requests(&submission).await;
+        }
+        Ok(())
+    }
+
+    // The requests contain text of documents, and providers limit what they store. After a crash before this they stay until the
+    // provider removes them.
+    async fn remove_requests(&self, submission: &Submission) {
+        let removed = match self.provider() {
+            Ok(provider) => provider.remove_requests(&submission.id).await,
+            Err(_) => return, // the results were read from one
+        };
+        if let Err(error) = removed {
+            tracing::info!(id = submission.id, %error, "the provider keeps the requests of a batch");
+        }
     }
 
     async fn payment(&self, item: &BatchItem, result: &StoredResult) -> Option<ReplyPayment> {

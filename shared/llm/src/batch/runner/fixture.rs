@@ -381,6 +381,7 @@ struct FakeBatch {
     created_ms: Millis,
     cancelled: bool,
     rejected: bool,
+    has_requests: bool,
 }
 
 impl FakeProvider {
@@ -403,6 +404,13 @@ impl FakeProvider {
             .batches
             .iter()
             .all(|batch| batch.cancelled)
+    }
+
+    /// Batches whose requests it still has.
+    pub(super) fn with_requests(&self) -> usize {
+        let state = self.state.lock();
+        let batches = state.batches.iter();
+        batches.filter(|batch| batch.has_requests).count()
     }
 
     /// How often each request was executed.
@@ -460,6 +468,7 @@ impl BatchProvider for FakeProvider {
             created_ms: self.env.now_ms(),
             cancelled: false,
             rejected,
+            has_requests: true,
         });
         Ok((state.batches.len() - 1).to_string())
     }
@@ -515,6 +524,11 @@ impl BatchProvider for FakeProvider {
         self.state.lock().batches[id.parse::<usize>().unwrap()].cancelled = true;
         Ok(())
     }
+
+    async fn remove_requests(&self, id: &str) -> Result<(), LlmError> {
+        self.state.lock().batches[id.parse::<usize>().unwrap()].has_requests = false;
+        Ok(())
+    }
 }
 
 // A provider whose effects count as steps of the process.
@@ -559,6 +573,10 @@ impl BatchProvider for CrashingProvider {
 
     async fn cancel(&self, id: &str) -> Result<(), LlmError> {
         self.1.step(self.0.cancel(id)).await
+    }
+
+    async fn remove_requests(&self, id: &str) -> Result<(), LlmError> {
+        self.1.step(self.0.remove_requests(id)).await
     }
 }
 

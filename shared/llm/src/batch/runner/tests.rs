@@ -12,6 +12,7 @@ async fn requests_are_sent_together_and_their_tasks_are_woken() {
     fixture.add("b", 2).await;
     fixture.run_until_answered(Crash::Never).await;
     assert_eq!(fixture.provider.batch_sizes(), [5]);
+    assert_eq!(fixture.provider.with_requests(), 0);
     assert_eq!(fixture.woken().await, 5);
     fixture.assert_paid_once(5).await;
     assert_eq!(fixture.payer.reserved(), 0);
