@@ -36,9 +36,9 @@ pub struct StateExplanation {
 pub struct FailureReport {
     /// Number of documents.
     pub total: usize,
-    /// Grouped by code, most frequent first.
+    /// The listed ones grouped by code, most frequent first.
     pub reasons: Vec<ReasonRow>,
-    /// All of them, ordered by path.
+    /// The first of them by path, as many as were asked for.
     pub failures: Vec<FailureRow>,
 }
 
@@ -129,11 +129,11 @@ impl Archive {
     ///
     /// # Errors
     /// [`ApiError`] when the scope names nothing, or two things.
-    pub fn failures(&self, scope: &str) -> Result<FailureReport, ApiError> {
+    pub fn failures(&self, scope: &str, limit: usize) -> Result<FailureReport, ApiError> {
         let mut failures = Vec::new();
         let mut reasons: BTreeMap<String, ReasonRow> = BTreeMap::new();
         let failed = self.scope_set(scope)?.and(&self.catalog.with_failure()?);
-        for listed in self.catalog.list(&failed) {
+        for listed in self.catalog.list(&failed).take(limit) {
             let listed = listed?;
             let Some(record) = listed.failure.as_deref() else {
                 continue;
@@ -160,7 +160,7 @@ impl Archive {
         let mut reasons: Vec<ReasonRow> = reasons.into_values().collect();
         reasons.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.code.cmp(&b.code)));
         Ok(FailureReport {
-            total: failures.len(),
+            total: failed.len(),
             reasons,
             failures,
         })

@@ -647,7 +647,7 @@ async fn why_and_failures_name_cause_and_remedy() {
         "pdf.truncated: ends after page 3 of 12 (stage paginate, 1 try)"
     );
     assert_eq!(why.next.as_deref(), Some("get the whole file"));
-    insta::assert_json_snapshot!(archive.failures("/").unwrap(), @r#"
+    insta::assert_json_snapshot!(archive.failures("/", 1_000).unwrap(), @r#"
     {
       "total": 1,
       "reasons": [

@@ -66,7 +66,7 @@ impl Operations {
         job: Option<&JobId>,
         filters: &[FailureFilter],
     ) -> Result<Vec<RetryCandidate>, OperationsError> {
-        let rows = reader.failures("/")?.failures.into_iter();
+        let rows = reader.failures("/", usize::MAX)?.failures.into_iter();
         let rows = rows.filter(|row| filters.iter().all(|filter| filter.matches(row)));
         let chosen: Vec<Option<RetryCandidate>> = stream::iter(rows)
             .map(|row: FailureRow| async move {

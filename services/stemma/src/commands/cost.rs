@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_document::time_format;
+use stemma_catalog::catalog::Catalog;
+use stemma_document::{DocId, time_format};
+use stemma_engine::PortResult;
 use stemma_llm::calls::{self, CallSum};
 
 use super::jobs::open_operations;
@@ -81,11 +83,6 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
             }
         },
     };
-    let mut names: BTreeMap<String, String> = BTreeMap::new();
-    for listed in reader.catalog().documents() {
-        let listed = listed?;
-        names.insert(listed.doc().to_string(), listed.label.clone());
-    }
     let mut cost = CostReport {
         by: BTreeMap::new(),
         total: ModelUsage::default(),
@@ -104,7 +101,7 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
             };
             if is_asked_for {
                 cost.by
-                    .entry(group(args.by, &sum, &names))
+                    .entry(group(args.by, &sum))
                     .or_default()
                     .add(&sum, &prices);
                 cost.total.add(&sum, &prices);
@@ -112,6 +109,9 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
         },
     )
     .await?;
+    if args.by == CostGrouping::Document {
+        cost.by = by_label(cost.by, reader.catalog())?;
+    }
     show(&cost, args.by, context);
     Ok(Exit::nothing_if(cost.total.calls == 0))
 }
@@ -124,19 +124,30 @@ fn is_question(run: &str) -> bool {
     parts.is_some_and(|(_, id)| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn group(by: CostGrouping, sum: &CallSum, names: &BTreeMap<String, String>) -> String {
+// Documents by their labels, as far as they exist. Only those with costs are looked up.
+fn by_label(
+    costs: BTreeMap<String, ModelUsage>,
+    catalog: &Catalog,
+) -> PortResult<BTreeMap<String, ModelUsage>> {
+    let labeled = costs.into_iter().map(|(name, usage)| {
+        let listed = match name.parse::<DocId>() {
+            Ok(doc) => catalog.get(doc)?,
+            Err(_) => None,
+        };
+        Ok((listed.map_or(name, |listed| listed.label.clone()), usage))
+    });
+    labeled.collect()
+}
+
+fn group(by: CostGrouping, sum: &CallSum) -> String {
     match by {
         CostGrouping::Stage => sum.stage.clone(),
         CostGrouping::Model => sum.model.clone(),
         CostGrouping::Day => time_format::format_date(sum.day),
         CostGrouping::Document if is_question(&sum.run.0) => "(questions)".into(),
         CostGrouping::Document => {
-            let doc = sum
-                .run
-                .0
-                .rsplit_once('-')
-                .map_or(sum.run.0.as_str(), |(doc, _)| doc);
-            names.get(doc).map_or(doc, String::as_str).to_string()
+            let run = sum.run.0.as_str();
+            run.rsplit_once('-').map_or(run, |(doc, _)| doc).into()
         }
     }
 }

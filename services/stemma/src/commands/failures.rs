@@ -7,7 +7,7 @@ use crate::commands::jobs::observe_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
-use crate::table::{Column, Table, counted};
+use crate::table::{Column, Table, counted, thousands};
 
 // As many as a report names.
 const MAX_LISTED: usize = 1_000;
@@ -44,13 +44,23 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
         print_job(&view, args.by, output);
         return Ok(Exit::Done);
     }
-    let view = operations.archive().await?.failures(&args.scope)?;
+    let view = operations
+        .archive()
+        .await?
+        .failures(&args.scope, MAX_LISTED)?;
     match args.by {
         Some(_) => output.print(&view, &view.reasons, || show_reasons(&view, output)),
         None => output.print(&view, &view.failures, || show(&view, output)),
     }
+    let listed = view.failures.len();
     if view.total == 0 {
         output.note("no failures");
+    } else if view.total > listed {
+        output.note(&format!(
+            "{} more failed: this is about the first {} by path; name a folder to see others",
+            thousands((view.total - listed) as u64),
+            thousands(listed as u64)
+        ));
     }
     Ok(Exit::Done)
 }

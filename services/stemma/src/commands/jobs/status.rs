@@ -58,10 +58,12 @@ struct StatusView {
     // Work of the running processes, by stage.
     stages: BTreeMap<String, StageWork>,
     models: BTreeMap<String, ModelSummary>,
-    // Messages that could not be processed; `null` when the store does not answer.
+    // Messages that could not be processed, counted up to a thousand; `null` when the store does not answer.
     dead_letters: Option<u64>,
 }
 
+// Dead letters that are counted: one listing.
+const MAX_DEAD_LETTERS: usize = 1_000;
 // A job that was submitted this long ago has been taken up by a coordinator, if one is alive.
 const TAKEN_UP_MS: u64 = 10_000;
 // Coordinators post the progress of a job again within this time, also to a Redis that was emptied.
@@ -119,7 +121,10 @@ async fn stored_state(operations: &Operations, args: &StatusArgs) -> PortResult<
         }
         None => newest_first(operations.blobs(), operations.env.now_ms()).await?,
     };
-    Ok((ids, dead_letter::count(operations.blobs()).await?))
+    Ok((
+        ids,
+        dead_letter::count(operations.blobs(), MAX_DEAD_LETTERS).await?,
+    ))
 }
 
 // The first of these jobs that belong to the collection. A job that no coordinator reports although one must have taken it
@@ -216,7 +221,14 @@ fn show(view: &StatusView, output: &Output, now: u64) {
         output.note("no cluster is configured; status is from the store");
     }
     if let Some(count) = view.dead_letters.filter(|count| *count > 0) {
-        output.note(&format!("{count} dead letters: stemma dead-letters list"));
+        let or_more = if count < MAX_DEAD_LETTERS as u64 {
+            ""
+        } else {
+            " or more"
+        };
+        output.note(&format!(
+            "{count}{or_more} dead letters: stemma dead-letters list"
+        ));
     }
     if view.jobs.iter().any(|job| job.state == "interrupted") {
         output.note("run the same ingest again to resume an interrupted job");
