@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stemma_engine_testing::fault::{FaultPlan, FaultRates, Outage, PortFault};
-use stemma_engine_testing::simulation::{self, SimulationScenario};
+use stemma_engine_testing::simulation::{self, FaultEvent, SimulationScenario};
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
@@ -208,9 +208,11 @@ fn every_message_may_be_delivered_twice() {
     simulation::compare(&ended, simulation::expected().unwrap()).unwrap();
 }
 
-// Every task outlasts the outage, however often it is delivered meanwhile.
+// Every task outlasts the outage, however often it is delivered meanwhile. Returns the longest time from its end until
+// everything was done.
 #[expect(clippy::panic, reason = "a test")]
-fn check_outage(operations: &'static str, during: Range<u64>, transient: bool) {
+fn check_outage(operations: &'static str, during: Range<u64>, transient: bool) -> u64 {
+    let longest_ms = AtomicU64::new(0);
     in_parallel(1..5, |seed| {
         let outage = Outage {
             operations,
@@ -226,15 +228,42 @@ fn check_outage(operations: &'static str, during: Range<u64>, transient: bool) {
             },
             ..SimulationScenario::quiet()
         };
-        let compared = simulation::simulate(&script)
-            .and_then(|ended| simulation::compare(&ended, simulation::expected()?));
+        let compared = simulation::simulate(&script).and_then(|ended| {
+            let after_ms = ended.took_ms.saturating_sub(during.end);
+            longest_ms.fetch_max(after_ms, Ordering::Relaxed);
+            simulation::compare(&ended, simulation::expected()?)
+        });
         compared.unwrap_or_else(|violated| panic!("seed {seed}, {operations}: {violated}"));
     });
+    longest_ms.into_inner()
+}
+
+/// Suspended by their machine or by a debugger: their leases expire twice meanwhile, and they go on as if nothing had been.
+#[test]
+fn workers_that_are_all_frozen_for_71_seconds_fail_no_document() {
+    for start in [2_000, 5_000, 12_000] {
+        in_parallel(1..5, |seed| {
+            let frozen = (1..=3).map(|worker| (start, FaultEvent::Stall(worker, 71_000)));
+            let script = SimulationScenario {
+                seed,
+                workers: 3,
+                fault_events: frozen.collect(),
+                ..SimulationScenario::quiet()
+            };
+            let compared = simulation::simulate(&script)
+                .and_then(|ended| simulation::compare(&ended, simulation::expected()?));
+            compared.unwrap_or_else(|violated| panic!("seed {seed}, at {start}: {violated}"));
+        });
+    }
 }
 
 #[test]
 fn a_store_that_is_away_for_minutes_fails_no_document() {
-    check_outage("blobs.", 5_000..900_000, true);
+    let after_ms = check_outage("blobs.", 5_000..900_000, true);
+    assert!(
+        after_ms <= 120_000,
+        "done {after_ms} ms after fifteen minutes"
+    );
 }
 
 #[test]

@@ -76,6 +76,8 @@ pub enum ChaosFault {
 
 /// How long a member that is stopped stands still: longer than a lease with its grace.
 const FREEZE_PERIOD: Duration = Duration::from_secs(45);
+/// The same for all workers at once: longer than two leases, as in the finding that documents failed after 71 s.
+const FREEZE_ALL_PERIOD: Duration = Duration::from_secs(71);
 
 impl ChaosFault {
     /// Every kind that applies to a cluster.
@@ -136,7 +138,7 @@ impl ChaosFault {
             Self::KillIngest => "kill -9 of an ingest",
             Self::FreezeWorker => "worker frozen for 45 s",
             Self::FreezeCoordinator => "coordinator frozen for 45 s",
-            Self::FreezeAllWorkers => "all workers frozen for 45 s",
+            Self::FreezeAllWorkers => "all workers frozen for 71 s",
             Self::RefuseS3ForMinute => "S3 answers 503 for 60 s",
             Self::SlowS3ForMinute => "S3 delayed 500 ms for 60 s",
             Self::PauseRedis => "Redis silent for 20 s",
@@ -174,10 +176,8 @@ impl ChaosFault {
             | Self::Housekeeping => Duration::ZERO,
             // Retries within one call outlast these.
             Self::RefuseS3 | Self::SlowS3 | Self::ResetS3 => Duration::from_secs(2),
-            Self::FreezeWorker
-            | Self::FreezeCoordinator
-            | Self::FreezeAllWorkers
-            | Self::PauseBroker => FREEZE_PERIOD,
+            Self::FreezeWorker | Self::FreezeCoordinator | Self::PauseBroker => FREEZE_PERIOD,
+            Self::FreezeAllWorkers => FREEZE_ALL_PERIOD,
             Self::RefuseS3ForMinute | Self::SlowS3ForMinute => Duration::from_secs(60),
             // Shorter than a lease, longer than the timeout of a call.
             Self::PauseRedis
