@@ -116,8 +116,13 @@ pub enum CoordinatorMessage {
         #[serde(default)]
         tasks: u64,
     },
-    /// A job that waited for the run was cancelled; check whether another still waits.
-    Abandoned { job: JobId, run: RunRef },
+    /// A job that waited for the run was cancelled; check whether another still waits. Or it was `resumed`.
+    Abandoned {
+        job: JobId,
+        run: RunRef,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        resumed: bool,
+    },
 }
 
 impl CoordinatorMessage {

@@ -49,6 +49,8 @@ pub struct FaultPlan {
     pub calls: BTreeMap<u64, PortFault>,
     /// Ports that are away for a time.
     pub outages: Vec<Outage>,
+    /// Calls that take their time.
+    pub slow: Vec<SlowCalls>,
     /// Probabilities of faults for all other calls.
     pub rates: FaultRates,
     pub seed: u64,
@@ -63,6 +65,14 @@ pub struct Outage {
     pub during: Range<Millis>,
     /// Whether the errors say that a retry may succeed; a wrong password does not.
     pub transient: bool,
+}
+
+/// Calls of an operation whose subject contains a text.
+#[derive(Debug, Clone)]
+pub struct SlowCalls {
+    pub operation: &'static str,
+    pub about: &'static str,
+    pub delay: Duration,
 }
 
 /// Faults per thousand calls.
@@ -97,6 +107,12 @@ impl FaultPlan {
 }
 
 impl FaultPlan {
+    fn slow(&self, operation: &str, about: &str) -> Option<PortFault> {
+        let mut slow = self.slow.iter();
+        let calls = slow.find(|calls| calls.operation == operation && about.contains(calls.about));
+        calls.map(|calls| PortFault::Delay(calls.delay))
+    }
+
     fn outage(&self, operation: &str, at_ms: Millis) -> Option<PortFault> {
         let outage = self.outages.iter().find(|outage| {
             operation.starts_with(outage.operations) && outage.during.contains(&at_ms)
@@ -239,6 +255,7 @@ impl FaultInjector {
             .calls
             .get(&number)
             .copied()
+            .or_else(|| state.plan.slow(operation, about))
             .or_else(|| state.plan.outage(operation, now - self.0.started_ms))
             .or_else(|| state.draw());
         state.log.update(&now.to_le_bytes());

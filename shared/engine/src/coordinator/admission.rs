@@ -23,6 +23,8 @@ use crate::schedule::REPUBLISH_AFTER_MS;
 
 // Entries that are claimed and started at the same time. At 25 ms a call an entry takes about 60 ms.
 const CLAIMS_AT_ONCE: usize = 64;
+// Jobs whose entries are read at the same time.
+const LOADS_AT_ONCE: usize = 16;
 // Runs started again at the same time.
 const STARTS_AT_ONCE: usize = 16;
 // Every job is woken each minute. One that was idle for this long has moved to another coordinator, so drop it here.
@@ -58,20 +60,26 @@ impl<W: Flow> Coordinator<W> {
         self.start_unstarted().await;
         // Tasks of their own: they lock the table, for which this one waits too.
         let mut claims = JoinSet::new();
+        let mut loads = JoinSet::new();
         loop {
             if !stop.is_cancelled() {
+                for (job, key) in self.start_loads(LOADS_AT_ONCE - loads.len()).await {
+                    let coordinator = Arc::clone(self);
+                    loads.spawn(async move { coordinator.load_entries(job, key).await });
+                }
                 let picked = self.pick_entries(CLAIMS_AT_ONCE - claims.len()).await;
                 for entry in picked {
                     let coordinator = Arc::clone(self);
                     claims.spawn(async move { coordinator.admit_entry(entry).await });
                 }
             }
-            if claims.is_empty() {
+            if claims.is_empty() && loads.is_empty() {
                 break;
             }
             tokio::select! {
                 biased;
-                _ = claims.join_next() => {}
+                Some(_) = claims.join_next() => {}
+                Some(_) = loads.join_next() => {}
                 () = self.admission.notified(), if claims.len() < CLAIMS_AT_ONCE => {}
             }
         }

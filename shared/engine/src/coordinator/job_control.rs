@@ -24,6 +24,9 @@ use crate::schedule::REPUBLISH_AFTER_MS;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 // How long a cached control is used before it is read again.
 const CONTROL_TTL_MS: Millis = 1_000;
+// The same for a paused job, which may stay paused for weeks: reading costs two listings. Who resumes, cancels or changes a job
+// notifies its coordinator; others that have parts of it, or whose notification is lost, take this long.
+const PAUSED_CONTROL_TTL_MS: Millis = 15_000;
 // Controls read, or progress records posted, concurrently.
 const CALLS_AT_ONCE: usize = 32;
 // Expired controls are evicted once the cache holds this many.
@@ -39,6 +42,21 @@ const NOTIFY_BATCH: usize = 500;
 #[derive(Default)]
 pub(super) struct JobControlCache(HashMap<JobId, (Millis, JobControl)>);
 
+impl JobControlCache {
+    fn valid(&self, job: &JobId, now: Millis) -> Option<JobControl> {
+        let (read_ms, control) = self.0.get(job)?;
+        (now < read_ms + ttl_ms(control)).then_some(*control)
+    }
+}
+
+fn ttl_ms(control: &JobControl) -> Millis {
+    match control {
+        control if control.cancelled.is_some() => Millis::MAX / 2, // for good
+        control if control.paused.is_some() => PAUSED_CONTROL_TTL_MS,
+        _ => CONTROL_TTL_MS,
+    }
+}
+
 /// Whether the tasks of a run should be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunDemand {
@@ -50,29 +68,22 @@ pub(super) enum RunDemand {
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// The control state of a job, or of the job of a part, at most one second old.
+    /// The control state of a job, or of the job of a part: at most one second old, or 15 while the job is paused.
     pub(super) async fn job_control(&self, job: &JobId) -> PortResult<JobControl> {
         let (job, _) = &job.split();
         let now = self.env.now_ms();
-        let cached = self.job_controls.lock().0.get(job).copied();
-        match cached {
-            Some((read_ms, control))
-                if control.cancelled.is_some() || now < read_ms + CONTROL_TTL_MS =>
-            {
-                Ok(control)
-            }
-            _ => {
-                let control = jobs::load_control(&self.ports.blobs, job).await?;
-                let mut cache = self.job_controls.lock();
-                if cache.0.len() >= MAX_CACHED_CONTROLS {
-                    cache
-                        .0
-                        .retain(|_, (read_ms, _)| now < *read_ms + CONTROL_TTL_MS);
-                }
-                cache.0.insert(job.clone(), (now, control));
-                Ok(control)
-            }
+        let cached = self.job_controls.lock().valid(job, now);
+        if let Some(control) = cached {
+            return Ok(control);
         }
+        let control = jobs::load_control(&self.ports.blobs, job).await?;
+        let mut cache = self.job_controls.lock();
+        if cache.0.len() >= MAX_CACHED_CONTROLS {
+            let is_fresh = |read_ms: &Millis| now < read_ms + CONTROL_TTL_MS;
+            cache.0.retain(|_, (read_ms, _)| is_fresh(read_ms));
+        }
+        cache.0.insert(job.clone(), (now, control));
+        Ok(control)
     }
 
     /// Reads the controls of all open jobs that are not cached, many at once and without holding the table: one after the
@@ -131,10 +142,21 @@ impl<W: Flow> Coordinator<W> {
         self.job_controls.lock().0.remove(&job.split().0);
     }
 
+    /// Makes the next caller read the control of a job again if it was paused, as others say that it is no longer.
+    pub(super) fn forget_pause(&self, job: &JobId) {
+        let (job, _) = job.split();
+        let mut cache = self.job_controls.lock();
+        let cached = cache.0.get(&job);
+        if cached.is_some_and(|(_, control)| control.paused.is_some()) {
+            cache.0.remove(&job);
+        }
+    }
+
     pub(super) async fn notify_abandoned(&self, job: &JobId, runs: Vec<RunRef>) -> PortResult<()> {
         let messages = runs.into_iter().map(|run| CoordinatorMessage::Abandoned {
             job: job.clone(),
             run,
+            resumed: false,
         });
         self.notify_all(messages).await
     }
@@ -183,7 +205,19 @@ impl<W: Flow> Coordinator<W> {
             // Their tasks are parked, or published again.
             let is_paused = control.paused.is_some();
             if job.paused != is_paused && control.cancelled.is_none() {
-                affected.extend(job.open_runs.values().map(|(_, header)| header.at.clone()));
+                let runs = job.open_runs.values();
+                affected.extend(runs.map(|(_, header)| {
+                    let run = header.at.clone();
+                    if is_paused {
+                        return CoordinatorMessage::Wake(run);
+                    }
+                    // Its coordinator may still know the job as paused.
+                    CoordinatorMessage::Abandoned {
+                        job: job.manifest.job.clone(),
+                        run,
+                        resumed: true,
+                    }
+                }));
                 changed = true;
             }
             job.paused = is_paused;
@@ -194,8 +228,7 @@ impl<W: Flow> Coordinator<W> {
         for job in &unloaded {
             self.on_job_due(job).await?;
         }
-        let wakes = affected.into_iter().map(CoordinatorMessage::Wake);
-        self.notify_all(wakes).await?;
+        self.notify_all(affected.into_iter()).await?;
         if changed {
             self.admit();
         }

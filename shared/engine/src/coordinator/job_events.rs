@@ -21,6 +21,10 @@ impl<W: Flow> Coordinator<W> {
     /// Loads a job or part of a job, or checks an open one for runs or parts that ended without a notification; then admits
     /// entries.
     pub(super) async fn on_job_due(&self, job: &JobId) -> PortResult<()> {
+        // Perhaps the notification of a command. Those of parts come from the sweep.
+        if job.split().1.is_none() {
+            self.forget_pause(job);
+        }
         let mut table = self.jobs.lock().await;
         if let Some(head) = table.heads.get_mut(job) {
             head.last_event_ms = self.env.now_ms();

@@ -184,8 +184,11 @@ impl<W: Flow> Coordinator<W> {
                 ending,
                 tasks,
             } => self.on_run_ended(&job, &run, &ending, tasks).await?,
-            CoordinatorMessage::Abandoned { job, run } => {
-                self.forget_control(&job);
+            CoordinatorMessage::Abandoned { job, run, resumed } => {
+                match resumed {
+                    true => self.forget_pause(&job),
+                    false => self.forget_control(&job),
+                }
                 return self.replay(&run, true).await;
             }
         }

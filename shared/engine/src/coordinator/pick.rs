@@ -3,15 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::future::join_all;
-
 use super::{Coordinator, JobTable};
+use crate::blobs::get_json;
 use crate::flow::Flow;
 use crate::jobs::{JobEntry, JobManifest, JobStep, OpenJob};
 use crate::key::{JobId, Priority};
+use crate::port_error::PortResult;
 
-// Jobs whose entries are read at the same time.
-const LOADS_AT_ONCE: usize = 16;
 // One slot in this many is only for interactive jobs.
 const INTERACTIVE_SHARE: usize = 8;
 // One slot for bulk work in this many is only for collections that have few.
@@ -80,7 +78,6 @@ impl<W: Flow> Coordinator<W> {
         if most == 0 || slots.used >= slots.limit {
             return picked;
         }
-        self.load_entries(&mut table).await;
         let JobTable {
             open, round_robin, ..
         } = &mut *table;
@@ -130,20 +127,40 @@ impl<W: Flow> Coordinator<W> {
         picked
     }
 
-    // Reads the entries of the jobs that come next at once: one after the other, many small jobs would take long.
-    async fn load_entries(&self, table: &mut JobTable) {
+    /// Begins to load the entries of at most `most` jobs that come next, if there are free slots. Returns the jobs with the
+    /// keys of their chunks.
+    pub(super) async fn start_loads(&self, most: usize) -> Vec<(JobId, String)> {
         let now = self.env.now_ms();
-        let unloaded = table
-            .open
-            .values_mut()
-            .filter(|job| job.needs_load() && job.may_claim(now));
-        let loads = unloaded.take(LOADS_AT_ONCE).map(|job| async move {
-            match job.load_entries(&self.env, &self.ports.blobs).await {
-                Ok(()) => job.waits.succeeded(JobStep::ReadEntries),
-                Err(error) => self.wait_after(job, JobStep::ReadEntries, &error),
+        let mut table = self.jobs.lock().await;
+        let slots = Slots::of_jobs(self.open_documents, table.open.values());
+        if slots.used >= slots.limit {
+            return Vec::new();
+        }
+        let jobs = table.open.iter_mut();
+        let unloaded = jobs.filter(|(_, job)| job.needs_load() && job.may_claim(now));
+        unloaded
+            .take(most)
+            .map(|(id, job)| (id.clone(), job.start_load()))
+            .collect()
+    }
+
+    /// Reads a chunk, while the table is not locked: a store that takes its time must not stop other jobs.
+    pub(super) async fn load_entries(&self, job: JobId, key: String) {
+        let chunk: PortResult<Option<Vec<JobEntry>>> = get_json(&self.ports.blobs, &key).await;
+        let mut table = self.jobs.lock().await;
+        let Some(job) = table.open.get_mut(&job) else {
+            return; // released meanwhile
+        };
+        match chunk {
+            Ok(chunk) => {
+                job.add_entries(&self.env, &chunk.unwrap_or_default());
+                job.waits.succeeded(JobStep::ReadEntries);
             }
-        });
-        join_all(loads).await;
+            Err(error) => {
+                job.stop_load();
+                self.wait_after(job, JobStep::ReadEntries, &error);
+            }
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct OpenJob {
     end: u64,
     // Number of the first entry not loaded yet.
     next: u64,
+    // Whether its chunk is being read.
+    is_loading: bool,
     // Loaded, not claimed.
     upcoming: VecDeque<(u64, JobEntry)>,
     // Being claimed.
@@ -89,6 +91,7 @@ impl OpenJob {
             end: entries.end,
             next: tally.first_missing().max(entries.start),
             manifest,
+            is_loading: false,
             upcoming: VecDeque::new(),
             claiming: BTreeMap::new(),
             to_reclaim: BTreeSet::new(),
@@ -122,25 +125,47 @@ impl OpenJob {
         &self.ended.counts
     }
 
-    /// Reads the next entries, if [`Self::needs_load`].
-    pub(crate) async fn load_entries(
-        &mut self,
-        env: &Env,
-        blobs: &RetryingBlobs,
-    ) -> PortResult<()> {
-        while let Some(number) = self.to_reclaim.first().copied() {
-            self.reload_entry(env, blobs, number).await?;
-        }
-        while self.upcoming.is_empty() && self.next < self.end {
-            self.load_chunk(env, blobs).await?;
-        }
-        Ok(())
-    }
-
     /// Whether entries are left that have to be read.
     pub(crate) fn needs_load(&self) -> bool {
         let is_chunk_due = self.upcoming.is_empty() && self.next < self.end;
-        is_chunk_due || !self.to_reclaim.is_empty()
+        !self.is_loading && (is_chunk_due || !self.to_reclaim.is_empty())
+    }
+
+    /// Begins to load entries: returns the key of the chunk that holds them. A job without parts has one chunk, as a part has.
+    pub(crate) fn start_load(&mut self) -> String {
+        self.is_loading = true;
+        chunk_key(&self.manifest, self.part.unwrap_or(0))
+    }
+
+    /// Ends a load that failed.
+    pub(crate) fn stop_load(&mut self) {
+        self.is_loading = false;
+    }
+
+    /// Ends a load: adds what is still needed of the entries in the chunk. Entries to be claimed again come first.
+    pub(crate) fn add_entries(&mut self, env: &Env, chunk: &[JobEntry]) {
+        self.is_loading = false;
+        let again = std::mem::take(&mut self.to_reclaim);
+        for number in again.into_iter().rev() {
+            match self.entry(chunk, number) {
+                Some(entry) => self.upcoming.push_front((number, entry)),
+                None => self.entry_missing(env, number),
+            }
+        }
+        for number in self.next..self.end {
+            match self.entry(chunk, number) {
+                _ if self.ended.contains(number) => {}
+                Some(entry) => self.upcoming.push_back((number, entry)),
+                None => self.entry_missing(env, number),
+            }
+        }
+        self.next = self.end;
+    }
+
+    fn entry(&self, chunk: &[JobEntry], number: u64) -> Option<JobEntry> {
+        let first = self.part.unwrap_or(0) * CHUNK_ENTRIES as u64;
+        let index = usize::try_from(number.checked_sub(first)?).ok()?;
+        chunk.get(index).cloned()
     }
 
     /// The weight of the next entry to claim; `None` when none has been read.
@@ -177,49 +202,9 @@ impl OpenJob {
         self.waits.is_empty() || (!self.waits.holds(now) && self.claiming.is_empty())
     }
 
-    async fn load_chunk(&mut self, env: &Env, blobs: &RetryingBlobs) -> PortResult<()> {
-        let chunk = self.next / CHUNK_ENTRIES as u64;
-        let skip = (self.next % CHUNK_ENTRIES as u64) as usize;
-        let key = chunk_key(&self.manifest, chunk);
-        let entries = get_json::<Vec<JobEntry>>(blobs, &key)
-            .await?
-            .unwrap_or_default();
-        let end = ((chunk + 1) * CHUNK_ENTRIES as u64).min(self.end);
-        let mut entries = entries.into_iter().skip(skip);
-        for number in self.next..end {
-            match entries.next() {
-                _ if self.ended.contains(number) => {}
-                Some(entry) => self.upcoming.push_back((number, entry)),
-                None => self.entry_missing(env, number, &key),
-            }
-        }
-        self.next = end;
-        Ok(())
-    }
-
-    async fn reload_entry(
-        &mut self,
-        env: &Env,
-        blobs: &RetryingBlobs,
-        number: u64,
-    ) -> PortResult<()> {
-        let key = chunk_key(&self.manifest, number / CHUNK_ENTRIES as u64);
-        let entries = get_json::<Vec<JobEntry>>(blobs, &key)
-            .await?
-            .unwrap_or_default();
-        self.to_reclaim.remove(&number);
-        match entries
-            .into_iter()
-            .nth((number % CHUNK_ENTRIES as u64) as usize)
-        {
-            Some(entry) => self.upcoming.push_front((number, entry)),
-            None => self.entry_missing(env, number, &key),
-        }
-        Ok(())
-    }
-
     // The manifest counts an entry that its chunk does not hold: the store has lost an object.
-    fn entry_missing(&mut self, env: &Env, number: u64, key: &str) {
+    fn entry_missing(&mut self, env: &Env, number: u64) {
+        let key = chunk_key(&self.manifest, self.part.unwrap_or(0));
         let record = FailureRecord {
             code: "engine.entry_missing".into(),
             message: format!("{key} does not hold this entry"),
@@ -360,6 +345,15 @@ mod tests {
         }
     }
 
+    async fn load_entries(env: &Env, ports: &Ports, open: &mut OpenJob) {
+        if open.needs_load() {
+            let key = open.start_load();
+            assert!(!open.needs_load(), "one load at a time");
+            let chunk: Option<Vec<JobEntry>> = get_json(&ports.blobs, &key).await.unwrap();
+            open.add_entries(env, &chunk.unwrap_or_default());
+        }
+    }
+
     fn take_all(open: &mut OpenJob) -> Vec<u64> {
         std::iter::from_fn(|| open.take_next())
             .map(|(number, _)| number)
@@ -369,7 +363,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn entry_that_is_put_back_comes_first() {
         let (env, ports, mut open) = open_job(3).await;
-        open.load_entries(&env, &ports.blobs).await.unwrap();
+        load_entries(&env, &ports, &mut open).await;
         open.take_next();
         open.take_next();
         open.put_back(0);
@@ -393,7 +387,7 @@ mod tests {
             .await
             .unwrap();
         let mut part = load(&env, &ports, &manifest.job.part(2)).await;
-        part.load_entries(&env, &ports.blobs).await.unwrap();
+        load_entries(&env, &ports, &mut part).await;
         let numbers = take_all(&mut part);
         assert_eq!(numbers, (1_000..1_200).collect::<Vec<u64>>());
         assert!(part.finished_part().is_none());
@@ -415,7 +409,7 @@ mod tests {
             .delete(&chunk_key(&open.manifest, 0))
             .await
             .unwrap();
-        open.load_entries(&env, &ports.blobs).await.unwrap();
+        load_entries(&env, &ports, &mut open).await;
         assert_eq!(open.next_weight(), None);
         let report = open.finished_report(0).unwrap();
         assert_eq!((report.counts.failed, report.failures.len()), (2, 2));
@@ -425,7 +419,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn closed_job_counts_every_entry_once() {
         let (env, ports, mut open) = open_job(400).await;
-        open.load_entries(&env, &ports.blobs).await.unwrap();
+        load_entries(&env, &ports, &mut open).await;
         for _ in 0..10 {
             let (number, _) = open.take_next().unwrap();
             open.end_entry(number, "entry", &RunOutcome::Done);
@@ -434,7 +428,7 @@ mod tests {
             reason: CancelReason::Person,
             at_ms: 0,
         });
-        open.load_entries(&env, &ports.blobs).await.unwrap();
+        load_entries(&env, &ports, &mut open).await;
         assert_eq!(open.next_weight(), None);
         let report = open.finished_report(0).unwrap();
         assert_eq!(

@@ -1,5 +1,7 @@
 //! Jobs are admitted fairly, quickly, and whatever the ports do.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use stemma_engine::blobs::Blobs;
@@ -7,7 +9,7 @@ use stemma_engine::heartbeat::JobProgress;
 use stemma_engine::jobs::{self, PauseReason};
 use stemma_engine::key::{JobId, Priority};
 use stemma_engine::ledger::StatusTopic;
-use stemma_engine_testing::fault::{FaultPlan, FaultRates, Outage};
+use stemma_engine_testing::fault::{FaultPlan, FaultRates, Outage, SlowCalls};
 
 use crate::cluster::ProbeCluster;
 
@@ -93,6 +95,72 @@ fn distant_ports() -> FaultPlan {
         ..FaultRates::default()
     };
     FaultPlan::random(1, rates)
+}
+
+/// The table of jobs was locked while entries were read, so that nothing else happened to any job.
+#[tokio::test(start_paused = true)]
+async fn a_slow_chunk_of_a_job_stops_no_other_job() {
+    let plan = FaultPlan {
+        slow: vec![SlowCalls {
+            operation: "blobs.get",
+            about: "jobs/b/entries/",
+            delay: Duration::from_secs(20),
+        }],
+        ..FaultPlan::default()
+    };
+    let (cluster, _) = ProbeCluster::new(plan);
+    let _coordinator = cluster.coordinator();
+    let _worker = cluster.worker("worker", 4);
+    let one = cluster
+        .submit_as("a", Priority::Bulk, &slow_documents("a", 1))
+        .await;
+    cluster.env.sleep(Duration::from_secs(5)).await;
+    let began_ms = cluster.env.now_ms();
+    let slow = cluster.submit_as("b", Priority::Bulk, &["b".into()]).await;
+    // Its document takes ten seconds, and ends while the chunk of the other job is read.
+    let report = cluster.report(&one, Duration::from_secs(60)).await;
+    assert_eq!(report.counts.done, 1);
+    let other = cluster.submit_as("c", Priority::Bulk, &["c".into()]).await;
+    cluster.report(&other, Duration::from_secs(60)).await;
+    let seconds = (cluster.env.now_ms() - began_ms) / 1_000;
+    assert!(seconds < 15, "{seconds} s");
+    let report = cluster.report(&slow, Duration::from_secs(60)).await;
+    assert_eq!(report.counts.done, 1);
+}
+
+/// Each paused job cost two listings a second, for as long as it was paused.
+#[tokio::test(start_paused = true)]
+async fn paused_jobs_are_seldom_looked_at_and_resumed_at_once() {
+    let (cluster, faults) = ProbeCluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator();
+    let job = cluster
+        .submit_as("a", Priority::Bulk, &slow_documents("a", 2))
+        .await;
+    cluster.env.sleep(Duration::from_secs(5)).await;
+    let (env, ports) = (&cluster.env, &cluster.ports);
+    jobs::pause(env, ports, &job, PauseReason::Person)
+        .await
+        .unwrap();
+    cluster.env.sleep(Duration::from_secs(5)).await;
+    let listings = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&listings);
+    faults.set_listener(Box::new(move |_, operation, about, _| {
+        let is_listing = matches!(operation, "blobs.list" | "blobs.children");
+        if is_listing && about.contains("jobs/a/") {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    }));
+    cluster.env.sleep(Duration::from_secs(600)).await;
+    let per_minute = listings.load(Ordering::SeqCst) / 10;
+    assert!(per_minute <= 15, "{per_minute} listings a minute");
+    let _worker = cluster.worker("worker", 4);
+    jobs::resume(env, ports, &job).await.unwrap();
+    let resumed_ms = env.now_ms();
+    let report = cluster.report(&job, Duration::from_secs(60)).await;
+    assert_eq!(report.counts.done, 2);
+    // A document takes ten seconds.
+    let seconds = (env.now_ms() - resumed_ms) / 1_000;
+    assert!(seconds <= 14, "{seconds} s");
 }
 
 /// D27 of the engine review: the only lock was held until all unchanged documents of a job had been passed over.
