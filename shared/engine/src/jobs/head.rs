@@ -16,6 +16,9 @@ use crate::env::{Env, Millis};
 use crate::key::JobId;
 use crate::port_error::PortResult;
 
+// A cursor repeats up to a thousand failures. One for each tenth that ended since keeps all cursors of a job within a small
+// multiple of the last, and a new coordinator reads a tenth of the results again at most.
+const CURSOR_SHARE: u64 = 10;
 // Parts of one job that are open at the same time: 32,000 entries, more than the slots of sixteen coordinators.
 const PARTS_AT_ONCE: usize = 64;
 
@@ -142,7 +145,8 @@ impl JobHead {
     /// The cursor to save, if enough entries have ended since the last one.
     pub(crate) fn cursor_due(&self) -> Option<Cursor> {
         let ended = self.ended.counts.ended();
-        let is_due = ended >= self.saved_at + CHUNK_ENTRIES as u64 && ended < self.manifest.entries;
+        let further = (CHUNK_ENTRIES as u64).max(self.saved_at / CURSOR_SHARE);
+        let is_due = ended >= self.saved_at + further && ended < self.manifest.entries;
         is_due.then(|| Cursor {
             key: format!("{}{ended:012}.json", cursor_prefix(&self.manifest.job)),
             content: self.ended.clone(),
@@ -220,6 +224,27 @@ mod tests {
         assert!(head.take_parts().is_empty());
         head.end_part(1, &result(500..1_000));
         assert_eq!(head.finished_report(0).unwrap().counts.done, 1_200);
+    }
+
+    #[test]
+    fn number_of_cursors_grows_with_the_logarithm_of_the_entries() {
+        let parts = 200;
+        let entries = parts * CHUNK_ENTRIES as u64;
+        let nothing = EndedEntries::default();
+        let mut head = JobHead::new(&Env::simulated(1), manifest(entries), nothing, &[]);
+        let mut cursors = 0;
+        for part in 0..parts {
+            head.take_parts();
+            head.end_part(part, &result(part_entries(&head.manifest, part)));
+            if let Some(cursor) = head.cursor_due() {
+                let ended = head.counts().ended();
+                assert!(ended - head.saved_at <= ended / 10 + CHUNK_ENTRIES as u64);
+                head.cursor_saved(&cursor);
+                cursors += 1;
+            }
+        }
+        assert!(head.is_complete());
+        assert!((30..50).contains(&cursors), "{cursors} cursors");
     }
 
     #[test]
