@@ -13,18 +13,20 @@ use crate::blobs::{Blobs, PutOutcome, list_all, put_json};
 use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureKind, FailureRecord};
-use crate::key::{RunRef, TaskKey, failure_key, run_failure_key};
+use crate::key::{RunId, RunRef, TaskKey, failure_key, failures_prefix, run_failure_key};
 use crate::ledger::{Ledger, TaskOutcome};
-use crate::message::{CoordinatorMessage, TaskMessage};
+use crate::message::{CoordinatorMessage, TaskMessage, encode};
 use crate::metrics;
 use crate::outcome::{notify_coordinator, record_failure, record_outcome};
-use crate::port_error::PortResult;
+use crate::port_error::{PortError, PortResult};
 use crate::ports::{Ports, RetryingBlobs};
 use crate::queue::{DeadReason, Message, RetryDelay};
 
 const PREFIX: &str = "dead/";
 // Bytes of the message body that are kept.
 const EXCERPT_BYTES: usize = 300;
+// Failed tasks of a run whose letters are looked up.
+const MAX_FAILED_TASKS: usize = 200;
 // Concurrent reads of dead letters.
 const READS_AT_ONCE: usize = 16;
 
@@ -73,20 +75,9 @@ pub async fn record(
     let dead = message.dead.as_ref();
     let reason = dead.map(|dead| dead.reason.as_str()).or(known);
     let task = serde_json::from_slice::<TaskMessage>(&message.body).ok();
-    let run = match (
-        &task,
-        serde_json::from_slice::<CoordinatorMessage>(&message.body),
-    ) {
-        (Some(task), _) => Some(task.run.clone()),
-        (
-            None,
-            Ok(
-                CoordinatorMessage::Completed(run)
-                | CoordinatorMessage::Wake(run)
-                | CoordinatorMessage::Abandoned { run, .. },
-            ),
-        ) => Some(run),
-        _ => None,
+    let run = match &task {
+        Some(task) => Some(task.run.clone()),
+        None => run_told_of(message),
     };
     let excerpt = &message.body[..message.body.len().min(EXCERPT_BYTES)];
     let letter = DeadLetter {
@@ -121,18 +112,50 @@ pub(crate) fn disarm(message: Message) -> Message {
     }
 }
 
-// Each publication of a task is a message of its own, on one of two queues; they are one letter. Any other message on two
-// queues is two letters.
+// The run that a message tells coordinators of.
+fn run_told_of(message: &Message) -> Option<RunRef> {
+    match serde_json::from_slice::<CoordinatorMessage>(&message.body).ok()? {
+        CoordinatorMessage::Completed(run)
+        | CoordinatorMessage::Wake(run)
+        | CoordinatorMessage::Abandoned { run, .. } => Some(run),
+        CoordinatorMessage::Job(_) | CoordinatorMessage::Ended { .. } => None,
+    }
+}
+
+// Each publication of a task is a message of its own, on one of two queues; they are one letter. What coordinators are told of
+// a run has one queue, which only the broker names in full. Any other message on two queues is two letters.
 fn letter_id(message: &Message, task: Option<&TaskMessage>) -> String {
     let queue = message.dead.as_ref().map(|dead| dead.queue.as_str());
     let mut hasher = blake3::Hasher::new();
     match task {
-        Some(task) => hasher.update(format!("{} {}", task.run.run, task.key).as_bytes()),
+        Some(task) => return task_letter_id(&task.run.run, &task.key),
+        None if run_told_of(message).is_some() => hasher.update(&message.body),
         None => hasher
             .update(queue.unwrap_or_default().as_bytes())
             .update(&message.body),
     };
     hasher.finalize().to_hex().as_str()[..16].into()
+}
+
+fn task_letter_id(run: &RunId, key: &TaskKey) -> String {
+    let digest = blake3::hash(format!("{run} {key}").as_bytes());
+    digest.to_hex().as_str()[..16].into()
+}
+
+/// The dead letters of a run, latest first: of its failed tasks, and of what coordinators were told of it. They are looked up
+/// by their ids, because a store may hold any number of letters.
+pub(crate) async fn for_run(blobs: &dyn Blobs, run: &RunRef) -> PortResult<Vec<DeadLetter>> {
+    let prefix = failures_prefix(&run.run);
+    let failed = blobs.list(&prefix, None, MAX_FAILED_TASKS).await?;
+    let tasks = failed.iter().filter_map(|key| {
+        let name = key.strip_prefix(&prefix)?.strip_suffix(".json")?;
+        Some(task_letter_id(&run.run, &name.parse().ok()?))
+    });
+    let wake = encode(&CoordinatorMessage::Wake(run.clone()))?;
+    let completed = encode(&CoordinatorMessage::Completed(run.clone()))?;
+    let told = [wake, completed].map(|message| letter_id(&message, None));
+    let keys = tasks.chain(told).map(|id| blob_key(&id)).collect();
+    read_all(keys, |key| async move { read(blobs, &key).await }).await
 }
 
 /// The dead letters of a store, latest first. Of more than `most`, these are any: their ids are digests.
@@ -150,6 +173,13 @@ where
     F: Future<Output = PortResult<Option<DeadLetter>>>,
 {
     let keys = blobs.list(PREFIX, None, most).await?;
+    read_all(keys, read).await
+}
+
+async fn read_all<F>(keys: Vec<String>, read: impl Fn(String) -> F) -> PortResult<Vec<DeadLetter>>
+where
+    F: Future<Output = PortResult<Option<DeadLetter>>>,
+{
     let letters = stream::iter(keys).map(read).buffered(READS_AT_ONCE);
     let letters: Vec<_> = letters.try_collect().await?;
     let mut letters: Vec<DeadLetter> = letters.into_iter().flatten().collect();
@@ -163,9 +193,33 @@ pub async fn read(blobs: &dyn Blobs, key: &str) -> PortResult<Option<DeadLetter>
     Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
 }
 
-/// The number of dead letters.
-pub async fn count(blobs: &dyn Blobs) -> PortResult<u64> {
-    Ok(list_all(blobs, PREFIX).await?.len() as u64)
+/// The number of dead letters, counted up to `most`.
+pub async fn count(blobs: &dyn Blobs, most: usize) -> PortResult<u64> {
+    Ok(blobs.list(PREFIX, None, most).await?.len() as u64)
+}
+
+/// The keys of the letters written before `before_ms` that belong to the collection `c/{name}/` or to none, among them those
+/// that cannot be understood. Reads all letters: for gc.
+///
+/// # Errors
+/// [`crate::PortError`] when the store cannot be read.
+pub async fn older_than(
+    blobs: &dyn Blobs,
+    collection: &str,
+    before_ms: Millis,
+) -> PortResult<Vec<String>> {
+    let keys = list_all(blobs, PREFIX).await?;
+    let is_garbage = |letter: &DeadLetter| {
+        let run = letter.run.as_ref();
+        letter.at_ms < before_ms && run.is_none_or(|run| run.scope.starts_with(collection))
+    };
+    let reads = stream::iter(keys).map(|key| async move {
+        let letter = read(blobs, &key).await?;
+        let is_garbage = letter.as_ref().is_none_or(is_garbage);
+        Ok::<_, PortError>(is_garbage.then_some(key))
+    });
+    let old: Vec<_> = reads.buffered(READS_AT_ONCE).try_collect().await?;
+    Ok(old.into_iter().flatten().collect())
 }
 
 /// Replays a dead letter and removes it: deletes the failure recorded for its task, and makes the ledger forget the
@@ -366,7 +420,47 @@ mod tests {
             };
             assert_eq!(handler.handle(&message, 0).await, Disposition::Ack);
         }
-        assert_eq!(count(ports.blobs.raw().as_ref()).await.unwrap(), 1);
+        assert_eq!(count(ports.blobs.raw().as_ref(), 10).await.unwrap(), 1);
+        let run = task(1).run;
+        let wake = CoordinatorMessage::Wake(run.clone());
+        let message = Message {
+            dead: Some(DeadReason::undeliverable("stemma.flow.01")),
+            ..encode(&wake).unwrap()
+        };
+        handler.handle(&message, 0).await;
+        let found = for_run(ports.blobs.raw().as_ref(), &run).await.unwrap();
+        assert_eq!(found.len(), 2, "the task and what a coordinator was told");
+        let other = RunRef {
+            run: RunId("other".into()),
+            ..run
+        };
+        let found = for_run(ports.blobs.raw().as_ref(), &other).await.unwrap();
+        assert!(found.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn old_and_unreadable_letters_are_found_for_removal() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let before_ms = env.now_ms() + 1_000;
+        for _ in 0..2 {
+            let body = format!("garbage at {}", env.now_ms());
+            record(&env, &ports.blobs, &Message::new(body), None)
+                .await
+                .unwrap();
+            env.sleep(std::time::Duration::from_secs(2)).await;
+        }
+        let torn = blob_key("torn");
+        ports.blobs.put(&torn, "{".into()).await.unwrap();
+        let of_others = encode(&task(1)).unwrap();
+        record(&env, &ports.blobs, &of_others, None).await.unwrap();
+        let blobs = ports.blobs.raw().as_ref();
+        let old = older_than(blobs, "c/y/", before_ms).await.unwrap();
+        assert_eq!(old.len(), 2);
+        assert!(old.contains(&torn));
+        let now_ms = env.now_ms() + 1;
+        assert_eq!(older_than(blobs, "c/y/", now_ms).await.unwrap().len(), 3);
+        assert_eq!(older_than(blobs, "c/x/", now_ms).await.unwrap().len(), 4);
     }
 
     #[tokio::test(start_paused = true)]
@@ -394,7 +488,7 @@ mod tests {
             ..crate::message::encode(&task).unwrap()
         };
         let undeliverable = dead(DeadReason::undeliverable("llm.bulk"));
-        let letters = || count(ports.blobs.raw().as_ref());
+        let letters = || count(ports.blobs.raw().as_ref(), 10);
 
         let lease = ledger.lease(
             run,

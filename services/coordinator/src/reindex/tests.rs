@@ -260,7 +260,7 @@ async fn unlisted_sources_become_dead_letters_with_their_reason() {
         );
     }
     let blobs = &scene.reindex.ports.blobs;
-    assert_eq!(dead_letter::count(blobs).await.unwrap(), 0);
+    assert_eq!(dead_letter::count(blobs, 10).await.unwrap(), 0);
     for (body, reason) in [
         (
             r#"{"source":"s3://secrets/a.pdf"}"#,

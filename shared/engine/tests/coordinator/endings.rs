@@ -154,7 +154,7 @@ async fn replayed_dead_letter_is_requested_again() {
         let worker = cluster.worker(&format!("worker-{life}"), 4);
         cluster.env.sleep(Duration::from_secs(90)).await;
         worker.abort();
-        if dead_letter::count(&blobs).await.unwrap() > 0 {
+        if dead_letter::count(&blobs, 10).await.unwrap() > 0 {
             break;
         }
     }
@@ -183,7 +183,7 @@ async fn replayed_dead_letter_is_requested_again() {
         run_count("kills until repaired"),
         before.map(|runs| runs + 1)
     );
-    assert_eq!(dead_letter::count(&blobs).await.unwrap(), 0);
+    assert_eq!(dead_letter::count(&blobs, 10).await.unwrap(), 0);
 }
 
 #[tokio::test(start_paused = true)]
