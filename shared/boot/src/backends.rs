@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, S3Blobs};
+use stemma_engine::ledger;
 use stemma_engine::ledger::redis::RedisLedger;
-use stemma_engine::ledger::{StatusRecord, StatusTopic};
 use stemma_engine::limit::redis::RedisLimiter;
 use stemma_engine::limit::{Limiter, MemoryLimiter};
 use stemma_engine::ports::TimeLimit;
@@ -285,14 +285,7 @@ impl Cluster {
     /// [`PortError`] when it does not.
     pub async fn redis(&self) -> PortResult<()> {
         self.redis.ping().await?;
-        let name = "doctor".to_string();
-        let expired = StatusRecord {
-            name,
-            body: Vec::new().into(),
-            until_ms: 0,
-        };
-        let ledger = self.ports.ledger.raw();
-        ledger.post_status(StatusTopic::Processes, expired, 0).await
+        ledger::check_writable(self.ports.ledger.raw().as_ref()).await
     }
 
     /// Closes the connections gracefully; unacknowledged messages are requeued at once.

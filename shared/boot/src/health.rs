@@ -24,7 +24,7 @@ use serde::Serialize;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use stemma_engine::heartbeat::HeartbeatReporter;
-use stemma_engine::ledger::StatusTopic;
+use stemma_engine::ledger::check_writable;
 use stemma_engine::port_monitor::{PortMonitor, PortTrouble, TroubleKind};
 use stemma_engine::queue::QueueName;
 use stemma_engine::{Env, PortError, PortErrorKind, PortResult, Ports};
@@ -113,14 +113,14 @@ impl Health {
         presence: &Arc<HeartbeatReporter>,
         ports: &Arc<OnceLock<Ports>>,
     ) -> Self {
-        let check = |operation: &'static str, ask: fn(Env, Ports) -> CheckFuture| {
+        let check = |operation: &'static str, ask: fn(Ports) -> CheckFuture| {
             let env = env.clone();
             let ports = Arc::clone(ports);
             let check: HealthCheck = Arc::new(move || match ports.get().cloned() {
                 Some(ports) => {
                     let env = env.clone();
                     Box::pin(async move {
-                        let result = ask(env.clone(), ports.clone()).await;
+                        let result = ask(ports.clone()).await;
                         ports.monitor.record(operation, &result, env.now_ms());
                         result
                     })
@@ -135,17 +135,13 @@ impl Health {
             (port, check)
         };
         let checks = vec![
-            check("queue.depth", |_, ports| {
+            check("queue.depth", |ports| {
                 Box::pin(async move { ports.queue.raw().depth(QueueName::Dead).await.map(drop) })
             }),
-            check("ledger.status_records", |env, ports| {
-                Box::pin(async move {
-                    let ledger = ports.ledger.raw();
-                    let records = ledger.status_records(StatusTopic::Processes, env.now_ms());
-                    records.await.map(drop)
-                })
+            check("ledger.post_status", |ports| {
+                Box::pin(async move { check_writable(ports.ledger.raw().as_ref()).await })
             }),
-            check("blobs.size", |_, ports| blobs_answer(ports.blobs.raw())),
+            check("blobs.size", |ports| blobs_answer(ports.blobs.raw())),
         ];
         let connected = Arc::clone(ports);
         let troubles: TroubleSource = Arc::new(move |now_ms| {

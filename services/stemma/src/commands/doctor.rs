@@ -9,8 +9,9 @@ use stemma_engine::blobs::PutOutcome;
 use stemma_engine::diagnosis::Server;
 use stemma_engine::heartbeat::Heartbeat;
 use stemma_engine::ledger::{Ledger, StatusTopic};
+use stemma_engine::port_monitor::TroubleKind;
 use stemma_engine::ports::TimeLimit;
-use stemma_engine::{Env, PortError, PortResult};
+use stemma_engine::{Env, PortError, PortErrorKind, PortResult};
 use stemma_extract::{ExtractJob, Extractor, Limits};
 use stemma_operations::{HealthCheck, InstallationChecks};
 
@@ -296,10 +297,14 @@ async fn answered<T>(
 }
 
 fn unreachable(server: Server, error: &PortError) -> HealthCheck {
+    let kind = match error.kind {
+        PortErrorKind::Refused => TroubleKind::Refused,
+        _ => TroubleKind::Away,
+    };
     HealthCheck {
         result: "failed",
         what: format!("{}: {}", server.name(), error.message),
-        next: Some(server.check().into()),
+        next: Some(server.remedy(kind).into()),
     }
 }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::future::{join, try_join, try_join_all};
+use futures::future::{join3, try_join, try_join_all};
 use serde::de::DeserializeOwned;
 
 use super::servers::{ServerTrouble, reported_troubles};
@@ -15,7 +14,7 @@ use crate::heartbeat::{HEARTBEAT_INTERVAL, Heartbeat, JobProgress};
 use crate::jobs::JobManifest;
 use crate::jobs::{self, JobControl, JobReport};
 use crate::key::{JobId, Priority, RunHeader, RunId};
-use crate::ledger::{OpenTask, StatusRecord, StatusTopic};
+use crate::ledger::{self, OpenTask, StatusRecord, StatusTopic};
 use crate::message::RunOutcome;
 use crate::port_error::{PortError, PortResult};
 use crate::ports::Ports;
@@ -84,9 +83,12 @@ pub async fn gather_context_at_once(ports: &Ports, env: &Env) -> DiagnosisContex
 async fn gather(ports: &Ports, env: &Env, patience: Duration) -> DiagnosisContext {
     let status = read_status(ports, env, patience);
     let depths = within(LOOK_TIMEOUT, "queue.depth", read_depths(ports));
-    let (status, depths) = join(status, depths).await;
-    let troubles = [status.as_ref().err(), depths.as_ref().err()];
-    let troubles = troubles.into_iter().flatten();
+    // No process can post a heartbeat to a Redis that is full, and the last ones are read all the same.
+    let writable = ledger::check_writable(ports.ledger.raw().as_ref());
+    let writable = within(LOOK_TIMEOUT, "ledger.post", writable);
+    let (status, depths, writable) = join3(status, depths, writable).await;
+    let redis = status.as_ref().err().or(writable.as_ref().err());
+    let troubles = [redis, depths.as_ref().err()].into_iter().flatten();
     let mut troubles: Vec<_> = troubles.filter_map(ServerTrouble::from_error).collect();
     let (processes, jobs) = status.unwrap_or_default();
     troubles.extend(reported_troubles(&processes));
@@ -126,24 +128,10 @@ async fn read_status(
         let (processes, jobs) = records.await?;
         let processes: Vec<Heartbeat> = decode(&processes).collect();
         if has_all_services(&processes) || now >= until_ms {
-            if processes.is_empty() {
-                check_writable(ports).await?;
-            }
             return Ok((processes, JobProgress::merge(decode(&jobs))));
         }
         env.sleep(LOOK_AGAIN).await;
     }
-}
-
-// No process can post a heartbeat to a Redis that is full.
-async fn check_writable(ports: &Ports) -> PortResult<()> {
-    let expired = StatusRecord {
-        name: "probe".into(),
-        body: Bytes::new(),
-        until_ms: 0,
-    };
-    let ledger = ports.ledger.raw();
-    ledger.post_status(StatusTopic::Processes, expired, 0).await
 }
 
 fn decode<T: DeserializeOwned>(records: &[StatusRecord]) -> impl Iterator<Item = T> {
@@ -192,7 +180,7 @@ pub async fn run_facts(
     ending: Option<RunOutcome>,
 ) -> PortResult<RunFacts> {
     let run = &header.at.run;
-    let dead = dead_letter::list(ports.blobs.raw().as_ref(), DEAD_LETTERS_READ);
+    let dead = dead_letter::for_run(ports.blobs.raw().as_ref(), &header.at);
     let (tasks, dead) = try_join(ports.ledger.raw().open_tasks(run), dead).await?;
     // Reading the outcomes of a run that the ledger does not know would create state for it.
     let present = if tasks.is_empty() {
@@ -200,10 +188,6 @@ pub async fn run_facts(
     } else {
         ports.ledger.raw().outcomes(run, 0).await?.entries.len() as u64
     };
-    let dead = dead
-        .into_iter()
-        .filter(|letter| letter.run.as_ref().is_some_and(|at| at.run == *run))
-        .collect();
     Ok(RunFacts {
         run: run.clone(),
         scope: header.at.scope.clone(),
@@ -214,6 +198,3 @@ pub async fn run_facts(
         dead,
     })
 }
-
-// Dead letters searched for those of the run.
-const DEAD_LETTERS_READ: usize = 200;

@@ -60,7 +60,9 @@ impl Server {
             (Self::Broker, TroubleKind::Refused) => {
                 "correct the login in broker.url, or its permissions in RabbitMQ"
             }
-            (Self::Redis, _) => "correct the login in redis.url, or its permissions in Redis",
+            (Self::Redis, _) => {
+                "correct the login in redis.url, or its permissions in Redis, or give it memory"
+            }
             (Self::S3, _) => {
                 "give the key s3:GetObject, s3:PutObject, s3:ListBucket and s3:DeleteObject on the store, and raise a quota that is used up"
             }
@@ -71,7 +73,7 @@ impl Server {
     pub fn check(self) -> &'static str {
         match self {
             Self::Broker => "check that RabbitMQ runs, and that broker.url names it",
-            Self::Redis => "check that Redis runs, and that redis.url names it",
+            Self::Redis => "check that Redis runs and has free memory, and that redis.url names it",
             Self::S3 => "check that the S3 server runs, and that s3.endpoint and the key are right",
         }
     }

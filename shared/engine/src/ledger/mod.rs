@@ -168,6 +168,19 @@ pub struct StatusRecord {
     pub until_ms: Millis,
 }
 
+/// Asks whether the ledger accepts writes: a Redis that is full answers, and refuses them.
+///
+/// # Errors
+/// [`crate::PortError`] when it does not accept them, or does not answer.
+pub async fn check_writable(ledger: &dyn Ledger) -> PortResult<()> {
+    let expired = StatusRecord {
+        name: "probe".into(),
+        body: Bytes::new(),
+        until_ms: 0,
+    };
+    ledger.post_status(StatusTopic::Processes, expired, 0).await
+}
+
 /// An item of the due-time index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
