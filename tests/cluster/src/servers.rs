@@ -274,6 +274,16 @@ impl TestServers {
             .await
     }
 
+    /// Takes all memory from Redis, so that it refuses what needs more, or gives it back.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn set_redis_full(&self, full: bool) -> Result<()> {
+        let bytes = if full { 1 } else { 0 };
+        self.redis_commands(&[&format!("CONFIG SET maxmemory {bytes}")])
+            .await
+    }
+
     /// Sends commands that answer `OK`, past any proxy.
     async fn redis_commands(&self, commands: &[&str]) -> Result<()> {
         let address = self.address(ServerKind::Redis)?;
