@@ -77,7 +77,7 @@ pub async fn record(
     let task = serde_json::from_slice::<TaskMessage>(&message.body).ok();
     let run = match &task {
         Some(task) => Some(task.run.clone()),
-        None => run_told_of(message),
+        None => run_of_notification(message),
     };
     let excerpt = &message.body[..message.body.len().min(EXCERPT_BYTES)];
     let letter = DeadLetter {
@@ -113,7 +113,7 @@ pub(crate) fn disarm(message: Message) -> Message {
 }
 
 // The run that a message tells coordinators of.
-fn run_told_of(message: &Message) -> Option<RunRef> {
+fn run_of_notification(message: &Message) -> Option<RunRef> {
     match serde_json::from_slice::<CoordinatorMessage>(&message.body).ok()? {
         CoordinatorMessage::Completed(run)
         | CoordinatorMessage::Wake(run)
@@ -129,7 +129,7 @@ fn letter_id(message: &Message, task: Option<&TaskMessage>) -> String {
     let mut hasher = blake3::Hasher::new();
     match task {
         Some(task) => return task_letter_id(&task.run.run, &task.key),
-        None if run_told_of(message).is_some() => hasher.update(&message.body),
+        None if run_of_notification(message).is_some() => hasher.update(&message.body),
         None => hasher
             .update(queue.unwrap_or_default().as_bytes())
             .update(&message.body),
@@ -153,8 +153,8 @@ pub(crate) async fn for_run(blobs: &dyn Blobs, run: &RunRef) -> PortResult<Vec<D
     });
     let wake = encode(&CoordinatorMessage::Wake(run.clone()))?;
     let completed = encode(&CoordinatorMessage::Completed(run.clone()))?;
-    let told = [wake, completed].map(|message| letter_id(&message, None));
-    let keys = tasks.chain(told).map(|id| blob_key(&id)).collect();
+    let notifications = [wake, completed].map(|message| letter_id(&message, None));
+    let keys = tasks.chain(notifications).map(|id| blob_key(&id)).collect();
     read_all(keys, |key| async move { read(blobs, &key).await }).await
 }
 
