@@ -63,6 +63,7 @@ impl Operations {
             next_cursor: None,
         };
         let mut read = 0;
+        let mut last_read = None;
         while let Some(ids) = newest.next_page(self.blobs()).await? {
             let statuses = stream::iter(ids)
                 .map(|job| async {
@@ -80,9 +81,11 @@ impl Operations {
                 }
                 if (is_full && !is_counting && list.next_cursor.is_some()) || read > MAX_JOBS_READ {
                     list.has_more = true;
-                    list.next_cursor = list.next_cursor.or(Some(job));
+                    // The next page begins behind its cursor.
+                    list.next_cursor = list.next_cursor.or(last_read);
                     return Ok(list);
                 }
+                last_read = Some(job);
                 let Some(status) = status else {
                     continue;
                 };

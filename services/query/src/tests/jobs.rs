@@ -149,6 +149,22 @@ async fn jobs_are_paged_by_cursor() {
 }
 
 #[tokio::test]
+async fn a_job_that_is_read_for_one_page_and_not_listed_is_on_the_next() {
+    let blobs = store::store().await;
+    // The newest thousand are looked at for the first page. All of them ended.
+    for number in 0..1_010 {
+        let job = submit(&blobs, number, "default", "one of many").await;
+        if number >= 10 {
+            end(&blobs, &job).await;
+        }
+    }
+    let server = start_over(blobs.clone(), with_jobs(&blobs)).await;
+    let expected: Vec<Value> = (0..10).rev().map(|number| json!(id(number))).collect();
+    let open = server.column("/v1/jobs?state=interrupted", "items", "job");
+    assert_eq!(open.await, expected);
+}
+
+#[tokio::test]
 async fn a_job_says_why_it_waits_and_what_failed() {
     let (server, open, ended, _) = start_with_jobs().await;
     let waiting = browse(&server, &format!("/jobs/{open}"), "").await.body;
