@@ -348,7 +348,7 @@ impl<'a> DocumentFolder<'a> {
             Some(DocumentPart::Items) => {
                 let all = items::section_items(tree);
                 for item in &all {
-                    let fragment = item.fragment(&all);
+                    let fragment = item.fragment();
                     let name = fragment
                         .strip_prefix("item-")
                         .unwrap_or(&fragment)

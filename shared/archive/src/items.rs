@@ -94,18 +94,13 @@ impl ItemInfo {
         }
     }
 
-    fn from_titles(
-        item: &items::SectionItem,
-        all: &[items::SectionItem],
-        tree: &SectionTree,
-        label: &str,
-    ) -> Option<Self> {
+    fn from_titles(item: &items::SectionItem, tree: &SectionTree, label: &str) -> Option<Self> {
         let section = tree.section(item.section)?;
         Some(Self {
             id: None,
             item: item.number.clone(),
             part: item.part.clone(),
-            locator: Some(format!("{label}#{}", item.fragment(all))),
+            locator: Some(format!("{label}#{}", item.fragment())),
             section_id: Some(section.id.to_string()),
             title: section.title.clone(),
             status: None,
@@ -166,7 +161,7 @@ pub(crate) fn list_items(tree: &SectionTree, label: &str) -> Vec<ItemInfo> {
     }
     let all = items::section_items(tree);
     all.iter()
-        .filter_map(|item| ItemInfo::from_titles(item, &all, tree, label))
+        .filter_map(|item| ItemInfo::from_titles(item, tree, label))
         .collect()
 }
 

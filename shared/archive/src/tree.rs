@@ -1,5 +1,7 @@
 //! The tree of a document.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
@@ -70,7 +72,12 @@ impl Archive {
             None => None,
             Some(fragment) => Some(resolve_section(tree, &listed.label, fragment)?),
         };
-        let all_items = items::section_items(tree);
+        let mut item_of: HashMap<SectionId, String> = HashMap::new();
+        for item in items::section_items(tree) {
+            item_of
+                .entry(item.section)
+                .or_insert_with(|| item.fragment());
+        }
         let mut sections = Vec::new();
         let mut hidden = 0;
         let mut base = None;
@@ -86,10 +93,7 @@ impl Archive {
                 hidden += 1;
                 continue;
             }
-            let item = all_items
-                .iter()
-                .find(|item| item.section == section.id)
-                .map(|item| item.fragment(&all_items));
+            let item = item_of.get(&section.id).cloned();
             let summary = section
                 .summary
                 .as_ref()

@@ -1,5 +1,7 @@
 //! Finds the sections that are Items of a filing, at any level of the tree.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use stemma_document::{FilingItem, ItemStatus, Section, SectionId, SectionTree};
 
@@ -12,14 +14,15 @@ pub struct SectionItem {
     pub number: String,
     /// Several Items may share a section ("Items 10, 11 and 12").
     pub section: SectionId,
+    /// Whether other Items of the document have the number.
+    pub shares_number: bool,
 }
 
 impl SectionItem {
     /// The locator fragment: `item-1A`, or `item-II.1A` if several parts have the number.
-    pub fn fragment(&self, all: &[SectionItem]) -> String {
-        let same = all.iter().filter(|item| item.number == self.number).count();
+    pub fn fragment(&self) -> String {
         match &self.part {
-            Some(part) if same > 1 => format!("item-{part}.{}", self.number),
+            Some(part) if self.shares_number => format!("item-{part}.{}", self.number),
             _ => format!("item-{}", self.number),
         }
     }
@@ -37,7 +40,7 @@ pub fn subtree_ids(section: &Section) -> std::ops::Range<u32> {
 /// All Items with a section, in the order of the form's Item map. Without a map, Items are read from titles that contain
 /// the word Item (or Items) and a number, in reading order.
 pub fn section_items(tree: &SectionTree) -> Vec<SectionItem> {
-    if tree.items.is_empty() {
+    let mut items: Vec<SectionItem> = if tree.items.is_empty() {
         items_from_titles(tree)
     } else {
         tree.items
@@ -47,10 +50,20 @@ pub fn section_items(tree: &SectionTree) -> Vec<SectionItem> {
                     part: item.part.clone(),
                     number: item.number.clone(),
                     section: item.section?,
+                    shares_number: false,
                 })
             })
             .collect()
+    };
+    // A hostile document has an Item in each of its titles: they are counted once.
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for item in &items {
+        *counts.entry(item.number.clone()).or_default() += 1;
     }
+    for item in &mut items {
+        item.shares_number = counts.get(&item.number).is_some_and(|count| *count > 1);
+    }
+    items
 }
 
 /// The locator fragment of an Item of the map: `item-1A`, or `item-II.1A` if the number is not unique.
@@ -98,6 +111,7 @@ fn items_from_titles(tree: &SectionTree) -> Vec<SectionItem> {
                 part: part.clone().or_else(|| inherited.clone()),
                 number,
                 section: section.id,
+                shares_number: false,
             });
         }
     }

@@ -374,7 +374,7 @@ pub fn resolve_item(
     let item = fragment.to_string();
     match fitting.as_slice() {
         [] => {
-            let has = all.iter().map(|item| item.fragment(&all)).collect();
+            let has = all.iter().map(|item| item.fragment()).collect();
             Err(ResolveError::NoItem {
                 document,
                 item,
@@ -390,7 +390,7 @@ pub fn resolve_item(
             let candidates = more
                 .iter()
                 .map(|item| match parts_differ {
-                    true => format!("{label}#{}", item.fragment(&all)),
+                    true => format!("{label}#{}", item.fragment()),
                     false => section_locator(label, item.section),
                 })
                 .take(MAX_SUGGESTED)

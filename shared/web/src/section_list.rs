@@ -31,11 +31,9 @@ pub(crate) fn section_list(
     tree: &SectionTree,
     selected: Option<SectionId>,
 ) -> Markup {
-    let items: BTreeMap<SectionId, String> = {
-        let all = section_items(tree);
-        let named = all.iter().map(|item| (item.section, item.fragment(&all)));
-        named.collect()
-    };
+    let items = section_items(tree).into_iter();
+    let items: BTreeMap<SectionId, String> =
+        items.map(|item| (item.section, item.fragment())).collect();
     let mut out = String::new();
     let mut closers: Vec<String> = Vec::new();
     for row in rows(tree, selected) {

@@ -484,7 +484,7 @@ fn sections_by_id(tree: &SectionTree, label: &str) -> HashMap<SectionId, PairedS
     for item in &all {
         item_of
             .entry(item.section)
-            .or_insert_with(|| item.fragment(&all));
+            .or_insert_with(|| item.fragment());
     }
     tree.walk()
         .map(|(depth, section): (usize, &Section)| {
