@@ -15,7 +15,7 @@ use stemma_gateway::problem::Problem;
 
 use crate::archive_page::{doubt_mark, state_badge};
 use crate::context::{PageContext, encoded};
-use crate::document_parts;
+use crate::document_parts::{self, MAX_ROWS};
 use crate::layout::{Page, Screen, page};
 use crate::page_view::PageView;
 use crate::section_list::{place, section_list, section_url};
@@ -296,11 +296,11 @@ fn overview(context: &PageContext, view: &DocumentView, published: &PublishedTre
         @if let Some(newer) = view.stat.newer_version { p { "Version " (newer) " is being processed; this is version " (view.stat.document.version) "." } }
         @if let Some(doubt) = doubt.filter(|doubt| !doubt.reasons.is_empty()) {
             h3 { "Reasons to doubt this tree" }
-            ul { @for reason in &doubt.reasons { li { (Passage(&reason.detail)) } } }
+            ul { @for reason in doubt.reasons.iter().take(MAX_ROWS) { li { (Passage(&reason.detail)) } } }
         }
         @if !warnings.is_empty() {
             h3 { "What is missing" }
-            ul { @for gap in warnings { li { (Passage(&gap.detail)) " " code { (Line(&gap.code)) } } } }
+            ul { @for gap in warnings.into_iter().take(MAX_ROWS) { li { (Passage(&gap.detail)) " " code { (Line(&gap.code)) } } } }
         }
         (downloads(context, view, &view.stat.document))
     }

@@ -11,6 +11,8 @@ use crate::document_page::{DocumentView, Part};
 use crate::text::{Line, Passage, grouped};
 
 const FACTS: usize = 100;
+// Of Items, tables, rows and notes. A filing has a few hundred of the most frequent of them; a hostile document has any number.
+pub(crate) const MAX_ROWS: usize = 1_000;
 
 fn part(
     context: &PageContext,
@@ -38,11 +40,17 @@ pub(crate) fn items(context: &PageContext, view: &DocumentView) -> Part {
             div.scroll tabindex="0" role="region" aria-labelledby="items" { table {
                 thead { tr { th scope="col" { "Item" } th scope="col" { "Title" } th scope="col" { "Status" } th.number scope="col" { "Pages" }
                     th.number scope="col" { "Tokens" } th scope="col" { "Content" } } }
-                tbody { @for item in items { (item_row(context, item)) } }
+                tbody { @for item in items.iter().take(MAX_ROWS) { (item_row(context, item)) } }
             } }
+            (not_shown(items.len()))
         }
     };
     part(context, view, "Items", "items", "/items", body)
+}
+
+/// Says that a list goes on.
+pub(crate) fn not_shown(all: usize) -> Markup {
+    html! { @if all > MAX_ROWS { p.note { (grouped(all - MAX_ROWS)) " more are not shown here; the requests below return all." } } }
 }
 
 fn item_row(context: &PageContext, item: &ItemInfo) -> Markup {
@@ -120,7 +128,7 @@ pub(crate) async fn tables(
             div.scroll tabindex="0" role="region" aria-labelledby="tables" { table {
                 thead { tr { th scope="col" { "Table" } th scope="col" { "Title" } th scope="col" { "In" } th.number scope="col" { "Pages" }
                     th.number scope="col" { "Rows" } th.number scope="col" { "Columns" } } }
-                tbody { @for table in &tables {
+                tbody { @for table in tables.iter().take(MAX_ROWS) {
                     @let id = table.locator.rsplit('#').next().unwrap_or_default();
                     tr {
                         th scope="row" { a href=(context.document_url(&view.label, &[("view", "tables"), ("table", id)])) { (id) } }
@@ -132,6 +140,7 @@ pub(crate) async fn tables(
                     }
                 } }
             } }
+            (not_shown(tables.len()))
         }
     };
     Ok(part(context, view, "Tables", "tables", "/tables", body))
@@ -150,7 +159,7 @@ fn one_table(context: &PageContext, view: &DocumentView, content: &TableContent)
         }
         div.scroll tabindex="0" role="region" aria-labelledby="table" { table.figures {
             thead { tr { th scope="col" { span.hidden { "Label" } } @for column in &table.columns { th.number scope="col" { (Line(&column.head)) } } } }
-            tbody { @for row in &table.rows { tr {
+            tbody { @for row in table.rows.iter().take(MAX_ROWS) { tr {
                 th scope="row" { @if let Some(group) = &row.group { span.note { (Line(group)) " › " } } bdi { (Line(&row.label)) } }
                 @for cell in &row.cells { td.number {
                     @if let Some(cell) = cell {
@@ -160,7 +169,8 @@ fn one_table(context: &PageContext, view: &DocumentView, content: &TableContent)
                 } }
             } } }
         } }
-        @for note in &table.notes { p.note { "(" (Line(&note.mark)) ") " (Passage(&note.text)) } }
+        (not_shown(table.rows.len()))
+        @for note in table.notes.iter().take(MAX_ROWS) { p.note { "(" (Line(&note.mark)) ") " (Passage(&note.text)) } }
     }
 }
 
@@ -256,7 +266,7 @@ pub(crate) fn about(context: &PageContext, view: &DocumentView, published: &Publ
         } }
         @if !published.tree.gaps.is_empty() {
             h2 { "Notes on its tree" }
-            ul { @for gap in &published.tree.gaps { li { (Passage(&gap.detail)) " " code { (Line(&gap.code)) } } } }
+            ul { @for gap in published.tree.gaps.iter().take(MAX_ROWS) { li { (Passage(&gap.detail)) " " code { (Line(&gap.code)) } } } }
         }
     };
     part(context, view, "About", "stat", "", body)
