@@ -45,6 +45,9 @@ pub struct DocumentInfo {
     pub facts: Option<FilingFacts>,
     /// One sentence.
     pub description: Option<String>,
+    /// When its tree was published, in milliseconds since 1970-01-01 UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published_ms: Option<u64>,
     /// Failure of the newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureInfo>,
@@ -84,6 +87,7 @@ impl DocumentInfo {
             gaps: entry.map(|entry| entry.gaps.clone()).unwrap_or_default(),
             facts: entry.map(|entry| entry.facts.clone()),
             description: entry.and_then(|entry| entry.description.clone()),
+            published_ms: listed.published_ms,
             failure: listed.failure.as_deref().map(FailureInfo::from_record),
         }
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_catalog::catalog::{CatalogDocument, DocumentSet, FolderLevel};
+use stemma_catalog::document_order::DocumentOrder;
 use stemma_catalog::facets::{FacetField, Scope, value_path};
 use stemma_catalog::path::{self, ResolvedPath};
-use stemma_document::DocId;
 use stemma_engine::PortResult;
 use utoipa::{IntoParams, ToSchema};
 
@@ -36,6 +36,10 @@ pub struct ListRequest {
     #[serde(skip)]
     #[param(ignore)]
     pub recursive: bool,
+    /// Of the documents.
+    #[serde(skip)]
+    #[param(ignore)]
+    pub order: DocumentOrder,
 }
 
 /// A page of documents.
@@ -119,7 +123,12 @@ impl ListRequest {
     fn cursor_key(&self) -> String {
         let words = self.words.as_deref().unwrap_or_default().to_lowercase();
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        format!("{}\n{:?}\n{words}", self.path(), self.filter)
+        format!(
+            "{}\n{:?}\n{}\n{words}",
+            self.path(),
+            self.filter,
+            self.order
+        )
     }
 }
 
@@ -170,18 +179,28 @@ impl Archive {
     /// # Errors
     /// As [`Archive::list`].
     pub fn folder(&self, request: &ListRequest) -> Result<FolderContents, ApiError> {
+        let order = request.order;
         if request.filter.is_some() || request.words.is_some() {
             let documents = self.select(request)?;
-            let documents = self.catalog.list(&documents).collect::<PortResult<_>>()?;
-            return Ok(FolderContents::from_documents(documents));
+            let documents = self.catalog.list_ordered(&documents, order, None);
+            return Ok(FolderContents::from_documents(
+                documents.collect::<PortResult<_>>()?,
+            ));
         }
-        Ok(match self.catalog.resolve_path(&request.path())? {
+        let mut contents = match self.catalog.resolve_path(&request.path())? {
             ResolvedPath::Folder(folder) => self.folder_contents(&folder, request.recursive)?,
             ResolvedPath::Document { listed, .. } => FolderContents::from_documents(vec![listed]),
-        })
+        };
+        if order != DocumentOrder::default() {
+            let positions = contents.documents.into_iter();
+            let mut documents: Vec<_> = positions.map(|it| (order.position(&it), it)).collect();
+            documents.sort_by(|(one, _), (other, _)| order.compare(one, other));
+            contents.documents = documents.into_iter().map(|(_, it)| it).collect();
+        }
+        Ok(contents)
     }
 
-    /// A page of the documents in a scope and its subfolders that match, by path, then id.
+    /// A page of the documents in a scope and its subfolders that match, in the order of the request.
     ///
     /// # Errors
     /// As [`Archive::list`], and for a cursor of another list.
@@ -206,20 +225,20 @@ impl Archive {
         cursor: Option<&str>,
     ) -> Result<DocumentList, ApiError> {
         let cursor_key = request.cursor_key();
-        let after = cursor
-            .map(|cursor| {
-                let position = cursor::decode(cursor, &cursor_key)?;
-                cursor_position(&position).ok_or_else(cursor::invalid)
-            })
-            .transpose()?;
+        let after = cursor.map(|cursor| {
+            let position = cursor::decode(cursor, &cursor_key)?;
+            serde_json::from_str(&position).map_err(|_| cursor::invalid())
+        });
         let total = selected.len();
-        let after = after.as_ref().map(|(doc, path)| (path.as_str(), *doc));
-        let mut rest = self.catalog.list_after(selected, after);
+        let order = request.order;
+        let mut rest = self
+            .catalog
+            .list_ordered(selected, order, after.transpose()?);
         let page = rest.by_ref().take(limit).collect::<PortResult<Vec<_>>>()?;
         let last = page.last().filter(|_| rest.next().is_some());
         let next_cursor = last.map(|last| {
-            let position = format!("{}\n{}", last.doc(), last.version().path);
-            cursor::encode(&cursor_key, &position)
+            let position = serde_json::json!(order.position(last));
+            cursor::encode(&cursor_key, &position.to_string())
         });
         Ok(DocumentList {
             items: page
@@ -376,9 +395,4 @@ impl Archive {
         }
         Ok(entries)
     }
-}
-
-fn cursor_position(position: &str) -> Option<(DocId, String)> {
-    let (doc, path) = position.split_once('\n')?;
-    Some((doc.parse().ok()?, path.to_owned()))
 }

@@ -123,7 +123,8 @@ async fn a_listed_document_has_the_documented_shape() {
             "page": 1
           }
         },
-        "description": "About 10-K/ACME_2022.pdf"
+        "description": "About 10-K/ACME_2022.pdf",
+        "published_ms": 1700000000000
       }
     ]
     "#);

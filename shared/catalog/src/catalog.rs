@@ -3,7 +3,6 @@
 //! They come from the newest snapshot and the change records after it, documents without a tree included. They are stored in
 //! tables, on disk or in memory, and read when they are asked for: a catalog takes the same memory for any number of them.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
@@ -94,7 +93,7 @@ impl Catalog {
     /// All documents, ordered by path, then id. Each may fail with `PortError` if the catalog cannot be read.
     pub fn documents(&self) -> Documents<'_> {
         match self.all() {
-            Ok(all) => Documents::new(self, Cow::Owned(all), None),
+            Ok(all) => Documents::of_set(self, all),
             Err(error) => Documents::failed(self, error),
         }
     }
@@ -191,20 +190,6 @@ impl Catalog {
     /// As [`Catalog::all`].
     pub fn with_tree(&self) -> PortResult<DocumentSet> {
         Ok(self.listed(self.reader.with_tree()?.as_ref().clone()))
-    }
-
-    /// The documents of a set, ordered by path, then id.
-    pub fn list<'a>(&'a self, set: &'a DocumentSet) -> Documents<'a> {
-        self.list_after(set, None)
-    }
-
-    /// As [`Catalog::list`], from the document behind this path and id.
-    pub fn list_after<'a>(
-        &'a self,
-        set: &'a DocumentSet,
-        after: Option<(&str, DocId)>,
-    ) -> Documents<'a> {
-        Documents::new(self, Cow::Borrowed(set), after)
     }
 
     /// The ids of the documents of a set, in their order.

@@ -11,13 +11,31 @@ use stemma_engine::{PortError, PortResult};
 
 use crate::catalog::Catalog;
 use crate::document::CatalogDocument;
-use crate::facets::path_below;
 
 // A set of this size or less is sorted by path, which reads each of its paths. Of a larger one, documents follow each other
 // closely in the order of all paths: at a million documents one in 30 is in the set.
 pub(crate) const MAX_SORTED: u64 = 32_768;
+// The documents of a set of this size or less are read, which takes as long as going through some 50,000 values. In a larger
+// set of a million documents, a page of 50 is found in as many values.
+const MAX_READ: u64 = 1_024;
 // Paths read at once.
 const CHUNK: usize = 256;
+
+// Up to which size a set is read as a whole, instead of going through all values, or all paths.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WholeSets {
+    pub(crate) max_read: u64,
+    pub(crate) max_sorted: u64,
+}
+
+impl Default for WholeSets {
+    fn default() -> Self {
+        Self {
+            max_read: MAX_READ,
+            max_sorted: MAX_SORTED,
+        }
+    }
+}
 
 /// Documents of a catalog. In an earlier or later state of the catalog it means the same documents.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,27 +108,42 @@ enum PathOrder<'c> {
 // Goes through all paths, and keeps those of a set.
 struct PathWalk<'c> {
     set: Cow<'c, DocumentSet>,
-    // The path and id behind which the next chunk begins.
-    position: Option<(String, DocId)>,
-    is_position_included: bool,
+    // Where the paths lie that were not read yet.
+    from: Bound<(String, DocId)>,
+    to: Bound<(String, DocId)>,
+    is_descending: bool,
     chunk: VecDeque<u32>,
     is_ended: bool,
 }
 
 impl<'c> Documents<'c> {
+    /// The documents of a set behind a path and id.
     pub(crate) fn new(
         catalog: &'c Catalog,
         set: Cow<'c, DocumentSet>,
-        after: Option<(&str, DocId)>,
+        after: Option<(String, DocId)>,
+        is_descending: bool,
+        whole: WholeSets,
     ) -> Self {
-        let order = if set.numbers.len() <= MAX_SORTED {
-            match sorted(catalog, &set, after) {
+        let order = if set.numbers.len() <= whole.max_sorted {
+            match sorted(catalog, &set, after, is_descending) {
                 Ok(numbers) => PathOrder::Sorted(numbers.into_iter()),
                 Err(error) => PathOrder::Failed(Some(error)),
             }
         } else {
-            PathOrder::Walk(PathWalk::new(set, after))
+            PathOrder::Walk(PathWalk::new(set, after, is_descending))
         };
+        Self { catalog, order }
+    }
+
+    pub(crate) fn of_set(catalog: &'c Catalog, set: DocumentSet) -> Self {
+        let whole = WholeSets::default();
+        Self::new(catalog, Cow::Owned(set), None, false, whole)
+    }
+
+    /// The documents of these numbers, in their order.
+    pub(crate) fn of_numbers(catalog: &'c Catalog, numbers: Vec<u32>) -> Self {
+        let order = PathOrder::Sorted(numbers.into_iter());
         Self { catalog, order }
     }
 
@@ -153,35 +186,51 @@ impl Iterator for Documents<'_> {
 fn sorted(
     catalog: &Catalog,
     set: &DocumentSet,
-    after: Option<(&str, DocId)>,
+    after: Option<(String, DocId)>,
+    is_descending: bool,
 ) -> PortResult<Vec<u32>> {
     let mut entries = Vec::with_capacity(set.len());
     for number in &set.numbers {
-        if let Some((doc, _, path)) = catalog.reader().listed(number)?
-            && after.is_none_or(|after| (path.as_str(), doc) > after)
-        {
-            entries.push((path, doc, number));
+        if let Some((doc, _, path)) = catalog.reader().listed(number)? {
+            entries.push(((path, doc), number));
         }
     }
+    if let Some(after) = after {
+        entries.retain(|(entry, _)| (*entry > after) != is_descending && *entry != after);
+    }
     entries.sort_unstable();
-    Ok(entries.into_iter().map(|(.., number)| number).collect())
+    if is_descending {
+        entries.reverse();
+    }
+    Ok(entries.into_iter().map(|(_, number)| number).collect())
 }
 
 impl<'c> PathWalk<'c> {
-    fn new(set: Cow<'c, DocumentSet>, after: Option<(&str, DocId)>) -> Self {
-        let start = format!("{}/", set.folder);
-        let is_in_folder = !set.folder.is_empty();
-        // Before the folder there is nothing of the set.
-        let after = after.filter(|(path, _)| !is_in_folder || *path >= start.as_str());
-        let is_position_included = after.is_none();
-        let position = match after {
-            Some((path, doc)) => Some((path.to_owned(), doc)),
-            None => is_in_folder.then(|| (start, DocId::from_u128(0))),
+    fn new(set: Cow<'c, DocumentSet>, after: Option<(String, DocId)>, is_descending: bool) -> Self {
+        let at = |path: String| (path, DocId::from_u128(0));
+        let mut from = Bound::Unbounded;
+        let mut to = Bound::Unbounded;
+        if !set.folder.is_empty() {
+            from = Bound::Included(at(format!("{}/", set.folder)));
+            // `0` is the character behind `/`.
+            to = Bound::Excluded(at(format!("{}0", set.folder)));
+        }
+        let is_outside = |after: &(String, DocId)| match (&from, &to) {
+            (Bound::Included(from), _) if !is_descending => after < from,
+            (_, Bound::Excluded(to)) if is_descending => after > to,
+            _ => false,
         };
+        // Before the folder there is nothing of the set.
+        let after = after.filter(|after| !is_outside(after));
+        if let Some(after) = after {
+            let end = if is_descending { &mut to } else { &mut from };
+            *end = Bound::Excluded(after);
+        }
         Self {
             set,
-            position,
-            is_position_included,
+            from,
+            to,
+            is_descending,
             chunk: VecDeque::new(),
             is_ended: false,
         }
@@ -195,29 +244,21 @@ impl<'c> PathWalk<'c> {
             if self.is_ended {
                 return Ok(None);
             }
-            let from = match &self.position {
-                None => Bound::Unbounded,
-                Some((path, doc)) if self.is_position_included => {
-                    Bound::Included((path.as_str(), *doc))
-                }
-                Some((path, doc)) => Bound::Excluded((path.as_str(), *doc)),
-            };
-            let entries = catalog.reader().paths_after(from, CHUNK)?;
+            let from = self.from.as_ref();
+            let reader = catalog.reader();
+            let entries = reader.paths(from, self.to.as_ref(), self.is_descending, CHUNK)?;
             self.is_ended = entries.len() < CHUNK;
-            self.is_position_included = false;
-            for entry in &entries {
-                if path_below(&self.set.folder, &entry.path).is_none() {
-                    self.is_ended = true;
-                    break;
-                }
-                if self.set.numbers.contains(entry.number) {
-                    self.chunk.push_back(entry.number);
-                }
+            let numbers = entries.iter().map(|entry| entry.number);
+            self.chunk
+                .extend(numbers.filter(|number| self.set.numbers.contains(*number)));
+            if let Some(last) = entries.into_iter().next_back() {
+                let end = if self.is_descending {
+                    &mut self.to
+                } else {
+                    &mut self.from
+                };
+                *end = Bound::Excluded((last.path, last.doc));
             }
-            self.position = entries
-                .into_iter()
-                .next_back()
-                .map(|entry| (entry.path, entry.doc));
         }
     }
 }

@@ -35,7 +35,7 @@ impl Catalog {
         };
         let with_value = self
             .reader()
-            .with_value(TermField::HasFacet, facet.as_str())?;
+            .with_value(TermField::HasValue, facet.as_str())?;
         let without = set.numbers.len() - set.numbers.intersection_len(&with_value);
         Ok(FacetCounts {
             values,

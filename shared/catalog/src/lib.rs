@@ -23,6 +23,7 @@ mod display_names;
 mod document;
 mod document_changes;
 mod document_names;
+pub mod document_order;
 mod document_set;
 pub mod document_store;
 mod facet_buckets;

@@ -7,6 +7,7 @@ use axum::extract::State;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use stemma_archive::{DocumentList, FacetList, ListRequest};
+use stemma_catalog::document_order::DocumentOrder;
 use stemma_catalog::facets::FacetField;
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerResult, QueryParams, json, page_limit};
@@ -26,6 +27,10 @@ pub(crate) struct DocumentsQuery {
     limit: Option<usize>,
     /// `next_cursor` of the previous page
     cursor: Option<String>,
+    /// `path` (the default), `company`, `form`, `fiscal_year`, `pages`, `doubt`, `status` or `published`; behind `-` it
+    /// descends. Documents without a value come last
+    #[param(value_type = Option<String>, pattern = "^-?(path|company|form|fiscal_year|pages|doubt|status|published)$")]
+    sort: Option<String>,
     #[param(ignore)]
     #[serde(flatten)]
     list: ListRequest,
@@ -104,7 +109,7 @@ impl IntoParams for FacetFilters {
 
 /// List documents
 ///
-/// Ordered by path, then id. Parameters named like a property filter the list.
+/// Ordered by `sort`, then path. Parameters named like a property filter the list.
 #[utoipa::path(get, path = "/v1/documents", tag = "documents", params(DocumentsQuery, ListRequest, FacetFilters),
     responses((status = 200, body = DocumentList)))]
 pub(crate) async fn documents(
@@ -114,8 +119,13 @@ pub(crate) async fn documents(
 ) -> HandlerResult {
     let archive = state.archive(&scope, query.collection.as_deref())?;
     let limit = page_limit(query.limit)?;
+    let order = query.sort.map_or(Ok(DocumentOrder::default()), |sort| {
+        let order = sort.parse::<DocumentOrder>();
+        order.map_err(|error| Problem::parameter(400, "sort", error.to_string()))
+    });
     let request = ListRequest {
         facets: query.facets.0,
+        order: order?,
         ..query.list
     };
     json(archive.list_documents(&request, limit, query.cursor.as_deref())?).await

@@ -8,7 +8,9 @@ use maud::{Markup, html};
 use serde_json::Value;
 use stemma_archive::{ApiError, Archive, DocumentInfo, DocumentList, Facet, ListRequest};
 use stemma_catalog::catalog::DocumentSet;
-use stemma_catalog::facets::FacetField;
+use stemma_catalog::document_order::{DocumentOrder, OrderField};
+use stemma_catalog::facets::{FacetField, normalize_value};
+use stemma_document::time_format::{format_date, format_rfc3339};
 use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
 
@@ -17,6 +19,7 @@ use crate::layout::{Page, Screen, page};
 use crate::text::{Line, grouped};
 
 const DOCUMENTS: usize = 50;
+const DAY_MS: u64 = 86_400_000;
 // Further values are found by the words of the list.
 const FACET_VALUES: usize = 8;
 const FACETS: [(FacetField, &str); 5] = [
@@ -36,7 +39,7 @@ pub(crate) async fn archive(
     context: PageContext,
 ) -> Result<Response, Problem> {
     let archive = context.archive(&state)?;
-    let filters = Filters::from_context(&context);
+    let filters = Filters::from_context(&context)?;
     let request = filters.request();
     let selected = archive.select(&request)?;
     let cursor = context.param("cursor");
@@ -50,10 +53,10 @@ pub(crate) async fn archive(
     } else {
         "Archive, filtered"
     };
-    let pairs = filters.pairs();
+    let pairs: Vec<_> = filters.pairs().into_iter().chain(filters.sort()).collect();
     let body = html! {
         h1 { "Archive" }
-        (search_box(&context))
+        (search_box(&context, &filters))
         (filters.chips(&context))
         div.columns {
             aside aria-label="Filters" { (facet_lists(&context, &filters, &facets)) }
@@ -69,15 +72,7 @@ pub(crate) async fn archive(
             screen: Some(Screen::Archive),
             title: title.into(),
             body,
-            commands: vec![
-                context.command(
-                    &filters
-                        .command()
-                        .iter()
-                        .map(String::as_str)
-                        .collect::<Vec<_>>(),
-                ),
-            ],
+            commands: filters.command(&context).into_iter().collect(),
             requests: vec![context.request("/v1/documents", &pairs)],
         },
     ))
@@ -89,20 +84,29 @@ struct Filters {
     words: Option<String>,
     condition: Option<String>,
     scope: Option<String>,
+    order: DocumentOrder,
+    // The order as a parameter; the default has none.
+    sort: Option<String>,
 }
 
 impl Filters {
-    fn from_context(context: &PageContext) -> Self {
+    fn from_context(context: &PageContext) -> Result<Self, Problem> {
         let param = |name| context.param(name).map(str::to_owned);
         let facets = FacetField::ALL.into_iter();
-        Self {
+        let order = param("sort").map_or(Ok(DocumentOrder::default()), |sort| {
+            let order = sort.parse::<DocumentOrder>();
+            order.map_err(|error| Problem::parameter(400, "sort", error.to_string()))
+        })?;
+        Ok(Self {
             facets: facets
                 .filter_map(|field| Some((field, param(field.as_str())?)))
                 .collect(),
             words: param("q"),
             condition: param("where"),
             scope: param("scope"),
-        }
+            order,
+            sort: (order != DocumentOrder::default()).then(|| order.to_string()),
+        })
     }
 
     fn is_empty(&self) -> bool {
@@ -116,7 +120,19 @@ impl Filters {
             words: self.words.clone(),
             facets: self.facets.clone(),
             recursive: true,
+            order: self.order,
         }
+    }
+
+    // The value of a facet that the list is narrowed to, in the form in which values are compared.
+    fn chosen(&self, facet: &str) -> Option<(FacetField, String)> {
+        let field = FacetField::from_name(facet)?;
+        let value = self.facets.get(&field)?;
+        Some((field, normalize_value(field, value)))
+    }
+
+    fn sort(&self) -> Option<(&'static str, &str)> {
+        Some(("sort", self.sort.as_deref()?))
     }
 
     fn pairs(&self) -> Vec<(&'static str, &str)> {
@@ -135,15 +151,19 @@ impl Filters {
             .collect()
     }
 
-    // The same list with `name` set to `value`; an empty value removes it.
+    // The first page of the same list with some parameters changed; an empty value removes one.
     fn url(&self, context: &PageContext, changes: &[(&'static str, &str)]) -> String {
-        let base = self.pairs().into_iter();
+        let base = self.pairs().into_iter().chain(self.sort());
         let base = base.filter(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
         let pairs: Vec<_> = base.chain(changes.iter().copied()).collect();
         context.url("/", &pairs)
     }
 
-    fn command(&self) -> Vec<String> {
+    // `None` for words, which no command lists documents by.
+    fn command(&self, context: &PageContext) -> Option<String> {
+        if self.words.is_some() {
+            return None;
+        }
         let path = self.facets.iter().fold(
             self.scope.clone().unwrap_or_default(),
             |path, (field, value)| {
@@ -151,17 +171,11 @@ impl Filters {
                 format!("{}{below}", path.trim_end_matches('/'))
             },
         );
-        let path = if path.is_empty() {
-            "/".to_owned()
-        } else {
-            path
-        };
-        let condition = self.condition.iter();
-        let condition = condition.flat_map(|text| ["--where".to_owned(), text.clone()]);
-        ["ls".to_owned(), path]
-            .into_iter()
-            .chain(condition)
-            .collect()
+        let mut words = vec!["ls", if path.is_empty() { "/" } else { &path }];
+        for (flag, value) in [("--where", &self.condition), ("--sort", &self.sort)] {
+            words.extend(value.iter().flat_map(|value| [flag, value.as_str()]));
+        }
+        Some(context.command(&words))
     }
 
     fn chips(&self, context: &PageContext) -> Markup {
@@ -192,10 +206,12 @@ fn label(name: &str) -> &str {
     }
 }
 
-fn search_box(context: &PageContext) -> Markup {
+fn search_box(context: &PageContext, filters: &Filters) -> Markup {
+    let fields = filters.pairs().into_iter().chain(filters.sort());
     html! {
         form.search role="search" method="get" action="/" {
             (collection_field(context))
+            @for (name, value) in fields.filter(|(name, _)| *name != "q") { input type="hidden" name=(name) value=(value); }
             label.hidden for="words" { "Words of a name, company, form or description" }
             input #words type="search" name="q" placeholder="Find documents" value=[context.param("q")] maxlength="400";
             button type="submit" { "Filter" }
@@ -213,12 +229,12 @@ pub(crate) fn collection_field(context: &PageContext) -> Markup {
 fn facet_lists(context: &PageContext, filters: &Filters, facets: &[Facet]) -> Markup {
     html! {
         @for facet in facets.iter().filter(|facet| !facet.values.is_empty()) {
-            @let chosen = FacetField::from_name(facet.field).and_then(|field| filters.facets.get(&field));
+            @let chosen = filters.chosen(facet.field);
             section.facet {
                 h2 { (label(facet.field)) }
                 ul {
                     @for value in &facet.values {
-                        @let is_chosen = chosen.is_some_and(|chosen| chosen.eq_ignore_ascii_case(&value.value));
+                        @let is_chosen = chosen.as_ref().is_some_and(|(field, chosen)| normalize_value(*field, &value.value) == *chosen);
                         @let to = if is_chosen { "" } else { value.value.as_str() };
                         li {
                             a href=(filters.url(context, &[(facet.field, to)])) aria-current=[is_chosen.then_some("true")] {
@@ -244,11 +260,7 @@ fn document_table(context: &PageContext, filters: &Filters, documents: &Document
         } @else {
             div.scroll tabindex="0" role="region" aria-labelledby="documents" {
                 table {
-                    thead { tr {
-                        th scope="col" { "Document" } th scope="col" { "Company" } th scope="col" { "Form" } th scope="col" { "Year" }
-                        th.number scope="col" { "Pages" } th.number scope="col" { "Sections" } th.number scope="col" { "Tokens" }
-                        th scope="col" { "Status" } th.number scope="col" { "Doubt" }
-                    } }
+                    thead { tr { @for column in &COLUMNS { (column_head(context, filters, column)) } } }
                     tbody { @for document in &documents.items { (document_row(context, document)) } }
                 }
             }
@@ -258,6 +270,71 @@ fn document_table(context: &PageContext, filters: &Filters, documents: &Document
                     a.button rel="next" href=(filters.url(context, &[("cursor", cursor)])) { "Next page" }
                 }
             }
+        }
+    }
+}
+
+struct Column {
+    name: &'static str,
+    is_number: bool,
+    // By which the column is sorted, and whether it descends at first: the newest and the largest are looked for most.
+    order: Option<(OrderField, bool)>,
+}
+
+const COLUMNS: [Column; 10] = {
+    const fn column(
+        name: &'static str,
+        is_number: bool,
+        order: Option<(OrderField, bool)>,
+    ) -> Column {
+        Column {
+            name,
+            is_number,
+            order,
+        }
+    }
+    [
+        column("Document", false, Some((OrderField::Path, false))),
+        column("Company", false, Some((OrderField::Company, false))),
+        column("Form", false, Some((OrderField::Form, false))),
+        column("Year", false, Some((OrderField::FiscalYear, true))),
+        column("Pages", true, Some((OrderField::Pages, true))),
+        column("Sections", true, None),
+        column("Tokens", true, None),
+        column("Status", false, Some((OrderField::Status, false))),
+        column("Doubt", true, Some((OrderField::Doubt, true))),
+        column("Published", false, Some((OrderField::Published, true))),
+    ]
+};
+
+fn column_head(context: &PageContext, filters: &Filters, column: &Column) -> Markup {
+    let class = column.is_number.then_some("number");
+    let Some((field, descends_first)) = column.order else {
+        return html! { th class=[class] scope="col" { (column.name) } };
+    };
+    let order = filters.order;
+    let is_current = order.field == field;
+    let next = DocumentOrder {
+        field,
+        is_descending: if is_current {
+            !order.is_descending
+        } else {
+            descends_first
+        },
+    };
+    let (sorted, arrow) = match (is_current, order.is_descending) {
+        (false, _) => (None, ""),
+        (true, false) => (Some("ascending"), " ↑"),
+        (true, true) => (Some("descending"), " ↓"),
+    };
+    let sort = if next == DocumentOrder::default() {
+        String::new()
+    } else {
+        next.to_string()
+    };
+    html! {
+        th class=[class] scope="col" aria-sort=[sorted] {
+            a href=(filters.url(context, &[("sort", &sort)])) { (column.name) span aria-hidden="true" { (arrow) } }
         }
     }
 }
@@ -281,8 +358,15 @@ fn document_row(context: &PageContext, document: &DocumentInfo) -> Markup {
             td.number { (number(document.tokens)) }
             td { (state_badge(document)) }
             td.number { @if let Some(doubt) = document.doubt { (doubt_mark(doubt)) } }
+            td { @if let Some(at_ms) = document.published_ms { (published(at_ms)) } }
         }
     }
+}
+
+// A day, and in full where a browser shows titles.
+fn published(at_ms: u64) -> Markup {
+    let time = format_rfc3339(at_ms);
+    html! { time datetime=(time) title=(time) { (format_date(at_ms / DAY_MS)) } }
 }
 
 fn number(value: Option<u32>) -> String {

@@ -39,6 +39,57 @@ async fn listings_are_paged_and_bad_cursors_are_refused() {
 }
 
 #[tokio::test]
+async fn listings_are_sorted_by_a_property_over_all_pages() {
+    let server = start().await;
+    for sort in [
+        "company",
+        "-form",
+        "-fiscal_year",
+        "status",
+        "-published",
+        "-pages",
+        "doubt",
+        "-path",
+    ] {
+        let whole = server
+            .get(&format!("/v1/documents?limit=500&sort={sort}"))
+            .await;
+        let paged = format!("/v1/documents?limit=2&sort={sort}");
+        let paged = server.column(&paged, "items", "doc_id").await;
+        assert_eq!(paged, whole.column("items", "doc_id"), "{sort}");
+    }
+    let by_path = server
+        .get("/v1/documents?limit=500")
+        .await
+        .column("items", "path");
+    let mut reversed = server
+        .get("/v1/documents?limit=500&sort=-path")
+        .await
+        .column("items", "path");
+    reversed.reverse();
+    assert_eq!(reversed, by_path);
+    let years = server.get("/v1/documents?sort=fiscal_year").await.json();
+    let year = |at: usize| years["items"][at]["facts"]["fiscal_year"]["value"].clone();
+    assert_eq!([year(0), year(1)], ["2021", "2022"]);
+    let first = server
+        .get("/v1/documents?limit=2&sort=company")
+        .await
+        .json();
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let other = format!("/v1/documents?limit=2&sort=-company&cursor={cursor}");
+    assert_eq!(server.get(&other).await.code(), "cursor.invalid");
+    for wrong in ["size", "--path", "Path", "-"] {
+        let reply = server.get(&format!("/v1/documents?sort={wrong}")).await;
+        assert_eq!(
+            (reply.status, reply.json()["errors"][0]["pointer"].clone()),
+            (400, "sort".into()),
+            "{}",
+            reply.body
+        );
+    }
+}
+
+#[tokio::test]
 async fn documents_are_read_by_tree_pages_sections_and_items() {
     let server = start().await;
     let stat = server.get("/v1/documents/ACME_2022").await.json();

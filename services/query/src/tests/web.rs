@@ -161,6 +161,29 @@ async fn the_archive_lists_documents_by_facet() {
         "{failed}"
     );
     assert!(failed.contains("href=\"/\">"), "{failed}");
+    let company = browse(&server, "/?company=acme", "").await.body;
+    let facet = between(&company, "aria-label=\"Filters\"", "</aside>");
+    let chosen = between(facet, "aria-current=\"true\">", "</a>");
+    assert!(
+        chosen.contains("ACME INC"),
+        "a value is chosen in any spelling: {facet}"
+    );
+    let words = browse(&server, "/?q=acme", "").await.body;
+    assert!(
+        !words.contains("stemma ls"),
+        "no command lists documents by words"
+    );
+}
+
+#[tokio::test]
+async fn a_document_of_many_items_is_cut() {
+    let blobs = store::store().await;
+    let page = (0..1_500).map(|at| format!("Item {}. Risk {at}\ntext\n", at % 90 + 1));
+    store::publish_pages(blobs.as_ref(), "many.md", &[&page.collect::<String>()]).await;
+    let server = start_over(blobs, ServerDeps::default()).await;
+    let items = browse(&server, "/documents/many?view=items", "").await.body;
+    assert_eq!(items.matches("<th scope=\"row\">").count(), 1_000);
+    assert!(items.contains("500 more are not shown"), "{items}");
 }
 
 #[tokio::test]
@@ -175,12 +198,65 @@ async fn lists_are_paged_by_cursor() {
         .await;
     }
     let server = start_over(blobs, ServerDeps::default()).await;
-    let first = browse(&server, "/?scope=%2Fmany", "").await.body;
-    let next = between(&first, "rel=\"next\" href=\"", "\"").replace("&amp;", "&");
-    let second = browse(&server, &next, "").await.body;
-    assert_eq!(first.matches("href=\"/documents/").count(), 50);
-    assert_eq!(second.matches("href=\"/documents/").count(), 10);
-    assert!(!second.contains("rel=\"next\""));
+    for sort in ["", "&sort=-path"] {
+        let first = browse(&server, &format!("/?scope=%2Fmany{sort}"), "")
+            .await
+            .body;
+        let next = between(&first, "rel=\"next\" href=\"", "\"").replace("&amp;", "&");
+        let second = browse(&server, &next, "").await.body;
+        assert_eq!(first.matches("href=\"/documents/").count(), 50);
+        assert_eq!(second.matches("href=\"/documents/").count(), 10);
+        assert!(!second.contains("rel=\"next\""));
+        let is_ascending = sort.is_empty();
+        assert_eq!(first.contains("many/00.md"), is_ascending);
+        assert_eq!(second.contains("many/00.md"), !is_ascending);
+    }
+}
+
+#[tokio::test]
+async fn heads_of_columns_sort_the_list_and_keep_its_filters() {
+    let server = start().await;
+    let page = browse(&server, "/?form=10-K&sort=-fiscal_year", "")
+        .await
+        .body;
+    let head = |page: &str, name: &str| -> String {
+        let heads = between(page, "<thead>", "</thead>").split("<th");
+        let head = heads
+            .into_iter()
+            .find(|head| head.contains(&format!(">{name}<")));
+        head.unwrap().to_owned()
+    };
+    let year = head(&page, "Year");
+    assert!(year.contains("aria-sort=\"descending\""), "{year}");
+    assert!(
+        year.contains("href=\"/?form=10-K&amp;sort=fiscal_year\""),
+        "{year}"
+    );
+    let company = head(&page, "Company");
+    assert!(!company.contains("aria-sort"), "{company}");
+    assert!(
+        company.contains("href=\"/?form=10-K&amp;sort=company\""),
+        "{company}"
+    );
+    assert!(
+        head(&page, "Document").contains("href=\"/?form=10-K\""),
+        "the default order has no parameter"
+    );
+    assert!(page.find("ACME_2022").unwrap() < page.find("ACME_2021").unwrap());
+    assert!(
+        page.contains("stemma ls /@form/10-K --sort -fiscal_year"),
+        "{page}"
+    );
+    assert!(
+        page.contains("/v1/documents?form=10-K&amp;sort=-fiscal_year"),
+        "{page}"
+    );
+    let form = between(&page, "<form class=\"search\"", "</form>");
+    for (name, value) in [("form", "10-K"), ("sort", "-fiscal_year")] {
+        let field = format!("<input type=\"hidden\" name=\"{name}\" value=\"{value}\">");
+        assert!(form.contains(&field), "searching keeps the filters: {form}");
+    }
+    assert_eq!(browse(&server, "/?sort=size", "").await.status, 400);
 }
 
 #[tokio::test]

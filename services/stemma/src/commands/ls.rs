@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use stemma_archive::{DocumentInfo, FolderListing, ListRequest};
+use stemma_catalog::document_order::DocumentOrder;
 
 use crate::commands::format::state_word;
 use crate::commands::open::{note_unmet, open};
@@ -24,6 +25,7 @@ Examples:
   stemma ls /@status/failed          documents without a tree (reasons: stemma failures)
   stemma ls 3M_2022_10K              the top sections of a document (stemma tree)
   stemma ls / --where '(form=10-K or form=10-Q) and fiscal_year>=2020'
+  stemma ls -R --sort -doubt         the trees that may mislead most
   stemma ls -R --jsonl --fields locator,pages")]
 pub struct LsArgs {
     /// A folder, a facet path, or a document.
@@ -35,6 +37,15 @@ pub struct LsArgs {
     /// Only documents that match, from all subfolders; text or JSON.
     #[arg(long = "where", value_name = "FILTER")]
     conditions: Option<String>,
+    /// Order of the documents: path, company, form, fiscal_year, pages, doubt, status or published; behind `-` descending.
+    #[arg(
+        long,
+        value_name = "PROPERTY",
+        default_value = "path",
+        allow_hyphen_values = true,
+        hide_default_value = true
+    )]
+    sort: DocumentOrder,
 }
 
 pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> {
@@ -47,6 +58,7 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
     let view = reader.list(&ListRequest {
         filter: args.conditions.clone().map(Value::String),
         recursive: args.recursive,
+        order: args.sort,
         ..ListRequest::new(args.scope)
     })?;
     if view.documents.is_empty() {

@@ -21,7 +21,7 @@ use redb::{Database, DatabaseError, ReadableDatabase};
 use serde::{Deserialize, Serialize};
 use stemma_engine::{PortError, PortResult};
 
-pub(crate) use reader::{FieldValue, StoreReader};
+pub(crate) use reader::{FieldValue, FieldValues, StoreReader};
 pub(crate) use tables::damage_reports;
 #[cfg(test)]
 pub(crate) use tables::damaged;

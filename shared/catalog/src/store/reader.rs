@@ -239,7 +239,32 @@ impl StoreReader {
     pub(crate) fn values_from(&self, field: TermField, from: &str) -> PortResult<FieldValues> {
         let range = (field.code(), from, "", 0)..(field.code() + 1, "", "", 0);
         let rows = self.postings.range(range).map_err(port_error)?;
-        Ok(FieldValues { rows, next: None })
+        Ok(FieldValues {
+            rows,
+            next: None,
+            is_descending: false,
+        })
+    }
+
+    /// The values of a field from one on down, or from the last one.
+    pub(crate) fn values_down(
+        &self,
+        field: TermField,
+        from: Option<&str>,
+    ) -> PortResult<FieldValues> {
+        let start = (field.code(), "", "", 0);
+        // The next text behind a value.
+        let behind = from.map(|from| format!("{from}\0"));
+        let end = match &behind {
+            Some(behind) => (field.code(), behind.as_str(), "", 0),
+            None => (field.code() + 1, "", "", 0),
+        };
+        let rows = self.postings.range(start..end).map_err(port_error)?;
+        Ok(FieldValues {
+            rows,
+            next: None,
+            is_descending: true,
+        })
     }
 
     /// The documents with a value that fits, by its normalized form and its spelling.
@@ -302,21 +327,32 @@ impl StoreReader {
         Ok(Arc::clone(known.get_or_init(|| read)))
     }
 
-    /// The listed documents behind a path and id, at most `limit`, in order of their paths.
-    pub(crate) fn paths_after(
+    /// The first listed documents between two paths and ids, at most `limit`, or the last ones in reverse order.
+    pub(crate) fn paths(
         &self,
-        after: Bound<(&str, DocId)>,
+        from: Bound<&(String, DocId)>,
+        to: Bound<&(String, DocId)>,
+        is_descending: bool,
         limit: usize,
     ) -> PortResult<Vec<PathEntry>> {
-        let from = match after {
-            Bound::Included((path, doc)) => Bound::Included((path, doc.to_u128())),
-            Bound::Excluded((path, doc)) => Bound::Excluded((path, doc.to_u128())),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let rows = self
-            .paths
-            .range((from, Bound::Unbounded))
-            .map_err(port_error)?;
+        // Behind a cursor of another list there may be no range.
+        if let (Bound::Excluded(from) | Bound::Included(from), Bound::Excluded(to)) = (from, to)
+            && from >= to
+        {
+            return Ok(Vec::new());
+        }
+        fn key((path, doc): &(String, DocId)) -> (&str, u128) {
+            (path.as_str(), doc.to_u128())
+        }
+        let rows = self.paths.range((from.map(key), to.map(key)));
+        let mut rows = rows.map_err(port_error)?;
+        let rows = std::iter::from_fn(|| {
+            if is_descending {
+                rows.next_back()
+            } else {
+                rows.next()
+            }
+        });
         let entries = rows.take(limit).map(|row| {
             let (key, number) = row.map_err(port_error)?;
             let (path, doc) = key.value();
@@ -385,15 +421,21 @@ impl std::fmt::Debug for StoreReader {
     }
 }
 
-/// Iterates over the values of a field, in order.
+/// Iterates over the values of a field, in order or in reverse.
 pub(crate) struct FieldValues {
     rows: redb::Range<'static, tables::PostingKey, &'static [u8]>,
     next: Option<FieldValue>,
+    is_descending: bool,
 }
 
 impl FieldValues {
     fn row(&mut self) -> PortResult<Option<FieldValue>> {
-        let Some(row) = self.rows.next() else {
+        let row = if self.is_descending {
+            self.rows.next_back()
+        } else {
+            self.rows.next()
+        };
+        let Some(row) = row else {
             return Ok(None);
         };
         let (key, numbers) = row.map_err(port_error)?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stemma_document::FilingFacts;
+use stemma_engine::env::Millis;
 
 use crate::display_names::split_name;
 use crate::document::CatalogDocument;
@@ -27,12 +28,16 @@ pub(crate) enum TermField {
     Stated,
     /// Numbers of the issuer.
     Issuer,
-    /// Names of facets of which a document has a value.
-    HasFacet,
+    /// Names of facets, filters and orders of which a document has a value.
+    HasValue,
     /// One of [`LISTED`], [`WITH_TREE`] and [`FAILED`].
     State,
+    /// When the tree was published, by [`minute_term`].
+    Published,
 }
 
+/// Documents whose time of publication is known.
+pub(crate) const PUBLISHED: &str = "published";
 pub(crate) const LISTED: &str = "listed";
 pub(crate) const WITH_TREE: &str = "tree";
 pub(crate) const FAILED: &str = "failed";
@@ -46,9 +51,10 @@ impl TermField {
             TermField::Folder => 128,
             TermField::Word => 129,
             TermField::Issuer => 130,
-            TermField::HasFacet => 131,
+            TermField::HasValue => 131,
             TermField::State => 132,
             TermField::Stated => 133,
+            TermField::Published => 134,
         }
     }
 }
@@ -104,7 +110,7 @@ impl DocumentTerms {
                 terms
                     .postings
                     .insert((TermField::Facet(facet), normalized, value.to_owned()));
-                terms.add(TermField::HasFacet, facet.as_str());
+                terms.add(TermField::HasValue, facet.as_str());
             }
         }
         for field in FILTERS {
@@ -116,8 +122,13 @@ impl DocumentTerms {
                 };
                 if let Some(value) = value {
                     terms.add(TermField::Filter(field), &value);
+                    terms.add(TermField::HasValue, field.as_str());
                 }
             }
+        }
+        if let Some(published_ms) = document.published_ms {
+            terms.add(TermField::Published, &minute_term(published_ms));
+            terms.add(TermField::HasValue, PUBLISHED);
         }
         for (at, _) in version.path.match_indices('/') {
             terms.add(TermField::Folder, &version.path[..at]);
@@ -165,6 +176,11 @@ pub(crate) fn number_term(value: &str) -> Option<String> {
         !bits
     };
     Some(format!("{ordered:016x}"))
+}
+
+/// The minute of a time as a text that sorts as the time does.
+pub(crate) fn minute_term(at_ms: Millis) -> String {
+    format!("{:016x}", at_ms / 60_000)
 }
 
 #[cfg(test)]
