@@ -25,6 +25,8 @@ use crate::duplicate_calls::{CallSummary, calls_per_digest};
 use crate::{Proxy, ServerKind, ServiceFleet, ServiceRole, TestServers, binary, documents};
 
 const BUCKET: &str = "chaos";
+/// Name of the job of both runs.
+pub(super) const JOB: &str = "filings";
 /// Processes of each role.
 pub(super) const PROCESSES: [(ServiceRole, usize); 3] = [
     (ServiceRole::Coordinator, 2),
@@ -36,7 +38,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Latency of the provider in the run without faults.
 pub(super) const LATENCY: Duration = Duration::from_millis(100);
 /// A budget that the job cannot use up, so that every call is reserved and settled.
-const BUDGET_TOKENS: &str = "1000000000";
+pub(super) const BUDGET_TOKENS: &str = "1000000000";
 
 /// Runs a scenario on a cluster of its own.
 ///
@@ -118,9 +120,19 @@ impl ClusterHarness {
             .path()
             .to_str()
             .context("folder path is not UTF-8")?;
-        let budget = ["--budget-tokens", BUDGET_TOKENS];
-        let submit = [&["submit", folder, "--wait", "--json"], &budget[..]].concat();
-        let submit = fleet.launch("cli", &submit)?;
+        let submit = fleet.launch(
+            "cli",
+            &[
+                "submit",
+                folder,
+                "--wait",
+                "--json",
+                "--job",
+                JOB,
+                "--budget-tokens",
+                BUDGET_TOKENS,
+            ],
+        )?;
         Ok(tokio::spawn(submit.wait_with_output()))
     }
 

@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults, SimulatedLimits};
 use tokio::time::sleep;
 
-use super::cluster::{LATENCY, PROCESSES};
+use super::cluster::{BUDGET_TOKENS, JOB, LATENCY, PROCESSES};
 use super::fault_plan::ChaosFault;
 use super::run::end_message;
 use crate::duplicate_calls::ProcessOutage;
@@ -142,6 +142,11 @@ impl ClusterFaultRun<'_> {
             ChaosFault::AbandonRedis => {
                 self.redis.abandon();
             }
+            ChaosFault::ExhaustBudget => {
+                self.set_budget("1").await?;
+                sleep(period).await;
+                self.set_budget(BUDGET_TOKENS).await?;
+            }
             ChaosFault::Housekeeping => self.maintain_store().await?,
             ChaosFault::FailProvider => {
                 self.provider.set_behavior(Behavior {
@@ -172,6 +177,16 @@ impl ClusterFaultRun<'_> {
                 }
             }
             ChaosFault::KillIngest => anyhow::bail!("a cluster has no ingest process to kill"),
+        }
+        Ok(())
+    }
+
+    async fn set_budget(&mut self, tokens: &str) -> Result<()> {
+        let arguments = ["job", "resume", JOB, "--budget-tokens", tokens];
+        let output = self.fleet.run(&arguments, COMMAND_TIMEOUT).await?;
+        if !output.status.success() {
+            let message = end_message(&output);
+            self.errors.push(format!("job resume: {message}"));
         }
         Ok(())
     }

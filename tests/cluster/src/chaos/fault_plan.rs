@@ -70,6 +70,8 @@ pub enum ChaosFault {
     AbandonRedis,
     /// The provider answers most requests with errors.
     FailProvider,
+    /// The budget of the job is reached, which pauses it, until it gets a larger one.
+    ExhaustBudget,
     /// No fault: documents of another collection are imported and removed beside the job, and garbage is collected.
     Housekeeping,
 }
@@ -116,6 +118,7 @@ impl ChaosFault {
         Self::AbandonBroker,
         Self::AbandonRedis,
         Self::FailProvider,
+        Self::ExhaustBudget,
         Self::Housekeeping,
     ];
     /// Every kind that applies to embedded mode.
@@ -155,6 +158,7 @@ impl ChaosFault {
             Self::AbandonBroker => "broker connections half open",
             Self::AbandonRedis => "Redis connections half open",
             Self::FailProvider => "provider fails for 20 s",
+            Self::ExhaustBudget => "budget reached for 20 s",
             Self::Housekeeping => "rm, import and gc beside",
         }
     }
@@ -191,6 +195,8 @@ impl ChaosFault {
             | Self::FillBrokerDisk => Duration::from_secs(30),
             // Shorter than the attempts of a call last together.
             Self::FailProvider | Self::ThrottleProvider => Duration::from_secs(20),
+            // Longer than processes use the budget that they have read.
+            Self::ExhaustBudget => Duration::from_secs(20),
         }
     }
 
