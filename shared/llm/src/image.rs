@@ -171,7 +171,8 @@ mod tests {
         let image = PageImage::from_png(png(1_212, 1_568)).unwrap();
         assert_eq!(image.size(), (1_212, 1_568));
         let size = |width, height| PageImage::from_png(png(width, height)).unwrap_err();
-        let (width, height) = (1_569, 3);
+        let width = 1_569;
+        let height = 3;
         assert_eq!(
             size(width, height),
             ImageError::TooManyPixels { width, height }

@@ -172,7 +172,7 @@ impl ProviderCall {
             }
         };
         let judged = oracle.judge(question, behavior.noise, behavior.seed);
-        let shown = images.of(question);
+        let shown = images.texts_for(question);
         let good = match (judged, question.stage) {
             (Some(judged), _) => judged,
             (None, RequestStage::Transcribe) => {

@@ -137,7 +137,8 @@ async fn paused_jobs_are_seldom_looked_at_and_resumed_at_once() {
         .submit_as("a", Priority::Bulk, &slow_documents("a", 2))
         .await;
     cluster.env.sleep(Duration::from_secs(5)).await;
-    let (env, ports) = (&cluster.env, &cluster.ports);
+    let env = &cluster.env;
+    let ports = &cluster.ports;
     jobs::pause(env, ports, &job, PauseReason::Person)
         .await
         .unwrap();

@@ -343,7 +343,8 @@ async fn control_a_job(fleet: &Fleet) {
         control.paused
     });
     assert_eq!(paused.await.reason, PauseReason::Budget);
-    let (env, ports) = (&fleet.env, fleet.ports("stemma-query"));
+    let env = &fleet.env;
+    let ports = fleet.ports("stemma-query");
     jobs::set_budget(env, &ports, &job, budget(2))
         .await
         .unwrap();
@@ -387,7 +388,8 @@ async fn replay_dead_letters(fleet: &Fleet) {
 
 async fn remove_and_collect(fleet: &Fleet) {
     let collection = Collection::default();
-    let (env, ports) = (&fleet.env, fleet.ports("stemma-operator"));
+    let env = &fleet.env;
+    let ports = fleet.ports("stemma-operator");
     let tree = fleet.tree().await;
     let doc = tree.version.doc;
     let removed = stemma_assembler::remove_document(env, &ports, &collection, doc);
