@@ -12,7 +12,7 @@ use stemma_coordinator::reindex::ReindexSource;
 use stemma_document::Collection;
 use stemma_gateway::settings::QuerySettings;
 use stemma_pipeline::prompts::Instructions;
-use stemma_pipeline::{RunSettings, StructureMode, VisionSettings};
+use stemma_pipeline::{OcrMode, RunSettings, StructureMode, VisionSettings};
 
 use crate::embeddings::EmbeddingsConfig;
 use crate::error::CommandError;
@@ -64,6 +64,14 @@ impl Config {
         if uses_model && !self.model.is_configured() && !self.servers.is_cluster() {
             return Err(no_model("model.base_url"));
         }
+        let uses_vision = !self.vision.model.is_empty() && self.settings.ocr.mode != OcrMode::Never;
+        let is_provided = |name: &str| self.providers().iter().any(|(other, _)| other == name);
+        if uses_vision && !self.servers.is_cluster() && !is_provided(&self.vision.model) {
+            let message = "vision.model names a model whose provider has no address";
+            return Err(CommandError::new("config.no_model", message)
+                .with_next("set model.base_url, or base_url of an entry of models"));
+        }
+        let vision = uses_vision.then(|| self.vision.clone());
         let model = uses_model.then(|| self.model.settings.clone());
         let instructions = if uses_model {
             prompts::load(&self.prompts)?
@@ -72,6 +80,7 @@ impl Config {
         };
         Ok(RunSettings {
             model,
+            vision,
             instructions,
             ..self.settings.clone()
         })
@@ -293,6 +302,9 @@ mod tests {
         let own = serde_json::json!([{ "name": "v", "base_url": "https://v.example/v1" }]);
         let providers = config(own).providers();
         assert_eq!((providers.len(), providers[0].0.as_str()), (1, "v"));
-        assert_eq!(config(serde_json::json!([])).providers(), []);
+        let none = config(serde_json::json!([]));
+        assert_eq!(none.providers(), []);
+        let error = none.job_settings().unwrap_err();
+        assert_eq!(error.code, "config.no_model");
     }
 }

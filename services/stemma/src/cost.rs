@@ -75,10 +75,10 @@ impl BudgetArgs {
 
     /// Refuses a budget in money for models without a price.
     pub fn check(self, config: &Config, settings: &RunSettings) -> Result<(), CommandError> {
-        let (Some(_), Some(model)) = (self.budget, &settings.model) else {
+        let names = settings.model_names();
+        if self.budget.is_none() || names.is_empty() {
             return Ok(());
-        };
-        let names = model.names();
+        }
         let unknown = config.providers().into_iter().find(|(name, provider)| {
             names.contains(name.as_str()) && !provider.endpoint.prices.is_complete()
         });

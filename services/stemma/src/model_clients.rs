@@ -10,7 +10,7 @@ use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Ports};
 use stemma_llm::client::ModelClient;
 use stemma_llm::request::LlmError;
-use stemma_pipeline::{ModelSettings, Purpose, RunSettings};
+use stemma_pipeline::{Purpose, RunSettings};
 
 use crate::config::Config;
 use crate::context::Context;
@@ -140,11 +140,7 @@ pub async fn preflight(
     env: &Env,
     output: &Output,
 ) -> Result<(), CommandError> {
-    let names = settings
-        .model
-        .as_ref()
-        .map(ModelSettings::names)
-        .unwrap_or_default();
+    let names = settings.model_names();
     for (name, provider) in config
         .providers()
         .iter()

@@ -45,7 +45,7 @@ impl SubmitOptions {
             config.settings.ocr.mode = mode;
         }
         let settings = config.job_settings()?;
-        if self.batch && settings.model.is_none() {
+        if self.batch && settings.model_names().is_empty() {
             return Err(CommandError::new(
                 "config.no_model",
                 "--batch needs a model, but none is used",

@@ -71,6 +71,9 @@ pub struct StatResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub provenance: Option<Provenance>,
+    /// How much text recognition (OCR) read, and a model that sees looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recognition: Option<String>,
     /// Its Items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<ItemInfo>,
@@ -295,6 +298,11 @@ impl Archive {
                 .as_ref()
                 .map(|published| items::list_items(&published.tree, &listed.label))
                 .unwrap_or_default(),
+            recognition: published.as_ref().and_then(|published| {
+                let mut gaps = published.tree.gaps.iter();
+                let note = gaps.find(|gap| gap.code == "ocr.recognized");
+                note.map(|gap| gap.detail.clone())
+            }),
             provenance: published.map(|published| published.tree.provenance.clone()),
             newer_version: newest
                 .map(|newest| newest.seq)

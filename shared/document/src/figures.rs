@@ -2,8 +2,8 @@
 
 use crate::{Recognition, WordReading};
 
-// In percent: of numbers that two readers read alike (`tests/bench/ocr --second-reader`).
-const AGREED: u8 = 99;
+/// In percent: of numbers that two readers read alike (`tests/bench/ocr --second-reader`).
+pub const AGREED: u8 = 99;
 /// The highest confidence of a word in doubt, in percent.
 pub const DOUBTFUL: u8 = Recognition::SURE - 1;
 
@@ -62,8 +62,8 @@ pub fn separators(word: &str) -> Separators {
     kinds.max().unwrap_or(Separators::Usual)
 }
 
-// `(1,234)` is `-1,234`, and `2021-2022` is two figures. Dots that lead to a number are no part of it.
-fn figures(word: &str) -> Vec<String> {
+/// The figures in a word. `(1,234)` is `-1,234`, and `2021-2022` is two figures. Dots that lead to a number are no part of it.
+pub fn figures(word: &str) -> Vec<String> {
     let word: Vec<char> = word.chars().filter_map(plain).collect();
     let mut figures: Vec<String> = Vec::new();
     let mut is_open = false;

@@ -31,8 +31,6 @@ mod skew;
 mod speckles;
 mod tesseract;
 
-use std::collections::BTreeMap;
-
 use stemma_document::{Source, SourceBody, SourceFormat};
 use stemma_extract::{
     CodecError, ExtractError, ExtractJob, ImageColor, ImageRequest, ImageScale, PageRegion,
@@ -51,6 +49,9 @@ pub const HAS_SECOND_READER: bool = cfg!(feature = "second-reader");
 
 /// Raised when the same page gets other words.
 pub const REVISION: u32 = 2;
+
+/// In the metadata of a page on which no words were found although it is not blank: it may be handwriting.
+pub const UNREAD: &str = "ocr.unread";
 
 // What tesseract's models were trained on. At 200 a bench of degraded filings loses words; more costs time.
 const DPI: u32 = 300;
@@ -82,12 +83,14 @@ pub fn read_page(job: &ExtractJob, request: &RecognizeRequest) -> Result<Vec<u8>
     let width = page_width(job, request)?;
     let scale = gray.width as f32 / width;
     let page = reading::read(&gray, scale, request, second.as_deref(), &budget)?;
+    let is_unread = page.lines.is_empty() && !skew::is_blank(&gray);
+    let mark = is_unread.then(|| (UNREAD.to_owned(), String::new()));
     let source = Source {
         format: SourceFormat::Pdf,
         body: SourceBody::Pages(vec![page]),
         outline: Vec::new(),
         links: Vec::new(),
-        metadata: BTreeMap::new(),
+        metadata: mark.into_iter().collect(),
         defects: Vec::new(),
         encrypted: false,
     };

@@ -12,7 +12,7 @@ use crate::FilingFlow;
 use crate::settings::StructureMode;
 use crate::stages::{
     CORRECTION_REVISIONS, Correct, MODEL_REVISIONS, OCR_REVISIONS, Outline, Paginate, Publish,
-    REVISIONS, Withdraw,
+    REVISIONS, VISION_REVISIONS, Withdraw,
 };
 use crate::{changes, llm_flow, ocr_flow, versions};
 
@@ -25,6 +25,7 @@ impl Flow for FilingFlow {
     const REVISION: u32 = FLOW_REVISION
         + sum(&REVISIONS)
         + sum_increments(&OCR_REVISIONS)
+        + sum_increments(&VISION_REVISIONS)
         + sum_increments(&MODEL_REVISIONS)
         + sum_increments(&CORRECTION_REVISIONS);
 

@@ -29,7 +29,7 @@ mod work;
 
 use stemma_engine::stage::StageRegistry;
 
-pub use llm::{BatchRunners, Batcher, ModelUse, TextCache, estimate_model_use};
+pub use llm::{BatchRunners, Batcher, ModelUse, TextCache, estimate_model_use, most_vision_use};
 pub use settings::{
     ModelSettings, OcrMode, OcrSettings, OnModelFailure, Purpose, PurposeModel, RunSettings,
     StructureMode, VisionSettings,
@@ -45,6 +45,7 @@ pub fn worker_registry() -> StageRegistry<FilingFlow> {
     StageRegistry::default()
         .with_stage::<stages::Paginate>()
         .with_stage::<stages::Recognize>()
+        .with_stage::<stages::Transcribe>()
         .with_stage::<stages::MergePages>()
         .with_stage::<stages::Outline>()
         .with_stage::<stages::Correct>()

@@ -31,6 +31,22 @@ pub struct RunSettings {
     /// were models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSettings>,
+    /// The model that sees. Skipped like `model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vision: Option<VisionSettings>,
+}
+
+impl RunSettings {
+    /// The models that a run may ask, without duplicates, sorted.
+    pub fn model_names(&self) -> BTreeSet<&str> {
+        let mut names = self
+            .model
+            .as_ref()
+            .map(ModelSettings::names)
+            .unwrap_or_default();
+        names.extend(self.vision.as_ref().map(|vision| vision.model.as_str()));
+        names
+    }
 }
 
 /// Text recognition (OCR) of pages that are pictures.

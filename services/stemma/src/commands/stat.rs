@@ -99,6 +99,8 @@ fn show(view: &StatResponse, output: &Output) {
             field(output, "doubt", &text.join("; "));
         }
     }
+    let recognition = view.recognition.as_deref().unwrap_or_default();
+    field(output, "ocr", recognition);
     field(output, "gaps", &document.gaps.join(", "));
     for (name, fact) in document.facts.iter().flat_map(|facts| facts.entries()) {
         let page = fact

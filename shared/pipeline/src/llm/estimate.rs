@@ -14,7 +14,7 @@ use super::prompt_text::with_title;
 use super::questions::{WindowReplies, window_prompt};
 use super::summaries::own_stretches;
 use crate::settings::{ModelSettings, RunSettings};
-use crate::stages::{DESCRIBE, READ_WINDOW, SUMMARIZE};
+use crate::stages::{DESCRIBE, READ_WINDOW, SUMMARIZE, page_use};
 
 // Tokens of typical replies: the headings of a window, a summary of fifty words, a description with facts.
 const WINDOW_REPLY: u64 = 60;
@@ -86,6 +86,17 @@ pub fn estimate_model_use(
         sum.add_call(prompt, DESCRIPTION_REPLY);
     }
     Ok(sum)
+}
+
+/// What a run will ask a model that sees if text recognition is sure of none of `pages`. How many it is sure of is not known
+/// before.
+pub fn most_vision_use(pages: u64) -> ModelUse {
+    let (prompt_tokens, output_tokens) = page_use();
+    ModelUse {
+        calls: pages,
+        prompt_tokens: pages * u64::from(prompt_tokens),
+        output_tokens: pages * u64::from(output_tokens),
+    }
 }
 
 // Tokens of a prompt besides the text.

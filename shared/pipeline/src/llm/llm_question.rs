@@ -83,22 +83,7 @@ impl LlmQuestion {
             return Err(Failure::permanent("model.prompt_too_large", message)
                 .with_next("raise model.max_prompt_tokens, if the model accepts longer prompts"));
         }
-        let log = TaskCallLog::for_task(task, self.stage);
-        let first = batched_reply(task, client, &request).await?;
-        let answer = match complete_from(client, &request, first, task.class, &log, check).await {
-            Ok(answer) => answer,
-            Err(failure) => return Err(log.handle_failure(failure).await),
-        };
-        let records = answer
-            .replies
-            .iter()
-            .map(|reply| log.record(&request, reply, true))
-            .collect::<Result<_, _>>()?;
-        Ok(LlmAnswer {
-            value: answer.value,
-            usage: answer.usage.into(),
-            records,
-        })
+        ask(task, client, &request, check).await
     }
 
     pub(super) fn build_request(
@@ -130,19 +115,45 @@ impl LlmQuestion {
                 format!("the settings of {} have no model", self.stage),
             ));
         };
-        let name = model.name_for(self.purpose);
-        match task.tools.models.get(name) {
-            Some(client) => Ok((model, client)),
-            None => {
-                let message = format!("this worker has no model `{name}`");
-                Err(Failure::throttled(
-                    "model.elsewhere",
-                    message,
-                    REDELIVERY_DELAY,
-                ))
-            }
-        }
+        let client = client_for(task, model.name_for(self.purpose))?;
+        Ok((model, client))
     }
+}
+
+/// The client of a model. A worker without the model leaves the task to others.
+pub(crate) fn client_for<'a>(
+    task: &TaskContext<'a, FilingFlow>,
+    name: &str,
+) -> Result<&'a Arc<ModelClient>, Failure> {
+    task.tools.models.get(name).ok_or_else(|| {
+        let message = format!("this worker has no model `{name}`");
+        Failure::throttled("model.elsewhere", message, REDELIVERY_DELAY)
+    })
+}
+
+/// Sends a request, in a batch if the job wants that, until `check` accepts a reply. All replies are recorded and charged.
+pub(crate) async fn ask<T: DeserializeOwned, U>(
+    task: &FilingTask<'_>,
+    client: &ModelClient,
+    request: &LlmRequest,
+    check: impl Fn(T) -> Result<U, String>,
+) -> Result<LlmAnswer<U>, Failure> {
+    let log = TaskCallLog::for_task(task, request.schema.name);
+    let first = batched_reply(task, client, request).await?;
+    let answer = match complete_from(client, request, first, task.class, &log, check).await {
+        Ok(answer) => answer,
+        Err(failure) => return Err(log.handle_failure(failure).await),
+    };
+    let records = answer
+        .replies
+        .iter()
+        .map(|reply| log.record(request, reply, true))
+        .collect::<Result<_, _>>()?;
+    Ok(LlmAnswer {
+        value: answer.value,
+        usage: answer.usage.into(),
+        records,
+    })
 }
 
 /// Rejects lists that do not fit in an outcome.

@@ -21,8 +21,8 @@ pub use batch::Batcher;
 pub(crate) use batch::{SummaryBatch, delimit_sections};
 pub use batch_runners::BatchRunners;
 pub(crate) use batched::BatchUse;
-pub use estimate::{ModelUse, estimate_model_use};
-pub(crate) use llm_question::{LlmQuestion, check_digest, check_size};
+pub use estimate::{ModelUse, estimate_model_use, most_vision_use};
+pub(crate) use llm_question::{LlmQuestion, ask, check_digest, check_size, client_for};
 pub(crate) use outline_method::{outline_with_replies, plan_windows};
 pub(crate) use prompt_text::{
     InputDigest, first_sentence, load_summary, part_summaries, single_line, title_digest,

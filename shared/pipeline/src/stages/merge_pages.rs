@@ -13,9 +13,11 @@ use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, FailureKind, FailureRecord, TaskKey, TaskKeyBuilder};
 use stemma_extract::encode_source;
 
-use super::codec::{decode_source, parse_json, source_error};
+use super::codec::{decode_source, parse_json, source_error, to_json};
 use super::paginate::{PaginateOutcome, count_tokens};
 use super::recognize::{Recognize, RecognizeOutcome, pages_to_recognize};
+use super::transcribe::{Transcribe, TranscribeOutcome};
+use super::transcript;
 use crate::settings::{OcrMode, RunSettings};
 use crate::{FilingFlow, FilingTask};
 
@@ -42,6 +44,12 @@ pub(crate) struct MergePages {
     failure: Option<PageFailure>,
     /// Number of pages that were not read.
     failed: u32,
+    /// Why a model did not see pages: the first of them.
+    #[serde(default)]
+    unseen_failure: Option<PageFailure>,
+    /// Number of pages that a model was to see, and did not.
+    #[serde(default)]
+    unseen: u32,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -68,40 +76,81 @@ impl MergePages {
         pages: &[PageNo],
         results: &[Result<RecognizeOutcome, FailureRecord>],
     ) -> Self {
-        let parts = pages
+        let digests = results
             .iter()
-            .zip(results)
-            .map(|(page, result)| match result {
-                Ok(outcome) => format!("{page} {}", outcome.digest),
-                Err(record) => format!("{page} {}", record.code),
-            });
-        let parts: Vec<String> = parts.collect();
-        let mut failures = results.iter().filter_map(|result| result.as_ref().err());
-        let failure = failures.next();
-        let failed = usize::from(failure.is_some()) + failures.count();
+            .map(|result| result.as_ref().map(|outcome| outcome.digest));
+        let parts = result_list(pages, digests);
+        let (failure, failed) = failures(results);
         Self {
             source,
             paginate,
             text,
-            results: Digest::from_content(parts.join("\n").as_bytes()),
-            failure: failure.map(|record| PageFailure {
-                code: record.code.clone(),
-                message: record.message.chars().take(MAX_MESSAGE).collect(),
-                next: record.next.clone(),
-            }),
-            failed: u32::try_from(failed).unwrap_or(u32::MAX),
+            results: Digest::from_content(parts.as_bytes()),
+            failure,
+            failed,
+            unseen_failure: None,
+            unseen: 0,
+        }
+    }
+
+    /// With what a model that sees was asked. Without such pages the key stays as it is.
+    pub(crate) fn with_transcripts(
+        mut self,
+        pages: &[PageNo],
+        results: &[Result<TranscribeOutcome, FailureRecord>],
+    ) -> Self {
+        if !pages.is_empty() {
+            let digests = results
+                .iter()
+                .map(|result| result.as_ref().map(|outcome| outcome.digest));
+            let parts = format!("{}\n{}", self.results, result_list(pages, digests));
+            self.results = Digest::from_content(parts.as_bytes());
+            (self.unseen_failure, self.unseen) = failures(results);
+        }
+        self
+    }
+
+    // What the model said about a page. `None` if it was not asked, or did not see the page.
+    async fn load_transcript(
+        &self,
+        task: &FilingTask<'_>,
+        page: PageNo,
+        recognize: &TaskKey,
+    ) -> Result<Transcript, Failure> {
+        if task.settings.vision.is_none() {
+            return Ok(Transcript::None);
+        }
+        let read: RecognizeOutcome = parse_json(&task.outcome(recognize).await?)?;
+        let stage = Transcribe::for_page(task.settings, self.source, page, &read);
+        let Some(stage) = stage else {
+            return Ok(Transcript::None);
+        };
+        match task.blob(&stage.key(task.settings), "lines").await {
+            Ok(blob) => parse_json(&blob).map(Transcript::Lines),
+            Err(failure) if self.unseen > 0 && failure.kind == FailureKind::InputMissing => {
+                Ok(Transcript::Missing)
+            }
+            Err(failure) => Err(failure),
         }
     }
 
     // `None` if the page could not be read.
-    async fn load(&self, task: &FilingTask<'_>, page: PageNo) -> Result<Option<Page>, Failure> {
+    async fn load(
+        &self,
+        task: &FilingTask<'_>,
+        page: PageNo,
+    ) -> Result<Option<(Page, Transcript)>, Failure> {
         let recognize = Recognize {
             source: self.source,
             page,
         };
         let key = recognize.key(task.settings);
         match task.blob(&key, "page").await {
-            Ok(blob) => Ok(only_page(decode_source(blob)?)),
+            Ok(blob) => {
+                let transcript = self.load_transcript(task, page, &key).await?;
+                let read = only_page(decode_source(blob)?);
+                Ok(read.map(|read| (read, transcript)))
+            }
             Err(failure) if self.failed > 0 && failure.kind == FailureKind::InputMissing => {
                 Ok(None)
             }
@@ -142,10 +191,15 @@ impl Stage for MergePages {
         if failed > self.failed as usize {
             return Err(lost_pages(failed - self.failed as usize));
         }
+        let mut sight = Sight::default();
         for (number, page) in numbers.into_iter().zip(pages) {
-            if let Some(page) = page {
+            if let Some((mut page, transcript)) = page {
+                sight.add(number, &mut page, transcript);
                 put(&mut source, number, page, task.settings.ocr.mode);
             }
+        }
+        if sight.missing > self.unseen {
+            return Err(lost_pages((sight.missing - self.unseen) as usize));
         }
         if let Some(failure) = &self.failure {
             let detail = format!("{failed} pages were not read: {}", failure.message);
@@ -155,6 +209,14 @@ impl Stage for MergePages {
                 detail,
             });
         }
+        if let Some(failure) = &self.unseen_failure {
+            let unseen = self.unseen;
+            source.defects.push(Defect {
+                code: failure.code.clone(),
+                page: None,
+                detail: format!("a model did not see {unseen} pages: {}", failure.message),
+            });
+        }
         let SourceBody::Pages(pages) = &mut source.body else {
             return Err(source_error("text recognition of a document without pages"));
         };
@@ -162,7 +224,7 @@ impl Stage for MergePages {
             return Err(self.no_text(pages.len()));
         }
         furniture::mark(pages);
-        let marks = recognition_marks(pages);
+        let marks = recognition_marks(pages, &sight);
         source.defects.extend(marks);
         count_tokens(&mut source);
         let encoded = Bytes::from(encode_source(&source).map_err(source_error)?);
@@ -172,7 +234,11 @@ impl Stage for MergePages {
             read: count(read),
             failed: count(failed),
         };
-        Ok(StageOutput::new(outcome, vec![("source", encoded)]))
+        let mut blobs = vec![("source", encoded)];
+        if !sight.unplaced.is_empty() {
+            blobs.push(("unplaced", to_json(&sight.unplaced)?));
+        }
+        Ok(StageOutput::new(outcome, blobs))
     }
 }
 
@@ -189,14 +255,91 @@ impl MergePages {
     }
 }
 
+enum Transcript {
+    // The model was not asked.
+    None,
+    // It was, and did not answer.
+    Missing,
+    Lines(Vec<String>),
+}
+
+// What a model that sees said about the pages.
+#[derive(Default)]
+struct Sight {
+    seen: u32,
+    missing: u32,
+    confirmed: u32,
+    disputed: u32,
+    // Words of the model that have no place on their page, by page. Nobody searches or cites them.
+    unplaced: Vec<(PageNo, Vec<String>)>,
+}
+
+impl Sight {
+    fn add(&mut self, number: PageNo, page: &mut Page, transcript: Transcript) {
+        match transcript {
+            Transcript::None => {}
+            Transcript::Missing => self.missing += 1,
+            Transcript::Lines(lines) => {
+                let found = transcript::apply(page, &lines);
+                self.seen += 1;
+                self.confirmed += found.confirmed;
+                self.disputed += found.disputed;
+                if !found.unplaced.is_empty() {
+                    self.unplaced.push((number, found.unplaced));
+                }
+            }
+        }
+    }
+
+    // For readers of the tree.
+    fn line(&self) -> Option<String> {
+        let runs = self.unplaced.iter().flat_map(|(_, runs)| runs);
+        let unplaced: usize = runs.map(|run| run.split(' ').count()).sum();
+        let confirmed = self.confirmed;
+        let disputed = self.disputed;
+        (self.seen > 0).then(|| {
+            format!(
+                "a model looked at {} of the pages: it confirmed {confirmed} words in doubt and read {disputed} words \
+                 otherwise; {unplaced} words that it read have no place in the text",
+                self.seen
+            )
+        })
+    }
+}
+
+fn result_list<'a>(
+    pages: &[PageNo],
+    results: impl Iterator<Item = Result<Digest, &'a FailureRecord>>,
+) -> String {
+    let parts = pages
+        .iter()
+        .zip(results)
+        .map(|(page, result)| match result {
+            Ok(digest) => format!("{page} {digest}"),
+            Err(record) => format!("{page} {}", record.code),
+        });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+// The first failure, and their number.
+fn failures<T>(results: &[Result<T, FailureRecord>]) -> (Option<PageFailure>, u32) {
+    let failures = || results.iter().filter_map(|result| result.as_ref().err());
+    let first = failures().next().map(|record| PageFailure {
+        code: record.code.clone(),
+        message: record.message.chars().take(MAX_MESSAGE).collect(),
+        next: record.next.clone(),
+    });
+    (first, u32::try_from(failures().count()).unwrap_or(u32::MAX))
+}
+
 // The store lost what was read, which is read again.
 fn lost_pages(count: usize) -> Failure {
     let message = format!("{count} pages that were read are not in the store");
     Failure::input_missing("engine.blob_missing", message)
 }
 
-// What readers of the tree are told: how many pages were read, and which of them badly.
-fn recognition_marks(pages: &[Page]) -> Vec<Defect> {
+// What readers of the tree are told: how many pages were read, which of them badly, and what a model saw.
+fn recognition_marks(pages: &[Page], sight: &Sight) -> Vec<Defect> {
     let mut read = 0;
     let mut words = 0;
     let mut doubtful = 0;
@@ -228,7 +371,14 @@ fn recognition_marks(pages: &[Page]) -> Vec<Defect> {
         pages.len()
     );
     if disputed > 0 {
-        detail += &format!(", {disputed} of them because a second reader read another figure");
+        let other = match sight.seen {
+            0 => "another figure",
+            _ => "them otherwise",
+        };
+        detail += &format!(", {disputed} of them because a second reader read {other}");
+    }
+    if let Some(line) = sight.line() {
+        detail += &format!("; {line}");
     }
     marks.insert(
         0,
@@ -437,7 +587,7 @@ mod tests {
         assert_eq!(read.confidences, [96, 100, 60]);
         let places: Vec<u32> = read.disputed.iter().map(|one| one.word).collect();
         assert_eq!(places, [2]);
-        let marks = recognition_marks(std::slice::from_ref(&page));
+        let marks = recognition_marks(std::slice::from_ref(&page), &Sight::default());
         assert!(marks[0].detail.ends_with("another figure"), "{marks:?}");
     }
 

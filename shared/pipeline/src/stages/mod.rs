@@ -19,6 +19,8 @@ mod replies;
 mod summarize;
 mod tagged_facts;
 mod text_block_tags;
+mod transcribe;
+mod transcript;
 mod withdraw;
 
 use stemma_document::{Source, SourceBody};
@@ -39,8 +41,9 @@ pub(crate) use plan_page::LoadPlanPage;
 pub(crate) use publish::Publish;
 pub use publish::{publish_imported, remove_document};
 pub(crate) use read_window::{QUESTION as READ_WINDOW, ReadWindow};
-pub(crate) use recognize::{Recognize, pages_to_recognize};
+pub(crate) use recognize::{Recognize, RecognizeOutcome, pages_to_recognize};
 pub(crate) use summarize::{QUESTION as SUMMARIZE, Summarize};
+pub(crate) use transcribe::{Transcribe, page_use};
 pub(crate) use withdraw::Withdraw;
 
 /// Stages and revisions of the flow without a model, in order. Trees record them, and a document published
@@ -67,6 +70,9 @@ pub(crate) const OCR_REVISIONS: [(&str, u32); 2] = [
     (MergePages::NAME, MergePages::REVISION),
 ];
 
+/// The stage between those of [`OCR_REVISIONS`] if a model sees.
+pub(crate) const VISION_REVISIONS: [(&str, u32); 1] = [(Transcribe::NAME, Transcribe::REVISION)];
+
 /// The stages of [`OCR_REVISIONS`] if text recognition read pages of a text.
 fn ocr_revisions(source: &Source) -> impl Iterator<Item = (&'static str, u32)> {
     let any_read = match &source.body {
@@ -82,9 +88,11 @@ pub(crate) const CORRECTION_REVISIONS: [(&str, u32); 1] = [(Correct::NAME, Corre
 /// The names of all stages that lead to a tree, in the order of the flow.
 pub fn names() -> Vec<&'static str> {
     let [paginate, outline, publish] = REVISIONS;
+    let [recognize, merge] = OCR_REVISIONS;
     let parts = [
-        &[paginate][..],
-        &OCR_REVISIONS,
+        &[paginate, recognize][..],
+        &VISION_REVISIONS,
+        &[merge],
         &[outline],
         &CORRECTION_REVISIONS,
         &MODEL_REVISIONS,

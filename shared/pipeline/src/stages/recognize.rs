@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, Extent, PageNo};
+use stemma_document::{Digest, DocumentVersion, Extent, PageNo, Recognition, Source, figures};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
@@ -15,6 +15,9 @@ use super::paginate::{PaginateOutcome, extract_failure};
 use crate::settings::{OcrMode, RunSettings};
 use crate::versions::document_version;
 use crate::{FilingFlow, FilingTask, sources};
+
+// `stemma_ocr::UNREAD`, which this crate does not import.
+const UNREAD: &str = "ocr.unread";
 
 /// Key: the identity of the file's bytes, the page, the languages and the model of the second reader, if there is one. So a
 /// killed run repeats no page.
@@ -31,6 +34,40 @@ pub(crate) struct RecognizeOutcome {
     pub(crate) digest: Digest,
     pub(crate) words: u32,
     pub(crate) doubtful: u32,
+    /// Words with figures, and those of them in doubt. Older artifacts do not say.
+    #[serde(default)]
+    pub(crate) numbers: u32,
+    #[serde(default)]
+    pub(crate) doubtful_numbers: u32,
+    /// Whether no words were found although the page is not blank.
+    #[serde(default)]
+    pub(crate) is_unread: bool,
+}
+
+impl RecognizeOutcome {
+    fn new(digest: Digest, source: Source) -> Option<Self> {
+        let is_unread = source.metadata.contains_key(UNREAD);
+        let page = super::merge_pages::only_page(source)?;
+        let recognition = page.recognition()?;
+        let words = page.lines.iter().flat_map(|line| {
+            let words = line.words.iter();
+            words.map(|word| line.text.get(word.start as usize..word.end as usize))
+        });
+        let numbers = words
+            .zip(&recognition.confidences)
+            .filter(|(word, _)| word.is_some_and(figures::has_figure));
+        let numbers: Vec<u8> = numbers.map(|(_, confidence)| *confidence).collect();
+        let is_doubtful = |confidence: &&u8| **confidence < Recognition::SURE;
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Some(Self {
+            digest,
+            words: count(recognition.confidences.len()),
+            doubtful: count(recognition.doubtful()),
+            numbers: count(numbers.len()),
+            doubtful_numbers: count(numbers.iter().filter(is_doubtful).count()),
+            is_unread,
+        })
+    }
 }
 
 #[async_trait]
@@ -58,14 +95,7 @@ impl Stage for Recognize {
         let program = task.tools.tesseract.clone().ok_or_else(no_engine)?;
         let second_reader = second_reader(task)?;
         let version = document_version(&task.header().await?)?;
-        let bytes = match task.tools.last_original.get(self.source) {
-            Some(bytes) => bytes,
-            None => {
-                let bytes = sources::read_source(task, &version).await?;
-                task.tools.last_original.set(self.source, bytes.clone());
-                bytes
-            }
-        };
+        let bytes = original(task, &version, self.source).await?;
         let password = task.tools.password.as_ref().map(|word| word.0.clone());
         let limits = task.settings.limits.clone();
         let request = RecognizeRequest {
@@ -84,17 +114,24 @@ impl Stage for Recognize {
         let source = EncodedSource::open(reply.clone()).and_then(EncodedSource::decode);
         let source =
             source.map_err(|error| Failure::transient("extract.reply", error.to_string()))?;
-        let read = super::merge_pages::only_page(source)
-            .and_then(|page| page.recognition().cloned())
+        let outcome = RecognizeOutcome::new(Digest::from_content(&reply), source)
             .ok_or_else(|| Failure::transient("extract.reply", "the reply has no page"))?;
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let outcome = RecognizeOutcome {
-            digest: Digest::from_content(&reply),
-            words: count(read.confidences.len()),
-            doubtful: count(read.doubtful()),
-        };
         Ok(StageOutput::new(outcome, vec![("page", reply)]))
     }
+}
+
+/// The bytes of a file, of which each page is a task.
+pub(crate) async fn original(
+    task: &FilingTask<'_>,
+    version: &DocumentVersion,
+    source: Digest,
+) -> Result<Bytes, Failure> {
+    if let Some(bytes) = task.tools.last_original.get(source) {
+        return Ok(bytes);
+    }
+    let bytes = sources::read_source(task, version).await?;
+    task.tools.last_original.set(source, bytes.clone());
+    Ok(bytes)
 }
 
 // The model that the settings name. A page is not read without it, because its numbers would seem sure.

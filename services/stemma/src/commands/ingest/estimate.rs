@@ -11,6 +11,7 @@ use stemma_pipeline::sources::file_path;
 use stemma_pipeline::stages::split_extracted;
 use stemma_pipeline::{
     ModelUse, OcrMode, OcrSettings, Purpose, RunSettings, Submission, estimate_model_use,
+    most_vision_use,
 };
 
 use crate::config::Config;
@@ -48,6 +49,16 @@ impl EstimateRange {
     }
 }
 
+/// What a model that sees costs if text recognition is sure of no page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct VisionEstimate {
+    model: String,
+    pages: u64,
+    tokens: u64,
+    // `None` where no price is known.
+    dollars: Option<f64>,
+}
+
 /// The estimated cost of an ingest.
 #[derive(Debug, Default, Serialize)]
 pub struct IngestEstimate {
@@ -56,6 +67,9 @@ pub struct IngestEstimate {
     // Pages that text recognition would read, and how long that takes on this machine.
     recognized_pages: u64,
     recognition_seconds: u64,
+    // What a model that sees costs at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vision: Option<VisionEstimate>,
     // Number of documents that could not be read.
     unreadable: u64,
     calls: Option<EstimateRange>,
@@ -97,6 +111,7 @@ impl IngestEstimate {
         let prices = PriceList::from_config(config);
         let prices = if batch { prices.for_batch() } else { prices };
         estimate.add_model_use(&prices, settings, model_use);
+        estimate.add_vision(&prices, settings);
         Ok(estimate)
     }
 
@@ -118,6 +133,22 @@ impl IngestEstimate {
         (self.prompt_tokens, self.output_tokens) = (Some(prompt), Some(output));
     }
 
+    fn add_vision(&mut self, prices: &PriceList, settings: &RunSettings) {
+        let pages = self.recognized_pages;
+        let vision = settings.vision.as_ref().filter(|_| pages > 0);
+        self.vision = vision.map(|vision| {
+            let most = most_vision_use(pages);
+            let names = [vision.model.as_str(); 2];
+            let prompt = most.prompt_tokens as f64;
+            VisionEstimate {
+                model: vision.model.clone(),
+                pages,
+                tokens: most.prompt_tokens + most.output_tokens,
+                dollars: highest_cost(prices, names, prompt, most.output_tokens as f64),
+            }
+        });
+    }
+
     /// For people, on one line.
     pub fn line(&self) -> String {
         let mut pages = format!(
@@ -130,10 +161,18 @@ impl IngestEstimate {
             let minutes = rounded((self.recognition_seconds as f64 / 60.0).ceil());
             pages += &format!(" · text recognition of {scans} pages, ~{minutes} min");
         }
+        if let Some(vision) = &self.vision {
+            let most = rounded(vision.pages as f64);
+            let paid = vision.dollars.map_or("price unknown".into(), money);
+            pages += &format!(" · {} sees up to {most} of them, ~{paid}", vision.model);
+        }
         let (Some(calls), Some(prompt), Some(output)) =
             (self.calls, self.prompt_tokens, self.output_tokens)
         else {
-            return format!("{pages} · no model is used, so nothing is charged");
+            return match &self.vision {
+                Some(_) => pages,
+                None => format!("{pages} · no model is used, so nothing is charged"),
+            };
         };
         let tokens = prompt.about + output.about;
         let paid = match self.dollars {

@@ -68,7 +68,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
 }
 
 fn lanes(args: &WorkerArgs, running: &ServiceHost) -> Result<Vec<(Lane, u16)>, CommandError> {
-    if args.lanes.contains(&WorkerLane::Llm) && !running.config.model.is_configured() {
+    if args.lanes.contains(&WorkerLane::Llm) && running.config.providers().is_empty() {
         return Err(CommandError::new(
             "config.no_model",
             "lane llm needs a model, but none is configured",
