@@ -210,10 +210,7 @@ impl ClusterFaultRun<'_> {
             &["gc", "--yes"],
         ] {
             let output = self.fleet.run(arguments, COMMAND_TIMEOUT).await?;
-            // 1 says that there was nothing to remove: what was deleted just now is kept for some days.
-            let is_done = output.status.success()
-                || (arguments[0] == "gc" && output.status.code() == Some(1));
-            if !is_done {
+            if !output.status.success() {
                 let command = arguments.join(" ");
                 self.errors
                     .push(format!("{command}: {}", end_message(&output)));
