@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rand::Rng;
 use rand::rngs::SmallRng;
-use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults, SimulatedLimits};
+use stemma_sim::{Behavior, LimitHeaders, Provider, ReplyFault, ReplyFaults, SimulatedLimits};
 use tokio::time::sleep;
 
 use super::cluster::{BUDGET_TOKENS, JOB, LATENCY, PROCESSES};
@@ -164,6 +164,8 @@ impl ClusterFaultRun<'_> {
                 self.provider.set_behavior(Behavior {
                     limits: SimulatedLimits {
                         requests_per_minute: Some(THROTTLED_REQUESTS_PER_MINUTE),
+                        // A reported limit would hold when this one has ended: no reply reports another.
+                        headers: LimitHeaders::Pause,
                         ..SimulatedLimits::default()
                     },
                     ..Behavior::with_latency(LATENCY)
