@@ -124,7 +124,7 @@ impl ServiceFleet {
     }
 
     /// A command of the binary on the fleet's store, as `process`.
-    fn command(&self, process: &str, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, process: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command
             .args(arguments)

@@ -37,6 +37,10 @@ pub(super) const PROCESSES: [(ServiceRole, usize); 3] = [
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Latency of the provider in the run without faults.
 pub(super) const LATENCY: Duration = Duration::from_millis(100);
+/// Exit code of a command whose job stands at a limit.
+const STOPPED: i32 = 4;
+/// How often a job that stands is looked at again.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// A budget that the job cannot use up, so that every call is reserved and settled.
 pub(super) const BUDGET_TOKENS: &str = "1000000000";
 
@@ -133,7 +137,18 @@ impl ClusterHarness {
                 BUDGET_TOKENS,
             ],
         )?;
-        Ok(tokio::spawn(submit.wait_with_output()))
+        let watch = fleet.command("cli", &["watch", JOB, "--json"]);
+        let mut watch = tokio::process::Command::from(watch);
+        watch.kill_on_drop(true);
+        Ok(tokio::spawn(async move {
+            let mut output = submit.wait_with_output().await?;
+            // Who follows a job stops when it is paused for its budget.
+            while output.status.code() == Some(STOPPED) {
+                sleep(WATCH_INTERVAL).await;
+                output = watch.output().await?;
+            }
+            Ok(output)
+        }))
     }
 
     async fn trees(&self, name: &str) -> Result<std::collections::BTreeMap<String, bytes::Bytes>> {
