@@ -40,8 +40,8 @@ use crate::telemetry::Metrics;
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 // Timeout of a port check: `/readyz` answers within two seconds.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
-// How long an answer of a port counts.
-const STALE_AFTER_MS: Millis = 2_000;
+// How long an answer of a port counts. With the timeout, a silent server is named after two seconds.
+const STALE_AFTER_MS: Millis = 500;
 
 type CheckFuture = Pin<Box<dyn Future<Output = PortResult<()>> + Send>>;
 /// A cheap check of a port.
@@ -168,10 +168,10 @@ impl Health {
         Self::new(env, presence, vec![("blobs", check)], troubles, false)
     }
 
-    /// As of the last checks.
-    fn readiness(&self) -> Readiness {
+    /// As of the last checks. Ports without an answer since this time are away.
+    fn readiness(&self, since_ms: Millis) -> Readiness {
         let now_ms = self.0.env.now_ms();
-        let away = self.unanswered_since(now_ms.saturating_sub(STALE_AFTER_MS));
+        let away = self.unanswered_since(since_ms);
         let draining = self.0.presence.is_draining();
         let troubles = (self.0.troubles)(now_ms);
         let is_hindered = troubles
@@ -202,8 +202,8 @@ impl Health {
             .collect()
     }
 
-    fn record_metrics(&self) {
-        let readiness = self.readiness();
+    fn record_metrics(&self, since_ms: Millis) {
+        let readiness = self.readiness(since_ms);
         let is = |condition: bool| if condition { 1.0 } else { 0.0 };
         for (port, _) in &self.0.checks {
             let away = readiness.away.contains(port);
@@ -228,22 +228,15 @@ impl Health {
             return;
         }
         let checks = self.0.checks.iter();
-        futures::future::join_all(checks.map(|(name, check)| self.run_check(name, check))).await;
+        let checks = checks.map(|(name, check)| answers(name, check));
+        let answering = futures::future::join_all(checks).await;
+        // All at the end: who shares the round may have asked after a port had answered.
+        let now_ms = self.0.env.now_ms();
+        let answering = answering.into_iter().flatten();
+        let mut last_answer = self.0.last_answer.lock();
+        last_answer.extend(answering.map(|name| (name, now_ms)));
+        drop(last_answer);
         self.0.ended_rounds.fetch_add(1, Ordering::SeqCst);
-    }
-
-    async fn run_check(&self, name: &'static str, check: &HealthCheck) {
-        match tokio::time::timeout(CHECK_TIMEOUT, check()).await {
-            // Who refuses is there: the refusal is among the troubles.
-            Ok(Err(error)) if error.kind != PortErrorKind::Refused => {
-                tracing::debug!(port = name, %error, "a port is unavailable");
-            }
-            Ok(_) => {
-                let now_ms = self.0.env.now_ms();
-                self.0.last_answer.lock().insert(name, now_ms);
-            }
-            Err(_) => tracing::debug!(port = name, "a port does not answer"),
-        }
     }
 
     // Checks the ports first, unless all of them answered just before.
@@ -252,7 +245,23 @@ impl Health {
         if !self.unanswered_since(since_ms).is_empty() {
             self.run_checks().await;
         }
-        self.readiness()
+        self.readiness(since_ms)
+    }
+}
+
+// The name of the port, if it answers.
+async fn answers(name: &'static str, check: &HealthCheck) -> Option<&'static str> {
+    match tokio::time::timeout(CHECK_TIMEOUT, check()).await {
+        // Who refuses is there: the refusal is among the troubles.
+        Ok(Err(error)) if error.kind != PortErrorKind::Refused => {
+            tracing::debug!(port = name, %error, "a port is unavailable");
+            None
+        }
+        Ok(_) => Some(name),
+        Err(_) => {
+            tracing::debug!(port = name, "a port does not answer");
+            None
+        }
     }
 }
 
@@ -310,8 +319,9 @@ pub async fn serve(
 
 async fn check_periodically(health: Health, metrics: Option<Metrics>) {
     loop {
+        let asked_ms = health.0.env.now_ms();
         health.run_checks().await;
-        health.record_metrics();
+        health.record_metrics(asked_ms);
         if let Some(metrics) = &metrics {
             metrics.run_upkeep();
         }
@@ -388,7 +398,7 @@ mod tests {
         });
         let health = health_of_queue(&env, check);
         assert_eq!(
-            health.readiness().away,
+            health.readiness(0).away,
             ["queue"],
             "not ready before the first check"
         );
@@ -458,14 +468,14 @@ mod tests {
         let health = Health::for_ports(&env, &presence, &ports);
         health.run_checks().await;
         assert_eq!(
-            health.readiness().away,
+            health.readiness(0).away,
             ["queue", "ledger", "blobs"],
             "not connected yet"
         );
         drop(ports.set(Ports::memory(&env)));
         health.run_checks().await;
         assert_eq!(
-            health.readiness(),
+            health.readiness(0),
             Readiness {
                 ready: true,
                 draining: false,
@@ -475,7 +485,7 @@ mod tests {
         );
         presence.start_draining();
         assert_eq!(
-            health.readiness(),
+            health.readiness(0),
             Readiness {
                 ready: false,
                 draining: true,
@@ -520,13 +530,13 @@ mod tests {
         let presence = HeartbeatReporter::new(&env, "w", "worker");
         let health = Health::for_ports(&env, &presence, &ports);
         health.run_checks().await;
-        assert!(health.readiness().ready);
+        assert!(health.readiness(0).ready);
         let blobs = &ports.get().unwrap().blobs;
         blobs
             .put("c/x/secret", Vec::new().into())
             .await
             .unwrap_err();
-        let readiness = health.readiness();
+        let readiness = health.readiness(0);
         assert!(
             !readiness.ready && readiness.away.is_empty(),
             "{readiness:?}"
