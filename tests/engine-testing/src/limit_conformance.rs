@@ -40,6 +40,7 @@ pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -
     settles(make().await).await;
     keeps_buckets_apart(make().await).await;
     respects_provider_limits(make().await).await;
+    reported_limits_expire(make().await).await;
     learns_unstated_limits(make().await).await;
     learns_once_per_rejection(make().await).await;
     raises_unconfirmed_rates(make().await).await;
@@ -365,6 +366,22 @@ async fn respects_provider_limits(limiter: Arc<dyn Limiter>) {
     report(&limiter, unknown, none, 400_000).await;
     let granted = granted_between(&limiter, unknown, 400_000, 400_001).await;
     assert!(granted <= 2, "nothing remains: {granted}");
+}
+
+// A limit that later replies no longer report was lifted, or came from a server that is gone.
+async fn reported_limits_expire(limiter: Arc<dyn Limiter>) {
+    let quota = Quota::per_minute(600, Quota::UNKNOWN);
+    let reported = ReportedLimits {
+        requests_per_minute: Some(60),
+        ..ReportedLimits::default()
+    };
+    report(&limiter, quota, reported, 0).await;
+    let granted = granted_between(&limiter, quota, 540_000, 599_000).await;
+    assert!((50..=70).contains(&granted), "reported: {granted}");
+    // The first minute after it pays the burst that the slow rate has granted ahead.
+    granted_between(&limiter, quota, 600_000, 660_000).await;
+    let granted = granted_between(&limiter, quota, 660_000, 720_000).await;
+    assert!((590..=610).contains(&granted), "expired: {granted}");
 }
 
 // The provider accepts 600 requests per sliding minute, reports no limits and rejects the rest. After two minutes it

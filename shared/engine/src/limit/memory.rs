@@ -10,8 +10,8 @@ use super::gcra::{
     Burst, Increment, MeteredRequest, Rates, SLACK_REQUESTS, owed_ms, slack_tokens, tokens_ms,
 };
 use super::{
-    AccountReservation, Limiter, Permit, Quota, ReportedLimits, RequestCost, Reservation,
-    SETTLED_MS,
+    AccountReservation, Limiter, Permit, Quota, REPORT_TTL_MS, ReportedLimits, RequestCost,
+    Reservation, SETTLED_MS,
 };
 use crate::env::Millis;
 use crate::key::Priority;
@@ -49,11 +49,28 @@ struct LimitBucket {
     paused_until_ms: Millis,
     requests: GcraMeter,
     tokens: GcraMeter,
-    reported: ReportedLimits,
+    reported_requests: Option<ReportedRate>,
+    reported_tokens: Option<ReportedRate>,
     adaptive: Option<AdaptiveLimit>,
     grants: GrantWindow,
     // Time of the last request, because corrections come without one.
     now_ms: Millis,
+}
+
+// A rate per minute that the provider reported.
+#[derive(Clone, Copy)]
+struct ReportedRate {
+    per_minute: u32,
+    reported_ms: Millis,
+}
+
+impl ReportedRate {
+    fn new(per_minute: Option<u32>, reported_ms: Millis) -> Option<Self> {
+        per_minute.map(|per_minute| Self {
+            per_minute,
+            reported_ms,
+        })
+    }
 }
 
 impl LimitBucket {
@@ -63,8 +80,9 @@ impl LimitBucket {
         let learned = self
             .adaptive
             .map_or((unknown, unknown), |learned| learned.rates(now_ms));
-        let rate = |quota: u32, reported: Option<u32>, learned: f64| {
-            let rate = f64::from(quota.min(reported.unwrap_or(quota)));
+        let rate = |quota: u32, reported: Option<ReportedRate>, learned: f64| {
+            let valid = reported.filter(|rate| now_ms < rate.reported_ms + REPORT_TTL_MS);
+            let rate = f64::from(valid.map_or(quota, |rate| quota.min(rate.per_minute)));
             let rate = if quota == Quota::UNKNOWN {
                 rate.min(learned)
             } else {
@@ -73,16 +91,8 @@ impl LimitBucket {
             rate.max(1.0)
         };
         Rates {
-            requests: rate(
-                quota.requests_per_minute,
-                self.reported.requests_per_minute,
-                learned.0,
-            ),
-            tokens: rate(
-                quota.tokens_per_minute,
-                self.reported.tokens_per_minute,
-                learned.1,
-            ),
+            requests: rate(quota.requests_per_minute, self.reported_requests, learned.0),
+            tokens: rate(quota.tokens_per_minute, self.reported_tokens, learned.1),
         }
     }
 }
@@ -215,9 +225,10 @@ impl Limiter for MemoryLimiter {
     ) -> PortResult<()> {
         let mut buckets = self.buckets.lock();
         let bucket = buckets.entry(bucket.into()).or_default();
-        let known = &mut bucket.reported;
-        known.requests_per_minute = reported.requests_per_minute.or(known.requests_per_minute);
-        known.tokens_per_minute = reported.tokens_per_minute.or(known.tokens_per_minute);
+        let requests = ReportedRate::new(reported.requests_per_minute, now_ms);
+        bucket.reported_requests = requests.or(bucket.reported_requests);
+        let tokens = ReportedRate::new(reported.tokens_per_minute, now_ms);
+        bucket.reported_tokens = tokens.or(bucket.reported_tokens);
         let rates = bucket.rates(quota, now_ms);
         let ahead = Burst::for_class(quota, Priority::Bulk);
         let now = now_ms as f64;

@@ -63,6 +63,10 @@ fn paced_rate(limit: u32, burst_seconds: u32) -> u32 {
     u32::try_from(paced).unwrap_or(limit).max(1)
 }
 
+/// How long a reported rate applies. A provider that limits says so in each reply; after ten minutes without, the limit was
+/// lifted, or another server answers. `redis/rates.lua` repeats the number.
+pub(crate) const REPORT_TTL_MS: Millis = 600_000;
+
 /// Limits reported by a provider in the headers of a reply; `None` if not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportedLimits {
@@ -134,7 +138,7 @@ pub trait Limiter: Send + Sync {
     /// Grants nothing from `bucket` before `until_ms`, as the provider asked.
     async fn pause(&self, bucket: &str, until_ms: Millis) -> PortResult<()>;
 
-    /// Applies limits reported by the provider: no more than these are granted from now on, and no more at once than
+    /// Applies limits reported by the provider: no more than these are granted for ten minutes, and no more at once than
     /// remains (plus two requests, or one second of tokens, that may have been in flight).
     async fn report_limits(
         &self,

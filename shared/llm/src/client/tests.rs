@@ -59,10 +59,10 @@ impl Limiter for UnavailableLimiter {
         _: ReportedLimits,
         _: Millis,
     ) -> PortResult<()> {
-        Err(PortError::transient("limiter.state", "away"))
+        Err(PortError::transient("limiter.report_limits", "away"))
     }
     async fn decrease_rate(&self, _: &str, _: u64, _: Millis) -> PortResult<()> {
-        Err(PortError::transient("limiter.slow", "away"))
+        Err(PortError::transient("limiter.decrease_rate", "away"))
     }
     async fn reserve(
         &self,
@@ -80,7 +80,7 @@ impl Limiter for UnavailableLimiter {
         _: u64,
         _: Millis,
     ) -> PortResult<()> {
-        Err(PortError::transient("limiter.spend", "away"))
+        Err(PortError::transient("limiter.settle_reservation", "away"))
     }
     async fn open_account(&self, _: &str, _: u64, _: Millis) -> PortResult<()> {
         Err(PortError::transient("limiter.open_account", "away"))

@@ -1,7 +1,8 @@
--- ARGV: task key, holder, now, until, 1 if redelivered, grace, longest, the retry that the message is for
--- (or nothing) -> 'ended' | 'parked' | 'outdated' | 'held', holder, until | 'granted', attempts, crashes, wanted
+-- ARGV: task key, holder, now, end of the lease, 1 if redelivered, grace period, longest lease, time of the retry that the
+-- message is for ('' if none) -> 'ended' | 'parked' | 'outdated' | 'held', holder, end | 'granted', attempts, crashes, 1 if
+-- requested
 local key, holder, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
-begin()
+open_run()
 if redis.call('SISMEMBER', ENDED, key) == 1 then
     return { 'ended' }
 end
@@ -42,5 +43,5 @@ if ARGV[8] ~= '' and task.retry and cjson.decode(task.retry).next_ms ~= tonumber
 end
 task.holder, task.until_ms, task.retry = holder, ARGV[4], nil
 write(key, task)
-keep(math.max(tonumber(ARGV[4]) - now, 0) + IDLE_MS)
+extend_ttl(math.max(tonumber(ARGV[4]) - now, 0) + IDLE_MS)
 return { 'granted', task.attempts, task.crashes, task.lane and 1 or 0 }

@@ -1,5 +1,5 @@
--- ARGV: task key, holder, 1 if the attempt counts, why it is given back (or nothing) -> attempts
-if not whole() then
+-- ARGV: task key, holder, 1 if the attempt counts, reason of the retry ('' if none) -> attempts
+if not is_complete() then
     return 0
 end
 local task = read(ARGV[1])

@@ -1,24 +1,25 @@
--- The memory of one run; begins every script about one. KEYS: log, ended, open, due, jobs, under one hash tag.
---   log    the epoch, then in order of recording: task key, `d` or `f`, outcome or failure as JSON
+-- State of one run. Included before every script about a run. KEYS: log, ended, open, due, jobs, under one hash tag.
+--   log    the epoch, then in order of recording: task key, `d` (done) or `f` (failed), outcome or failure as JSON
 --   ended  task keys in the log
---   open   task key -> task without an outcome, as JSON; the empty key -> `parked` while the run is (times are strings: numbers would be cut to 14 digits)
---   due    task keys that are wanted, by when they are overdue: their due time or the end of their lease, 0 if parked
+--   open   task key -> task without an outcome, as JSON; the empty key -> `parked` while the run is parked. Times are strings:
+--          numbers would be cut to 14 digits
+--   due    requested task keys by the time when they are overdue: their due time or the end of their lease, 0 if parked
 --   jobs   ids of jobs that wait for the end of the run
--- Each key holds one thing from its beginning, so that it is never empty, which for Redis is gone. So if any is
--- missing, it was evicted; then what is left must not be trusted, and another memory begins.
+-- Redis deletes empty collections, so each key holds a placeholder from the start. A missing key was evicted: then the others
+-- must not be trusted, and the state starts anew.
 local LOG, ENDED, OPEN, DUE, JOBS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local WEEK_MS, IDLE_MS = 604800000, 600000
 
-local function parts()
+local function existing_keys()
     return redis.call('EXISTS', LOG, ENDED, OPEN, DUE, JOBS)
 end
 
-local function whole()
-    return parts() == 5
+local function is_complete()
+    return existing_keys() == 5
 end
 
--- Keeps the run for `ms` from now, or longer if it is. Little later is as good: not every write sets it again.
-local function keep(ms)
+-- Lets the run expire no earlier than `ms` from now. Some writes are skipped: 90 % of that time is enough.
+local function extend_ttl(ms)
     if redis.call('PTTL', LOG) < 0.9 * ms then
         for _, key in ipairs(KEYS) do
             redis.call('PEXPIRE', key, ms)
@@ -26,8 +27,8 @@ local function keep(ms)
     end
 end
 
-local function begin_anew()
-    if parts() > 0 then -- not always: a script that has deleted is no longer stopped when memory is full
+local function create_run()
+    if existing_keys() > 0 then -- only if needed: after a deletion, Redis no longer stops the script when memory is full
         redis.call('UNLINK', LOG, ENDED, OPEN, DUE, JOBS)
     end
     local time = redis.call('TIME')
@@ -36,12 +37,12 @@ local function begin_anew()
     redis.call('HSET', OPEN, '', '')
     redis.call('ZADD', DUE, '+inf', '')
     redis.call('SADD', JOBS, '')
-    keep(IDLE_MS)
+    extend_ttl(IDLE_MS)
 end
 
-local function begin()
-    if not whole() then
-        begin_anew()
+local function open_run()
+    if not is_complete() then
+        create_run()
     end
 end
 

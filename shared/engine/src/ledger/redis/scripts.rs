@@ -31,17 +31,17 @@ impl Default for LedgerScripts {
         Self {
             outcomes: of_run!("outcomes.lua"),
             record: of_run!("record.lua"),
-            request_tasks: of_run!("want.lua"),
+            request_tasks: of_run!("request_tasks.lua"),
             overdue: of_run!("overdue.lua"),
-            mark_republished: of_run!("republished.lua"),
+            mark_republished: of_run!("mark_republished.lua"),
             lease: of_run!("lease.lua"),
-            park_run: of_run!("park.lua"),
+            park_run: of_run!("park_run.lua"),
             release: of_run!("release.lua"),
-            add_watcher: of_run!("watch.lua"),
+            add_watcher: of_run!("add_watcher.lua"),
             schedule: Script::new(include_str!("schedule.lua")),
-            claim_due: Script::new(include_str!("due.lua")),
-            post_status: Script::new(include_str!("post.lua")),
-            status_records: Script::new(include_str!("notices.lua")),
+            claim_due: Script::new(include_str!("claim_due.lua")),
+            post_status: Script::new(include_str!("post_status.lua")),
+            status_records: Script::new(include_str!("status_records.lua")),
         }
     }
 }

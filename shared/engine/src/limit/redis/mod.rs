@@ -57,17 +57,17 @@ impl Default for LimiterScripts {
             acquire: over_rates(include_str!("acquire.lua")),
             settle: over_rates(include_str!("settle.lua")),
             pause: Script::new(include_str!("pause.lua")),
-            report_limits: over_rates(include_str!("state.lua")),
-            decrease_rate: over_rates(include_str!("slow.lua")),
+            report_limits: over_rates(include_str!("report_limits.lua")),
+            decrease_rate: over_rates(include_str!("decrease_rate.lua")),
             reserve: over_rates(&format!(
                 "{}{}",
-                include_str!("held.lua"),
+                include_str!("account.lua"),
                 include_str!("reserve.lua")
             )),
             settle_reservation: over_rates(&format!(
                 "{}{}",
-                include_str!("held.lua"),
-                include_str!("spend.lua")
+                include_str!("account.lua"),
+                include_str!("settle_reservation.lua")
             )),
             open_account: Script::new(include_str!("open_account.lua")),
         }
@@ -200,13 +200,13 @@ impl Limiter for RedisLimiter {
         ] {
             script.arg(value.map_or_else(String::new, |value| value.to_string()));
         }
-        self.redis.invoke("limiter.state", &script).await
+        self.redis.invoke("limiter.report_limits", &script).await
     }
 
     async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()> {
         let mut script = self.scripts.decrease_rate.key(self.bucket_key(bucket));
         script.arg(self.time_arg(now_ms)).arg(age_ms);
-        self.redis.invoke("limiter.slow", &script).await
+        self.redis.invoke("limiter.decrease_rate", &script).await
     }
 
     async fn reserve(
@@ -244,7 +244,9 @@ impl Limiter for RedisLimiter {
         script.arg(self.time_arg(now_ms));
         script.arg(call_name(call)).arg(call.amount).arg(used);
         script.arg(SETTLED_MS);
-        self.redis.invoke("limiter.spend", &script).await
+        self.redis
+            .invoke("limiter.settle_reservation", &script)
+            .await
     }
 
     async fn open_account(&self, account: &str, used: u64, _: Millis) -> PortResult<()> {

@@ -1,4 +1,4 @@
--- KEYS: bucket. ARGV: until when ('' for the server's clock and the time from now), milliseconds from now
+-- KEYS: bucket. ARGV: end of the pause ('' to use the server's clock and the next argument), milliseconds from now
 local until_ms = tonumber(ARGV[1])
 if not until_ms then
     local time = redis.call('TIME')

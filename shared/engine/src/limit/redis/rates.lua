@@ -1,6 +1,6 @@
--- What every script of a bucket begins with; learn.rs and gcra.rs say why.
-local UNKNOWN, SLOT_MS, SLOTS = 4294967295, 5000, 13
--- The caller's time, or the server's where it is ''.
+-- Included before every script of a bucket. aimd.rs and gcra.rs explain the rules.
+local UNKNOWN, SLOT_MS, SLOTS, REPORT_TTL_MS = 4294967295, 5000, 13, 600000
+-- The caller's time, or the server's if it is ''.
 local function clock(given)
     local now = tonumber(given)
     if now then
@@ -9,25 +9,28 @@ local function clock(given)
     local time = redis.call('TIME')
     return time[1] * 1000 + time[2] / 1000
 end
--- How much a learned rate has grown.
-local function grown(now, slowed, period)
-    return 1 + 0.05 * (2 ^ math.min(math.max(now - slowed, 0) / period, 16) - 1)
+-- Growth factor of a learned rate.
+local function growth_factor(now, decreased, period)
+    return 1 + 0.05 * (2 ^ math.min(math.max(now - decreased, 0) / period, 16) - 1)
 end
--- Requests and tokens per minute in force, under a quota.
+-- Effective requests and tokens per minute under a quota. A report without a time is of an earlier version.
 local function rates(now, requests, tokens)
-    local said = redis.call('HMGET', KEYS[1], 'stated_requests', 'stated_tokens', 'learned_requests', 'learned_tokens',
-        'slowed', 'period')
-    local growth = said[5] and grown(now, tonumber(said[5]), tonumber(said[6])) or 1
-    local function rate(quota, stated, learned)
-        local rate = math.min(quota, tonumber(stated) or quota)
+    local fields = redis.call('HMGET', KEYS[1], 'stated_requests', 'stated_tokens', 'learned_requests', 'learned_tokens',
+        'slowed', 'period', 'stated_requests_at', 'stated_tokens_at')
+    local growth = fields[5] and growth_factor(now, tonumber(fields[5]), tonumber(fields[6])) or 1
+    local function rate(quota, reported, reported_at, learned)
+        if now >= (tonumber(reported_at) or now) + REPORT_TTL_MS then
+            reported = nil
+        end
+        local rate = math.min(quota, tonumber(reported) or quota)
         if quota >= UNKNOWN and learned then
             rate = math.min(rate, tonumber(learned) * growth)
         end
         return math.max(rate, 1)
     end
-    return rate(requests, said[1], said[3]), rate(tokens, said[2], said[4])
+    return rate(requests, fields[1], fields[7], fields[3]), rate(tokens, fields[2], fields[8], fields[4])
 end
--- Counts in the slot of now.
+-- Adds to the current slot of the one-minute window.
 local function count(now, requests, tokens)
     local number = math.floor(now / SLOT_MS)
     local i = number % SLOTS

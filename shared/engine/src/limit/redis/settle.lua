@@ -1,10 +1,10 @@
--- KEYS: bucket. ARGV: the quota of requests and of tokens, tokens used beyond the estimate; may be negative
+-- KEYS: bucket. ARGV: quota of requests, quota of tokens, tokens used beyond the estimate (may be negative)
 local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'last')
 local tokens = bucket[1]
 if not tokens then
     return
 end
--- A correction is of what was granted before: the time of the last grant is near enough.
+-- The correction is for an earlier grant, so the time of the last grant is close enough.
 local now = tonumber(bucket[2]) or clock('')
 local quota_requests, quota_tokens = tonumber(ARGV[1]), tonumber(ARGV[2])
 local _, tokens_rate = rates(now, quota_requests, quota_tokens)

@@ -1,5 +1,5 @@
--- ARGV: published, due, then task key, stage and lane of each -> the keys that are new
-begin()
+-- ARGV: publication time, due time, then key, stage and lane of each task -> keys that were not requested before
+open_run()
 local new = {}
 for n = 3, #ARGV, 3 do
     local key = ARGV[n]
@@ -12,5 +12,5 @@ for n = 3, #ARGV, 3 do
         end
     end
 end
-keep(WEEK_MS)
+extend_ttl(WEEK_MS)
 return new

@@ -1,6 +1,6 @@
--- KEYS: names by when they go, bodies by name. ARGV: name, body, until, now, most. What goes first makes room
+-- KEYS: names by expiry, bodies by name. ARGV: name, body, expiry, now, limit. The records that expire first make room.
 if redis.call('EXISTS', KEYS[1], KEYS[2]) == 1 then
-    redis.call('UNLINK', KEYS[1], KEYS[2]) -- one of them was evicted
+    redis.call('UNLINK', KEYS[1], KEYS[2]) -- the other was evicted
 end
 local function remove(names)
     for _, name in ipairs(names) do

@@ -1,4 +1,4 @@
 -- ARGV: job
-begin()
+open_run()
 redis.call('SADD', JOBS, ARGV[1])
-keep(WEEK_MS)
+extend_ttl(WEEK_MS)

@@ -1,4 +1,0 @@
--- ARGV: `parked` or nothing
-if whole() then
-    redis.call('HSET', OPEN, '', ARGV[1])
-end
