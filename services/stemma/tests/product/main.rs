@@ -27,6 +27,7 @@ mod page_images;
 mod pipeline;
 mod prompts;
 mod scans;
+mod seen_scans;
 mod serve;
 mod sight;
 mod support;

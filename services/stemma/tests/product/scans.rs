@@ -23,10 +23,13 @@ use crate::support::{StemmaCommand, TestEnv, codes, start_position, started_task
 // Pages that are enough for most tests: reading one takes a second or two.
 const PAGES: u32 = 4;
 const DPI: u32 = 150;
+const COARSE_DPI: u32 = 60;
 
 /// A page of a scan.
-enum Sheet {
+pub enum Sheet {
     Straight(u32),
+    /// With so few pixels that text recognition is unsure of many words.
+    Coarse(u32),
     UpsideDown(u32),
     /// Turned by a quarter clockwise.
     Right(u32),
@@ -37,7 +40,16 @@ enum Sheet {
     Huge,
 }
 
-fn filing() -> Filing {
+impl Sheet {
+    fn dpi(&self) -> u32 {
+        match self {
+            Self::Coarse(_) => COARSE_DPI,
+            _ => DPI,
+        }
+    }
+}
+
+pub fn filing() -> Filing {
     generate(&Spec {
         pages: PAGES,
         ..Spec::new(FilingKind::TenQ, 7)
@@ -45,25 +57,26 @@ fn filing() -> Filing {
 }
 
 /// A PDF whose pages are images of pages of another.
-fn scan(pdf: &[u8], sheets: &[Sheet]) -> Vec<u8> {
+pub fn scan(pdf: &[u8], sheets: &[Sheet]) -> Vec<u8> {
     let mut objects = vec![b"<</Type/Catalog/Pages 2 0 R>>".to_vec(), Vec::new()];
     let mut kids = String::new();
     for sheet in sheets {
         let (width, height, pixels) = match sheet {
             Sheet::Straight(page)
+            | Sheet::Coarse(page)
             | Sheet::UpsideDown(page)
             | Sheet::Right(page)
-            | Sheet::Left(page) => draw(pdf, *page),
+            | Sheet::Left(page) => draw(pdf, *page, sheet.dpi()),
             Sheet::Blank => (100, 130, vec![250; 13_000]),
             // 128 gray pixels each.
             Sheet::Huge => (20_000, 20_000, [129, 128].repeat(20_000 * 20_000 / 128)),
         };
-        let [w, h] = [width, height].map(|side| f64::from(side) * 72.0 / f64::from(DPI));
+        let [w, h] = [width, height].map(|side| f64::from(side) * 72.0 / f64::from(sheet.dpi()));
         let placed = match sheet {
             Sheet::UpsideDown(_) => format!("q -{w} 0 0 -{h} {w} {h} cm /I Do Q"),
             Sheet::Right(_) => format!("q 0 -{w} {h} 0 0 {w} cm /I Do Q"),
             Sheet::Left(_) => format!("q 0 {w} -{h} 0 {h} 0 cm /I Do Q"),
-            Sheet::Straight(_) | Sheet::Blank | Sheet::Huge => {
+            Sheet::Straight(_) | Sheet::Coarse(_) | Sheet::Blank | Sheet::Huge => {
                 format!("q {w} 0 0 {h} 0 0 cm /I Do Q")
             }
         };
@@ -112,10 +125,10 @@ fn scan(pdf: &[u8], sheets: &[Sheet]) -> Vec<u8> {
     out
 }
 
-fn draw(pdf: &[u8], page: u32) -> (u16, u16, Vec<u8>) {
+fn draw(pdf: &[u8], page: u32, dpi: u32) -> (u16, u16, Vec<u8>) {
     let request = ImageRequest {
         page: PageNo::new(page).unwrap(),
-        scale: ImageScale::Dpi(DPI),
+        scale: ImageScale::Dpi(dpi),
         region: PageRegion::WHOLE,
         color: ImageColor::Gray,
     };
@@ -124,7 +137,7 @@ fn draw(pdf: &[u8], page: u32) -> (u16, u16, Vec<u8>) {
     (drawn.width, drawn.height, pixels)
 }
 
-fn read(pdf: &[u8], page: u32, program: &Path) -> Page {
+pub fn read(pdf: &[u8], page: u32, program: &Path) -> Page {
     read_twice(pdf, page, program, None)
 }
 
@@ -144,7 +157,7 @@ fn read_twice(pdf: &[u8], page: u32, program: &Path, second_reader: Option<Model
     }
 }
 
-fn tesseract() -> Option<PathBuf> {
+pub fn tesseract() -> Option<PathBuf> {
     let found = stemma_ocr::find_program(std::env::var_os("PATH").as_deref());
     if found.is_none() {
         println!("skipped: tesseract is not installed");
