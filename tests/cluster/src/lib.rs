@@ -26,4 +26,4 @@ mod servers;
 pub use broker::{BrokerClient, EventSubscription};
 pub use processes::{ServiceFleet, ServiceRole, binary};
 pub use proxy::{FaultCounts, Proxy, ProxyFaults, RequestCounts};
-pub use servers::{ServerKind, TestServers};
+pub use servers::{Login, ServerKind, TestServers};

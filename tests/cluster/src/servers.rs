@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -41,6 +41,18 @@ impl ServerKind {
             Self::Redis => "redis",
             Self::S3 => "s3",
         }
+    }
+}
+
+/// A user of broker and Redis.
+pub struct Login {
+    name: &'static str,
+    password: &'static str,
+}
+
+impl Login {
+    pub const fn new(name: &'static str, password: &'static str) -> Self {
+        Self { name, password }
     }
 }
 
@@ -216,6 +228,18 @@ impl TestServers {
             .collect())
     }
 
+    /// Settings of a login that [`TestServers::add_login`] made.
+    pub fn login_settings(&self, login: &Login) -> [(String, String); 2] {
+        let urls = [("BROKER", &self.rabbitmq), ("REDIS", &self.redis)];
+        urls.map(|(server, url)| {
+            let user = format!("{}:{}", login.name, login.password);
+            (
+                format!("STEMMA_{server}__URL"),
+                url_with_user(url, &user).unwrap_or_else(|| url.clone()),
+            )
+        })
+    }
+
     /// A client of the S3 server.
     pub fn s3(&self) -> Client {
         let credentials = Credentials::new(&self.access_key, &self.secret_key, None, None, "tests");
@@ -284,22 +308,19 @@ impl TestServers {
             .await
     }
 
-    /// Sends commands that answer `OK`, past any proxy.
+    /// Sends commands that answer `OK`, or a count of one, past any proxy.
     async fn redis_commands(&self, commands: &[&str]) -> Result<()> {
         let address = self.address(ServerKind::Redis)?;
         let send = async {
-            let mut stream = TcpStream::connect(address).await?;
+            let mut stream = BufReader::new(TcpStream::connect(address).await?);
             for command in commands {
                 stream
                     .write_all(format!("{command}\r\n").as_bytes())
                     .await?;
-                let mut answer = [0; 5];
-                stream.read_exact(&mut answer).await?;
-                ensure!(
-                    &answer == b"+OK\r\n",
-                    "redis answered {:?}",
-                    String::from_utf8_lossy(&answer)
-                );
+                let mut reply = String::new();
+                stream.read_line(&mut reply).await?;
+                let reply = reply.trim_end();
+                ensure!(["+OK", ":1"].contains(&reply), "redis answered {reply:?}");
             }
             Ok(())
         };
@@ -326,6 +347,31 @@ impl TestServers {
     pub async fn change_broker_password(&self, password: &str) -> Result<()> {
         self.rabbitmqctl(&["change_password", BROKER_USER, password])
             .await
+    }
+
+    /// Adds a user to a started RabbitMQ and to Redis.
+    ///
+    /// # Errors
+    /// See [`TestServers::set_memory_alarm`].
+    pub async fn add_login(&self, login: &Login) -> Result<()> {
+        let Login { name, password } = login;
+        self.rabbitmqctl(&["add_user", name, password]).await?;
+        self.rabbitmqctl(&["set_permissions", name, ".*", ".*", ".*"])
+            .await?;
+        let user = format!("ACL SETUSER {name} on >{password} ~* &* +@all");
+        self.redis_commands(&[&user]).await
+    }
+
+    /// Removes a user again, and closes its connections.
+    ///
+    /// # Errors
+    /// See [`TestServers::set_memory_alarm`].
+    pub async fn remove_login(&self, login: &Login) -> Result<()> {
+        self.rabbitmqctl(&["delete_user", login.name]).await?;
+        self.rabbitmqctl(&["close_all_user_connections", login.name, "removed"])
+            .await?;
+        let user = format!("ACL DELUSER {}", login.name);
+        self.redis_commands(&[&user]).await
     }
 
     async fn rabbitmqctl(&self, arguments: &[&str]) -> Result<()> {
@@ -410,6 +456,14 @@ fn stop(run: &Path) {
     if let Err(error) = command.arg("stop").arg(run).stdin(Stdio::null()).status() {
         eprintln!("tests/services stop: {error}");
     }
+}
+
+/// The URL with another user and password, `user:password`.
+fn url_with_user(url: &str, user: &str) -> Option<String> {
+    let host = authority(url)?;
+    let (scheme, rest) = url.split_once("://")?;
+    let path = rest.split_once(host)?.1;
+    Some(format!("{scheme}://{user}@{host}{path}"))
 }
 
 /// `host:port` of `scheme://user:password@host:port/path`.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use aws_sdk_s3::Client;
 use bytes::Bytes;
 use stemma_cluster::compare::bucket_trees;
-use stemma_cluster::{ServiceFleet, ServiceRole, TestServers, documents};
+use stemma_cluster::{Login, ServiceFleet, ServiceRole, TestServers, documents};
 use stemma_document::Collection;
 use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
@@ -34,6 +35,7 @@ pub type Trees = BTreeMap<String, Bytes>;
 pub struct Deployment {
     pub fleet: ServiceFleet,
     pub name: String,
+    s3: Client,
 }
 
 /// Whether procedures are to be rehearsed: each takes minutes.
@@ -89,7 +91,18 @@ impl Deployment {
         let mut fleet =
             ServiceFleet::new(binary, &format!("s3://{BUCKET}/{name}"), settings).unwrap();
         fleet.use_provider(provider.address());
-        Self { fleet, name }
+        Self {
+            fleet,
+            name,
+            s3: servers.s3(),
+        }
+    }
+
+    /// Sets the login of processes started from now on.
+    pub fn use_login(&mut self, servers: &TestServers, login: &Login) {
+        for (name, value) in servers.login_settings(login) {
+            self.fleet.set(&name, &value);
+        }
     }
 
     /// Starts processes and waits until they are ready.
@@ -135,9 +148,8 @@ impl Deployment {
     }
 
     pub async fn trees(&self) -> Trees {
-        let servers = TestServers::from_env().unwrap().unwrap();
         let collection = Collection::default();
-        let trees = bucket_trees(&servers.s3(), BUCKET, &self.name, &collection).await;
+        let trees = bucket_trees(&self.s3, BUCKET, &self.name, &collection).await;
         trees.unwrap()
     }
 }

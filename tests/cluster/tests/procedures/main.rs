@@ -4,6 +4,7 @@
 mod deployment;
 mod disk;
 mod keys;
+mod logins;
 mod nodes;
 mod restore;
 mod scaling;
