@@ -53,8 +53,9 @@ pub struct SimulatedTools {
     stall: Stall,
 }
 
-// A process that was suspended after it had looked for an artifact cannot know what others stored meanwhile. By then it has
-// begun what it was about to begin, also what waits for a reservation.
+// A process that was suspended after it had looked for an artifact cannot know what others stored meanwhile. Nor can another,
+// which took over the task and has looked, know that the suspended one went on and stored it. By then each has begun what it
+// was about to begin, also what waits for a reservation.
 const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Executions so far.
@@ -66,8 +67,11 @@ pub struct WorkHistory {
     pub start_times: Vec<(Millis, String)>,
     /// Failed executions, by document scope and task.
     pub failures: BTreeMap<(String, TaskKey), u32>,
-    /// Tasks that were started although their artifact existed, by a process that was not suspended.
+    /// Tasks that were started although their artifact existed, where neither the process nor an earlier one that had started
+    /// the task was suspended.
     pub redundant_starts: Vec<String>,
+    // The processes that started each task.
+    starters: BTreeMap<(String, TaskKey), Vec<Stall>>,
 }
 
 impl SimulatedTools {
@@ -101,8 +105,13 @@ impl SimulatedTools {
     /// Records the start of a task; returns how often it was started before.
     fn begin(&self, task: &TaskContext<'_, SimulatedWork>, stage: &str) -> u32 {
         let exists = self.store.has(&artifact_key(&task.run.scope, &task.key));
-        let was_suspended = self.stall.was_suspended(task.env.now_ms(), BEGINS_WITHIN);
+        let started = (task.run.scope.clone(), task.key);
         let mut history = self.history();
+        let starters = history.starters.entry(started.clone()).or_default();
+        starters.push(self.stall.clone());
+        let was_suspended = starters
+            .iter()
+            .any(|stall| stall.was_suspended(task.env.now_ms(), BEGINS_WITHIN));
         if exists && !was_suspended {
             history.redundant_starts.push(format!(
                 "{stage} {} of {} at {}",
@@ -111,12 +120,9 @@ impl SimulatedTools {
                 task.env.now_ms()
             ));
         }
-        let started = (task.env.now_ms(), task.run.scope.clone());
-        history.start_times.push(started);
-        let starts = history
-            .starts
-            .entry((task.run.scope.clone(), task.key))
-            .or_default();
+        let start_time = (task.env.now_ms(), task.run.scope.clone());
+        history.start_times.push(start_time);
+        let starts = history.starts.entry(started).or_default();
         *starts += 1;
         *starts - 1
     }
