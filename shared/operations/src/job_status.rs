@@ -202,6 +202,21 @@ impl Operations {
         Ok(view.with_rates(now))
     }
 
+    /// The state of a job with the latest reports of coordinators. Its end is in the store, and so found also while the ledger
+    /// does not answer.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the store does not answer, or the ledger does not and the job has not ended.
+    pub async fn current_status(&self, manifest: &JobManifest) -> PortResult<JobStatus> {
+        let live = self.live_progress().await;
+        let reports = live.as_deref().unwrap_or_default();
+        let status = self.job_status(manifest, reports).await?;
+        match live {
+            Err(error) if !status.has_ended() && !status.needs_attention() => Err(error),
+            _ => Ok(status),
+        }
+    }
+
     /// The latest reports of coordinators; empty without a cluster.
     ///
     /// # Errors
@@ -264,6 +279,11 @@ fn ended_view(manifest: &JobManifest, report: JobReport) -> JobStatus {
 
 #[cfg(test)]
 mod tests {
+    use stemma_document::Collection;
+    use stemma_engine::flow::JobOptions;
+    use stemma_engine::{Env, Ports};
+    use stemma_engine_testing::fault::{FaultInjector, FaultPlan, Outage};
+
     use super::*;
 
     fn progress(present: u64, missing: u64, done: u64) -> JobProgress {
@@ -282,6 +302,48 @@ mod tests {
             runs: Vec::new(),
             waiting: None,
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_job_is_seen_while_the_ledger_is_away() {
+        let env = Env::system();
+        let ports = Ports::memory(&env);
+        let plan = FaultPlan {
+            outages: vec![Outage {
+                operations: "ledger.",
+                during: 0..u64::MAX,
+                transient: false,
+            }],
+            ..FaultPlan::default()
+        };
+        let ports = FaultInjector::new(env.clone(), plan).wrap(&ports);
+        let operations = Operations::live(env, ports, Collection::default());
+        let manifest = JobManifest {
+            job: JobId("j-00000000000e1".into()),
+            collection: "default".into(),
+            settings: String::new(),
+            class: Priority::Bulk,
+            entries: 1,
+            submitted_ms: 1_000,
+            terms: JobOptions::default(),
+        };
+        let running = operations.current_status(&manifest).await;
+        assert_eq!(running.unwrap_err().operation, "ledger.status_records");
+        let report = JobReport {
+            job: manifest.job.clone(),
+            close: JobEndReason::Finished,
+            counts: EntryCounts::default(),
+            reasons: BTreeMap::new(),
+            failures: Vec::new(),
+            tasks: 3,
+            submitted_ms: 1_000,
+            ended_ms: 2_000,
+        };
+        let key = format!("jobs/{}/report.json", manifest.job);
+        let body = serde_json::to_vec(&report).unwrap().into();
+        operations.blobs().put(&key, body).await.unwrap();
+        let ended = operations.current_status(&manifest).await.unwrap();
+        assert_eq!(ended.state, "finished");
     }
 
     #[test]

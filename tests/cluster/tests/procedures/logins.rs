@@ -18,7 +18,7 @@ async fn logins_are_replaced_under_load() {
     // Servers of its own: users are added and removed.
     let servers = TestServers::start().await.unwrap();
     // More than in other procedures: rabbitmqctl takes seconds, and the job must outlast it.
-    let folder = filings(48, 12);
+    let folder = filings(32, 12);
     let alone = undisturbed(&servers, "alone", binary().unwrap(), folder.path()).await;
 
     servers.add_login(&OLD).await.unwrap();

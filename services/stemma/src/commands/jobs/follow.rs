@@ -145,12 +145,7 @@ pub async fn follow(
 ) -> Result<JobStatus, CommandError> {
     let mut failed = 0;
     loop {
-        let live = operations.live_progress().await;
-        let result = match live {
-            Ok(live) => operations.job_status(manifest, &live).await,
-            Err(error) => Err(error),
-        };
-        match result {
+        match operations.current_status(manifest).await {
             Ok(view) => {
                 failed = 0;
                 display.show(&view);
