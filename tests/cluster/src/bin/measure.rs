@@ -1,4 +1,4 @@
-//! Measures the cluster on real servers: `measure limit | scale | rates | costs [--documents N] | many [--documents N] [--seconds N]`.
+//! Measures the cluster on real servers: `measure limit | scale [--tasks N] | rates | costs [--documents N] | many [--documents N] [--seconds N]`.
 //!
 //! Prints figures with their targets, and fails if a target is missed.
 
@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use stemma_cluster::measure::{
-    BenchEnv, JobSize, MeasurementTable, costs, large_job, limit, rates, scale,
+    BenchEnv, JobSize, MeasurementTable, SCALE_TASKS, costs, large_job, limit, rates, scale,
 };
 
-const USAGE: &str = "usage: measure limit | scale | rates | costs [--documents N] | many [--documents N] [--seconds N]";
+const USAGE: &str = "usage: measure limit | scale [--tasks N] | rates | costs [--documents N] | many [--documents N] [--seconds N]";
 
 /// Enough that what the fleet does once does not show.
 const COSTS_DOCUMENTS: u64 = 200;
@@ -38,12 +38,14 @@ async fn run() -> Result<MeasurementTable> {
     let mut words = std::env::args().skip(1);
     let what = words.next().context(USAGE)?;
     let mut size = JobSize::default();
+    let mut tasks = SCALE_TASKS;
     if what == "costs" {
         size.documents = COSTS_DOCUMENTS;
     }
     while let Some(word) = words.next() {
-        let number = words.next().context(USAGE)?.parse().context(USAGE)?;
+        let number: u64 = words.next().context(USAGE)?.parse().context(USAGE)?;
         match word.as_str() {
+            "--tasks" if what == "scale" => tasks = usize::try_from(number)?.max(1),
             "--documents" if ["many", "costs"].contains(&what.as_str()) => size.documents = number,
             "--seconds" if what == "many" => size.seconds = number,
             _ => bail!(USAGE),
@@ -56,7 +58,7 @@ async fn run() -> Result<MeasurementTable> {
     println!("binary: {}", lab.binary());
     match what.as_str() {
         "limit" => limit(&lab).await,
-        "scale" => scale(&lab).await,
+        "scale" => scale(&lab, tasks).await,
         "rates" => rates(&lab).await,
         "costs" => costs(&lab, size.documents).await,
         _ => large_job(&lab, size).await,

@@ -24,7 +24,7 @@ pub use costs::costs;
 pub use large_job::{JobSize, large_job};
 pub use limit::limit;
 pub use rates::rates;
-pub use scale::scale;
+pub use scale::{SCALE_TASKS, scale};
 pub use table::MeasurementTable;
 
 use crate::{ServerKind, ServiceFleet, ServiceRole, TestServers, binary};

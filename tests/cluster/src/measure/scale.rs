@@ -8,9 +8,10 @@ use super::backlog::Backlog;
 use super::cpu_time::{CpuTimes, CpuUsage, process_kinds};
 use super::{BenchEnv, MeasurementTable};
 
-/// Tasks of a worker at a time. Tasks that summarize share calls, and each holds its slot for its lease, S3 and confirmations as
-/// well, so that fewer calls are in flight. Without `--concurrency` a worker takes eight times as many.
-const TASKS: usize = 8;
+/// Tasks of a worker at a time, unless fewer are asked for: 64 of eight workers use most of two cores, and then the machine limits
+/// them. Tasks that summarize share calls, and each holds its slot for its lease, S3 and confirmations as well, so that fewer
+/// calls are in flight. Without `--concurrency` a worker takes eight times as many.
+pub const SCALE_TASKS: usize = 8;
 const WORKERS: [usize; 4] = [1, 2, 4, 8];
 const LATENCY: Duration = Duration::from_millis(300);
 /// Filings and their pages: enough calls for each run.
@@ -33,14 +34,14 @@ struct Throughput {
 ///
 /// # Errors
 /// If a server or process fails.
-pub async fn scale(lab: &BenchEnv) -> Result<MeasurementTable> {
+pub async fn scale(lab: &BenchEnv, tasks: usize) -> Result<MeasurementTable> {
     let mut table = MeasurementTable::new(format!(
-        "scale: {TASKS} tasks at a time per worker, calls of {} ms, {COUNTED} calls",
+        "scale: {tasks} tasks at a time per worker, calls of {} ms, {COUNTED} calls",
         LATENCY.as_millis()
     ));
     let mut runs = Vec::new();
     for workers in WORKERS {
-        runs.push(run(lab, workers).await?);
+        runs.push(run(lab, workers, tasks).await?);
     }
     let [one, .., many] = runs.as_slice() else {
         bail!("nothing was measured");
@@ -69,11 +70,11 @@ pub async fn scale(lab: &BenchEnv) -> Result<MeasurementTable> {
     Ok(table)
 }
 
-/// What `workers` workers do, and the CPU time used.
-async fn run(lab: &BenchEnv, workers: usize) -> Result<Throughput> {
+/// What `workers` workers do with this many tasks at a time each, and the CPU time used.
+async fn run(lab: &BenchEnv, workers: usize, tasks_at_once: usize) -> Result<Throughput> {
     let mut backlog =
         Backlog::prepare(lab, &format!("scale-{workers}"), FILINGS, LATENCY, &[], &[]).await?;
-    backlog.start_workers(workers, TASKS).await?;
+    backlog.start_workers(workers, tasks_at_once).await?;
     let kinds = [
         process_kinds(lab, &mut backlog.fleet)?,
         vec![("provider".into(), std::process::id())],
