@@ -1,6 +1,8 @@
 //! A model that sees pages of which text recognition is unsure, in the complete flow. Recognition and drawing are scripted.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers")]
 
+mod faults;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,11 +27,15 @@ use stemma_pipeline_tests::{Services, SingleDocument, report, simulate, submissi
 
 // The page of which text recognition is unsure: one that has numbers.
 const UNSURE: u32 = 3;
+// As many as some tests need.
+const UNSURE_PAGES: [u32; 3] = [3, 6, 7];
 // A PNG of 3 × 4 pixels, as far as its header says.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x03\0\0\0\x04";
 
 // Takes the text of a page for what text recognition read, and the number of a page for its image.
-struct ScriptedExtractor;
+struct ScriptedExtractor {
+    unsure: &'static [u32],
+}
 
 #[async_trait]
 impl Extractor for ScriptedExtractor {
@@ -37,7 +43,9 @@ impl Extractor for ScriptedExtractor {
         match job.task.clone() {
             Task::Recognize(request) => {
                 let page = request.page.get();
-                Ok(encode_source(&one_page(extract(job)?, page)).unwrap())
+                let is_unsure = self.unsure.contains(&page);
+                let read = one_page(extract(job)?, page, is_unsure);
+                Ok(encode_source(&read).unwrap())
             }
             Task::Image(request) => {
                 let page = u8::try_from(request.page.get()).unwrap();
@@ -48,8 +56,8 @@ impl Extractor for ScriptedExtractor {
     }
 }
 
-// Every number of the unsure page is in doubt.
-fn one_page(mut source: Source, number: u32) -> Source {
+// Every number of an unsure page is in doubt.
+fn one_page(mut source: Source, number: u32, is_unsure: bool) -> Source {
     let SourceBody::Pages(pages) = &mut source.body else {
         return source;
     };
@@ -61,7 +69,7 @@ fn one_page(mut source: Source, number: u32) -> Source {
             .map(move |word| text(word.start, word.end))
     });
     let readings = words.map(|word| WordReading {
-        confidence: if number == UNSURE && figures::has_figure(word) {
+        confidence: if is_unsure && figures::has_figure(word) {
             40
         } else {
             96
@@ -77,9 +85,12 @@ fn one_page(mut source: Source, number: u32) -> Source {
     source
 }
 
-// Transcribes pages as `reply` says, and records the pages that it saw.
+// The reply to a call, by its number from 0.
+type Replies = Box<dyn Fn(&LlmRequest, usize) -> Result<LlmReply, LlmError> + Send + Sync>;
+
+// Replies as a test says, and records the pages that it saw.
 struct SeeingModel {
-    reply: Result<Vec<String>, LlmError>,
+    replies: Replies,
     seen: Mutex<Vec<u8>>,
 }
 
@@ -91,17 +102,34 @@ impl Llm for SeeingModel {
             return Err(LlmError::Unreachable("one image is expected".into()));
         };
         let page = *image.bytes().last().unwrap();
-        self.seen.lock().unwrap().push(page);
-        let lines = self.reply.clone()?;
-        let usage = TokenUsage {
-            prompt_tokens: request.prompt_tokens(),
-            cached_tokens: 0,
-            output_tokens: 40,
+        let call = {
+            let mut seen = self.seen.lock().unwrap();
+            seen.push(page);
+            seen.len() - 1
         };
-        // What a model adds that obeys the page is not asked for.
-        let reply = json!({ "lines": lines, "page": 1, "verified": true });
-        Ok(LlmReply::new(reply.to_string(), usage))
+        (self.replies)(request, call)
     }
+}
+
+// What a model that obeys the page adds is not asked for.
+fn reply_text(lines: &[String]) -> String {
+    json!({ "lines": lines, "page": 1, "verified": true }).to_string()
+}
+
+fn reply(request: &LlmRequest, text: impl Into<String>) -> LlmReply {
+    let usage = TokenUsage {
+        prompt_tokens: request.prompt_tokens(),
+        cached_tokens: 0,
+        output_tokens: 3_000,
+    };
+    LlmReply::new(text, usage)
+}
+
+fn always(lines: Result<Vec<String>, LlmError>) -> Replies {
+    Box::new(move |request, _| {
+        let lines = lines.clone()?;
+        Ok(reply(request, reply_text(&lines)))
+    })
 }
 
 fn filing() -> Vec<u8> {
@@ -115,7 +143,7 @@ fn filing() -> Vec<u8> {
 // The lines of the unsure page.
 fn page_lines(pdf: &[u8]) -> Vec<String> {
     let job = ExtractJob::new("a.pdf".into(), pdf.to_vec(), None, Default::default());
-    let source = one_page(extract(job).unwrap(), UNSURE);
+    let source = one_page(extract(job).unwrap(), UNSURE, true);
     let SourceBody::Pages(pages) = source.body else {
         return Vec::new();
     };
@@ -146,12 +174,16 @@ struct Scenario {
 }
 
 impl Scenario {
-    fn start(store: &Arc<MemoryBlobs>, reply: Result<Vec<String>, LlmError>) -> Self {
+    fn start(store: &Arc<MemoryBlobs>, lines: Result<Vec<String>, LlmError>) -> Self {
+        Self::start_with(store, &[UNSURE], always(lines))
+    }
+
+    fn start_with(store: &Arc<MemoryBlobs>, unsure: &'static [u32], replies: Replies) -> Self {
         // Another seed for each deployment, so that its jobs have other ids.
         let env = Env::simulated(store.snapshot().len() as u64);
         let ports = Ports::embedded(&env, Arc::<MemoryBlobs>::clone(store));
         let model = Arc::new(SeeingModel {
-            reply,
+            replies,
             seen: Mutex::default(),
         });
         let client = ModelClient::new(
@@ -163,7 +195,7 @@ impl Scenario {
         let pdf = filing();
         let deps = WorkerDeps::new(
             Arc::new(SingleDocument(pdf.clone().into())),
-            Arc::new(ScriptedExtractor),
+            Arc::new(ScriptedExtractor { unsure }),
         );
         let deps = deps
             .with_models([Arc::new(client)])
@@ -212,9 +244,35 @@ impl Scenario {
         }
     }
 
-    async fn end(self) -> Vec<u8> {
-        self.services.stop().await.unwrap();
+    // Waits until `job` is paused for its budget, and its running tasks have ended.
+    async fn wait_until_paused(&self, job: &JobId) {
+        let paused = async {
+            loop {
+                let control = jobs::load_control(&self.ports.blobs, job).await.unwrap();
+                if control
+                    .paused
+                    .is_some_and(|paused| paused.reason == PauseReason::Budget)
+                {
+                    return;
+                }
+                self.env.sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let limit = Duration::from_secs(600);
+        tokio::time::timeout(limit, paused).await.unwrap();
+        self.env.sleep(Duration::from_secs(120)).await;
+    }
+
+    fn pages_seen(&self) -> Vec<u8> {
         self.model.seen.lock().unwrap().clone()
+    }
+
+    async fn end(self) -> Vec<u8> {
+        let Self {
+            services, model, ..
+        } = self;
+        services.stop().await.unwrap();
+        model.seen.lock().unwrap().clone()
     }
 }
 
@@ -301,27 +359,29 @@ fn documents_are_published_without_a_model_that_fails() {
     .unwrap();
 }
 
+// A page may cost 6,000 tokens of reply, and costs 3,000.
 #[test]
-fn pages_are_priced_before_they_are_sent() {
-    simulate(async {
-        let store = Arc::<MemoryBlobs>::default();
-        let seeing = Scenario::start(&store, Ok(Vec::new()));
-        let job = seeing.submit(&settings(true), Some(2_000)).await;
-        let paused = async {
-            loop {
-                let control = jobs::load_control(&seeing.ports.blobs, &job).await.unwrap();
-                if control
-                    .paused
-                    .is_some_and(|paused| paused.reason == PauseReason::Budget)
-                {
-                    return;
-                }
-                seeing.env.sleep(Duration::from_millis(100)).await;
-            }
-        };
-        let limit = Duration::from_secs(600);
-        tokio::time::timeout(limit, paused).await.unwrap();
-        assert_eq!(seeing.end().await, [0; 0]);
-    })
-    .unwrap();
+fn pages_are_priced_before_they_are_sent_and_paid_once_when_the_budget_is_raised() {
+    for (budget, first) in [(2_000, 0), (9_000, 1)] {
+        simulate(async {
+            let store = Arc::<MemoryBlobs>::default();
+            let seeing = Scenario::start_with(&store, &UNSURE_PAGES, always(Ok(Vec::new())));
+            let job = seeing.submit(&settings(true), Some(budget)).await;
+            seeing.wait_until_paused(&job).await;
+            assert_eq!(seeing.pages_seen().len(), first, "{budget} tokens");
+            let enough = JobBudget {
+                nanodollars: None,
+                tokens: Some(100_000),
+            };
+            jobs::set_budget(&seeing.env, &seeing.ports, &job, enough)
+                .await
+                .unwrap();
+            let report = report(&seeing.env, &store, &job).await.unwrap();
+            assert_eq!(report.counts.failed, 0, "{report:?}");
+            let mut seen = seeing.end().await;
+            seen.sort_unstable();
+            assert_eq!(seen, UNSURE_PAGES.map(|page| page as u8));
+        })
+        .unwrap();
+    }
 }
