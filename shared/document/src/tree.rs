@@ -225,11 +225,20 @@ impl SectionTree {
 
     /// The path from a top section to `id`; empty if there is no such section.
     pub fn path_to(&self, id: SectionId) -> Vec<&Section> {
+        self.path_while(id, |section| section.id <= id)
+    }
+
+    // Ids are pre-order, so the subtree that contains `id` is the last of its level that starts at or before it. It is found by
+    // bisection: a document may have any number of sections at one level, and callers look up each of them.
+    fn path_while(
+        &self,
+        id: SectionId,
+        mut starts_by: impl FnMut(&Section) -> bool,
+    ) -> Vec<&Section> {
         let mut path = Vec::new();
         let mut level = &self.sections;
-        // Ids are pre-order, so the subtree that contains `id` is the last one that starts at or before it. The search
-        // visits one path only.
-        while let Some(section) = level.iter().rev().find(|section| section.id <= id) {
+        while let Some(at) = level.partition_point(&mut starts_by).checked_sub(1) {
+            let section = &level[at];
             path.push(section);
             if section.id == id {
                 return path;
@@ -241,5 +250,46 @@ impl SectionTree {
 
     pub fn section(&self, id: SectionId) -> Option<&Section> {
         self.path_to(id).pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DraftEntry, EntryVerdict, LocatedEntry, SectionStart, VerifiedOutline};
+
+    // One section for each line, all of one level.
+    fn flat_tree(sections: u32) -> SectionTree {
+        let judged = (1..=sections).map(|line| {
+            let entry = DraftEntry {
+                number: None,
+                title: format!("Section {line}"),
+                label: None,
+                target: None,
+                level: 1,
+                evidence: EvidenceSource::Markup,
+            };
+            let place = SectionStart::Line(line);
+            let verdict = EntryVerdict::Confirmed { starts_page: false };
+            (LocatedEntry { entry, place }, verdict)
+        });
+        let outline = VerifiedOutline::new(Extent::Lines(sections), judged.collect());
+        SectionTree::build(&outline.unwrap(), Method::Markup, Vec::new())
+    }
+
+    #[test]
+    fn a_section_is_found_without_a_walk_over_its_level() {
+        let sections = 50_000;
+        let tree = flat_tree(sections);
+        let mut compared = 0;
+        for id in (0..sections).map(SectionId) {
+            let path = tree.path_while(id, |section| {
+                compared += 1;
+                section.id <= id
+            });
+            assert_eq!(path.last().map(|section| section.id), Some(id));
+        }
+        assert!(compared <= sections * 17, "{compared}");
+        assert_eq!(tree.section(SectionId(sections)), None);
     }
 }
