@@ -1,9 +1,11 @@
 //! The tables of a document, read from its pages when they are asked for.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, section_locator};
-use stemma_document::{PageSpan, PublishedTree, SectionTree, SourceBody};
+use stemma_document::{PageSpan, PublishedTree, SectionId, SectionTree, SourceBody};
 use stemma_tables::{CellFact, FigureTable, TableColumn, tables_of_pages};
 use stemma_xbrl::{FactTable, FactValue};
 use utoipa::ToSchema;
@@ -77,9 +79,13 @@ impl Archive {
                 pages.iter().any(overlaps)
             });
         }
+        let placed = placed_sections(&published.tree);
+        let first_pages = tables.iter().map(|table| table.pages.0);
+        let sections = sections_at(placed.into_iter(), first_pages.collect());
+        let section_at = |page| Some(section_locator(&listed.label, *sections.get(&page)?));
         let info = |table: FigureTable| TableInfo {
             locator: format!("{}#{}", listed.label, table.id),
-            section: section_at(&published.tree, &listed.label, table.pages.0),
+            section: section_at(table.pages.0),
             rows: table.rows.len(),
             title: table.title,
             unit: table.unit,
@@ -113,9 +119,13 @@ impl Archive {
         if let Some(facts) = self.load_facts(&published).await? {
             table.link_facts(&figures(&facts));
         }
+        let page = table.pages.0;
+        let placed = placed_sections(&published.tree);
+        let sections = sections_at(placed.into_iter(), BTreeSet::from([page]));
+        let section = sections.get(&page);
         Ok(TableContent {
             document: DocumentInfo::from_catalog(&listed),
-            section: section_at(&published.tree, &listed.label, table.pages.0),
+            section: section.map(|id| section_locator(&listed.label, *id)),
             table,
         })
     }
@@ -170,16 +180,28 @@ fn figures(facts: &FactTable) -> Vec<CellFact> {
     figures
 }
 
-// The innermost section that begins last on or before a page.
-fn section_at(tree: &SectionTree, label: &str, page: u32) -> Option<String> {
-    let sections = tree.walk().map(|(_, section)| section);
-    let covering = sections.filter(|section| {
-        let pages = section.span.pages();
-        pages.is_some_and(|pages| (pages.start().get()..=pages.end().get()).contains(&page))
-    });
-    covering
-        .last()
-        .map(|section| section_locator(label, section.id))
+// The innermost section that begins last on or before each page, by page. `sections` are in reading order. Each is looked at
+// once, from the last to the first: a document may have any number of tables and of sections.
+fn sections_at(
+    sections: impl DoubleEndedIterator<Item = (SectionId, PageSpan)>,
+    mut pages: BTreeSet<u32>,
+) -> BTreeMap<u32, SectionId> {
+    let mut found = BTreeMap::new();
+    for (id, span) in sections.rev() {
+        let covered = span.start().get()..=span.end().get();
+        while let Some(page) = pages.range(covered.clone()).next().copied() {
+            pages.remove(&page);
+            found.insert(page, id);
+        }
+    }
+    found
+}
+
+fn placed_sections(tree: &SectionTree) -> Vec<(SectionId, PageSpan)> {
+    let sections = tree.walk();
+    sections
+        .filter_map(|(_, section)| Some((section.id, section.span.pages()?)))
+        .collect()
 }
 
 fn no_table(listed: &CatalogDocument, locator: &str, count: Option<usize>) -> ApiError {
@@ -190,4 +212,38 @@ fn no_table(listed: &CatalogDocument, locator: &str, count: Option<usize>) -> Ap
     };
     let next = format!("stemma tables {}", shell_quoted(label));
     ApiError::new("locator.no_table", message, next).with_document(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_page_has_its_innermost_last_section_after_one_look_at_each_section() {
+        // A chapter for each hundred pages, with a section for each ten, and with two that begin on a page of the next ten.
+        let span = |start: u32, end: u32| PageSpan::new(start, end).unwrap();
+        let mut sections = Vec::new();
+        for chapter in 0..100 {
+            sections.push(span(100 * chapter + 1, 100 * chapter + 100));
+            for section in 0..10 {
+                let start = 100 * chapter + 10 * section + 1;
+                sections.push(span(start, start + 9));
+                sections.push(span(start + 5, start + 12));
+            }
+        }
+        let sections: Vec<(SectionId, PageSpan)> = (0..).map(SectionId).zip(sections).collect();
+        let mut looks = 0;
+        let found = sections_at(
+            sections.iter().copied().inspect(|_| looks += 1),
+            (1..=10_020).collect(),
+        );
+        assert_eq!(looks, sections.len());
+        for page in 1..=10_020 {
+            let covers = |(_, span): &&(SectionId, PageSpan)| {
+                (span.start().get()..=span.end().get()).contains(&page)
+            };
+            let last = sections.iter().rfind(covers).map(|(id, _)| *id);
+            assert_eq!(found.get(&page).copied(), last, "{page}");
+        }
+    }
 }
