@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
@@ -50,6 +50,9 @@ const ALIGNMENTS_MS: u64 = 10 * 60_000;
 // Estimated memory of a hit beside its texts.
 const HIT_BYTES: usize = 600;
 
+// A document and its version.
+type TreeKey = (DocId, u64);
+
 /// Index and caches of a collection for the lifetime of the process.
 pub struct CollectionCache {
     env: Env,
@@ -59,7 +62,9 @@ pub struct CollectionCache {
     results: Cache<(u64, Digest), Arc<SearchResults>>,
     // By commit and catalog.
     missing: Cache<(u64, u64), Arc<MissingDocuments>>,
-    trees: Cache<(DocId, u64), Arc<PublishedTree>>,
+    trees: Cache<TreeKey, Arc<PublishedTree>>,
+    // Trees too large to be cached, as long as a request holds them: its other reads, and other requests, take them from here.
+    open_trees: Mutex<HashMap<TreeKey, Weak<PublishedTree>>>,
     alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
     tree_searcher: Option<Arc<TreeSearcher>>,
     // A search keeps a core busy. Running more searches than there are cores would delay all of them.
@@ -107,6 +112,7 @@ impl CollectionCache {
             results: Cache::new(RESULTS_BYTES, RESULTS_MS),
             missing: Cache::new(MISSING_BYTES, MISSING_MS),
             trees: Cache::new(TREES_BYTES, TREES_MS),
+            open_trees: Mutex::default(),
             alignments: Cache::new(ALIGNMENTS_BYTES, ALIGNMENTS_MS),
             tree_searcher,
             cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
@@ -363,13 +369,24 @@ impl CollectionCache {
     }
 
     pub(crate) fn tree(&self, doc: DocId, seq: u64) -> Option<Arc<PublishedTree>> {
-        self.trees.get(&(doc, seq), self.env.now_ms())
+        let key = (doc, seq);
+        self.trees.get(&key, self.env.now_ms()).or_else(|| {
+            let open = self.open_trees.lock();
+            let open = open.unwrap_or_else(PoisonError::into_inner);
+            open.get(&key).and_then(Weak::upgrade)
+        })
     }
 
     pub(crate) fn put_tree(&self, tree: Arc<PublishedTree>, json_bytes: usize) {
         let key = (tree.version.doc, tree.version.seq);
         let bytes = json_bytes * TREE_BYTES_PER_JSON_BYTE;
-        self.trees.put(key, tree, bytes, self.env.now_ms());
+        let weak = Arc::downgrade(&tree);
+        if !self.trees.put(key, tree, bytes, self.env.now_ms()) {
+            let open = self.open_trees.lock();
+            let mut open = open.unwrap_or_else(PoisonError::into_inner);
+            open.retain(|_, tree| tree.strong_count() > 0);
+            open.insert(key, weak);
+        }
     }
 }
 

@@ -76,15 +76,15 @@ where
         None
     }
 
-    /// Caches a value of `bytes`. A value larger than an eighth of the cache is not cached, as it would evict too many
-    /// others.
-    pub fn put(&self, key: K, value: V, bytes: usize, now_ms: Millis) {
+    /// Caches a value of `bytes`, and says whether it did. A value larger than an eighth of the cache is not cached, as it
+    /// would evict too many others.
+    pub fn put(&self, key: K, value: V, bytes: usize, now_ms: Millis) -> bool {
         let bytes = bytes.saturating_add(ENTRY_OVERHEAD_BYTES);
         let Ok(entry_bytes) = u32::try_from(bytes) else {
-            return;
+            return false;
         };
         if bytes > self.max_bytes / 8 {
-            return;
+            return false;
         }
         let entry = CacheEntry {
             value,
@@ -92,6 +92,7 @@ where
             created_ms: now_ms,
         };
         self.entries.insert(key, entry);
+        true
     }
 
     pub fn stats(&self) -> CacheStats {
@@ -127,8 +128,8 @@ mod tests {
         assert_eq!(cache.get(&1, 2), None);
         assert_eq!(cache.get(&10, 2), Some(10));
         // A replaced value is counted once, and a value that is too large is not cached.
-        cache.put(10, 11, 10, 2);
-        cache.put(99, 99, 2_000, 2);
+        assert!(cache.put(10, 11, 10, 2));
+        assert!(!cache.put(99, 99, 2_000, 2));
         assert_eq!(cache.get(&10, 2), Some(11));
         assert_eq!(cache.get(&99, 2), None);
         let stats = CacheStats {

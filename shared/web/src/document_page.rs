@@ -46,13 +46,14 @@ pub(crate) async fn document(
 ) -> Result<Response, Problem> {
     let archive = context.archive(&state)?;
     let listed = find_document(&archive, &doc)?;
+    // Held while the page is made: a tree too large for the cache is then read once, not by each part of the page.
+    let published = archive.load_tree(&listed).await.map_err(ApiError::from)?;
     let stat = archive.stat(&listed.label).await?;
     let view = DocumentView {
         label: listed.label.clone(),
         stat,
     };
     let name = context.param("view").unwrap_or_default();
-    let published = archive.load_tree(&listed).await.map_err(ApiError::from)?;
     let part = match published {
         None => unfinished(&archive, &view).await?,
         Some(published) => match name {

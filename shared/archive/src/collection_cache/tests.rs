@@ -179,6 +179,29 @@ async fn trees_are_cached_by_version() {
 }
 
 #[tokio::test]
+async fn a_tree_too_large_for_the_cache_is_shared_while_a_request_holds_it() {
+    let fixture = CacheFixture::new().await;
+    let catalog = fixture.catalog().await;
+    let archive = Archive::new(
+        Arc::clone(&fixture.blobs),
+        Collection::default(),
+        catalog.clone(),
+    );
+    let listed = fixtures::documents(&catalog)
+        .into_iter()
+        .find(|listed| listed.entry().is_some())
+        .unwrap();
+    let (doc, seq) = (listed.doc(), listed.version().seq);
+    let tree = archive.load_tree(&listed).await.unwrap().unwrap();
+    fixture.cache.put_tree(Arc::clone(&tree), TREES_BYTES);
+    assert_eq!(fixture.cache.trees.stats().entries, 0);
+    let shared = fixture.cache.tree(doc, seq).unwrap();
+    assert!(Arc::ptr_eq(&shared, &tree));
+    drop((shared, tree));
+    assert!(fixture.cache.tree(doc, seq).is_none());
+}
+
+#[tokio::test]
 async fn a_canceled_search_is_no_panic() {
     let fixture = CacheFixture::new().await;
     let index = fixture.cache.index();
