@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use stemma_archive::archive::{no_text, spawn_cpu};
-use stemma_archive::{ApiError, FactsRequest, MAX_LIMIT, TableContent};
+use stemma_archive::{ApiError, FactsRequest, TableContent};
 use stemma_document::text::own_text;
 use stemma_gateway::AppState;
 use stemma_gateway::extract::{HandlerError, Path, published_document};
@@ -67,10 +67,11 @@ pub(crate) async fn facts_csv(
     context: PageContext,
 ) -> Result<Response, HandlerError> {
     let archive = context.archive(&state)?;
-    let mut request = FactsRequest {
+    // In one list: each page of one would read all facts again.
+    let request = FactsRequest {
         document: published_document(&archive, &doc)?.label.clone(),
         dimensions: true,
-        limit: MAX_LIMIT,
+        limit: usize::MAX,
         ..FactsRequest::default()
     };
     let heads = [
@@ -85,32 +86,27 @@ pub(crate) async fn facts_csv(
         "page",
     ];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    loop {
-        let list = archive.facts(&request).await?;
-        rows.extend(list.facts.into_iter().map(|fact| {
-            let members: Vec<String> = fact
-                .dimensions
-                .iter()
-                .map(|dimension| format!("{}={}", dimension.axis, dimension.member))
-                .collect();
-            let page = fact.page.map(|page| page.to_string());
-            vec![
-                fact.concept,
-                fact.label,
-                fact.from.unwrap_or_default(),
-                fact.to.unwrap_or_default(),
-                fact.unit.unwrap_or_default(),
-                fact.value.unwrap_or_default(),
-                fact.displayed,
-                members.join("; "),
-                page.unwrap_or_default(),
-            ]
-        }));
-        request.cursor = list.next_cursor;
-        if request.cursor.is_none() {
-            return Ok(csv_file("facts.csv", &rows)?);
-        }
-    }
+    let list = archive.facts(&request).await?;
+    rows.extend(list.facts.into_iter().map(|fact| {
+        let members: Vec<String> = fact
+            .dimensions
+            .iter()
+            .map(|dimension| format!("{}={}", dimension.axis, dimension.member))
+            .collect();
+        let page = fact.page.map(|page| page.to_string());
+        vec![
+            fact.concept,
+            fact.label,
+            fact.from.unwrap_or_default(),
+            fact.to.unwrap_or_default(),
+            fact.unit.unwrap_or_default(),
+            fact.value.unwrap_or_default(),
+            fact.displayed,
+            members.join("; "),
+            page.unwrap_or_default(),
+        ]
+    }));
+    Ok(csv_file("facts.csv", &rows)?)
 }
 
 fn table_rows(content: &TableContent) -> Vec<Vec<String>> {

@@ -186,7 +186,8 @@ fn text_lines(page: &Page, section: Option<&Range<usize>>) -> Vec<TextLine> {
     lines
         .map_while(|(at, line)| {
             let text = cut_to(&line.text, room_bytes);
-            room_bytes -= text.len();
+            // A line without text takes room, too.
+            room_bytes = room_bytes.saturating_sub(text.len() + 1);
             let doubts = line.words.iter().zip(confidences.by_ref());
             let doubts = doubts
                 .filter(|(_, confidence)| **confidence < Recognition::SURE)
@@ -219,4 +220,18 @@ fn lines_on_page(section: &Section, page: PageNo, lines: usize) -> Option<Range<
         _ => lines,
     };
     (start < end.min(lines)).then_some(start..end.min(lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_without_text_take_room_on_a_page() {
+        let page = Page {
+            lines: vec![stemma_document::Line::default(); 2 * MAX_TEXT_BYTES],
+            ..Page::default()
+        };
+        assert!(text_lines(&page, None).len() < MAX_TEXT_BYTES);
+    }
 }

@@ -1,6 +1,6 @@
 //! The section tree as nested lists. Small trees are complete; large ones are opened along the path to one section.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, PreEscaped, Render, html};
 use stemma_catalog::items::section_items;
@@ -11,8 +11,9 @@ use crate::text::{Line, grouped};
 
 // A browser lays out this many rows without delay.
 const MAX_COMPLETE: usize = 400;
-// Sections of one level that are shown at once.
+// Sections of one level that are shown at once, and of all levels along a path.
 const MAX_SIBLINGS: usize = 200;
+const MAX_ROWS: usize = 1_000;
 
 struct Row<'a> {
     depth: usize,
@@ -31,12 +32,16 @@ pub(crate) fn section_list(
     tree: &SectionTree,
     selected: Option<SectionId>,
 ) -> Markup {
+    let rows = rows(tree, selected);
+    let visible: BTreeSet<SectionId> = rows.iter().map(|row| row.section.id).collect();
     let items = section_items(tree).into_iter();
-    let items: BTreeMap<SectionId, String> =
-        items.map(|item| (item.section, item.fragment())).collect();
+    let items: BTreeMap<SectionId, String> = items
+        .filter(|item| visible.contains(&item.section))
+        .map(|item| (item.section, item.fragment()))
+        .collect();
     let mut out = String::new();
     let mut closers: Vec<String> = Vec::new();
-    for row in rows(tree, selected) {
+    for row in rows {
         while closers.len() >= row.depth {
             out.push_str(&closers.pop().unwrap_or_default());
         }
@@ -132,7 +137,7 @@ fn rows<'a>(tree: &'a SectionTree, selected: Option<SectionId>) -> Vec<Row<'a>> 
     let mut rows = Vec::new();
     let mut stack = level(&tree.sections, 1, &path);
     while let Some((depth, section, before, after)) = stack.pop() {
-        let is_open = path.contains(&section.id);
+        let is_open = path.get(depth - 1) == Some(&section.id);
         let has_shown_children = !section.children.is_empty() && (is_complete || is_open);
         rows.push(Row {
             depth,
@@ -153,11 +158,12 @@ type StackedRow<'a> = (usize, &'a Section, Option<&'a Section>, Option<&'a Secti
 
 // The window of a level that contains the path, last section first.
 fn level<'a>(sections: &'a [Section], depth: usize, path: &[SectionId]) -> Vec<StackedRow<'a>> {
-    let on_path = sections
-        .iter()
-        .position(|section| path.contains(&section.id));
-    let start = on_path.unwrap_or(0) / MAX_SIBLINGS * MAX_SIBLINGS;
-    let end = sections.len().min(start + MAX_SIBLINGS);
+    let on_path = path.get(depth - 1);
+    let on_path =
+        on_path.and_then(|id| sections.binary_search_by_key(id, |section| section.id).ok());
+    let siblings = MAX_SIBLINGS.min(MAX_ROWS / path.len().max(1)).max(1);
+    let start = on_path.unwrap_or(0) / siblings * siblings;
+    let end = sections.len().min(start + siblings);
     let visible = sections[start..end].iter().enumerate().rev();
     visible
         .map(|(at, section)| {

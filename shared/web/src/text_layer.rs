@@ -3,10 +3,12 @@
 use maud::{Markup, html};
 use stemma_archive::{PageWords, WordLine};
 
-use crate::text::Passage;
+use crate::text::{Passage, cut_to};
 
 // A full page of small print has 2,000 words.
 const MAX_WORDS: usize = 5_000;
+// Addresses are the longest words.
+const MAX_WORD_BYTES: usize = 2_000;
 // Of the height of a line: letters reach from its foot to this far above it, and this is the size of its font.
 const FONT_SIZE: f32 = 0.9;
 const DESCENT: f32 = 0.2;
@@ -16,8 +18,9 @@ const UPRIGHT: f32 = 2.0;
 /// The words of a page, in points. Words of a line share an element, so that spaces between them are copied.
 pub(crate) fn text_layer(words: &PageWords) -> Markup {
     let mut room = MAX_WORDS;
-    let lines = words.lines.iter().filter(|line| is_level(line, words));
+    let lines = words.lines.iter().filter(|line| !line.words.is_empty());
     let lines: Vec<_> = lines
+        .filter(|line| is_level(line, words))
         .take_while(|line| {
             let fits = line.words.len() <= room;
             room = room.saturating_sub(line.words.len());
@@ -30,7 +33,7 @@ pub(crate) fn text_layer(words: &PageWords) -> Markup {
             text y=(points((line.rect.y + line.rect.h) * words.height - height * DESCENT)) font-size=(points(height * FONT_SIZE)) {
                 @for word in &line.words {
                     tspan x=(points(word.rect.x * words.width)) textLength=(points((word.rect.w * words.width).max(0.1))) lengthAdjust="spacingAndGlyphs" {
-                        (Passage(&word.text))
+                        (Passage(cut_to(&word.text, MAX_WORD_BYTES)))
                     }
                     " "
                 }
@@ -129,5 +132,14 @@ mod tests {
         let shown = text_layer(&page(vec![upwards, digit, many])).into_string();
         assert_eq!(shown.matches("<tspan").count(), 1, "{shown}");
         assert!(shown.contains(">7<"), "{shown}");
+    }
+
+    #[test]
+    fn lines_without_words_and_ends_of_words_are_left_out() {
+        let mut lines = vec![line(&[], [0.1, 0.1, 0.8, 0.05]); 100_000];
+        lines.push(line(&["w".repeat(1 << 20).as_str()], [0.1, 0.1, 0.8, 0.05]));
+        let shown = text_layer(&page(lines)).into_string();
+        assert_eq!(shown.matches("<text").count(), 1);
+        assert!(shown.len() < MAX_WORD_BYTES + 500, "{}", shown.len());
     }
 }

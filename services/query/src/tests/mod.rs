@@ -7,6 +7,7 @@ mod bad_requests;
 mod documents;
 mod hostile;
 mod jobs;
+mod large_documents;
 mod load;
 mod mcp;
 mod model_access;
