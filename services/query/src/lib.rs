@@ -127,7 +127,8 @@ pub async fn serve(
     let answering = deps.answerers.clone().filter(|_| model.is_some());
     let mcp_server = McpServer::with_access_control(env.clone(), Arc::clone(&archive))
         .with_answerers(answering)
-        .with_page_images(deps.page_images.clone());
+        .with_page_images(deps.page_images.clone())
+        .with_vision(deps.vision.clone());
     let mcp = stemma_mcp::service(mcp_server, &host_guard, query.max_body_bytes, &stop);
     let router = router::router(
         AppState {

@@ -13,6 +13,7 @@ mod arguments;
 mod ask;
 mod browse_documents;
 mod compare_sections;
+mod describe;
 mod error;
 mod fetch;
 mod get_document;
@@ -123,11 +124,12 @@ where
     );
     let answering = model.map(|_| {
         let answers = AnswerService::new(env.clone(), blobs, answer, agent_tools);
-        Arc::new(answers.with_vision(vision)) as Arc<dyn AnswererFactory>
+        Arc::new(answers.with_vision(vision.clone())) as Arc<dyn AnswererFactory>
     });
     let server = McpServer::for_local_client(env, archive, preset)
         .with_answerers(answering)
-        .with_page_images(page_images);
+        .with_page_images(page_images)
+        .with_vision(vision);
     let served = match serve_server_with_ct(server, streams, stop.clone()).await {
         Ok(running) => running
             .waiting()

@@ -17,7 +17,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use stemma_archive::archive::spawn_cpu;
 use stemma_archive::collections::Collections;
-use stemma_archive::{AnswererFactory, PageImages};
+use stemma_archive::{AnswererFactory, PageImages, Vision};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_gateway::admission::RequestPermit;
@@ -51,6 +51,8 @@ pub struct McpServer {
     answerers: Option<Arc<dyn AnswererFactory>>,
     // `None` where no pages are drawn.
     page_images: Option<Arc<PageImages>>,
+    // `None` where no model sees pages.
+    vision: Option<Arc<Vision>>,
     router: Arc<ToolRouter<ToolContext>>,
 }
 
@@ -68,6 +70,7 @@ impl McpServer {
             requires_permit: false,
             answerers: None,
             page_images: None,
+            vision: None,
             router: Arc::new(tools::router()),
         }
     }
@@ -93,9 +96,18 @@ impl McpServer {
         }
     }
 
-    // `ask` is listed only if a model is configured and the key has the scope `ask`.
+    #[must_use]
+    pub fn with_vision(self, vision: Option<Arc<Vision>>) -> Self {
+        Self { vision, ..self }
+    }
+
+    // Tools that cost money are listed only if their model is configured and the key has the scope `ask`.
     fn tools(&self, preset: Preset, may_ask: bool) -> Vec<Tool> {
-        tools::list(&self.router, preset, self.answerers.is_some() && may_ask)
+        let has_model = |name: &str| match name {
+            "describe" => self.vision.is_some(),
+            _ => self.answerers.is_some(),
+        };
+        tools::list(&self.router, preset, |name| may_ask && has_model(name))
     }
 
     // `?collection=`, or the first collection visible to the key.
@@ -145,6 +157,7 @@ impl McpServer {
             collections: Some(Arc::clone(&self.collections)),
             answerers: self.answerers.clone(),
             page_images: self.page_images.clone(),
+            vision: self.vision.clone(),
             permit: request_permit(parts).cloned(),
             progress: token.map(|token| (context.peer.clone(), token)),
             ..ToolContext::new(self.env.clone(), archive)

@@ -9,7 +9,7 @@ use stemma_answers::Answerer;
 use stemma_archive::collections::Collections;
 use stemma_archive::pageindex_fields::{is_root, name_of, status};
 use stemma_archive::{
-    AnswererFactory, ApiError, Archive, PageImages, SearchRequest, SearchResponse,
+    AnswererFactory, ApiError, Archive, PageImages, SearchRequest, SearchResponse, Vision,
 };
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_catalog::locator::{Fragment, Locator, ResolveError};
@@ -42,6 +42,8 @@ pub(crate) struct ToolContext {
     pub(crate) answerers: Option<Arc<dyn AnswererFactory>>,
     // `None` where no pages are drawn.
     pub(crate) page_images: Option<Arc<PageImages>>,
+    // `None` where no model sees pages.
+    pub(crate) vision: Option<Arc<Vision>>,
     // The Item that searches are limited to.
     pub(crate) item: Option<ItemRef>,
     // `None` over stdio, which has full access.
@@ -66,6 +68,7 @@ impl ToolContext {
             collections: None,
             answerers: None,
             page_images: None,
+            vision: None,
             item: None,
             permit: None,
             progress: None,

@@ -21,7 +21,10 @@ const ALL: &[&str] = &[
     "get_facts",
     "get_series",
     "ask",
+    "describe",
 ];
+// Tools that call a model, which costs money.
+const COSTLY: &[&str] = &["ask", "describe"];
 const PAGEINDEX: &[&str] = &[
     "browse_documents",
     "get_document",
@@ -55,7 +58,8 @@ pub(crate) fn router() -> ToolRouter<ToolContext> {
         + ToolContext::get_facts_router()
         + ToolContext::get_series_router()
         + ToolContext::get_folder_structure_router()
-        + ToolContext::ask_router();
+        + ToolContext::ask_router()
+        + ToolContext::describe_router();
     for route in router.map.values_mut() {
         let read_only = ToolAnnotations::new().read_only(true).open_world(false);
         route.attr.annotations.get_or_insert(read_only);
@@ -63,14 +67,14 @@ pub(crate) fn router() -> ToolRouter<ToolContext> {
     router
 }
 
-/// The tool of a name or alias. Tools of other presets can be called, except `ask`, which costs money.
+/// The tool of a name or alias. Tools of other presets can be called, except those that cost money.
 pub(crate) fn callable<'a>(
     router: &'a ToolRouter<ToolContext>,
     preset: Preset,
     name: &str,
 ) -> Option<&'a Tool> {
     let tool = router.get(without_alias(name))?;
-    (tool.name != "ask" || preset == Preset::All).then_some(tool)
+    (!COSTLY.contains(&tool.name.as_ref()) || preset == Preset::All).then_some(tool)
 }
 
 // Prompts written for PageIndex Cloud use this alias.
@@ -102,12 +106,16 @@ pub(crate) fn has_json_envelope(name: &str) -> bool {
     !matches!(without_alias(name), "search" | "fetch")
 }
 
-/// The tools as clients see them. `may_ask` includes the tool that calls a model.
-pub(crate) fn list(router: &ToolRouter<ToolContext>, preset: Preset, may_ask: bool) -> Vec<Tool> {
+/// The tools as clients see them, and those that cost money where `may_pay` says so.
+pub(crate) fn list(
+    router: &ToolRouter<ToolContext>,
+    preset: Preset,
+    may_pay: impl Fn(&str) -> bool,
+) -> Vec<Tool> {
     match preset {
         Preset::All => ALL
             .iter()
-            .filter(|name| may_ask || **name != "ask")
+            .filter(|name| !COSTLY.contains(name) || may_pay(name))
             .filter_map(|name| listed(router, name))
             .collect(),
         Preset::PageIndex => PAGEINDEX
@@ -219,7 +227,7 @@ mod tests {
     fn clients_see_no_hidden_arguments_and_no_keywords_of_this_server() {
         let router = router();
         for preset in Preset::ALL {
-            for tool in list(&router, preset, true) {
+            for tool in list(&router, preset, |_| true) {
                 let json = serde_json::to_string(&tool).unwrap();
                 assert!(!json.contains("\"x-") && !json.contains("$"), "{json}");
                 let output = tool.output_schema.map(|schema| schema["required"].clone());

@@ -1,6 +1,7 @@
 //! Tests over the protocol: a client that speaks JSON-RPC over a pipe in this process.
 
 mod asking;
+mod describing;
 mod errors;
 mod presets;
 mod reading;
@@ -13,8 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::Bytes;
 use serde_json::{Value, json};
-use stemma_answers::tree_search::AnswerModel;
-use stemma_archive::{ApiError, PageImages, SourceFiles};
+use stemma_answers::tree_search::{AnswerModel, LlmClientSettings, VisionModel};
+use stemma_archive::{ApiError, PageImages, SourceFiles, Vision};
 use stemma_document::{Collection, DocumentVersion};
 use stemma_engine::Env;
 use stemma_engine::blobs::MemoryBlobs;
@@ -68,6 +69,20 @@ fn page_images(env: &Env) -> Arc<PageImages> {
     )
 }
 
+// A model that sees what `seen` draws.
+fn vision(
+    env: &Env,
+    model: Option<&AnswerModel>,
+    seen: Option<Arc<dyn Extractor>>,
+) -> Option<Arc<Vision>> {
+    let images = PageImages::new(env.clone(), seen?, Arc::new(SampleFiles), 1, 2);
+    let model = VisionModel {
+        model_client: Arc::clone(&model?.model_client),
+        settings: LlmClientSettings::default(),
+    };
+    Some(Vision::new(env.clone(), model, images))
+}
+
 struct TestClient {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
@@ -100,6 +115,20 @@ impl TestClient {
     }
 
     async fn with_options(preset: Preset, version: &str, model: Option<AnswerModel>) -> Self {
+        Self::with_images(preset, version, model, None).await
+    }
+
+    /// A client of a server with a model that sees what `renderer` draws.
+    async fn with_sight(preset: Preset, model: AnswerModel, renderer: Arc<dyn Extractor>) -> Self {
+        Self::with_images(preset, "2025-06-18", Some(model), Some(renderer)).await
+    }
+
+    async fn with_images(
+        preset: Preset,
+        version: &str,
+        model: Option<AnswerModel>,
+        seen: Option<Arc<dyn Extractor>>,
+    ) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let env = Env::system();
         let blobs = store::store().await;
@@ -118,7 +147,7 @@ impl TestClient {
                 preset,
                 answer: stemma_archive::AnswerSettings::default(),
                 page_images: Some(page_images(&world)),
-                vision: None,
+                vision: vision(&world, model.as_ref(), seen),
             };
             serve(world, store, served, split(theirs), ended).await
         };
