@@ -209,12 +209,12 @@ pub struct PageRecognition {
     pub confidence: u8,
     /// Words in doubt, in reading order.
     pub doubtful: Vec<String>,
-    /// Those of them of which two readers read different figures.
+    /// Those of them that another reader read otherwise: a second model, or a model that sees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disputed: Vec<DisputedFigure>,
 }
 
-/// A word of which two readers read different figures.
+/// A word that two readers read differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DisputedFigure {
     /// As it is in the text.

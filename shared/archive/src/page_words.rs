@@ -65,7 +65,7 @@ pub struct PageWord {
     /// Whether text recognition (OCR) is not sure of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_doubt: bool,
-    /// What a second reader read, if it is another figure; empty if it read nothing.
+    /// What a second reader read, if it differs; empty if it read nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
 }

@@ -34,6 +34,8 @@ pub(crate) struct PageContext {
     pub form_token: FormToken,
     pub is_signed_in: bool,
     pub may_ask: bool,
+    /// Have a model that sees describe pages.
+    pub may_describe: bool,
     /// Control jobs, submit and remove documents.
     pub may_write: bool,
     /// Whether the server knows of jobs.
@@ -121,6 +123,7 @@ impl FromRequestParts<AppState> for PageContext {
             form_token: FormToken::from_parts(parts),
             is_signed_in: cookie(&parts.headers, KEY_COOKIE).is_some(),
             may_ask: permit.may_ask(),
+            may_describe: permit.may_ask() && state.deps.vision.is_some(),
             may_write: permit.may_write(),
             has_jobs: state.deps.operations.is_some(),
             may_upload: permit.may_write() && state.deps.uploads.is_some(),

@@ -15,6 +15,7 @@ use stemma_gateway::problem::Problem;
 
 use crate::archive_page::{doubt_mark, state_badge};
 use crate::context::{PageContext, encoded};
+use crate::description_page;
 use crate::document_parts::{self, MAX_ROWS};
 use crate::layout::{Page, Screen, page};
 use crate::page_view::PageView;
@@ -355,6 +356,7 @@ fn page_pane(
             (visible.recognition())
             @if words.has_image {
                 (visible.image(context, &view.label))
+                (description_page::form(context, &view.label, words.page))
                 details.text-of-page { summary { "Text of this page" } (visible.text()) }
             } @else {
                 (visible.text())

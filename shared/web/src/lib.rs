@@ -14,6 +14,7 @@ mod ask_page;
 mod assets;
 mod compare_page;
 mod context;
+mod description_page;
 mod document_page;
 mod document_parts;
 mod download;
@@ -60,6 +61,10 @@ pub fn router(state: AppState) -> Router<AppState> {
             "/documents/{doc}/pages/{number}/image",
             get(drawn_page::image),
         )
+        .route(
+            "/documents/{doc}/pages/{number}/description",
+            post(description_page::describe),
+        )
         .route("/search", get(search_page::search))
         .route("/ask", get(ask_page::form).post(ask_page::ask))
         .route("/answers/{id}", get(ask_page::answer))
@@ -89,6 +94,7 @@ pub fn web_pages() -> WebPages {
             matches!(path, "/ask" | "/login" | "/logout" | "/upload")
                 || path.starts_with("/jobs/")
                 || path == "/health/replay"
+                || (path.starts_with("/documents/") && path.ends_with("/description"))
         },
         is_public: |path| matches!(path, "/login" | "/logout") || path.starts_with("/assets/"),
         problem_page: problem_page::problem_page,

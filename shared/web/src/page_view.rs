@@ -110,7 +110,7 @@ impl PageView {
                     "; in doubt, and marked: " (Line(&named.join(", ")))
                     @if named.len() < doubtful.len() { " and " (grouped(doubtful.len() - named.len())) " more" } "."
                 }
-                @if !disputed.is_empty() { " A second reader read other figures: " (Line(&disputed.join(", "))) "." }
+                @if !disputed.is_empty() { " Another reader read otherwise: " (Line(&disputed.join(", "))) "." }
             }
         }
     }

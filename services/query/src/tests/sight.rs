@@ -18,7 +18,7 @@ use stemma_sample_store::model::answer_model;
 use stemma_sim::{Behavior, Provider};
 
 use super::test_server::{TestReply, TestServer, settings, start, try_start_with};
-use super::web::browse;
+use super::web::{browse, form_token, send_form};
 use crate::{ServerDeps, ServerSettings};
 
 const CHART: &str =
@@ -303,4 +303,34 @@ async fn the_page_of_questions_offers_pictures_where_a_model_sees() {
     assert!(page.contains("Nothing checks what it sees."), "{page}");
     let without = browse(&start().await, "/ask", "").await.body;
     assert!(!without.contains("name=\"see\""));
+}
+
+#[tokio::test]
+async fn the_page_of_a_document_has_its_figures_described_by_sight() {
+    const FORM: &str = "/documents/ACME_2022/pages/2/description";
+    let seeing = SeeingServer::start(Behavior::default(), CHART).await;
+    let shown = browse(&seeing.server, "/documents/ACME_2022?page=2", "").await;
+    assert!(shown.body.contains(FORM), "{}", shown.body);
+    let (token, cookie) = form_token(&shown);
+    for _ in 0..2 {
+        let fields = format!("token={token}");
+        let described = send_form(&seeing.server, FORM, &cookie, &fields).await;
+        assert_eq!(described.status, 200, "{}", described.body);
+        for part in [
+            "By sight",
+            "Nothing checks it",
+            "Europe revenue share",
+            "30%",
+        ] {
+            assert!(described.body.contains(part), "{part}: {}", described.body);
+        }
+    }
+    assert_eq!(seeing.provider.report().calls, 1);
+    let foreign = send_form(&seeing.server, FORM, &cookie, "token=").await;
+    assert_eq!(
+        (foreign.status, foreign.body.contains("form.token")),
+        (403, true)
+    );
+    let without = browse(&start().await, "/documents/ACME_2022?page=2", "").await;
+    assert!(!without.body.contains("/description"), "{}", without.body);
 }

@@ -1,0 +1,97 @@
+//! What the figures of a page show, as a model sees them.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+use stemma_archive::DescribedPage;
+use stemma_document::PageNo;
+use stemma_gateway::AppState;
+use stemma_gateway::admission::RequestPermit;
+use stemma_gateway::extract::{HandlerError, Path, published_document};
+use stemma_gateway::problem::Problem;
+
+use crate::archive_page::collection_field;
+use crate::context::{PageContext, encoded};
+use crate::layout::{Page, page, token_field};
+use crate::security::Form;
+use crate::text::Line;
+
+/// The fields of the form.
+#[derive(Deserialize)]
+pub(crate) struct Fields {
+    #[serde(default)]
+    collection: String,
+}
+
+/// The form that asks for a description; nothing where no model sees, or the key may not ask.
+pub(crate) fn form(context: &PageContext, label: &str, number: u32) -> Markup {
+    html! {
+        @if context.may_describe {
+            form method="post" action=(path(label, number)) {
+                (token_field(context))
+                (collection_field(context))
+                button.quiet type="submit" { "Describe the figures" }
+            }
+        }
+    }
+}
+
+fn path(label: &str, number: u32) -> String {
+    format!("/documents/{}/pages/{number}/description", encoded(label))
+}
+
+/// `POST /documents/{doc}/pages/{n}/description`. A page is described once, so it may be sent again.
+pub(crate) async fn describe(
+    State(state): State<AppState>,
+    permit: RequestPermit,
+    Path((doc, number)): Path<(String, u32)>,
+    context: PageContext,
+    Form(fields): Form<Fields>,
+) -> Result<Response, HandlerError> {
+    let context = context.with_collection(fields.collection);
+    let place = permit.upgrade_for_model().await?;
+    let archive = context.archive(&state)?;
+    let vision = Arc::clone(state.vision()?);
+    let number = PageNo::new(number)
+        .ok_or_else(|| Problem::parameter(400, "n", "a page is a number, from 1"))?;
+    let listed = published_document(&archive, &doc)?;
+    let label = listed.label.clone();
+    let described = vision.describe(&archive, &listed, number, None).await?;
+    drop(place);
+    let locator = described.locator.as_str();
+    let api = format!("/v1{}", path(&label, described.page));
+    let body = html! {
+        h1.title { "Figures of " a href=(context.document_url(&label, &[("page", &described.page.to_string())])) { (Line(locator)) } }
+        p.remarks role="status" { "By sight: what the model " (Line(&described.model)) " says that it sees. Nothing checks it." }
+        (figures(&described))
+    };
+    Ok(page(
+        &context,
+        &Page {
+            screen: None,
+            title: format!("Figures of {locator}"),
+            body,
+            commands: vec![context.command(&["describe", locator])],
+            requests: vec![format!("{} -X POST", context.request(&api, &[]))],
+        },
+    ))
+}
+
+fn figures(described: &DescribedPage) -> Markup {
+    html! {
+        @if described.figures.is_empty() { p.note { "The model sees no figures on this page." } }
+        @for figure in &described.figures {
+            h2 { @if figure.title.is_empty() { "(no title)" } @else { (Line(&figure.title)) } }
+            p { @if !figure.kind.is_empty() { span.badge { (Line(&figure.kind)) } " " } (Line(&figure.shows)) }
+            @if !figure.values.is_empty() {
+                table {
+                    thead { tr { th scope="col" { "Label" } th scope="col" { "Value, by sight" } } }
+                    tbody { @for value in &figure.values { tr { td { (Line(&value.label)) } td { (Line(&value.value)) } } } }
+                }
+            }
+        }
+    }
+}
