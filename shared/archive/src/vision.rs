@@ -113,8 +113,11 @@ impl Vision {
         };
         let session = client.start_session(client.new_run_id("describe"), budget);
         let described = describe_page(&session, image).await;
-        let described = described.map_err(|error| session_error(&error))?;
         let usage = session.usage();
+        let described = described.map_err(|error| match error {
+            SessionError::BudgetExhausted { .. } if usage.calls >= DESCRIPTION_CALLS => useless(),
+            error => session_error(&error),
+        })?;
         Ok(DescribedPage {
             doc_id: listed.doc().to_string(),
             locator: page_locator(&listed.label, page),
@@ -159,6 +162,13 @@ fn page_image(png: Bytes) -> Result<PageImage, ApiError> {
         let next = "read its text";
         ApiError::new("image.not_drawable", error.to_string(), next)
     })
+}
+
+// More money would not help.
+fn useless() -> ApiError {
+    let message = format!("no description came out of {DESCRIPTION_CALLS} replies of the model");
+    let next = "ask again later, or set vision.model to another model";
+    ApiError::new("model.reply_unreadable", message, next)
 }
 
 fn session_error(error: &SessionError) -> ApiError {

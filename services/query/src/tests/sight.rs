@@ -15,7 +15,7 @@ use stemma_extract::{ExtractError, ExtractJob, Extractor, Task};
 use stemma_gateway::settings::QuerySettings;
 use stemma_sample_store as store;
 use stemma_sample_store::model::answer_model;
-use stemma_sim::{Behavior, Provider};
+use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
 
 use super::test_server::{TestReply, TestServer, settings, start, try_start_with};
 use super::web::{browse, form_token, send_form};
@@ -333,4 +333,62 @@ async fn the_page_of_a_document_has_its_figures_described_by_sight() {
     );
     let without = browse(&start().await, "/documents/ACME_2022?page=2", "").await;
     assert!(!without.body.contains("/description"), "{}", without.body);
+}
+
+#[tokio::test]
+async fn faulty_replies_about_pictures_say_nothing_and_are_asked_for_again() {
+    // Malformed replies are left out, because some of them are mended.
+    for fault in [
+        ReplyFault::Error,
+        ReplyFault::Reset,
+        ReplyFault::Empty,
+        ReplyFault::Truncated,
+        ReplyFault::Schema,
+    ] {
+        let faulty = Behavior {
+            faults: ReplyFaults {
+                always: 1.0,
+                kinds: vec![fault],
+                ..ReplyFaults::default()
+            },
+            ..Behavior::default()
+        };
+        let mut seeing = SeeingServer::start(faulty, CHART).await;
+        let refused = seeing.server.post(DESCRIPTION, "").await;
+        assert!(refused.status >= 500, "{fault:?}: {}", refused.body);
+        assert!(
+            refused.code().starts_with("model."),
+            "{fault:?}: {}",
+            refused.body
+        );
+        let question = "How much was the revenue share of R&D spending?";
+        let answer = seeing.ask(question, true).await.json();
+        // Replies of another form are mended for answers, whose claims their quotes verify.
+        let expected = match fault {
+            ReplyFault::Schema => "answered",
+            _ => "search_only",
+        };
+        assert_eq!(answer["outcome"], expected, "{fault:?}: {answer:#}");
+        for claim in answer["claims"].as_array().unwrap() {
+            let is_verified = claim["verified"] == true;
+            assert_eq!(is_verified, claim["by_sight"].is_null(), "{claim}");
+            assert_eq!(is_verified, claim["citations"] != json!([]), "{claim}");
+        }
+
+        // Another process, whose breaker is closed, over the same store.
+        seeing.provider.set_behavior(Behavior::default());
+        seeing.server = serve(answer_model(&seeing.provider), &seeing.blobs).await;
+        let healed = seeing.server.post(DESCRIPTION, "").await.json();
+        assert_eq!(healed["cached"], false, "{fault:?}: {healed:#}");
+        assert_eq!(
+            healed["figures"][0]["values"][0]["value"], "45%",
+            "{fault:?}"
+        );
+        let answer = seeing.ask(question, true).await.json();
+        assert_eq!(answer["outcome"], "answered", "{fault:?}: {answer:#}");
+        let calls = seeing.provider.report().calls;
+        let again = seeing.server.post(DESCRIPTION, "").await.json();
+        assert_eq!(again["cached"], true, "{fault:?}");
+        assert_eq!(seeing.provider.report().calls, calls, "{fault:?}");
+    }
 }
