@@ -11,6 +11,7 @@ use stemma_document::{
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 
+use super::item_index::ItemIndex;
 use super::passage::{Passage, SectionLine, split_lines};
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
@@ -147,8 +148,7 @@ struct EntryMapper<'a> {
     sections: Vec<SectionFacts<'a>>,
     // Facet fields, which every entry has.
     facets: TantivyDocument,
-    // Items, with the ids of their sections.
-    items: Vec<(items::SectionItem, Range<u32>)>,
+    items: ItemIndex,
     figures: DisplayedFigures,
 }
 
@@ -156,18 +156,13 @@ impl<'a> EntryMapper<'a> {
     fn new(entry: &'a CatalogEntry, opened: &'a OpenDocument) -> Self {
         let fields = Fields::get();
         let tree = &opened.tree;
-        let items = items::section_items(tree);
-        let items = items.into_iter().map(|item| {
-            let range = tree.section(item.section).map_or(0..0, items::subtree_ids);
-            (item, range)
-        });
         Self {
             fields,
             entry,
             opened,
             sections: SectionFacts::of_tree(tree),
             facets: facets(&fields, entry),
-            items: items.collect(),
+            items: ItemIndex::new(items::section_items(tree)),
             figures: opened
                 .facts
                 .as_ref()
@@ -376,15 +371,12 @@ impl<'a> EntryMapper<'a> {
 
     fn add_items(&self, entry: &mut TantivyDocument, passage: &Passage<'_>) {
         let sections = passage.sections.iter();
-        let ids: Vec<u32> = sections
-            .map(|(at, _)| self.sections[*at].section.id.0)
-            .collect();
-        for (item, range) in &self.items {
-            if ids.iter().any(|id| range.contains(id)) {
-                entry.add_text(self.fields.items, &item.number);
-                if let Some(part) = &item.part {
-                    entry.add_text(self.fields.items, format!("{part}.{}", item.number));
-                }
+        let ids = sections.map(|(at, _)| self.sections[*at].section.id);
+        let above = ids.flat_map(|id| self.opened.tree.path_to(id));
+        for item in self.items.of_sections(above.map(|section| section.id)) {
+            entry.add_text(self.fields.items, &item.number);
+            if let Some(part) = &item.part {
+                entry.add_text(self.fields.items, format!("{part}.{}", item.number));
             }
         }
     }

@@ -26,6 +26,7 @@ mod figure_tests;
 pub mod folder;
 mod hits;
 mod indexed_versions;
+mod item_index;
 pub mod local_index;
 mod missing;
 mod near_terms;
