@@ -115,7 +115,9 @@ impl Vision {
         let described = describe_page(&session, image).await;
         let usage = session.usage();
         let described = described.map_err(|error| match error {
-            SessionError::BudgetExhausted { .. } if usage.calls >= DESCRIPTION_CALLS => useless(),
+            SessionError::BudgetExhausted { .. } if usage.calls >= DESCRIPTION_CALLS => {
+                unreadable_replies()
+            }
             error => session_error(&error),
         })?;
         Ok(DescribedPage {
@@ -164,8 +166,8 @@ fn page_image(png: Bytes) -> Result<PageImage, ApiError> {
     })
 }
 
-// More money would not help.
-fn useless() -> ApiError {
+// The replies, not the limit on spending, are the reason: more money would not help.
+fn unreadable_replies() -> ApiError {
     let message = format!("no description came out of {DESCRIPTION_CALLS} replies of the model");
     let next = "ask again later, or set vision.model to another model";
     ApiError::new("model.reply_unreadable", message, next)

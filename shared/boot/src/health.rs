@@ -228,9 +228,9 @@ impl Health {
             return;
         }
         let checks = self.0.checks.iter();
-        let checks = checks.map(|(name, check)| answers(name, check));
+        let checks = checks.map(|(name, check)| answering_port(name, check));
         let answering = futures::future::join_all(checks).await;
-        // All at the end: who shares the round may have asked after a port had answered.
+        // All with the time of the end: a request that shares this round may have arrived after a port had answered.
         let now_ms = self.0.env.now_ms();
         let answering = answering.into_iter().flatten();
         let mut last_answer = self.0.last_answer.lock();
@@ -249,10 +249,10 @@ impl Health {
     }
 }
 
-// The name of the port, if it answers.
-async fn answers(name: &'static str, check: &HealthCheck) -> Option<&'static str> {
+// Runs a check. Returns the name of the port if it answers.
+async fn answering_port(name: &'static str, check: &HealthCheck) -> Option<&'static str> {
     match tokio::time::timeout(CHECK_TIMEOUT, check()).await {
-        // Who refuses is there: the refusal is among the troubles.
+        // A server that refuses a call is up: the refusal is among the troubles.
         Ok(Err(error)) if error.kind != PortErrorKind::Refused => {
             tracing::debug!(port = name, %error, "a port is unavailable");
             None

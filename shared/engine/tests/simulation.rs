@@ -31,7 +31,7 @@ fn every_schedule_ends_with_the_same_bytes() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(500);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(250);
     let started = std::time::Instant::now();
     in_parallel(first..first + schedules, |seed| {
         let ended = simulation::check(seed).unwrap_or_else(|violated| panic!("{violated}"));
@@ -57,7 +57,7 @@ fn paused_and_cancelled_jobs_do_not_affect_others() {
         return;
     }
     let first = number("STEMMA_FIRST").unwrap_or(1);
-    let schedules = number("STEMMA_SCHEDULES").unwrap_or(300);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(150);
     let cut_short = AtomicU64::new(0);
     in_parallel(first..first + schedules, |seed| {
         let ended =
