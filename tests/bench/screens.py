@@ -39,7 +39,8 @@ class Pages:
         """Milliseconds until the first byte, until the last one, and the whole page."""
         connection = http.client.HTTPConnection(self.address, timeout=600)
         began = time.perf_counter()
-        connection.request("GET", path, headers={"Accept": "text/html"})
+        accepted = "application/json" if path.startswith("/v1/") else "text/html"
+        connection.request("GET", path, headers={"Accept": accepted})
         reply = connection.getresponse()
         first = (time.perf_counter() - began) * 1e3
         body = reply.read().decode()
@@ -56,6 +57,9 @@ class Pages:
     def wait_until_indexed(self, documents):
         while True:
             _, _, status, body = self.get("/v1/health")
+            # 503: the catalog is still loading.
+            if status not in (200, 503):
+                raise SystemExit(f"/v1/health: {status} {body[:500]}")
             index = json.loads(body).get("index") if status == 200 else None
             if index and index["documents"] >= documents:
                 return
