@@ -165,7 +165,8 @@ async fn all_facts_are_downloaded_in_one_reading() {
     let figures: Vec<(&str, &str, &str, &str)> = displayed
         .iter()
         .map(|displayed| {
-            let (from, to) = ("2021-01-01", "2021-12-31");
+            let from = "2021-01-01";
+            let to = "2021-12-31";
             ("us-gaap:Revenues", from, to, displayed.as_str())
         })
         .collect();

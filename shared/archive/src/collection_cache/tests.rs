@@ -191,7 +191,8 @@ async fn a_tree_too_large_for_the_cache_is_shared_while_a_request_holds_it() {
         .into_iter()
         .find(|listed| listed.entry().is_some())
         .unwrap();
-    let (doc, seq) = (listed.doc(), listed.version().seq);
+    let doc = listed.doc();
+    let seq = listed.version().seq;
     let tree = archive.load_tree(&listed).await.unwrap().unwrap();
     fixture.cache.put_tree(Arc::clone(&tree), TREES_BYTES);
     assert_eq!(fixture.cache.trees.stats().entries, 0);
