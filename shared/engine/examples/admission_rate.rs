@@ -1,29 +1,33 @@
 //! Measures how fast coordinators take documents up whose runs do nothing, over a distant bucket.
 //!
-//! `cargo run --release -p stemma-engine --example admission_rate [documents]`, with the servers of `tests/services` in
-//! STEMMA_TEST_RABBITMQ, STEMMA_TEST_REDIS and STEMMA_TEST_S3. Each call of the bucket takes 25 ms longer. The coordinators
-//! share one process, with connections of their own.
+//! `cargo run --release -p stemma-engine --example admission_rate [--memory] [documents]`, with the servers of `tests/services` in
+//! STEMMA_TEST_RABBITMQ, STEMMA_TEST_REDIS and STEMMA_TEST_S3. Each call of the bucket takes 25 ms longer. With `--memory` the
+//! bucket is in the memory of this process, so that no S3 server takes CPU time of the coordinators. The coordinators share one
+//! process, with connections of their own. Calls of their ports are counted by kind, with the time that they took.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "ends with the message of what failed"
 )]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::future::{BoxFuture, join_all};
-use stemma_engine::blobs::{Blobs, S3Blobs, list_all};
+use parking_lot::Mutex;
+use stemma_engine::blobs::{Blobs, MemoryBlobs, S3Blobs, list_all};
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest, RunRecord};
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef};
+use stemma_engine::ledger::Ledger;
 use stemma_engine::ledger::redis::RedisLedger;
 use stemma_engine::limit::MemoryLimiter;
 use stemma_engine::message::RunOutcome;
 use stemma_engine::port_layer::{Layered, PortLayer};
-use stemma_engine::queue::{RabbitQueue, RabbitSettings};
+use stemma_engine::queue::{Queue, RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::replay::{FlowStop, Replay};
 use stemma_engine::s3::{S3, S3Credentials, S3Settings};
@@ -99,13 +103,31 @@ impl Flow for EmptyWork {
     }
 }
 
-/// Makes every call start late.
-struct Distant;
+/// Calls by kind, and the time that they took.
+#[derive(Clone, Default)]
+struct CallCounts(Arc<Mutex<BTreeMap<&'static str, (u64, Duration)>>>);
 
-impl PortLayer for Distant {
+impl CallCounts {
+    fn print(&self, documents: usize) {
+        for (operation, (calls, took)) in std::mem::take(&mut *self.0.lock()) {
+            let per_document = calls as f64 / documents as f64;
+            let mean_ms = 1e3 * took.as_secs_f64() / calls as f64;
+            println!("  {operation}: {per_document:.2} calls a document, {mean_ms:.1} ms each");
+        }
+    }
+}
+
+/// Makes every call start late, and counts it.
+#[derive(Clone)]
+struct Measured {
+    delay: Duration,
+    counts: CallCounts,
+}
+
+impl PortLayer for Measured {
     async fn call<'a, T, F>(
         &'a self,
-        _operation: &'static str,
+        operation: &'static str,
         _about: impl Fn() -> String + Send + 'a,
         mut call: F,
     ) -> PortResult<T>
@@ -113,8 +135,16 @@ impl PortLayer for Distant {
         T: Send + 'a,
         F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
     {
-        tokio::time::sleep(DELAY).await;
-        call().await
+        let began = Instant::now();
+        if !self.delay.is_zero() {
+            tokio::time::sleep(self.delay).await;
+        }
+        let result = call().await;
+        let mut counts = self.counts.0.lock();
+        let (calls, took) = counts.entry(operation).or_default();
+        *calls += 1;
+        *took += began.elapsed();
+        result
     }
 }
 
@@ -122,12 +152,18 @@ struct Bench {
     env: Env,
     // Of queues, keys and the bucket.
     name: String,
+    // The bucket of all processes; `None`: on the S3 server.
+    memory: Option<Arc<MemoryBlobs>>,
+    // Of the coordinators.
+    counts: CallCounts,
+}
+
+fn server(name: &str) -> String {
+    std::env::var(name).expect("start the servers with tests/services")
 }
 
 impl Bench {
-    async fn ports(&self, process: &str) -> Ports {
-        let server =
-            |name: &str| std::env::var(name).expect("start the servers with tests/services");
+    async fn ports(&self, process: &str, counts: &CallCounts) -> Ports {
         let rabbit = RabbitSettings {
             url: server("STEMMA_TEST_RABBITMQ").as_str().into(),
             prefix: self.name.clone(),
@@ -137,6 +173,39 @@ impl Bench {
             prefix: self.name.clone(),
             ..RedisSettings::new(server("STEMMA_TEST_REDIS").as_str().into())
         };
+        let measured = |delay| Measured {
+            delay,
+            counts: counts.clone(),
+        };
+        let queue: Arc<dyn Queue> =
+            Arc::new(RabbitQueue::connect(&rabbit, &self.env).await.unwrap());
+        let ledger: Arc<dyn Ledger> =
+            Arc::new(RedisLedger::new(RedisClient::open(&redis).unwrap()));
+        let queue = Layered {
+            layer: measured(Duration::ZERO),
+            port: queue,
+        };
+        let ledger = Layered {
+            layer: measured(Duration::ZERO),
+            port: ledger,
+        };
+        let blobs = Layered {
+            layer: measured(DELAY),
+            port: self.blobs().await,
+        };
+        Ports::new(
+            &self.env,
+            Arc::new(queue),
+            Arc::new(ledger),
+            Arc::new(blobs),
+            Arc::new(MemoryLimiter::default()),
+        )
+    }
+
+    async fn blobs(&self) -> Arc<dyn Blobs> {
+        if let Some(memory) = &self.memory {
+            return Arc::<MemoryBlobs>::clone(memory);
+        }
         let store = server("STEMMA_TEST_S3");
         let mut store = store.split_whitespace();
         let endpoint = store.next().map(str::to_string);
@@ -154,18 +223,7 @@ impl Bench {
         };
         let s3 = S3::connect(&s3).await.unwrap();
         s3.create_bucket(&self.name).await.unwrap();
-        let blobs: Arc<dyn Blobs> = Arc::new(S3Blobs::new(s3, &self.name, "store").unwrap());
-        let blobs = Layered {
-            layer: Distant,
-            port: blobs,
-        };
-        Ports::new(
-            &self.env,
-            Arc::new(RabbitQueue::connect(&rabbit, &self.env).await.unwrap()),
-            Arc::new(RedisLedger::new(RedisClient::open(&redis).unwrap())),
-            Arc::new(blobs),
-            Arc::new(MemoryLimiter::default()),
-        )
+        Arc::new(S3Blobs::new(s3, &self.name, "store").unwrap())
     }
 
     async fn start_coordinator(
@@ -173,7 +231,7 @@ impl Bench {
         name: &str,
         stop: &CancellationToken,
     ) -> Vec<tokio::task::JoinHandle<()>> {
-        let ports = self.ports(name).await;
+        let ports = self.ports(name, &self.counts).await;
         let presence = HeartbeatReporter::new(&self.env, name, "coordinator");
         let ledger = Arc::clone(ports.ledger.raw());
         let beats = send_heartbeats(
@@ -242,10 +300,11 @@ fn documents(name: &str, count: usize) -> Vec<String> {
 
 #[tokio::main]
 async fn main() {
-    let count = std::env::args()
-        .nth(1)
-        .map_or(Ok(4_000), |count| count.parse());
-    let count: usize = count.expect("usage: admission_rate [documents]");
+    let (flags, numbers): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|argument| argument == "--memory");
+    let count = numbers.first().map_or(Ok(4_000), |count| count.parse());
+    let count: usize = count.expect("usage: admission_rate [--memory] [documents]");
     let mut last = String::new();
     for members in [1, 2, 4] {
         let env = Env::system();
@@ -254,8 +313,13 @@ async fn main() {
             std::process::id(),
             env.now_ms()
         );
-        let bench = Bench { env, name };
-        let ports = bench.ports("client").await;
+        let bench = Bench {
+            env,
+            name,
+            memory: (!flags.is_empty()).then(Arc::default),
+            counts: CallCounts::default(),
+        };
+        let ports = bench.ports("client", &CallCounts::default()).await;
         let stop = CancellationToken::new();
         let mut running = Vec::new();
         for n in 0..members {
@@ -266,6 +330,7 @@ async fn main() {
             );
         }
         tokio::time::sleep(Duration::from_secs(25)).await; // until each has its share
+        bench.counts.0.lock().clear();
         let began = Instant::now();
         let before = cpu_seconds();
         let known = documents("document", count);
@@ -277,6 +342,7 @@ async fn main() {
         println!(
             "{members} coordinators, slots full: {rate:.0} documents/s, {cpu_ms:.2} ms CPU a document"
         );
+        bench.counts.print(count);
         if members == 1 {
             let began = Instant::now();
             let uploads = (0..UPLOADS).map(|n| {
