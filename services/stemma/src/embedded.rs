@@ -118,6 +118,11 @@ impl EmbeddedServices {
         Arc::clone(&self.read_progress)
     }
 
+    /// Ends the services at once, like a crash.
+    pub fn abort(self) {
+        self.services.iter().for_each(JoinHandle::abort);
+    }
+
     /// Asks the services to stop and waits until they have drained.
     pub async fn stop(self) {
         self.stop.cancel();

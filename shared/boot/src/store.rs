@@ -58,6 +58,7 @@ pub struct Store {
 pub struct WritableStore {
     /// The blobs of the store; queue, ledger and limiter in memory.
     pub ports: Ports,
+    folder: Option<FolderBlobs>,
     _lock: Option<File>,
 }
 
@@ -109,9 +110,18 @@ impl WritableStore {
             Location::Folder(path) => Self::open_folder(path, command, env),
             Location::Bucket { bucket, prefix } => {
                 let ports = Ports::embedded(env, servers.bucket(bucket, prefix).await?);
-                Ok(Self { ports, _lock: None })
+                Ok(Self {
+                    ports,
+                    folder: None,
+                    _lock: None,
+                })
             }
         }
+    }
+
+    /// Whether the store is a folder that was deleted, replaced or unmounted since it was opened.
+    pub fn is_gone(&self) -> bool {
+        self.folder.as_ref().is_some_and(FolderBlobs::is_gone)
     }
 
     fn open_folder(path: &Path, command: &str, env: &Env) -> Result<Self, StoreError> {
@@ -125,7 +135,8 @@ impl WritableStore {
         let blobs = FolderBlobs::open(path).map_err(io_error(path))?;
         blobs.remove_temp_files().map_err(io_error(path))?;
         Ok(Self {
-            ports: Ports::embedded(env, Arc::new(blobs)),
+            ports: Ports::embedded(env, Arc::new(blobs.clone())),
+            folder: Some(blobs),
             _lock: Some(lock),
         })
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Signal;
 
 use crate::support::{
-    CommandOutput, RunningCommand, StemmaCommand, TestEnv, assert_same, files, results,
+    CommandOutput, RunningCommand, StemmaCommand, TestEnv, assert_same, files, objects, results,
     started_tasks,
 };
 
@@ -189,4 +189,56 @@ fn interrupted_ingest_can_be_resumed() {
         started_tasks(&second).len()
     );
     assert_eq!(lab.ingest("store", &[])["counts"]["unchanged"], 12);
+}
+
+#[test]
+fn ingest_ends_when_its_store_is_deleted() {
+    for is_replaced in [false, true] {
+        let lab = TestEnv::new();
+        lab.put_twelve();
+        let mut running = lab
+            .stemma("store", ["ingest", "filings", "--jobs", "1"])
+            .start();
+        while stored_files(&lab.path("store")).is_empty() {
+            assert!(!running.has_ended(), "{:?}", running.end());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::fs::rename(lab.path("store"), lab.path("deleted")).unwrap();
+        if is_replaced {
+            std::fs::create_dir_all(lab.path("store/objects")).unwrap();
+            std::fs::create_dir_all(lab.path("store/tmp")).unwrap();
+        }
+        let answer = running.end();
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.err.contains("was deleted, replaced"), "{answer:?}");
+        assert!(
+            answer.err.contains("run the same command again"),
+            "{answer:?}"
+        );
+        assert_eq!(objects(&lab.path("store")).len(), 0, "{answer:?}");
+        std::fs::remove_dir_all(lab.path("store")).ok();
+        let again = lab.ingest("store", &[]);
+        assert_eq!(again["counts"]["done"], 12);
+    }
+}
+
+#[test]
+fn ingest_ends_when_the_objects_of_its_job_are_deleted() {
+    let lab = TestEnv::new();
+    lab.put_twelve();
+    let mut running = lab
+        .stemma("store", ["ingest", "filings", "--jobs", "1"])
+        .start();
+    while stored_files(&lab.path("store")).is_empty() {
+        assert!(!running.has_ended(), "{:?}", running.end());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // What `rm` leaves of a store that is written to.
+    for folder in ["jobs", "c"] {
+        let moved = lab.path(&format!("deleted-{folder}"));
+        std::fs::rename(lab.path("store/objects").join(folder), moved).unwrap();
+    }
+    let answer = running.end();
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.err.contains("was deleted, replaced"), "{answer:?}");
 }

@@ -3,10 +3,14 @@
 //! An object is written to `tmp/` and hard-linked to its name, which fails if the name exists. Writes are therefore
 //! atomic and create-only, and whole after a `kill -9`. Objects are not synced one by one; [`Blobs::barrier`] syncs the
 //! file system once before a publication, so that what is published survives a power loss.
+//!
+//! A folder that was deleted, replaced or unmounted is no empty store: every call checks that it is still the one that was
+//! opened, and fails if not.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +30,11 @@ static NEXT_TEMP_FILE: AtomicU64 = AtomicU64::new(0);
 pub struct FolderBlobs(Arc<FolderBlobsInner>);
 
 struct FolderBlobsInner {
+    root: PathBuf,
     objects: PathBuf,
     tmp: PathBuf,
+    // Device and number of the folder of objects.
+    identity: (u64, u64),
     // Number of barriers requested so far.
     requested_barriers: AtomicU64,
     // Number of barriers requested when the last finished sync began.
@@ -44,9 +51,12 @@ impl FolderBlobs {
         let tmp = root.join("tmp");
         fs::create_dir_all(&objects)?;
         fs::create_dir_all(&tmp)?;
+        let identity = identity(&objects)?;
         Ok(Self(Arc::new(FolderBlobsInner {
+            root: root.into(),
             objects,
             tmp,
+            identity,
             requested_barriers: AtomicU64::new(0),
             completed_barriers: Mutex::new(0),
         })))
@@ -66,6 +76,11 @@ impl FolderBlobs {
         Ok(removed)
     }
 
+    /// Whether the folder that was opened is not there any more: it was deleted, replaced or unmounted.
+    pub fn is_gone(&self) -> bool {
+        self.0.is_gone()
+    }
+
     async fn run_blocking<T, F>(&self, operation: &'static str, key: &str, work: F) -> PortResult<T>
     where
         T: Send + 'static,
@@ -73,11 +88,26 @@ impl FolderBlobs {
     {
         let inner = Arc::clone(&self.0);
         let key = key.to_string();
-        match tokio::task::spawn_blocking(move || work(&inner)).await {
-            Ok(result) => result.map_err(|error| port_error(operation, &key, &error)),
+        let name = key.clone();
+        // Checked after the work: what is missing in a folder that is there does not exist.
+        let worked = tokio::task::spawn_blocking(move || {
+            let result = work(&inner);
+            if inner.is_gone() {
+                let message = format!("{name}: the folder {} is gone", inner.root.display());
+                return Err(PortError::refused(operation, message));
+            }
+            result.map_err(|error| port_error(operation, &name, &error))
+        });
+        match worked.await {
+            Ok(result) => result,
             Err(error) => Err(PortError::transient(operation, format!("{key}: {error}"))),
         }
     }
+}
+
+fn identity(folder: &Path) -> std::io::Result<(u64, u64)> {
+    let metadata = fs::metadata(folder)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> PortError {
@@ -102,6 +132,14 @@ fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> Por
 }
 
 impl FolderBlobsInner {
+    // Only what the file system says for certain counts: a device that fails is no folder that is gone.
+    fn is_gone(&self) -> bool {
+        match identity(&self.objects) {
+            Ok(found) => found != self.identity,
+            Err(error) => is_not_found(error.kind()),
+        }
+    }
+
     fn path(&self, key: &str) -> PathBuf {
         self.objects.join(key)
     }
@@ -114,9 +152,22 @@ impl FolderBlobsInner {
         let (unfinished, mut file) = self.create_temp_file()?;
         let linked = file
             .write_all(bytes)
-            .and_then(|()| link(&unfinished, &target));
+            .and_then(|()| self.link(&unfinished, &target));
         fs::remove_file(&unfinished)?;
         linked
+    }
+
+    fn link(&self, unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
+        match try_link(unfinished, target) {
+            // The folder of all objects is not created again.
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_gone() => {
+                if let Some(folder) = target.parent() {
+                    fs::create_dir_all(folder)?;
+                }
+                try_link(unfinished, target)
+            }
+            result => result,
+        }
     }
 
     // A killed process with our process id may have left files behind, so names are tried until one is new.
@@ -193,18 +244,6 @@ impl FolderBlobsInner {
 /// Whether `key`, or (for a folder) any key in it, sorts after `after`.
 fn sorts_after(key: &str, after: &str) -> bool {
     key > after || (key.ends_with('/') && after.starts_with(key))
-}
-
-fn link(unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
-    match try_link(unfinished, target) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            if let Some(folder) = target.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            try_link(unfinished, target)
-        }
-        result => result,
-    }
 }
 
 fn try_link(unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
@@ -364,6 +403,41 @@ mod tests {
         ] {
             let kind = port_error("blobs.put", "c/x", &error.into()).kind;
             assert_eq!(kind, expected, "{error:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_gone_is_no_empty_store() {
+        for is_replaced in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().join("store");
+            let blobs = FolderBlobs::open(&root).unwrap();
+            blobs.put("c/x", Bytes::new()).await.unwrap();
+            assert!(!blobs.is_gone());
+            fs::rename(&root, folder.path().join("other")).unwrap();
+            if is_replaced {
+                FolderBlobs::open(&root).unwrap();
+            }
+            let errors = [
+                blobs.put("c/y", Bytes::new()).await.err(),
+                blobs.get("c/x").await.err(),
+                blobs.size("c/x").await.err(),
+                blobs.list("", None, 10).await.err(),
+                blobs.children("c/", None, 10).await.err(),
+                blobs.delete("c/x").await.err(),
+                blobs.barrier().await.err(),
+            ];
+            for error in errors {
+                let error = error.unwrap();
+                assert_eq!(error.kind, PortErrorKind::Refused, "{error}");
+                assert!(error.message.ends_with("is gone"), "{error}");
+            }
+            assert!(blobs.is_gone());
+            assert_eq!(root.exists(), is_replaced, "nothing is created again");
+            // A disk that is mounted again.
+            drop(fs::remove_dir_all(&root));
+            fs::rename(folder.path().join("other"), &root).unwrap();
+            assert_eq!(blobs.get("c/x").await, Ok(Some(Bytes::new())));
         }
     }
 

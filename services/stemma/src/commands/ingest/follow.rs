@@ -1,16 +1,23 @@
 //! Follows the job of an ingest, by events of the coordinator in this process.
 
+use std::time::Duration;
+
+use stemma_boot::store::WritableStore;
 use stemma_engine::JobId;
-use stemma_engine::blobs::Blobs;
 use stemma_engine::coordinator::CoordinatorEvent;
 use stemma_engine::flow::MaxFailed;
-use stemma_engine::jobs::{JobControl, JobEndReason, PauseReason, load_control};
+use stemma_engine::jobs::{self, JobControl, JobEndReason, PauseReason, load_control};
 use tokio::sync::{mpsc, watch};
+use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::{self, IngestProgress};
 use super::summary::{IngestEnd, IngestTally};
 use crate::context::Context;
+use crate::error::CommandError;
+
+// How often the store is asked whether it still has the job.
+const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The job to follow. The coordinator may also resume interrupted jobs; their events are ignored.
 pub struct FollowTarget<'a> {
@@ -21,39 +28,53 @@ pub struct FollowTarget<'a> {
 }
 
 /// Follows the job until it ends, is interrupted, or has too many failures.
+///
+/// # Errors
+/// `store.gone` when the store was deleted meanwhile: its documents would be waited for without end.
 pub async fn follow(
     mut events: mpsc::UnboundedReceiver<CoordinatorEvent>,
     stop: &CancellationToken,
     tally: &mut IngestTally,
     progress: &IngestProgress<'_>,
-    blobs: &dyn Blobs,
+    store: &WritableStore,
     context: &Context,
     followed: FollowTarget<'_>,
-) -> IngestEnd {
-    let mut tick = tokio::time::interval(progress::REFRESH_INTERVAL);
+) -> Result<IngestEnd, CommandError> {
+    let blobs = store.ports.blobs.raw().as_ref();
+    let mut tick = interval(progress::REFRESH_INTERVAL);
+    let mut check = interval(STORE_CHECK_INTERVAL);
     loop {
         let event = tokio::select! {
             biased;
-            () = stop.cancelled() => return IngestEnd::Interrupted,
+            () = stop.cancelled() => return Ok(IngestEnd::Interrupted),
             event = events.recv() => event,
+            _ = check.tick() => {
+                // A failed read is repeated at the next tick.
+                let is_deleted = matches!(jobs::manifest(blobs, followed.job).await, Ok(None));
+                if store.is_gone() || is_deleted {
+                    return Err(store_gone(context));
+                }
+                continue;
+            }
             _ = tick.tick() => {
                 progress.show(tally);
                 match load_control(blobs, followed.job).await {
                     Ok(JobControl { paused: Some(paused), cancelled: None, .. }) if paused.reason != PauseReason::Person => {
-                        return IngestEnd::Paused(paused.reason);
+                        return Ok(IngestEnd::Paused(paused.reason));
                     }
                     _ => continue, // a failed read is repeated at the next tick
                 }
             }
         };
         match event {
-            None => return IngestEnd::Finished,
+            None => return Ok(IngestEnd::Finished),
             Some(CoordinatorEvent::JobEnded(report)) if report.job == *followed.job => {
-                return if report.close == JobEndReason::Finished {
+                let is_finished = report.close == JobEndReason::Finished;
+                return Ok(if is_finished {
                     IngestEnd::Finished
                 } else {
                     IngestEnd::Cancelled
-                };
+                });
             }
             Some(CoordinatorEvent::EntryEnded {
                 job, input, ending, ..
@@ -66,10 +87,19 @@ pub async fn follow(
                     .max_failed
                     .is_some_and(|most| most.exceeded(tally.failed(), progress.total))
                 {
-                    return IngestEnd::TooManyFailed;
+                    return Ok(IngestEnd::TooManyFailed);
                 }
             }
             Some(_) => {}
         }
     }
+}
+
+fn store_gone(context: &Context) -> CommandError {
+    let message = format!(
+        "the store {} was deleted, replaced or unmounted during the ingest",
+        context.store
+    );
+    CommandError::new("store.gone", message)
+        .with_next("put it back, or run the same command again to begin a new one")
 }

@@ -166,16 +166,13 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let index = IngestIndex::new(&env, blobs, context, progress.indexed());
     let reading = async {
         let end = follow(
-            events,
-            &stop,
-            &mut tally,
-            &progress,
-            blobs.as_ref(),
-            context,
-            target,
+            events, &stop, &mut tally, &progress, &store, context, target,
         )
         .await;
-        services.stop().await;
+        match end {
+            Ok(_) => services.stop().await,
+            Err(_) => services.abort(), // they would wait for the store
+        }
         end
     };
     let indexing = async {
@@ -184,7 +181,8 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
             () = index.follow(published) => {}
         }
     };
-    let (mut end, ()) = tokio::join!(reading, indexing);
+    let (end, ()) = tokio::join!(reading, indexing);
+    let mut end = end.inspect_err(|_| progress.clear())?;
     if end == IngestEnd::Finished {
         end = finish_index(&index, &progress, &tally, &stop).await;
     }
