@@ -201,7 +201,8 @@ pub(crate) async fn retry(
         .map_err(|message| Problem::parameter(422, "/where", message))?;
     let manifest = operations.job(&job).await.map_err(Problem::from)?;
     let _place = permit.upgrade_to_long().await.map_err(Problem::from)?;
-    let chosen = operations.failed_documents_to_retry(&archive, Some(&manifest.job), &filters);
+    let chosen =
+        operations.failed_documents_to_retry(Some(&archive), Some(&manifest.job), &filters);
     let chosen = chosen.await.map_err(Problem::from)?;
     let documents = chosen.len();
     let retried = chosen.iter().take(500).map(|row| row.locator.clone());

@@ -311,7 +311,7 @@ impl JobView<'_> {
         let archive = self.context.archive(state)?;
         let filters = [FailureFilter::Code(code.into())];
         let chosen = operations
-            .failed_documents_to_retry(&archive, Some(&manifest.job), &filters)
+            .failed_documents_to_retry(Some(&archive), Some(&manifest.job), &filters)
             .await?;
         let path = format!("/jobs/{}/retry", crate::context::encoded(&manifest.job.0));
         let command =
@@ -492,7 +492,7 @@ pub(crate) async fn retry(
     let _place = permit.upgrade_to_long().await?;
     let filters = [FailureFilter::Code(fields.code)];
     let chosen = operations
-        .failed_documents_to_retry(&archive, Some(&manifest.job), &filters)
+        .failed_documents_to_retry(Some(&archive), Some(&manifest.job), &filters)
         .await?;
     if chosen.is_empty() {
         return Ok(see_other(&job_url(&context, &manifest.job, &[])));

@@ -54,9 +54,8 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
             Some(job) => Some(operations.job(job).await?.job),
             None => None,
         };
-        let reader = operations.archive().await?;
         operations
-            .failed_documents_to_retry(&reader, job.as_ref(), &args.filters)
+            .failed_documents_to_retry(None, job.as_ref(), &args.filters)
             .await?
     };
     let output = &context.output;
