@@ -126,6 +126,10 @@ impl From<ConfigError> for CommandError {
 
 impl From<PortError> for CommandError {
     fn from(error: PortError) -> Self {
+        if error.port() == "disk" {
+            return Self::new("system.disk", error.to_string())
+                .with_next("make room there, or name another folder in TMPDIR");
+        }
         let code = match error.port() {
             "blobs" => "store.unreadable",
             "queue" => "broker.unreachable",

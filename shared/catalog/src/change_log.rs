@@ -23,7 +23,7 @@ const READS_AT_ONCE: usize = 32;
 const LISTS_AT_ONCE: usize = 8;
 // Records of one transaction: some megabytes. A first load waits for the disk after each.
 const RECORDS_AT_ONCE: usize = 2_000;
-const LIST_PAGE: usize = 10_000;
+pub(crate) const LIST_PAGE: usize = 10_000;
 
 /// The change records already applied: all before minute `floor`, and those in `names`.
 #[derive(Debug, Default)]

@@ -1,49 +1,91 @@
 //! Finds change records and snapshots that newer snapshots replace.
 
+use std::collections::VecDeque;
+
 use stemma_document::{Collection, blob_keys};
 use stemma_engine::PortResult;
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
 
-use crate::change_log::{list_children, list_keys};
+use crate::change_log::{LIST_PAGE, list_keys};
 use crate::snapshot;
 
 // Snapshots that stay. The second one is read if the newest is damaged.
 const RETAINED_SNAPSHOTS: usize = 2;
 
-/// Keys that no reader needs, as of `now_ms`: records below all retained snapshots, and older snapshots, both older than
-/// `grace_ms`. Readers that have been suspended for longer load the newest snapshot.
-///
-/// # Errors
-/// `PortError` if the blob store fails.
-pub async fn superseded_keys(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-    now_ms: Millis,
-    grace_ms: Millis,
-) -> PortResult<Vec<String>> {
-    let retained = snapshot::newest_readable(blobs, collection, RETAINED_SNAPSHOTS).await?;
-    let Some(floor) = retained.iter().map(|snapshot| snapshot.floor).min() else {
-        return Ok(Vec::new());
-    };
-    let floor = floor.min(now_ms.saturating_sub(grace_ms) / 60_000);
-    let mut superseded = Vec::new();
-    for key in list_all(blobs, &blob_keys::catalog_prefix(collection)).await? {
+/// Keys that no reader needs, page by page: records below all retained snapshots, and older snapshots, both older than the
+/// grace period. Readers that have been suspended for longer load the newest snapshot.
+pub struct SupersededRecords<'a> {
+    blobs: &'a dyn Blobs,
+    prefix: String,
+    // The first folder of records that stays.
+    end: String,
+    // Snapshots and parts of them.
+    snapshots: Vec<String>,
+    // Folders that were listed, and where the next listing begins.
+    folders: VecDeque<String>,
+    after: Option<String>,
+}
+
+impl<'a> SupersededRecords<'a> {
+    /// Looks for them as of `now_ms`.
+    ///
+    /// # Errors
+    /// `PortError` if the blob store fails.
+    pub async fn start(
+        blobs: &'a dyn Blobs,
+        collection: &Collection,
+        now_ms: Millis,
+        grace_ms: Millis,
+    ) -> PortResult<Self> {
+        let retained = snapshot::newest_readable(blobs, collection, RETAINED_SNAPSHOTS).await?;
+        let floor = retained.iter().map(|snapshot| snapshot.floor).min();
+        let floor = floor
+            .unwrap_or(0)
+            .min(now_ms.saturating_sub(grace_ms) / 60_000);
+        let mut snapshots = Vec::new();
+        if !retained.is_empty() {
+            snapshots = list_all(blobs, &blob_keys::catalog_prefix(collection)).await?;
+        }
         // A part may belong to a snapshot that is being written; its manifest follows within the grace period.
-        let is_old = snapshot::floor_of_key(&key).is_some_and(|of_key| of_key < floor);
-        if is_old && !retained.iter().any(|snapshot| snapshot.contains(&key)) {
-            superseded.push(key);
-        }
+        snapshots.retain(|key| {
+            let is_old = snapshot::floor_of_key(key).is_some_and(|of_key| of_key < floor);
+            is_old && !retained.iter().any(|snapshot| snapshot.contains(key))
+        });
+        Ok(Self {
+            blobs,
+            prefix: blob_keys::changes_prefix(collection),
+            end: format!("{floor:010}/"),
+            snapshots,
+            folders: VecDeque::new(),
+            after: None,
+        })
     }
-    let prefix = blob_keys::changes_prefix(collection);
-    let end = format!("{floor:010}/");
-    for folder in list_children(blobs, &prefix, None).await? {
-        if folder >= end {
-            break;
+
+    /// At least a thousand further keys, if there are so many; `None` after the last.
+    ///
+    /// # Errors
+    /// `PortError` if the blob store fails.
+    pub async fn next_page(&mut self) -> PortResult<Option<Vec<String>>> {
+        let mut keys = std::mem::take(&mut self.snapshots);
+        while keys.len() < LIST_PAGE {
+            if self.folders.is_empty() {
+                let after = self.after.as_deref();
+                let page = self.blobs.children(&self.prefix, after, LIST_PAGE).await?;
+                self.after = page.last().cloned().or(self.after.take());
+                self.folders = page.into();
+            }
+            match self.folders.front() {
+                Some(folder) if *folder < self.end => {
+                    let folder = format!("{}{folder}", self.prefix);
+                    keys.extend(list_keys(self.blobs, folder).await?);
+                    self.folders.pop_front();
+                }
+                _ => break,
+            }
         }
-        superseded.extend(list_keys(blobs, format!("{prefix}{folder}")).await?);
+        Ok((!keys.is_empty()).then_some(keys))
     }
-    Ok(superseded)
 }
 
 #[cfg(test)]
@@ -74,9 +116,15 @@ mod tests {
     }
 
     async fn superseded(blobs: &MemoryBlobs, now_ms: Millis) -> Vec<String> {
-        superseded_keys(blobs, &Collection::default(), now_ms, GRACE_MS)
+        let collection = Collection::default();
+        let mut pages = SupersededRecords::start(blobs, &collection, now_ms, GRACE_MS)
             .await
-            .unwrap()
+            .unwrap();
+        let mut keys = Vec::new();
+        while let Some(page) = pages.next_page().await.unwrap() {
+            keys.extend(page);
+        }
+        keys
     }
 
     // D21 of the engine review: nothing bounded the records.

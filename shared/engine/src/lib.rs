@@ -38,6 +38,7 @@ pub mod port_monitor;
 pub mod port_retry;
 pub mod ports;
 pub mod queue;
+pub mod reached_tasks;
 pub mod redis_client;
 pub mod replay;
 pub mod retry;

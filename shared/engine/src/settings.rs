@@ -37,7 +37,7 @@ impl<W: Work> SettingsCache<W> {
     /// The settings with this digest; `None` when they are missing or this version cannot read them.
     pub async fn load(
         &self,
-        blobs: &RetryingBlobs,
+        blobs: &dyn Blobs,
         digest: &str,
     ) -> PortResult<Option<Arc<W::Settings>>> {
         // Not locked while the store is read: a slow read of one digest must not block the others.

@@ -18,7 +18,7 @@ use stemma_engine::jobs::{self, JobReport, PauseReason};
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Failure, JobId, Ports, Priority};
 use stemma_extract::{ExtractError, ExtractJob, Extractor};
-use stemma_pipeline::gc::{delete_all, find_garbage};
+use stemma_pipeline::gc::GarbagePages;
 use stemma_pipeline::sources::{SourceStore, SourceWriter};
 use stemma_pipeline::{RunSettings, Submission, WorkerDeps};
 use stemma_pipeline_tests::{InProcessExtractor, Services, report, simulate, submission};
@@ -117,12 +117,12 @@ impl Archive {
         report
     }
 
-    // Submits a document and pauses its job when its version is claimed, so that its run stays open.
-    async fn open_and_pause(&self, name: &str, bytes: Bytes) -> JobId {
+    // Submits a document and pauses its job when version `seq` is claimed, so that its run stays open.
+    async fn open_and_pause(&self, name: &str, seq: u64, bytes: Bytes) -> JobId {
         let document = self.upload(name, bytes).await;
         let services = self.start();
         let job = self.submit(&[document]).await;
-        let claim = blob_keys::version_key(&self.collection, doc(name), 1);
+        let claim = blob_keys::version_key(&self.collection, doc(name), seq);
         while !self.store.has(&claim) {
             self.env.sleep(Duration::from_millis(1)).await;
         }
@@ -130,7 +130,7 @@ impl Archive {
             .await
             .unwrap();
         services.stop().await.unwrap();
-        let tree = blob_keys::tree_key(&self.collection, doc(name), 1);
+        let tree = blob_keys::tree_key(&self.collection, doc(name), seq);
         assert!(!self.store.has(&tree), "the run has ended before the pause");
         job
     }
@@ -138,17 +138,9 @@ impl Archive {
     async fn collect(&self) {
         let blobs = &*self.store;
         let now_ms = self.env.now_ms();
-        let garbage = find_garbage(blobs, &self.collection, now_ms, 30 * DAY_MS)
-            .await
-            .unwrap();
-        for document in &garbage.documents {
-            document.remove(blobs, &self.collection).await.unwrap();
-        }
-        for job in &garbage.jobs {
-            job.remove(blobs).await.unwrap();
-        }
-        delete_all(blobs, &garbage.failures).await.unwrap();
-        garbage.originals.remove(blobs).await.unwrap();
+        let pages = GarbagePages::start(blobs, &self.collection, now_ms, 30 * DAY_MS);
+        let pages = pages.await.unwrap();
+        pages.remove_all(|_| ()).await.unwrap();
     }
 
     async fn trees(&self, doc: DocId) -> Vec<(u64, TreeObject)> {
@@ -196,11 +188,34 @@ impl Archive {
         }
     }
 
+    // Publishes one version after another, and returns the artifacts that each added.
+    async fn publish_states(&self, name: &str, states: &[u64]) -> Vec<BTreeSet<String>> {
+        let mut known = self.artifacts(name).await;
+        let mut added = Vec::new();
+        for state in states {
+            let document = self.upload(name, text(*state)).await;
+            let job = self.submit(&[document]).await;
+            let report = self.process(&job).await;
+            assert_eq!(report.counts.done, 1, "{report:?}");
+            let artifacts = self.artifacts(name).await;
+            added.push(&artifacts - &known);
+            known = artifacts;
+        }
+        added
+    }
+
+    async fn artifacts(&self, name: &str) -> BTreeSet<String> {
+        let scope = blob_keys::document_scope(&self.collection, doc(name));
+        let keys = list_all(&*self.store, &format!("{scope}/a/")).await;
+        keys.unwrap().into_iter().collect()
+    }
+
     async fn counts(&self) -> BTreeMap<&'static str, usize> {
         let keys = list_all(&*self.store, "").await.unwrap();
         let kinds = [
             "/versions/",
             "/trees/",
+            "/a/",
             "/originals/",
             "/originals-unused/",
             "jobs/",
@@ -219,7 +234,7 @@ fn months_of_collection_take_nothing_that_is_needed_and_leave_nothing_old() {
         let mut paused = None;
         for week in 0..WEEKS {
             if week == PAUSED_WEEKS.start {
-                paused = Some(archive.open_and_pause(PAUSED, text(1_000)).await);
+                paused = Some(archive.open_and_pause(PAUSED, 1, text(1_000)).await);
                 names.insert(PAUSED.to_string());
             }
             let mut documents = Vec::new();
@@ -276,6 +291,67 @@ fn months_of_collection_take_nothing_that_is_needed_and_leave_nothing_old() {
             );
         }
         assert!(after["/versions/"] <= 6 * 5, "{after:?}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn artifacts_of_superseded_versions_go_and_those_of_the_last_two_stay() {
+    simulate(async {
+        let archive = Archive::new();
+        let added = archive.publish_states("a.md", &[1, 2, 1, 3, 4]).await;
+        let all = archive.artifacts("a.md").await;
+        assert!(
+            added[0].len() > 2 && added[2].len() < added[0].len(),
+            "{added:?}"
+        );
+        archive.env.sleep(6 * DAY).await;
+        archive.collect().await;
+        assert_eq!(archive.artifacts("a.md").await, all, "superseded this week");
+        archive.env.sleep(2 * DAY).await;
+        archive.collect().await;
+        let last: BTreeSet<String> = &added[3] | &added[4];
+        assert_eq!(archive.artifacts("a.md").await, last);
+        // The state returns when its artifacts are gone.
+        let again = archive.publish_states("a.md", &[1]).await;
+        assert_eq!(again[0].len(), added[0].len(), "{again:?}");
+        archive.check(&["a.md".to_string()].into(), 2).await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn artifacts_of_a_state_that_returned_stay_with_it() {
+    simulate(async {
+        let archive = Archive::new();
+        let added = archive.publish_states("a.md", &[1, 2, 3, 1]).await;
+        archive.env.sleep(8 * DAY).await;
+        archive.collect().await;
+        // Only what publishes the first version is not needed again.
+        let left = archive.artifacts("a.md").await;
+        let first = &added[0] & &left;
+        assert_eq!(first.len(), added[0].len() - 1, "{added:?}");
+        assert_eq!(&left - &first, &added[2] | &added[3]);
+    })
+    .unwrap();
+}
+
+#[test]
+fn all_artifacts_stay_while_a_version_is_open() {
+    simulate(async {
+        let archive = Archive::new();
+        archive.publish_states("a.md", &[1, 2, 3]).await;
+        archive.env.sleep(8 * DAY).await;
+        let job = archive.open_and_pause("a.md", 4, text(4)).await;
+        let before = archive.artifacts("a.md").await;
+        archive.env.sleep(8 * DAY).await;
+        archive.collect().await;
+        assert_eq!(archive.artifacts("a.md").await, before);
+        jobs::resume(&archive.env, &archive.ports, &job)
+            .await
+            .unwrap();
+        let report = archive.process(&job).await;
+        assert_eq!(report.counts.done, 1, "{report:?}");
     })
     .unwrap();
 }

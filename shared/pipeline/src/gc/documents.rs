@@ -1,4 +1,4 @@
-//! Superseded trees, texts and claims of a document, and everything of a removed one.
+//! Superseded trees, texts, artifacts and claims of a document, and everything of a removed one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,12 @@ use stemma_document::{Collection, DocId, PublishedTree, TreeObject, blob_keys};
 use stemma_engine::PortResult;
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
+use stemma_engine::settings::SettingsCache;
 
+use super::artifacts::{RetainedVersions, SUPERSEDED_ARTIFACT, find_unused};
 use super::history::{DocumentHistory, Horizon};
 use super::{GRACE_MS, GarbageObject, MAX_CONCURRENT_DELETES, delete_all, is_past_grace};
+use crate::FilingFlow;
 
 // Trees that each document keeps.
 const RETAINED_TREES: usize = 2;
@@ -24,7 +27,8 @@ pub struct DocumentGarbage {
 
 impl DocumentGarbage {
     /// Deletes the objects, unless the document was claimed again: the run of that claim may have taken over what is there.
-    /// Looks before every few deletions. Returns what it deleted.
+    /// Looks before every few deletions. Artifacts go first, because they are looked for when a tree or claim is superseded.
+    /// Returns what it deleted.
     ///
     /// # Errors
     /// [`stemma_engine::PortError`] when the store is unavailable.
@@ -36,7 +40,11 @@ impl DocumentGarbage {
         let versions = blob_keys::versions_prefix(collection, self.doc);
         let claimed = blob_keys::version_key(collection, self.doc, self.claimed);
         let mut deleted = 0;
-        for objects in self.objects.chunks(MAX_CONCURRENT_DELETES) {
+        let is_artifact = |object: &GarbageObject| object.reason == SUPERSEDED_ARTIFACT;
+        let kinds = self
+            .objects
+            .chunk_by(|a, b| is_artifact(a) == is_artifact(b));
+        for objects in kinds.flat_map(|kind| kind.chunks(MAX_CONCURRENT_DELETES)) {
             let newer = blobs.list(&versions, Some(&claimed), 1).await?;
             if !newer.is_empty() {
                 break;
@@ -48,42 +56,82 @@ impl DocumentGarbage {
     }
 }
 
-/// Finds the garbage of a document. One with few versions costs no request.
-pub(super) async fn find(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-    doc: DocId,
-    history: DocumentHistory,
-    horizon: Horizon,
-    now_ms: Millis,
-) -> PortResult<Option<DocumentGarbage>> {
-    let last = history.last_tree();
-    let is_removed = last.is_some_and(|(_, _, is_removed)| is_removed);
-    if !is_removed && history.newest() <= RETAINED_TREES as u64 {
-        return Ok(None);
+/// What all documents of a collection are judged by.
+#[derive(Clone, Copy)]
+pub(super) struct DocumentSearch<'a> {
+    pub(super) blobs: &'a dyn Blobs,
+    pub(super) collection: &'a Collection,
+    pub(super) settings: &'a SettingsCache<FilingFlow>,
+    pub(super) horizon: Horizon,
+    pub(super) now_ms: Millis,
+}
+
+impl DocumentSearch<'_> {
+    /// Finds the garbage of a document. One with few versions costs no request.
+    pub(super) async fn find(
+        self,
+        doc: DocId,
+        history: DocumentHistory,
+    ) -> PortResult<Option<DocumentGarbage>> {
+        let Self {
+            blobs,
+            collection,
+            settings,
+            horizon,
+            now_ms,
+        } = self;
+        let last = history.last_tree();
+        let is_removed = last.is_some_and(|(_, _, is_removed)| is_removed);
+        if !is_removed && history.newest() <= RETAINED_TREES as u64 {
+            return Ok(None);
+        }
+        let claims = list_all(blobs, &blob_keys::versions_prefix(collection, doc)).await?;
+        let newest_claim = claims.last().and_then(|key| blob_keys::parse_seq(key));
+        let claimed = newest_claim.unwrap_or(0);
+        let trees = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
+        let mut garbage = match last {
+            Some((seq, at_ms, is_removed)) if claimed <= seq => match is_removed {
+                false => {
+                    superseded(blobs, collection, doc, &trees, &history, horizon, now_ms).await?
+                }
+                true if is_past_grace(at_ms, now_ms) => {
+                    removed_document_garbage(blobs, collection, doc, &trees, seq).await?
+                }
+                true => BTreeSet::new(),
+            },
+            // An open or failed version may still need any object, except the claims of others.
+            _ => BTreeSet::new(),
+        };
+        let settled = settled_claims(
+            collection, doc, &claims, &trees, &garbage, &history, horizon,
+        );
+        garbage.extend(settled);
+        let mut objects = Vec::new();
+        if !garbage.is_empty() && !is_removed {
+            let retained = RetainedVersions {
+                claims: remaining(&claims, &garbage),
+                trees: remaining(&trees, &garbage),
+                history: &history,
+            };
+            objects = find_unused(blobs, settings, collection, doc, &retained).await?;
+            // A text is an artifact that a tree names.
+            let named: BTreeSet<&str> = garbage.iter().map(|object| object.key.as_str()).collect();
+            objects.retain(|object| !named.contains(object.key.as_str()));
+        }
+        objects.extend(garbage);
+        Ok((!objects.is_empty()).then_some(DocumentGarbage {
+            doc,
+            claimed,
+            objects,
+        }))
     }
-    let claims = list_all(blobs, &blob_keys::versions_prefix(collection, doc)).await?;
-    let newest_claim = claims.last().and_then(|key| blob_keys::parse_seq(key));
-    let claimed = newest_claim.unwrap_or(0);
-    let trees = list_all(blobs, &blob_keys::trees_prefix(collection, doc)).await?;
-    let mut garbage = match last {
-        Some((seq, at_ms, is_removed)) if claimed <= seq => match is_removed {
-            false => superseded(blobs, collection, doc, &trees, &history, horizon, now_ms).await?,
-            true if is_past_grace(at_ms, now_ms) => {
-                removed_document_garbage(blobs, collection, doc, &trees, seq).await?
-            }
-            true => BTreeSet::new(),
-        },
-        // An open or failed version may still need any object, except the claims of others.
-        _ => BTreeSet::new(),
-    };
-    let claims = settled_claims(collection, doc, claims, &trees, &garbage, &history, horizon);
-    garbage.extend(claims);
-    Ok((!garbage.is_empty()).then(|| DocumentGarbage {
-        doc,
-        claimed,
-        objects: garbage.into_iter().collect(),
-    }))
+}
+
+// The versions whose objects are among `keys` and not among the garbage.
+fn remaining(keys: &[String], garbage: &BTreeSet<GarbageObject>) -> BTreeSet<u64> {
+    let going: BTreeSet<&str> = garbage.iter().map(|object| object.key.as_str()).collect();
+    let keys = keys.iter().filter(|key| !going.contains(key.as_str()));
+    keys.filter_map(|key| blob_keys::parse_seq(key)).collect()
 }
 
 // Claims that no run reads any more, and whose trees are gone or go now. A claim tells what a run has to do; that of the
@@ -91,7 +139,7 @@ pub(super) async fn find(
 fn settled_claims(
     collection: &Collection,
     doc: DocId,
-    claims: Vec<String>,
+    claims: &[String],
     trees: &[String],
     garbage: &BTreeSet<GarbageObject>,
     history: &DocumentHistory,
@@ -102,13 +150,13 @@ fn settled_claims(
         let key = blob_keys::tree_key(collection, doc, seq);
         trees.binary_search(&key).is_ok() && !going.contains(key.as_str())
     };
-    let settled = claims.into_iter().filter(|key| {
+    let settled = claims.iter().filter(|key| {
         let seq = blob_keys::parse_seq(key);
         seq.is_some_and(|seq| history.is_settled(seq, horizon) && !has_tree(seq))
     });
     settled
         .map(|key| GarbageObject {
-            key,
+            key: key.clone(),
             reason: "superseded claim",
         })
         .collect()

@@ -9,6 +9,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 
 use super::jobs::OpenJob;
+use super::sorted_records::{RecordSorter, SortedRecords};
 use super::{DAY_MS, GRACE_MS, MAX_CONCURRENT_READS};
 
 /// The moment before which something must have become superfluous to be garbage.
@@ -70,12 +71,9 @@ impl DocumentHistory {
         seq + 2 <= self.newest() && ended_ms.is_some_and(|at_ms| horizon.is_past(at_ms))
     }
 
-    fn last_removal_ms(&self) -> Option<Millis> {
-        let removals = self.0.values();
-        removals
-            .filter(|(_, ending)| *ending == Ending::Removed)
-            .map(|(at_ms, _)| *at_ms)
-            .max()
+    /// Whether a record says that the version ended.
+    pub(super) fn has_ended(&self, seq: u64) -> bool {
+        self.0.contains_key(&seq)
     }
 
     fn record(&mut self, seq: u64, at_ms: Millis, ending: Ending) {
@@ -88,43 +86,126 @@ impl DocumentHistory {
     }
 }
 
-/// Reads all change records of a collection.
-pub(super) async fn load(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-) -> PortResult<BTreeMap<DocId, DocumentHistory>> {
-    const PAGE: usize = 1_000;
-    let prefix = blob_keys::changes_prefix(collection);
-    let mut histories: BTreeMap<DocId, DocumentHistory> = BTreeMap::new();
-    let mut after: Option<String> = None;
-    loop {
-        let page = blobs.list(&prefix, after.as_deref(), PAGE).await?;
-        let Some(last) = page.last().cloned() else {
-            return Ok(histories);
-        };
-        after = Some(last);
-        let mut changes = stream::iter(page)
-            .map(async |key: String| blobs.get(&key).await)
-            .buffered(MAX_CONCURRENT_READS);
-        while let Some(json) = changes.try_next().await? {
-            let changes = json.iter().flat_map(|json| Change::decode_record(json));
-            for change in changes.flatten() {
-                let ending = match change.kind {
-                    ChangeKind::Published(_) => Ending::Published,
-                    ChangeKind::Removed { .. } => Ending::Removed,
-                    ChangeKind::Failed { .. } => Ending::Failed,
-                    ChangeKind::Claimed(_) => continue,
-                };
-                let (doc, seq) = change.kind.version();
-                let history = histories.entry(doc).or_default();
-                history.record(seq, change.at_ms, ending);
+// A document, the number of a version, when it ended, and how: in this order.
+const RECORD_BYTES: usize = 16 + 8 + 8 + 1;
+
+/// The histories of all documents of a collection, in the order of their ids. Memory does not grow with documents.
+pub(super) struct Histories {
+    records: SortedRecords<RECORD_BYTES>,
+    /// When a document of the collection was last removed.
+    pub(super) removed_ms: Option<Millis>,
+}
+
+impl Histories {
+    /// Reads all change records of a collection.
+    pub(super) async fn load(blobs: &dyn Blobs, collection: &Collection) -> PortResult<Self> {
+        const PAGE: usize = 1_000;
+        let prefix = blob_keys::changes_prefix(collection);
+        let mut sorter = RecordSorter::new();
+        let mut removed_ms = None;
+        let mut after: Option<String> = None;
+        loop {
+            let page = blobs.list(&prefix, after.as_deref(), PAGE).await?;
+            let Some(last) = page.last().cloned() else {
+                return Ok(Self {
+                    records: sorter.finish()?,
+                    removed_ms,
+                });
+            };
+            after = Some(last);
+            let mut changes = stream::iter(page)
+                .map(async |key: String| blobs.get(&key).await)
+                .buffered(MAX_CONCURRENT_READS);
+            while let Some(json) = changes.try_next().await? {
+                let changes = json.iter().flat_map(|json| Change::decode_record(json));
+                for change in changes.flatten() {
+                    let ending = match change.kind {
+                        ChangeKind::Published(_) => Ending::Published,
+                        ChangeKind::Removed { .. } => Ending::Removed,
+                        ChangeKind::Failed { .. } => Ending::Failed,
+                        ChangeKind::Claimed(_) => continue,
+                    };
+                    if ending == Ending::Removed {
+                        removed_ms = removed_ms.max(Some(change.at_ms));
+                    }
+                    let (doc, seq) = change.kind.version();
+                    sorter.push(encode(doc, seq, change.at_ms, ending))?;
+                }
             }
         }
     }
+
+    /// Passes over the documents up to `doc`.
+    pub(super) fn skip_to(&mut self, doc: DocId) -> PortResult<()> {
+        while self
+            .records
+            .peek()
+            .is_some_and(|record| decode(record).0 <= doc)
+        {
+            self.records.next()?;
+        }
+        Ok(())
+    }
+
+    /// The histories of the next `most` documents; none after the last.
+    pub(super) fn next_page(
+        &mut self,
+        most: usize,
+    ) -> PortResult<BTreeMap<DocId, DocumentHistory>> {
+        let mut page: BTreeMap<DocId, DocumentHistory> = BTreeMap::new();
+        while let Some(record) = self.records.peek() {
+            let (doc, seq, at_ms, ending) = decode(record);
+            if page.len() == most && !page.contains_key(&doc) {
+                break;
+            }
+            page.entry(doc).or_default().record(seq, at_ms, ending);
+            self.records.next()?;
+        }
+        Ok(page)
+    }
 }
 
-/// When a document of the collection was last removed.
-pub(super) fn last_removal_ms(histories: &BTreeMap<DocId, DocumentHistory>) -> Option<Millis> {
-    let removals = histories.values();
-    removals.filter_map(DocumentHistory::last_removal_ms).max()
+fn encode(doc: DocId, seq: u64, at_ms: Millis, ending: Ending) -> [u8; RECORD_BYTES] {
+    let mut record = [0; RECORD_BYTES];
+    record[..16].copy_from_slice(doc.as_bytes());
+    record[16..24].copy_from_slice(&seq.to_be_bytes());
+    record[24..32].copy_from_slice(&at_ms.to_be_bytes());
+    record[32] = ending as u8;
+    record
+}
+
+fn decode(record: &[u8; RECORD_BYTES]) -> (DocId, u64, Millis, Ending) {
+    let number = |from: usize| {
+        let bytes = record[from..].first_chunk().copied();
+        u64::from_be_bytes(bytes.unwrap_or_default())
+    };
+    let doc = u128::from(number(0)) << 64 | u128::from(number(8));
+    let ending = [Ending::Published, Ending::Removed, Ending::Failed];
+    let ending = ending
+        .into_iter()
+        .find(|ending| *ending as u8 == record[32]);
+    (
+        DocId::from_u128(doc),
+        number(16),
+        number(24),
+        ending.unwrap_or(Ending::Failed),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_keep_what_a_change_says_and_sort_by_document_and_version() {
+        let doc = DocId::new(&Collection::default(), "file:///a.md");
+        for ending in [Ending::Published, Ending::Removed, Ending::Failed] {
+            let record = encode(doc, 1 << 40, 1_790_000_000_000, ending);
+            assert_eq!(decode(&record), (doc, 1 << 40, 1_790_000_000_000, ending));
+        }
+        let next = encode(doc, 3, 0, Ending::Published);
+        assert!(encode(doc, 2, u64::MAX, Ending::Failed) < next);
+        let other = DocId::from_u128(doc.to_u128() + 1);
+        assert!(next < encode(other, 1, 0, Ending::Published));
+    }
 }

@@ -4,8 +4,10 @@
 //! unused only marks it, and a collection a week later removes it if it is still unused. A submission that reads the
 //! marks stores its bytes under another key ([`crate::sources::SourceWriter`]), and one that read them before is a week
 //! old, so that its job is seen. Nothing depends on how long a collection or a submission takes within that week.
+//!
+//! What is used is sorted on disk and compared with the listing of what is stored, so that memory does not grow with originals.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
@@ -14,11 +16,16 @@ use stemma_engine::env::Millis;
 use stemma_engine::{PortResult, jobs};
 
 use super::jobs::OpenJob;
+use super::listed_keys::ListedKeys;
+use super::sorted_records::{RecordSorter, SortedRecords};
 use super::{GarbageObject, MAX_CONCURRENT_READS, delete_all, is_past_grace};
 use crate::Submission;
 use crate::versions::{Claim, document_version};
 
 const PAGE: usize = 1_000;
+const DIGEST_BYTES: usize = 32;
+
+type UsedOriginals = RecordSorter<DIGEST_BYTES>;
 
 /// Originals that nothing uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,35 +58,124 @@ struct Place {
     marks: Vec<Millis>,
 }
 
-/// Finds unused originals. `open` are the jobs that had not ended before anything else was read: what they claim from then
-/// on is in their entries. A collection without originals costs two listings.
-pub(super) async fn find(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-    open: &[OpenJob],
-    now_ms: Millis,
-) -> PortResult<OriginalGarbage> {
-    let stored = stored(blobs, collection).await?;
-    let mut unused: BTreeSet<Digest> = stored
-        .iter()
-        .filter(|(_, places)| places.iter().any(|place| place.exists))
-        .map(|(digest, _)| *digest)
-        .collect();
-    for job in open {
-        if unused.is_empty() {
-            break;
+/// The originals of a collection, page by page in the order of their digests, with what nothing uses.
+pub(super) struct OriginalPages {
+    stored: ListedKeys,
+    marks: ListedKeys,
+    used: SortedRecords<DIGEST_BYTES>,
+}
+
+impl OriginalPages {
+    /// Finds what is used. `open` are the jobs that had not ended before anything else was read: what they claim from then on
+    /// is in their entries. A collection without originals costs two listings. `None` if a claim cannot be understood.
+    pub(super) async fn start(
+        blobs: &dyn Blobs,
+        collection: &Collection,
+        open: &[OpenJob],
+    ) -> PortResult<Option<Self>> {
+        let mut stored = ListedKeys::below(blob_keys::originals_prefix(collection));
+        let marks = ListedKeys::below(blob_keys::unused_originals_prefix(collection));
+        let mut used = UsedOriginals::new();
+        if stored.peek(blobs).await?.is_some() {
+            for job in open {
+                add_submitted(blobs, job, &mut used).await?;
+            }
+            if !add_used(blobs, collection, &mut used).await? {
+                return Ok(None);
+            }
         }
-        remove_submitted(blobs, job, &mut unused).await?;
+        Ok(Some(Self {
+            stored,
+            marks,
+            used: used.finish()?,
+        }))
     }
-    if !unused.is_empty() && !remove_used(blobs, collection, &mut unused).await? {
-        return Ok(OriginalGarbage::default());
+
+    /// What to do about the next thousand originals; `None` after the last.
+    pub(super) async fn next_page(
+        &mut self,
+        blobs: &dyn Blobs,
+        collection: &Collection,
+        now_ms: Millis,
+    ) -> PortResult<Option<OriginalGarbage>> {
+        let mut garbage = OriginalGarbage::default();
+        for n in 0..PAGE {
+            let Some((digest, places)) = self.next_places(blobs).await? else {
+                return Ok((n > 0).then_some(garbage));
+            };
+            let is_unused = !self.is_used(digest)?;
+            judge(&mut garbage, collection, digest, &places, is_unused, now_ms);
+        }
+        Ok(Some(garbage))
     }
-    let mut garbage = OriginalGarbage::default();
-    for (digest, places) in &stored {
-        let is_unused = unused.contains(digest);
-        judge(&mut garbage, collection, *digest, places, is_unused, now_ms);
+
+    // The next digest of which an original or a mark is stored. What has another name is passed over.
+    async fn next_places(&mut self, blobs: &dyn Blobs) -> PortResult<Option<(Digest, Places)>> {
+        let mut found: Option<(Digest, Places)> = None;
+        loop {
+            let stored = self.stored.peek(blobs).await?.map(parse_stored);
+            let marked = self.marks.peek(blobs).await?.map(parse_mark);
+            let digest_of = |parsed: &Option<Option<StoredName>>| {
+                parsed.as_ref().map(|name| name.as_ref().map(|name| name.0))
+            };
+            // A name that is none sorts first, so that it is passed over.
+            let from_stored = match (digest_of(&stored), digest_of(&marked)) {
+                (None, None) => return Ok(found),
+                (Some(stored), Some(marked)) => stored <= marked,
+                (stored, _) => stored.is_some(),
+            };
+            let name = if from_stored { stored } else { marked }.flatten();
+            let Some((digest, place, at_ms)) = name else {
+                self.skip(blobs, from_stored).await?;
+                continue;
+            };
+            if found.as_ref().is_some_and(|(known, _)| *known != digest) {
+                return Ok(found);
+            }
+            let (_, places) = found.get_or_insert_with(|| (digest, Places::default()));
+            match at_ms {
+                Some(at_ms) => places[place].marks.push(at_ms),
+                None => places[place].exists = true,
+            }
+            self.skip(blobs, from_stored).await?;
+        }
     }
-    Ok(garbage)
+
+    async fn skip(&mut self, blobs: &dyn Blobs, stored: bool) -> PortResult<()> {
+        let keys = if stored {
+            &mut self.stored
+        } else {
+            &mut self.marks
+        };
+        keys.next(blobs).await.map(drop)
+    }
+
+    // Digests come in order.
+    fn is_used(&mut self, digest: Digest) -> PortResult<bool> {
+        let digest = record(digest);
+        while self.used.peek().is_some_and(|used| *used < digest) {
+            self.used.next()?;
+        }
+        Ok(self.used.peek() == Some(&digest))
+    }
+}
+
+fn record(digest: Digest) -> [u8; DIGEST_BYTES] {
+    let bytes = digest.as_bytes().first_chunk().copied();
+    bytes.unwrap_or_default()
+}
+
+// Digest, place, and the time of a mark.
+type StoredName = (Digest, usize, Option<Millis>);
+
+fn parse_stored(key: &str) -> Option<StoredName> {
+    let (digest, place) = blob_keys::parse_original(key)?;
+    Some((digest, place, None))
+}
+
+fn parse_mark(key: &str) -> Option<StoredName> {
+    let (digest, place, at_ms) = blob_keys::parse_unused_original(key)?;
+    Some((digest, place, Some(at_ms)))
 }
 
 fn judge(
@@ -119,39 +215,11 @@ fn judge(
     }
 }
 
-async fn stored(
-    blobs: &dyn Blobs,
-    collection: &Collection,
-) -> PortResult<BTreeMap<Digest, Places>> {
-    let mut stored: BTreeMap<Digest, Places> = BTreeMap::new();
-    for prefix in [
-        blob_keys::originals_prefix(collection),
-        blob_keys::unused_originals_prefix(collection),
-    ] {
-        let mut after: Option<String> = None;
-        loop {
-            let page = blobs.list(&prefix, after.as_deref(), PAGE).await?;
-            for key in &page {
-                if let Some((digest, place, at_ms)) = blob_keys::parse_unused_original(key) {
-                    stored.entry(digest).or_default()[place].marks.push(at_ms);
-                } else if let Some((digest, place)) = blob_keys::parse_original(key) {
-                    stored.entry(digest).or_default()[place].exists = true;
-                }
-            }
-            if page.len() < PAGE {
-                break;
-            }
-            after = page.last().cloned();
-        }
-    }
-    Ok(stored)
-}
-
 // What an open job will read, or a submission that is under way.
-async fn remove_submitted(
+async fn add_submitted(
     blobs: &dyn Blobs,
     job: &OpenJob,
-    unused: &mut BTreeSet<Digest>,
+    used: &mut UsedOriginals,
 ) -> PortResult<()> {
     let chunks = list_all(blobs, &format!("jobs/{}/entries/", job.job)).await?;
     let mut chunks = stream::iter(chunks)
@@ -163,9 +231,9 @@ async fn remove_submitted(
             .unwrap_or_default();
         for entry in entries {
             if let Ok(submission) = serde_json::from_value::<Submission>(entry.input) {
-                unused.remove(&submission.source);
+                used.push(record(submission.source))?;
                 if let Some(labels) = &submission.labels {
-                    unused.remove(&labels.source);
+                    used.push(record(labels.source))?;
                 }
             }
         }
@@ -174,10 +242,10 @@ async fn remove_submitted(
 }
 
 // What versions use. `false` if one of them cannot be understood.
-async fn remove_used(
+async fn add_used(
     blobs: &dyn Blobs,
     collection: &Collection,
-    unused: &mut BTreeSet<Digest>,
+    all: &mut UsedOriginals,
 ) -> PortResult<bool> {
     let prefix = blob_keys::documents_prefix(collection);
     let mut after: Option<String> = None;
@@ -198,7 +266,7 @@ async fn remove_used(
                 return Ok(false);
             };
             for digest in used {
-                unused.remove(&digest);
+                all.push(record(digest))?;
             }
         }
     }

@@ -13,7 +13,7 @@ use stemma_engine::jobs::JobEntry;
 use stemma_engine::{Env, JobId, Priority, RetryingBlobs, RunHeader, RunRef};
 
 use super::observed_blobs::ObservedBlobs;
-use super::tests::{GcFixture, NOW};
+use super::tests::{GcFixture, NOW, find_garbage};
 use super::*;
 use crate::sources::SourceWriter;
 use crate::{FilingFlow, Submission, run_id};
@@ -416,15 +416,8 @@ async fn used_store() -> GcFixture {
 async fn collect(fixture: &GcFixture, writes: usize, days: u64) -> PortResult<()> {
     let blobs = ObservedBlobs::new(&fixture.blobs, writes);
     let now_ms = NOW + days * DAY_MS;
-    let report = find_garbage(&blobs, &fixture.collection, now_ms, 90 * DAY_MS).await?;
-    for document in &report.documents {
-        document.remove(&blobs, &fixture.collection).await?;
-    }
-    for job in &report.jobs {
-        job.remove(&blobs).await?;
-    }
-    delete_all(&blobs, &report.failures).await?;
-    report.originals.remove(&blobs).await
+    let pages = GarbagePages::start(&blobs, &fixture.collection, now_ms, 90 * DAY_MS).await?;
+    pages.remove_all(|_| ()).await.map(drop)
 }
 
 async fn keys(fixture: &GcFixture) -> Vec<String> {
@@ -473,4 +466,75 @@ async fn interrupted_collection_takes_nothing_else_and_the_next_completes_it() {
         interruptions += 1;
     }
     assert!(interruptions > 15, "{interruptions}");
+}
+
+// The documents of a store with many, in the order in which they are collected.
+async fn many_documents(count: u32) -> (GcFixture, Vec<GcFixture>) {
+    let first = GcFixture::new();
+    let mut documents = Vec::new();
+    for n in 0..count {
+        let document = GcFixture {
+            blobs: Arc::clone(&first.blobs),
+            collection: first.collection.clone(),
+            doc: DocId::new(&first.collection, &format!("file:///{n}.md")),
+        };
+        for seq in 1..=3 {
+            let at_ms = NOW - 60 * DAY_MS + seq * DAY_MS + u64::from(n);
+            document.publish_at(seq, "t", at_ms).await;
+        }
+        documents.push(document);
+    }
+    documents.sort_by_key(|document| document.doc);
+    (first, documents)
+}
+
+#[tokio::test]
+async fn documents_are_collected_in_pages_that_do_not_grow_with_them() {
+    let (first, documents) = many_documents(2_500).await;
+    let blobs = ObservedBlobs::new(&first.blobs, usize::MAX);
+    let mut pages = GarbagePages::start(&blobs, &first.collection, NOW, 90 * DAY_MS)
+        .await
+        .unwrap();
+    let mut sizes = Vec::new();
+    while let Some(page) = pages.next_documents().await.unwrap() {
+        sizes.push(page.documents.len());
+    }
+    assert_eq!(sizes, [1_000, 1_000, 500]);
+    let [_, lists, _] = blobs.counts();
+    // Two listings of each document, and pages of change records.
+    assert!(
+        lists < 3 * documents.len() + 7_500 / 1_000 + 10,
+        "{lists} listings"
+    );
+}
+
+#[tokio::test]
+async fn interrupted_collection_goes_on_with_the_next_page() {
+    let (first, documents) = many_documents(1_200).await;
+    let tree = |document: &GcFixture| {
+        let key = blob_keys::tree_key(&first.collection, document.doc, 1);
+        first.blobs.has(&key)
+    };
+    // Dies in the second page. The first and the record of it are 2,001 writes.
+    collect(&first, 2_101, 0).await.unwrap_err();
+    let left = documents.iter().filter(|document| tree(document)).count();
+    assert!((100..200).contains(&left), "{left}");
+    // Documents of the first page are not looked at again: this one got a fourth version meanwhile.
+    let at_ms = NOW - 20 * DAY_MS;
+    documents[0].publish_at(4, "t", at_ms).await;
+    let second = |document: &GcFixture| {
+        let key = blob_keys::tree_key(&first.collection, document.doc, 2);
+        first.blobs.has(&key)
+    };
+    collect(&first, usize::MAX, 1).await.unwrap();
+    assert_eq!(
+        documents.iter().filter(|document| tree(document)).count(),
+        0
+    );
+    assert!(second(&documents[0]));
+    // The next collection begins anew.
+    collect(&first, usize::MAX, 2).await.unwrap();
+    assert!(!second(&documents[0]));
+    let positions = position::positions_prefix(&first.collection);
+    assert_eq!(list_all(&*first.blobs, &positions).await.unwrap(), [""; 0]);
 }

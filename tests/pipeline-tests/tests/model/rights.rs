@@ -24,8 +24,9 @@ use stemma_llm::calls;
 use stemma_llm::client::{ModelClient, ModelClientSettings};
 use stemma_llm::request::{Llm, LlmError, LlmReply, LlmRequest};
 use stemma_pipeline::corrections::{Correction, store_correction};
+use stemma_pipeline::gc::GarbagePages;
 use stemma_pipeline::sources::{SourceStore, SourceWriter};
-use stemma_pipeline::{OnModelFailure, StructureMode, Submission, WorkerDeps, gc};
+use stemma_pipeline::{OnModelFailure, StructureMode, Submission, WorkerDeps};
 use stemma_pipeline_tests::{InProcessExtractor, Services, report, simulate, submission};
 
 use crate::echo::DeterministicEcho;
@@ -403,16 +404,8 @@ async fn remove_and_collect(fleet: &Fleet) {
     for _ in 0..2 {
         env.sleep(100 * DAY).await;
         let retention_ms = (90 * DAY).as_millis() as u64;
-        let report = gc::find_garbage(blobs, &collection, env.now_ms(), retention_ms);
-        let report = report.await.unwrap();
-        for document in &report.documents {
-            document.remove(blobs, &collection).await.unwrap();
-        }
-        for job in &report.jobs {
-            job.remove(blobs).await.unwrap();
-        }
-        gc::delete_all(blobs, &report.failures).await.unwrap();
-        report.originals.remove(blobs).await.unwrap();
+        let pages = GarbagePages::start(blobs, &collection, env.now_ms(), retention_ms);
+        pages.await.unwrap().remove_all(|_| ()).await.unwrap();
         for day in calls::days_to_sum(blobs, "c/default", env.now_ms(), 30)
             .await
             .unwrap()
