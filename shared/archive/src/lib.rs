@@ -77,7 +77,7 @@ pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
 pub use stemma_extract::{ImageRequest, PageRegion};
 pub use stemma_retrieval::{SearchHit, SearchHitPage, SearchNote};
 pub use tables::{DocumentTables, TableContent, TableInfo};
-pub use tree::{TreeResponse, TreeRow};
+pub use tree::{TreeRequest, TreeResponse, TreeRow};
 pub use tree_search::{TreeSearchReport, TreeSearchStep, VisitedSection};
 pub use vision::{DescribedPage, Vision};
 

@@ -9,6 +9,7 @@ use stemma_retrieval::search::TotalHits;
 
 use crate::{
     Archive, CollectionCache, ExportFormat, GrepOptions, ListRequest, SearchRequest, TextScope,
+    TreeRequest,
 };
 pub use stemma_sample_store::*;
 
@@ -147,7 +148,8 @@ async fn removed_documents_are_gone() {
 #[tokio::test]
 async fn trees_list_depths_items_and_locators() {
     let archive = archive().await;
-    let view = archive.tree("ACME_2022", None, false).await.unwrap();
+    let whole = tree_request("ACME_2022", None);
+    let view = archive.tree(&whole).await.unwrap();
     let rows = view.sections.iter().map(|row| {
         let item = row.item.as_deref().unwrap_or("-");
         format!(
@@ -167,11 +169,68 @@ async fn trees_list_depths_items_and_locators() {
     2 ACME_2022#0005 (5, 5) item-7 Item 7. Management's Discussion
     ");
     assert_eq!((view.covered, view.hidden), (5, 0));
-    let part = archive
-        .tree("ACME_2022#0001", Some(1), false)
-        .await
-        .unwrap();
+    let part = tree_request("ACME_2022#0001", Some(1));
+    let part = archive.tree(&part).await.unwrap();
     assert_eq!((part.sections.len(), part.hidden), (1, 2));
+}
+
+fn tree_request(locator: &str, depth: Option<usize>) -> TreeRequest {
+    TreeRequest {
+        locator: locator.into(),
+        depth,
+        ..TreeRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn pages_of_a_tree_are_all_of_its_sections() {
+    let archive = archive().await;
+    for (locator, depth) in [
+        ("ACME_2022", None),
+        ("ACME_2022", Some(1)),
+        ("ACME_2022#0001", None),
+        ("ACME_2022#0005", None),
+    ] {
+        let mut request = tree_request(locator, depth);
+        let whole = archive.tree(&request).await.unwrap();
+        assert_eq!(whole.next_cursor, None);
+        for limit in 1..=whole.total + 1 {
+            request.limit = Some(limit);
+            request.cursor = None;
+            let mut rows = Vec::new();
+            loop {
+                let page = archive.tree(&request).await.unwrap();
+                assert!(page.sections.len() <= limit, "{locator} {limit}");
+                assert_eq!((page.total, page.hidden), (whole.total, whole.hidden));
+                rows.extend(page.sections);
+                request.cursor = page.next_cursor;
+                if request.cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(rows, whole.sections, "{locator} {limit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn cursors_of_trees_are_of_one_request() {
+    let archive = archive().await;
+    let mut request = tree_request("ACME_2022", None);
+    request.limit = Some(2);
+    let cursor = archive.tree(&request).await.unwrap().next_cursor;
+    for other in [
+        tree_request("ACME_2022", Some(2)),
+        tree_request("ACME_2022#0001", None),
+        tree_request("ACME_2021", None),
+    ] {
+        let cursor = cursor.clone();
+        let error = archive
+            .tree(&TreeRequest { cursor, ..other })
+            .await
+            .unwrap_err();
+        assert_eq!(error.code, "cursor.invalid");
+    }
 }
 
 #[tokio::test]
@@ -184,12 +243,8 @@ async fn printed_locators_resolve() {
         .iter()
         .filter(|d| d.sections.is_some())
     {
-        for row in archive
-            .tree(&listed.locator, None, false)
-            .await
-            .unwrap()
-            .sections
-        {
+        let request = tree_request(&listed.locator, None);
+        for row in archive.tree(&request).await.unwrap().sections {
             let text = archive
                 .text(&row.section.locator, TextScope::Full)
                 .await

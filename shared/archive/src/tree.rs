@@ -5,19 +5,38 @@ use std::collections::HashMap;
 use serde::Serialize;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
-use stemma_document::{Doubt, Gap, ItemStatus, SectionId, SectionKind, SectionTree};
+use stemma_document::{Doubt, Gap, ItemStatus, Section, SectionId, SectionKind, SectionTree};
 use utoipa::ToSchema;
 
 use crate::items::{self as items_of, ItemContent};
-use crate::{ApiError, Archive, DocumentInfo, SectionInfo};
+use crate::{ApiError, Archive, DocumentInfo, SectionInfo, cursor};
+
+/// Which part of a tree to return.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TreeRequest {
+    /// Locator of a document, a section or an Item.
+    pub locator: String,
+    /// Levels; all by default.
+    pub depth: Option<usize>,
+    /// Whether rows have summaries.
+    pub summaries: bool,
+    /// Rows to return; all by default.
+    pub limit: Option<usize>,
+    /// Rows to skip, for callers without cursors.
+    pub skip: usize,
+    /// `next_cursor` of the previous page, instead of `skip`.
+    pub cursor: Option<String>,
+}
 
 /// The tree of a document, or one section of it with all subsections.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TreeResponse {
     /// The document.
     pub document: DocumentInfo,
-    /// Sections in reading order.
+    /// Sections in reading order: all, or a page of them.
     pub sections: Vec<TreeRow>,
+    /// Number of sections on all pages.
+    pub total: usize,
     /// Number of sections below `depth`, which are left out.
     pub hidden: usize,
     /// Pages (or lines) that a section covers.
@@ -30,6 +49,8 @@ pub struct TreeResponse {
     /// How far the tree should be doubted, and why; `null` if that was not assessed.
     #[schema(value_type = Option<Object>)]
     pub doubt: Option<Doubt>,
+    /// Cursor of the next page; `null` on the last.
+    pub next_cursor: Option<String>,
 }
 
 /// A section in a tree.
@@ -56,74 +77,86 @@ pub struct TreeRow {
 }
 
 impl Archive {
-    /// The tree of the document, section or Item that a locator names, to `depth` levels.
+    /// The tree of the document, section or Item that a locator names.
     ///
     /// # Errors
-    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree.
-    pub async fn tree(
-        &self,
-        locator: &str,
-        depth: Option<usize>,
-        summaries: bool,
-    ) -> Result<TreeResponse, ApiError> {
-        let (listed, published, part) = self.load_published(locator).await?;
+    /// [`ApiError`] when the locator names nothing, two things, or a document without a tree; or for a cursor of another request.
+    pub async fn tree(&self, request: &TreeRequest) -> Result<TreeResponse, ApiError> {
+        let (listed, published, part) = self.load_published(&request.locator).await?;
         let tree = &published.tree;
         let root = match &part {
             None => None,
             Some(fragment) => Some(resolve_section(tree, &listed.label, fragment)?),
         };
+        let cursor_key = format!(
+            "{} {} {root:?} {:?} {}",
+            published.version.doc, published.version.seq, request.depth, request.summaries
+        );
+        let skip = match request.cursor.as_deref() {
+            None => request.skip,
+            cursor => cursor::decode_offset(cursor, &cursor_key)?,
+        };
+        let is_within_depth = |level: &usize| request.depth.is_none_or(|depth| *level <= depth);
+        let below_root = rows_below(tree, root);
+        let (within, hidden): (Vec<_>, Vec<_>) = below_root
+            .into_iter()
+            .partition(|(level, _)| is_within_depth(level));
+        let page = within
+            .iter()
+            .skip(skip)
+            .take(request.limit.unwrap_or(usize::MAX));
         let mut item_of: HashMap<SectionId, String> = HashMap::new();
         for item in items::section_items(tree) {
             item_of
                 .entry(item.section)
                 .or_insert_with(|| item.fragment());
         }
-        let mut sections = Vec::new();
-        let mut hidden = 0;
-        let mut base = None;
-        for (level, section) in tree.walk() {
-            match (root, base) {
-                (Some(root), None) if section.id == root => base = Some(level - 1),
-                (Some(_), None) => continue,
-                (Some(_), Some(base)) if level <= base + 1 => break,
-                _ => {}
-            }
-            let level = level - base.unwrap_or(0);
-            if depth.is_some_and(|depth| level > depth) {
-                hidden += 1;
-                continue;
-            }
-            let item = item_of.get(&section.id).cloned();
-            let summary = section
-                .summary
-                .as_ref()
-                .filter(|_| summaries)
-                .map(|summary| summary.text.clone());
-            let answer = items_of::item_at_section(tree, &listed.label, section.id);
-            sections.push(TreeRow {
-                depth: level,
-                section: SectionInfo::new(section, &listed.label),
-                item,
-                status: answer.as_ref().and_then(|answer| answer.status),
-                content: answer.map(|answer| answer.content).unwrap_or_default(),
-                summary,
-            });
-        }
+        let sections: Vec<TreeRow> = page
+            .map(|(level, section)| {
+                let summary = section.summary.as_ref().filter(|_| request.summaries);
+                let answer = items_of::item_at_section(tree, &listed.label, section.id);
+                TreeRow {
+                    depth: *level,
+                    section: SectionInfo::new(section, &listed.label),
+                    item: item_of.get(&section.id).cloned(),
+                    status: answer.as_ref().and_then(|answer| answer.status),
+                    content: answer.map(|answer| answer.content).unwrap_or_default(),
+                    summary: summary.map(|summary| summary.text.clone()),
+                }
+            })
+            .collect();
         let doubtful = tree
             .walk()
             .filter(|(_, section)| !section.verified && section.kind == SectionKind::Heading)
             .count();
-        let document = DocumentInfo::from_catalog(&listed);
+        let next = skip.saturating_add(sections.len());
+        let has_more = next < within.len();
         Ok(TreeResponse {
-            document,
+            document: DocumentInfo::from_catalog(&listed),
             sections,
-            hidden,
+            total: within.len(),
+            hidden: hidden.len(),
             covered: covered_extent(tree),
             gaps: tree.gaps.clone(),
             doubtful,
             doubt: tree.provenance.doubt.clone(),
+            next_cursor: has_more.then(|| cursor::encode(&cursor_key, &next.to_string())),
         })
     }
+}
+
+// The sections of a tree, or of the subtree of `root`, with their levels in it from 1.
+fn rows_below(tree: &SectionTree, root: Option<SectionId>) -> Vec<(usize, &Section)> {
+    let Some(root) = root else {
+        return tree.walk().collect();
+    };
+    let from_root = tree.walk().skip_while(|(_, section)| section.id != root);
+    let mut rows = from_root.peekable();
+    let base = rows.peek().map_or(0, |(level, _)| level - 1);
+    rows.enumerate()
+        .take_while(|(at, (level, _))| *at == 0 || *level > base + 1)
+        .map(|(_, (level, section))| (level - base, section))
+        .collect()
 }
 
 /// The section that a fragment names; pages name none.

@@ -5,7 +5,8 @@ use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use stemma_archive::{
-    DocumentTables, ExportFormat, FilingItems, StatResponse, TableContent, TreeResponse, TreeRow,
+    DocumentTables, ExportFormat, FilingItems, StatResponse, TableContent, TreeRequest,
+    TreeResponse, TreeRow,
 };
 use stemma_catalog::locator::section_locator;
 use stemma_document::SectionId;
@@ -22,6 +23,8 @@ use crate::etag;
 
 // Deeper than any tree.
 const MAX_DEPTH: usize = 1_000;
+// Rows of a page of a tree. A tree is read for each page, so pages are larger than those of other lists.
+const MAX_ROWS: usize = 10_000;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +44,42 @@ pub(crate) struct TreeQuery {
     /// defaults to stemma
     #[param(pattern = "^(stemma|pageindex|outline)$")]
     format: Option<String>,
+    /// sections per page, defaults to all; not for pageindex
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 10000)]
+    limit: Option<usize>,
+    /// `next_cursor` of the previous page
+    cursor: Option<String>,
+}
+
+impl TreeQuery {
+    fn check(&self) -> Result<(), Problem> {
+        if self
+            .depth
+            .is_some_and(|depth| !(1..=MAX_DEPTH).contains(&depth))
+        {
+            let detail = format!("depth must be from 1 to {MAX_DEPTH}");
+            return Err(Problem::parameter(400, "depth", detail));
+        }
+        if self
+            .limit
+            .is_some_and(|limit| !(1..=MAX_ROWS).contains(&limit))
+        {
+            let detail = format!("limit must be from 1 to {MAX_ROWS}");
+            return Err(Problem::parameter(400, "limit", detail));
+        }
+        match self.format.as_deref() {
+            None | Some("stemma" | "outline") => Ok(()),
+            Some("pageindex") if self.limit.is_some() || self.cursor.is_some() => {
+                let detail = "pageindex is the JSON of a whole document, without pages";
+                Err(Problem::parameter(400, "format", detail))
+            }
+            Some("pageindex") => Ok(()),
+            Some(_) => {
+                let detail = "format must be stemma, pageindex or outline";
+                Err(Problem::parameter(400, "format", detail))
+            }
+        }
+    }
 }
 
 /// What is known of a document
@@ -62,7 +101,7 @@ pub(crate) async fn document(
 
 /// The section tree of a document
 ///
-/// `ETag` is the version of the tree. `format=pageindex` is the compatible JSON of the whole document; `outline` is text.
+/// `ETag` is the version of the tree. With `limit`, a page of its sections in reading order. `format=pageindex` is the compatible JSON of the whole document; `outline` is text.
 #[utoipa::path(get, path = "/v1/documents/{doc}/tree", tag = "documents",
     params(
         ("doc" = String, Path), TreeQuery,
@@ -79,17 +118,8 @@ pub(crate) async fn tree(
     QueryParams(query): QueryParams<TreeQuery>,
     headers: HeaderMap,
 ) -> HandlerResult {
-    let TreeQuery { depth, summary, .. } = query;
+    query.check()?;
     let archive = state.archive(&scope, query.collection.as_deref())?;
-    if depth.is_some_and(|depth| !(1..=MAX_DEPTH).contains(&depth)) {
-        let detail = format!("depth must be from 1 to {MAX_DEPTH}");
-        return Err(Problem::parameter(400, "depth", detail).into());
-    }
-    let format = query.format.as_deref().unwrap_or("stemma");
-    if !matches!(format, "stemma" | "outline" | "pageindex") {
-        let detail = "format must be stemma, pageindex or outline";
-        return Err(Problem::parameter(400, "format", detail).into());
-    }
     let node = query.node.map(|node| section_id(&node)).transpose()?;
     let listed = published_document(&archive, &doc)?;
     let version = listed.version();
@@ -101,9 +131,17 @@ pub(crate) async fn tree(
         || listed.label.clone(),
         |node| section_locator(&listed.label, node),
     );
-    let response = match format {
-        "outline" => outline(&archive.tree(&locator, depth, summary).await?).into_response(),
-        "pageindex" => {
+    let request = TreeRequest {
+        locator,
+        depth: query.depth,
+        summaries: query.summary,
+        limit: query.limit,
+        skip: 0,
+        cursor: query.cursor,
+    };
+    let response = match query.format.as_deref() {
+        Some("outline") => outline(&archive.tree(&request).await?).into_response(),
+        Some("pageindex") => {
             let exported = archive
                 .export(&listed, "", ExportFormat::PageIndex { text: false })
                 .await?;
@@ -113,7 +151,7 @@ pub(crate) async fn tree(
             )
                 .into_response()
         }
-        _ => json(archive.tree(&locator, depth, summary).await?).await?,
+        _ => json(archive.tree(&request).await?).await?,
     };
     Ok(([(header::ETAG, tag)], response).into_response())
 }

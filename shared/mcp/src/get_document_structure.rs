@@ -9,7 +9,7 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stemma_archive::pageindex_fields::name_of;
-use stemma_archive::{TableInfo, TreeRow};
+use stemma_archive::{TableInfo, TreeRequest, TreeRow};
 use stemma_document::{ItemStatus, SectionKind};
 
 use crate::error::ToolError;
@@ -189,7 +189,12 @@ impl ToolContext {
             let limit = context.format.limit(None);
             return Ok(list_tables(name_of(&listed), tables, arguments.part, limit));
         }
-        let tree = context.archive.tree(&locator, None, true).await?;
+        let request = TreeRequest {
+            locator,
+            summaries: true,
+            ..TreeRequest::default()
+        };
+        let tree = context.archive.tree(&request).await?;
         // PageIndex includes summaries by default; without them a tree takes a fifth of the tokens.
         let default_detail = match self.preset {
             Preset::PageIndex => Detail::Summary,

@@ -61,7 +61,14 @@ async fn bad_requests_are_refused_with_a_code() {
     let server = start().await;
     let long = format!("/v1/search?q={}", "a".repeat(4_001));
     for (status, code, paths) in [
-        (400, "cursor.invalid", &["/v1/fs/?cursor=00"][..]),
+        (
+            400,
+            "cursor.invalid",
+            &[
+                "/v1/fs/?cursor=00",
+                "/v1/documents/ACME_2022/tree?cursor=00",
+            ][..],
+        ),
         (
             400,
             "request.invalid",
@@ -78,6 +85,9 @@ async fn bad_requests_are_refused_with_a_code() {
                 "/v1/documents/ACME_2022/tree?depth=x",
                 "/v1/documents/ACME_2022/tree?format=xml",
                 "/v1/documents/ACME_2022/tree?node=%00",
+                "/v1/documents/ACME_2022/tree?limit=0",
+                "/v1/documents/ACME_2022/tree?limit=10001",
+                "/v1/documents/ACME_2022/tree?limit=2&format=pageindex",
                 "/v1/documents?limit=501",
                 "/v1/documents?limit=0",
                 "/v1/documents?color=red",

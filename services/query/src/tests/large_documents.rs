@@ -159,6 +159,56 @@ async fn a_page_reads_a_tree_too_large_for_the_cache_once() {
 }
 
 #[tokio::test]
+async fn a_comparison_of_too_many_sections_is_refused_before_a_tree_is_read() {
+    let blobs = Arc::new(CountingBlobs::default());
+    publish_sections(blobs.as_ref(), "few.pdf", 10, "").await;
+    publish_sections(blobs.as_ref(), "many.pdf", 50_010, "").await;
+    let server = start_indexed(&blobs, 2).await;
+    for body in [
+        r#"{"left": "few", "right": "many"}"#,
+        r#"{"left": "many", "right": "few"}"#,
+        r#"{"left": "few", "right": "many#0002"}"#,
+        r#"{"left": "few", "right": "many", "item": "2"}"#,
+    ] {
+        blobs.reset();
+        let reply = server.post("/v1/comparisons", body).await;
+        assert_eq!(reply.code(), "comparison.too_large", "{body}");
+        assert_eq!(blobs.trees.load(Ordering::Relaxed), 0, "{body}");
+    }
+    let parts = r#"{"left": "few#0002", "right": "many#0002"}"#;
+    let reply = server.post("/v1/comparisons", parts).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+}
+
+#[tokio::test]
+async fn pages_of_a_large_tree_are_bounded() {
+    let blobs = Arc::new(CountingBlobs::default());
+    publish_sections(blobs.as_ref(), "many.pdf", 4_000, "").await;
+    let server = start_indexed(&blobs, 1).await;
+    let mut ids = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let path = format!("/v1/documents/many/tree?limit=1500{cursor}");
+        let page = server.get(&path).await;
+        assert_eq!(page.status, 200, "{}", page.body);
+        assert_eq!(page.json()["total"], 4_000);
+        let sections = page.column("sections", "section_id");
+        assert!(sections.len() <= 1_500);
+        ids.extend(sections);
+        match page.json()["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    let whole = server.get("/v1/documents/many/tree").await;
+    assert_eq!(ids, whole.column("sections", "section_id"));
+    let outline = server
+        .get("/v1/documents/many/tree?limit=10&format=outline")
+        .await;
+    assert_eq!(outline.body.lines().count(), 10);
+}
+
+#[tokio::test]
 async fn all_facts_are_downloaded_in_one_reading() {
     let blobs = Arc::new(CountingBlobs::default());
     let displayed: Vec<String> = (0..1_200).map(|number| format!("1{number:04}")).collect();

@@ -1,8 +1,11 @@
 //! `stemma tree`: shows the sections of a document.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use stemma_archive::{Archive, ExportFormat, FileEntry, FilesOptions, TreeResponse, TreeRow};
+use stemma_archive::{
+    Archive, ExportFormat, FileEntry, FilesOptions, TreeRequest, TreeResponse, TreeRow,
+};
 use stemma_document::{CatalogEntry, DoubtReason, SectionKind};
 
 use crate::commands::format::{badge, identity, length, links_line, page_or_line_range, word};
@@ -12,7 +15,7 @@ use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 use crate::table::{Column, Table, counted, thousands};
 
-// Rows of a folder's tree on one page.
+// Rows of a page.
 const ROWS: usize = 200;
 
 /// Show the sections of a document (ids, titles, pages, tokens), or the content of a folder.
@@ -22,6 +25,7 @@ Examples:
   stemma tree 3M_2022_10K -L 2
   stemma tree 3M_2022_10K#item-7      one Item and its subsections
   stemma tree 3M_2022_10K --summaries
+  stemma tree 3M_2022_10K --page 2    its second 200 sections
   stemma tree / -L 2                  folders, documents and facets
   stemma tree /@company -L 2 --page 3 rows 401–600
   stemma tree 3M_2022_10K --format pageindex > 3M_2022_10K.json")]
@@ -35,11 +39,11 @@ pub struct TreeArgs {
     /// Include summaries.
     #[arg(long)]
     summaries: bool,
-    /// Page of a folder listing, from 1; a page has 200 rows.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    page: usize,
+    /// Page of 200 rows, from 1 [default: all sections of a document; 1 for a folder].
+    #[arg(long, value_name = "N")]
+    page: Option<NonZeroUsize>,
     /// Only sections whose titles could not be verified on their page.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "page")]
     show_doubts: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
@@ -62,6 +66,21 @@ impl TreeArgs {
             depth: Some(1),
             ..Self::default()
         }
+    }
+
+    fn skipped_rows(&self) -> usize {
+        let before = self.page.map_or(0, |page| page.get() - 1);
+        before.saturating_mul(ROWS)
+    }
+
+    fn note_more(&self, rows: usize, total: usize, output: &Output) {
+        let skipped = self.skipped_rows();
+        output.note(&format!(
+            "rows {}–{} of {total}; more with --page {}",
+            skipped + 1,
+            skipped + rows,
+            self.page.map_or(2, |page| page.get() + 1)
+        ));
     }
 }
 
@@ -99,23 +118,29 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
         output.line(exported.content.trim_end());
         return Ok(Exit::Done);
     }
-    let mut view = reader
-        .tree(
-            &args.locator,
-            args.depth,
-            args.summaries || !output.is_text(),
-        )
-        .await?;
+    let request = TreeRequest {
+        locator: args.locator.clone(),
+        depth: args.depth,
+        summaries: args.summaries || !output.is_text(),
+        limit: args.page.map(|_| ROWS),
+        skip: args.skipped_rows(),
+        cursor: None,
+    };
+    let mut view = reader.tree(&request).await?;
+    let rows = view.sections.len();
     if args.show_doubts {
         view.sections.retain(is_doubtful);
     }
     output.print(&view, &view.sections, || print(&view, &args, output));
+    if view.next_cursor.is_some() {
+        args.note_more(rows, view.total, output);
+    }
     Ok(Exit::nothing_if(view.sections.is_empty()))
 }
 
 // Folders, documents and facets, a page of rows.
 async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Exit, CommandError> {
-    let skip = args.page.saturating_sub(1).saturating_mul(ROWS);
+    let skip = args.skipped_rows();
     let options = FilesOptions {
         depth: args.depth.unwrap_or(1).max(1),
         after: None,
@@ -129,13 +154,7 @@ async fn folder(reader: &Archive, args: &TreeArgs, output: &Output) -> Result<Ex
             .for_each(|row| output.line(&entry(row, output)));
     });
     if view.more {
-        let last_row = skip + view.entries.len();
-        output.note(&format!(
-            "rows {}–{last_row} of {}; more with --page {}",
-            skip + 1,
-            view.total,
-            args.page.max(1) + 1
-        ));
+        args.note_more(view.entries.len(), view.total, output);
     }
     Ok(Exit::nothing_if(view.entries.is_empty()))
 }
@@ -167,8 +186,12 @@ pub async fn show(
     depth: Option<usize>,
     output: &Output,
 ) -> Result<(), CommandError> {
-    let document = entry.version.doc.to_string();
-    let view = archive.tree(&document, depth, false).await?;
+    let request = TreeRequest {
+        locator: entry.version.doc.to_string(),
+        depth,
+        ..TreeRequest::default()
+    };
+    let view = archive.tree(&request).await?;
     print(&view, &TreeArgs::default(), output);
     Ok(())
 }

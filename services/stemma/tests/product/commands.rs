@@ -656,3 +656,29 @@ fn outside_links_and_special_files_are_skipped() {
         "a pipe that is named is not read either: {direct:?}"
     );
 }
+
+#[test]
+fn pages_of_a_tree_have_200_sections() {
+    let lab = TestEnv::new();
+    let text: String = (0..250)
+        .map(|number| format!("# Section {number}\n\ntext\n\n"))
+        .collect();
+    lab.put("long.md", text);
+    lab.ingest("store", &[]);
+    let rows = |arguments: &[&str]| {
+        let command = [&["--json", "tree", "long"], arguments].concat();
+        let tree = lab.stemma("store", command.iter().copied()).run().json();
+        (
+            tree["sections"].as_array().unwrap().len(),
+            tree["total"].clone(),
+        )
+    };
+    assert_eq!(rows(&[]), (250, 250.into()));
+    assert_eq!(rows(&["--page", "1"]), (200, 250.into()));
+    assert_eq!(rows(&["--page", "2"]), (50, 250.into()));
+    let first = lab.stemma("store", ["tree", "long", "--page", "1"]).run();
+    assert!(
+        first.err.contains("rows 1–200 of 250; more with --page 2"),
+        "{first:?}"
+    );
+}

@@ -13,7 +13,8 @@ use stemma_catalog::facets::Scope;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item, section_locator};
 use stemma_diff::{
-    self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, Pair, SentenceRewording,
+    self, AlignError, AlignInput, AlignOptions, Alignment, DiffStatus, MAX_SECTIONS, Pair,
+    SentenceRewording,
 };
 use stemma_document::{PublishedTree, Section, SectionId, SectionTree};
 use stemma_engine::PortResult;
@@ -130,6 +131,11 @@ impl Archive {
             Some(left) => self.locate(left)?,
             None => (stemma_diff::prior_filing(&self.catalog, &after)?, None),
         };
+        let has_two_parts = earlier_part.is_some() && part.is_some();
+        if !has_two_parts {
+            check_section_count(&before)?;
+            check_section_count(&after)?;
+        }
         let mut left = self.open_side(&before).await?;
         let mut right = self.open_side(&after).await?;
         let item = request.item.as_deref();
@@ -240,6 +246,17 @@ impl Archive {
         }
         Ok(aligned)
     }
+}
+
+// Everything but two parts is compared by an alignment of the whole documents. The catalog knows their sizes, so no tree is read
+// only to be refused.
+fn check_section_count(listed: &CatalogDocument) -> Result<(), ApiError> {
+    let sections = listed.entry().map_or(0, |entry| entry.sections as usize);
+    if sections <= MAX_SECTIONS {
+        return Ok(());
+    }
+    let error = AlignError::TooManySections { most: MAX_SECTIONS };
+    Err(ApiError::from(error).with_document(&listed.label))
 }
 
 // Resolves what is compared: two parts with each other; or one part, or one Item, with its partner.
