@@ -5,14 +5,9 @@ use stemma_answers::{Answer, AnswerOutcome, Citation, Claim, ClaimState, Computa
 
 use crate::context::PageContext;
 use crate::page_view::page_image;
-use crate::text::{Line, Passage, counted, grouped};
+use crate::text::{Line, Message, Passage, capitalized, counted, grouped};
 
 const NANODOLLARS: f64 = 1e9;
-
-/// Whether a model answered.
-pub(crate) fn is_with_model(answer: &Answer) -> bool {
-    answer.model.is_some()
-}
 
 /// The whole answer.
 pub(crate) fn answer_view(context: &PageContext, answer: &Answer) -> Markup {
@@ -48,7 +43,7 @@ fn outcome(answer: &Answer) -> Markup {
         }
         @if let Some(degradation) = &answer.degradation {
             div.remarks role="status" {
-                p { (Passage(&degradation.message)) @if let Some(next) = &degradation.next { ". Next: " (Passage(next)) } }
+                p { (Message(&capitalized(&degradation.message))) @if let Some(next) = &degradation.next { ". Next: " (Message(next)) } }
             }
         }
     }

@@ -256,7 +256,12 @@ fn document_table(context: &PageContext, filters: &Filters, documents: &Document
     html! {
         h2 #documents { (grouped(documents.total)) @if documents.total == 1 { " document" } @else { " documents" } }
         @if documents.items.is_empty() {
-            p { "No document matches. " a href=(context.url("/", &[])) { "Show all" } }
+            @if filters.is_empty() && context.param("cursor").is_none() {
+                p { "The archive is empty. " @if context.may_upload { a href=(context.url("/upload", &[])) { "Upload documents" } ", or read" } @else { "Read" }
+                    " files into it with " code { "stemma ingest FOLDER" } "." }
+            } @else {
+                p { "No document matches. " a href=(context.url("/", &[])) { "Show all" } }
+            }
         } @else {
             div.scroll tabindex="0" role="region" aria-labelledby="documents" {
                 table {

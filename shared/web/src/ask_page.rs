@@ -13,7 +13,7 @@ use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::extract::Path;
 use stemma_gateway::problem::{Problem, answer_problem};
 
-use crate::answer_view::{answer_view, is_with_model};
+use crate::answer_view::answer_view;
 use crate::context::PageContext;
 use crate::layout::{Page, Screen, page, see_other, token_field};
 use crate::security::Form;
@@ -39,8 +39,11 @@ pub(crate) struct Question {
 }
 
 /// `GET /ask`
-pub(crate) async fn form(State(state): State<AppState>, context: PageContext) -> Response {
-    let has_model = state.deps.answerers.is_some();
+pub(crate) async fn form(
+    State(state): State<AppState>,
+    context: PageContext,
+) -> Result<Response, Problem> {
+    let has_model = has_model(&state, &context)?;
     let body = html! {
         h1 { "Ask" }
         p { "Answers come from the documents, and each claim is checked against the page it cites." }
@@ -48,7 +51,7 @@ pub(crate) async fn form(State(state): State<AppState>, context: PageContext) ->
         @else if !context.may_ask { p.remarks role="status" { "The key of this browser may read, and not ask: it lacks the scope " code { "ask" } "." } }
         (question_form(&context, &state, context.param("q").unwrap_or_default()))
     };
-    page(
+    Ok(page(
         &context,
         &Page {
             screen: Some(Screen::Ask),
@@ -60,18 +63,24 @@ pub(crate) async fn form(State(state): State<AppState>, context: PageContext) ->
                 context.host
             )],
         },
-    )
+    ))
+}
+
+// A server without a model also answers: by what a search finds.
+fn has_model(state: &AppState, context: &PageContext) -> Result<bool, Problem> {
+    Ok(state.deps.answerers.is_some() && context.archive(state)?.tree_searcher().is_some())
 }
 
 fn without_model() -> Markup {
     html! {
         div.remarks role="status" {
-            p { "This server has no model, so questions show what a search finds. To have answers, start it with a model, for example:" }
+            p { "This server has no model, so questions show what a search finds. To have answers, start it with a model that speaks the interface of OpenAI, for example one that Ollama runs on this machine:" }
             pre tabindex="0" { code {
-                "STEMMA_MODEL__NAME=… STEMMA_MODEL__BASE_URL=https://… STEMMA_MODEL__API_KEY=… stemma serve\n"
-                "stemma config          # the section [model] has all settings\n"
-                "stemma doctor          # checks that the model answers"
+                "export STEMMA_MODEL__NAME=qwen3:8b STEMMA_MODEL__BASE_URL=http://127.0.0.1:11434/v1\n"
+                "stemma doctor          # checks that the model answers\n"
+                "stemma serve"
             } }
+            p { "A model elsewhere needs its address and " code { "STEMMA_MODEL__API_KEY" } "; " code { "stemma config" } " shows all settings of the section " code { "model" } "." }
         }
     }
 }
@@ -153,9 +162,10 @@ pub(crate) async fn answer(
         }
         return Ok(progress(&context, &api));
     };
+    let has_model = archive.tree_searcher().is_some();
     let body = html! {
         h1.title { (Line(&answer.question)) }
-        @if !is_with_model(&answer) { (without_model()) }
+        @if !has_model { (without_model()) }
         (answer_view(&context, &answer))
         h2 { "Ask another question" }
         (question_form(&context, &state, ""))

@@ -14,6 +14,7 @@ use stemma_gateway::problem::Problem;
 use crate::archive_page::collection_field;
 use crate::context::PageContext;
 use crate::layout::{Page, Screen, page};
+use crate::problem_page::problem_text;
 use crate::text::{Line, Passage, grouped};
 use crate::word_changes::{Change, word_changes};
 
@@ -32,13 +33,14 @@ pub(crate) async fn compare(
         Some(right) => {
             permit.upgrade_to_long().await?; // reads the text of two documents
             let archive = context.archive(&state)?;
-            Some(archive.compare(&request(&context, right)).await?)
+            let compared = archive.compare(&request(&context, right)).await;
+            Some(compared.map_err(Problem::from))
         }
     };
     let sides = ["left", "right"].map(|name| context.param(name).unwrap_or_default());
     let (commands, requests) = match &compared {
-        None => (Vec::new(), Vec::new()),
-        Some(compared) => {
+        None | Some(Err(_)) => (Vec::new(), Vec::new()),
+        Some(Ok(compared)) => {
             let [left, right] = [&compared.left, &compared.right].map(|side| side.locator.as_str());
             let body = serde_json::json!({ "left": left, "right": right }).to_string();
             let request = context.request("/v1/comparisons", &[]);
@@ -60,10 +62,14 @@ pub(crate) async fn compare(
             label { "Item" input type="text" name="item" value=[context.param("item")] placeholder="all" size="6"; }
             button type="submit" { "Compare" }
         }
-        @if let Some(compared) = &compared { (comparison(&context, compared)) }
-        @else { p.note { "Name documents as the archive lists them. Without an earlier one, the filing before it is taken." } }
+        @match &compared {
+            Some(Ok(compared)) => (comparison(&context, compared)),
+            // The form keeps what was entered.
+            Some(Err(problem)) => div.remarks role="alert" { (problem_text(problem)) },
+            None => p.note { "Name documents as the archive lists them. Without an earlier one, the filing before it is taken." },
+        }
     };
-    Ok(page(
+    let mut response = page(
         &context,
         &Page {
             screen: Some(Screen::Compare),
@@ -72,7 +78,11 @@ pub(crate) async fn compare(
             commands,
             requests,
         },
-    ))
+    );
+    if let Some(Err(problem)) = &compared {
+        *response.status_mut() = problem.status();
+    }
+    Ok(response)
 }
 
 fn request(context: &PageContext, right: &str) -> CompareRequest {

@@ -20,7 +20,7 @@ use crate::document_parts::{self, MAX_ROWS};
 use crate::layout::{Page, Screen, page};
 use crate::page_view::PageView;
 use crate::section_list::{place, section_list, section_url};
-use crate::text::{Line, Passage, grouped};
+use crate::text::{Line, Message, Passage, capitalized, counted, grouped};
 
 // Of the text of a section. The rest is in the download.
 const MAX_TEXT_BYTES: usize = 200_000;
@@ -104,17 +104,19 @@ fn heading(context: &PageContext, view: &DocumentView, current: &str) -> Markup 
         p.facts {
             @for value in values { span { bdi { (Line(value)) } } }
             (state_badge(document))
-            @if let Some(pages) = document.pages { span { (grouped(pages)) " pages" } }
-            @if let Some(sections) = document.sections { span { (grouped(sections)) " sections" } }
-            @if let Some(tokens) = document.tokens { span { (grouped(tokens)) " tokens" } }
+            @if let Some(pages) = document.pages { span { (counted(pages.into(), "page")) } }
+            @if let Some(sections) = document.sections { span { (counted(sections.into(), "section")) } }
+            @if let Some(tokens) = document.tokens { span { (counted(tokens.into(), "token")) } }
             @if let Some(doubt) = document.doubt { span { "doubt " (doubt_mark(doubt)) } }
         }
-        nav.tabs aria-label="Views of the document" { ul {
-            @for (name, title) in VIEWS {
-                @let is_current = name == current || (name.is_empty() && !known);
-                li { a href=(context.document_url(&view.label, &[("view", name)])) aria-current=[is_current.then_some("page")] { (title) } }
-            }
-        } }
+        @if document.sections.is_some() {
+            nav.tabs aria-label="Views of the document" { ul {
+                @for (name, title) in VIEWS {
+                    @let is_current = name == current || (name.is_empty() && !known);
+                    li { a href=(context.document_url(&view.label, &[("view", name)])) aria-current=[is_current.then_some("page")] { (title) } }
+                }
+            } }
+        }
     }
 }
 
@@ -124,10 +126,10 @@ async fn unfinished(archive: &Archive, view: &DocumentView) -> Result<Part, Prob
     Ok(Part {
         title: "No tree".into(),
         body: html! {
-            h2 { "This document has no tree yet" }
-            p { (Passage(&why.cause)) "." }
-            @if let Some(next) = &why.next { p { "Next: " (Passage(next)) } }
-            p.note { (grouped(why.artifacts)) " results of stages are stored and are not computed again." }
+            h2 { "This document has no tree" @if view.stat.document.failure.is_none() { " yet" } }
+            p { (Message(&capitalized(&why.cause))) "." }
+            @if let Some(next) = &why.next { p { "Next: " (Message(next)) } }
+            @if why.artifacts > 0 { p.note { (counted(why.artifacts as u64, "result")) " of stages are stored, and not computed again." } }
         },
         commands: vec![format!(
             "stemma why {}",
@@ -260,10 +262,8 @@ fn section_text(
     let visible = crate::text::cut_to(content, MAX_TEXT_BYTES);
     let neighbor = |id: Option<u32>| id.and_then(|id| tree.section(SectionId(id)));
     html! {
-        p.crumbs {
-            @for above in tree.path_to(section.id).iter().rev().skip(1).rev() {
-                a href=(section_url(context, &view.label, above)) { bdi { (Line(&above.title)) } } " › "
-            }
+        @if let [above @ .., _] = tree.path_to(section.id).as_slice() && !above.is_empty() {
+            p.crumbs { @for above in above { a href=(section_url(context, &view.label, above)) { bdi { (Line(&above.title)) } } " › " } }
         }
         h2 { bdi { (Line(&section.title)) } }
         p.note {
@@ -298,11 +298,11 @@ fn overview(context: &PageContext, view: &DocumentView, published: &PublishedTre
         @if let Some(newer) = view.stat.newer_version { p { "Version " (newer) " is being processed; this is version " (view.stat.document.version) "." } }
         @if let Some(doubt) = doubt.filter(|doubt| !doubt.reasons.is_empty()) {
             h3 { "Reasons to doubt this tree" }
-            ul { @for reason in doubt.reasons.iter().take(MAX_ROWS) { li { (Passage(&reason.detail)) } } }
+            ul { @for reason in doubt.reasons.iter().take(MAX_ROWS) { li { (Message(&capitalized(&reason.detail))) } } }
         }
         @if !warnings.is_empty() {
             h3 { "What is missing" }
-            ul { @for gap in warnings.into_iter().take(MAX_ROWS) { li { (Passage(&gap.detail)) " " code { (Line(&gap.code)) } } } }
+            ul { @for gap in warnings.into_iter().take(MAX_ROWS) { li { (Message(&capitalized(&gap.detail))) " " code { (Line(&gap.code)) } } } }
         }
         (downloads(context, view, &view.stat.document))
     }

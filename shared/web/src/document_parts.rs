@@ -8,7 +8,7 @@ use stemma_gateway::problem::Problem;
 use crate::archive_page::collection_field;
 use crate::context::{PageContext, encoded};
 use crate::document_page::{DocumentView, Part};
-use crate::text::{Line, Passage, grouped};
+use crate::text::{Line, Message, Passage, capitalized, grouped};
 
 const FACTS: usize = 100;
 // Of Items, tables, rows and notes. A filing has a few hundred of the most frequent of them; a hostile document has any number.
@@ -254,7 +254,7 @@ pub(crate) fn about(context: &PageContext, view: &DocumentView, published: &Publ
             dt { "Digest (BLAKE3)" } dd { code { (stat.source) } }
             dt { "Document id" } dd { code { (stat.document.doc_id) } }
             dt { "Version" } dd { (stat.document.version) @if let Some(newer) = stat.newer_version { "; version " (newer) " is being processed" } }
-            dt { "Method" } dd { (method.as_ref().and_then(|method| method.as_str()).unwrap_or_default()) }
+            dt { "Method" } dd { (method.as_ref().and_then(|method| method.as_str()).unwrap_or_default().replace('_', " ")) }
             dt { "Model" } dd { (Line(&provenance.model)) }
             dt { "Revisions of stages" } dd { @for (stage, revision) in &provenance.revisions { span.pair { (Line(stage)) " " (revision) } " " } }
         }
@@ -266,7 +266,7 @@ pub(crate) fn about(context: &PageContext, view: &DocumentView, published: &Publ
         } }
         @if !published.tree.gaps.is_empty() {
             h2 { "Notes on its tree" }
-            ul { @for gap in published.tree.gaps.iter().take(MAX_ROWS) { li { (Passage(&gap.detail)) " " code { (Line(&gap.code)) } } } }
+            ul { @for gap in published.tree.gaps.iter().take(MAX_ROWS) { li { (Message(&capitalized(&gap.detail))) " " code { (Line(&gap.code)) } } } }
         }
     };
     part(context, view, "About", "stat", "", body)

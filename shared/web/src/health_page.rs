@@ -17,7 +17,7 @@ use crate::context::PageContext;
 use crate::layout::{Page, Screen, page, see_other, token_field};
 use crate::live::{Live, live};
 use crate::security::Form;
-use crate::text::{Line, Passage, grouped};
+use crate::text::{Line, Message, Passage, capitalized, counted, grouped};
 
 // Of a process, oldest first.
 const TASKS: usize = 4;
@@ -104,8 +104,8 @@ impl HealthView<'_> {
             dl {
                 dt { "Documents" } dd { (grouped(report.documents)) }
                 @if let Some(index) = &report.index {
-                    dt { "In the index of this server" } dd { (grouped(index.documents)) ", " (size(index.bytes)) }
-                    dt { "Not in it" } dd { (grouped(index.not_indexed)) }
+                    dt { "Searchable here" } dd { (counted(index.documents, "document")) ", index of " (size(index.bytes)) }
+                    dt { "Not indexed yet" } dd { (grouped(index.not_indexed)) }
                 } @else { dt { "Index" } dd { "not open yet" } }
                 @if let Some(writer) = &report.writer {
                     dt { "Written by" } dd { code { "stemma " (Line(&writer.command)) } ", process " (writer.pid) ", since " (self.ago(writer.since_ms)) }
@@ -122,11 +122,11 @@ impl HealthView<'_> {
             h2 { "Checks of the installation" }
             @if let Some(at_ms) = report.at_ms {
                 ul.checks { @for check in &report.checks {
-                    li { span.badge data-state=(check.result) { (check.result) } span { (Passage(&check.what))
-                        @if let Some(next) = &check.next { br; span.note { "Next: " (Passage(next)) } } } }
+                    li { span.badge data-state=(check.result) { (check.result) } span { (Message(&capitalized(&check.what)))
+                        @if let Some(next) = &check.next { br; span.note { "Next: " (Message(next)) } } } }
                 } }
                 p.note { "Made " (self.ago(at_ms)) ". While this page is open, they are made every minute." }
-            } @else { p.note { "They are being made." } }
+            } @else { p.note { "They are being made; this page shows them in some seconds." } }
         }
     }
 
@@ -149,7 +149,7 @@ impl HealthView<'_> {
             h2 { "Processes" }
             @if processes.is_empty() { p { "No process has reported itself." } } @else {
                 div.scroll tabindex="0" role="region" aria-label="Processes" { table {
-                    thead { tr { th scope="col" { "Process" } th scope="col" { "Service" } th scope="col" { "Version" } th scope="col" { "Started" } @if self.sees_all { th scope="col" { "Does" } } } }
+                    thead { tr { th scope="col" { "Process" } th scope="col" { "Service" } th scope="col" { "Version" } th scope="col" { "Started" } @if self.sees_all { th scope="col" { "Working on" } } } }
                     tbody { @for process in processes { (self.process_row(process)) } }
                 } }
             }

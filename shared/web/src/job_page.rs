@@ -20,7 +20,7 @@ use crate::jobs_page::{job_url, progress, state_badge, title};
 use crate::layout::{Page, Screen, page, see_other, token_field};
 use crate::live::{Live, live};
 use crate::security::Form;
-use crate::text::{Line, Passage, counted, grouped};
+use crate::text::{Line, Message, Passage, counted, grouped};
 
 // Failed documents that are listed; the groups above count all.
 const FAILED_DOCUMENTS: usize = 50;
@@ -132,7 +132,7 @@ impl JobView<'_> {
                 span { (progress(status)) }
                 @if let Some(per_second) = status.documents_per_second { span { (rate(per_second)) } }
                 @if let Some(seconds) = status.eta_seconds { span { "about " (duration(seconds)) " left" } }
-                @if let Some(ended_ms) = status.ended_ms { span { "took " (duration(ended_ms.saturating_sub(status.submitted_ms) as f64 / 1e3)) } }
+                @if let Some(ended_ms) = status.ended_ms { span { "took " (taken(ended_ms.saturating_sub(status.submitted_ms))) } }
                 span { "submitted " (ago(self.now_ms.saturating_sub(status.submitted_ms))) }
                 span { "priority " (class) }
                 span { (self.cost()) }
@@ -170,12 +170,12 @@ impl JobView<'_> {
         let is_calm = matches!(diagnosis.cause, Cause::Long | Cause::SiblingStage);
         html! {
             section.why data-calm[is_calm] aria-label="Why it is not done yet" {
-                p { strong { (cause) } @if let Some(since_ms) = diagnosis.since_ms { " for " (self.since(since_ms)) } ": " (Passage(&diagnosis.says)) "." }
+                p { strong { (cause) } @if let Some(since_ms) = diagnosis.since_ms { " for " (self.since(since_ms)) } ": " (Message(&diagnosis.says)) "." }
                 dl {
                     @if let Some(owner) = &diagnosis.owner { dt { "Owner" } dd { (Line(owner)) } }
-                    dt { "Next" } dd { (Passage(&diagnosis.next))
+                    dt { "Next" } dd { (Message(&diagnosis.next))
                         @if let Some(next_ms) = diagnosis.next_ms { ", in " (duration(next_ms.saturating_sub(self.now_ms) as f64 / 1e3)) } }
-                    @if let Some(remedy) = &diagnosis.remedy { dt { "Remedy" } dd { (Passage(remedy)) } }
+                    @if let Some(remedy) = &diagnosis.remedy { dt { "Remedy" } dd { (Message(remedy)) } }
                     @if !diagnosis.not_the_cause.is_empty() { dt { "Not the cause" } dd { (Passage(&diagnosis.not_the_cause.join(", "))) } }
                 }
             }
@@ -394,6 +394,13 @@ impl JobView<'_> {
                 }
             }
         }
+    }
+}
+
+fn taken(millis: u64) -> String {
+    match millis {
+        0..=999 => "less than a second".into(),
+        millis => duration(millis as f64 / 1e3),
     }
 }
 

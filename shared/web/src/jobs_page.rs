@@ -81,7 +81,7 @@ fn table(context: &PageContext, list: &JobList, now_ms: u64) -> Markup {
                     thead { tr {
                         th scope="col" { "Job" } th scope="col" { "State" } th scope="col" { "Progress" }
                         th.number scope="col" { "Warnings" } th.number scope="col" { "Failed" }
-                        th.number scope="col" { "Rate" } th.number scope="col" { "Left" } th scope="col" { "Submitted" }
+                        th.number scope="col" { "Rate" } th.number scope="col" { "Time left" } th scope="col" { "Submitted" }
                     } }
                     tbody { @for job in &list.items { (row(context, job, now_ms)) } }
                 }

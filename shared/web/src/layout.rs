@@ -102,6 +102,21 @@ pub(crate) fn page(context: &PageContext, page: &Page) -> Response {
     respond(&page.title, &header, &body)
 }
 
+/// The screens that every server has, for pages that know nothing of their request.
+pub(crate) fn plain_navigation() -> Markup {
+    let screens = [
+        Screen::Archive,
+        Screen::Search,
+        Screen::Ask,
+        Screen::Compare,
+    ];
+    html! {
+        nav aria-label="Screens" {
+            ul { @for screen in screens { li { a href=(screen.path()) { (screen.title()) } } } }
+        }
+    }
+}
+
 /// Leads to another page after a form.
 pub(crate) fn see_other(url: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, url.to_owned())]).into_response()

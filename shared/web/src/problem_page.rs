@@ -2,16 +2,16 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use maud::html;
+use maud::{Markup, html};
 use stemma_gateway::pages::ProblemContext;
 use stemma_gateway::problem::Problem;
 
-use crate::layout::respond;
+use crate::layout::{plain_navigation, respond};
 use crate::login::key_required;
 use crate::security::add_headers;
-use crate::text::{Line, Passage};
+use crate::text::{Line, Message, capitalized};
 
-/// What went wrong, and what to do.
+/// The page of an error.
 pub(crate) fn problem_page(problem: &Problem, request: &ProblemContext<'_>) -> Response {
     let mut response = if problem.status() == StatusCode::UNAUTHORIZED {
         let path = request
@@ -35,19 +35,26 @@ pub(crate) fn problem_page(problem: &Problem, request: &ProblemContext<'_>) -> R
     response
 }
 
+/// What went wrong, and what to do.
+pub(crate) fn problem_text(problem: &Problem) -> Markup {
+    html! {
+        p.lead { (Message(&capitalized(problem.detail()))) "." }
+        @if let Some(next) = problem.next() { p { "Next: " (Message(next)) "." } }
+        @if !problem.candidates().is_empty() {
+            ul { @for candidate in problem.candidates() { li { (Line(candidate)) } } }
+        }
+    }
+}
+
 fn error_page(problem: &Problem) -> Response {
     let title = problem.title();
     let body = html! {
         h1 { (title) }
-        p.lead { (Passage(problem.detail())) "." }
-        @if let Some(next) = problem.next() { p { "Next: " (Passage(next)) "." } }
-        @if !problem.candidates().is_empty() {
-            ul { @for candidate in problem.candidates() { li { (Line(candidate)) } } }
-        }
+        (problem_text(problem))
         p.note { "Code " code { (problem.code()) } " · request " code { (problem.trace_id()) } }
         p { a.button href="/" { "To the archive" } }
     };
-    let mut response = respond(title, &html! {}, &body);
+    let mut response = respond(title, &plain_navigation(), &body);
     *response.status_mut() = problem.status();
     response
 }

@@ -12,7 +12,7 @@ use crate::archive_page::collection_field;
 use crate::context::PageContext;
 use crate::layout::{Page, Screen, page};
 use crate::page_view::image_url;
-use crate::text::{Line, grouped};
+use crate::text::{Line, Message, capitalized, grouped};
 
 const HITS: usize = 10;
 // Of a thumbnail, in pixels.
@@ -127,7 +127,7 @@ fn results(context: &PageContext, found: &SearchResponse) -> Markup {
                 @if let Some(cursor) = &found.next_cursor {
                     nav.pages aria-label="Pages of results" { a.button rel="next" href=(search_url(context, &[("cursor", cursor)])) { "More results" } }
                 }
-                p { a href=(context.url("/ask", &[("q", &found.query)])) { "Ask this as a question" } }
+                @if !found.hits.is_empty() { p { a href=(context.url("/ask", &[("q", &found.query)])) { "Ask this as a question" } } }
             }
         }
     }
@@ -152,7 +152,8 @@ fn remarks(context: &PageContext, found: &SearchResponse) -> Markup {
     html! {
         @if found.low_evidence == Some(true) || !missing.is_empty() || !found.notes.is_empty() || found.routed.iter().any(|filter| filter.did_you_mean) {
             div.remarks role="status" {
-                @if found.low_evidence == Some(true) { p { strong { "This is hardly in these documents." } " The results share few of its words." } }
+                @if found.hits.is_empty() { p { strong { "Nothing in these documents matches." } } }
+                @else if found.low_evidence == Some(true) { p { strong { "This is hardly in these documents." } " The results share few of its words." } }
                 @for term in missing { p {
                     "No document has “" (Line(&term.term)) "”."
                     @if !term.nearest.is_empty() { " Did you mean " }
@@ -164,7 +165,7 @@ fn remarks(context: &PageContext, found: &SearchResponse) -> Markup {
                 @for filter in found.routed.iter().filter(|filter| filter.did_you_mean) {
                     p { "“" (Line(&filter.from)) "” was taken as " strong { (Line(&filter.value)) } "." }
                 }
-                @for note in &found.notes { p { (Line(&note.message)) } }
+                @for note in &found.notes { p { (Message(&capitalized(&note.message))) } }
             }
         }
         @if found.routed.iter().any(|filter| !filter.did_you_mean) {
@@ -213,7 +214,7 @@ fn hit_entry(context: &PageContext, hit: &SearchHit) -> Markup {
                     }
                 }
                 p.excerpt { (highlighted(&hit.excerpt.text, &hit.excerpt.highlights)) }
-                p.note { (Line(&hit.why)) }
+                p.note { "Matches: " (Line(&hit.why)) }
             }
             @if let Some(page) = hit.best_pages.first() {
                 a.thumbnail href=(to) tabindex="-1" aria-hidden="true" {

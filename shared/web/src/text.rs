@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use maud::{Escaper, Render};
+use maud::{Escaper, Render, html};
 
 // Longer titles and names are cut. Style sheets cut them again, to their line.
 const MAX_LINE_BYTES: usize = 400;
@@ -16,6 +16,9 @@ pub(crate) struct Line<'a>(pub &'a str);
 
 /// A text of many lines, whole.
 pub(crate) struct Passage<'a>(pub &'a str);
+
+/// A sentence of this program, such as an error: what it has between backticks is shown as code.
+pub(crate) struct Message<'a>(pub &'a str);
 
 impl Render for Line<'_> {
     fn render_to(&self, to: &mut String) {
@@ -29,6 +32,33 @@ impl Render for Line<'_> {
 impl Render for Passage<'_> {
     fn render_to(&self, to: &mut String) {
         write_harmless(to, self.0, |c| c == '\n' || c == '\t');
+    }
+}
+
+impl Render for Message<'_> {
+    fn render_to(&self, to: &mut String) {
+        let parts: Vec<&str> = self.0.split('`').collect();
+        // An even number of backticks leaves an odd number of parts.
+        if parts.len() % 2 == 0 {
+            return Passage(self.0).render_to(to);
+        }
+        for (at, part) in parts.into_iter().enumerate() {
+            if at % 2 == 1 {
+                html! { code { (Passage(part)) } }.render_to(to);
+            } else {
+                Passage(part).render_to(to);
+            }
+        }
+    }
+}
+
+/// A message as the beginning of a paragraph. What does not begin with a plain word stays as it is.
+pub(crate) fn capitalized(message: &str) -> String {
+    let word = message.split([' ', ',', ':']).next().unwrap_or_default();
+    let is_plain = word.chars().all(|c| c.is_ascii_lowercase());
+    match word.chars().next().filter(|_| is_plain) {
+        Some(first) => format!("{}{}", first.to_ascii_uppercase(), &message[1..]),
+        None => message.to_owned(),
     }
 }
 
@@ -112,6 +142,20 @@ mod tests {
         assert_eq!(line("Börse 東京 שלום"), "Börse 東京 שלום");
         let passage = Passage("a\n\tb\u{0}\u{2066}<i>").render().into_string();
         assert_eq!(passage, "a\n\tb\u{fffd}\u{fffd}&lt;i&gt;");
+    }
+
+    #[test]
+    fn messages_show_what_is_between_backticks_as_code() {
+        let shown = |text: &str| Message(text).render().into_string();
+        assert_eq!(
+            shown("no document `<x>`"),
+            "no document <code>&lt;x&gt;</code>"
+        );
+        assert_eq!(shown("a ` alone"), "a ` alone");
+        assert_eq!(capitalized("no document `x`"), "No document `x`");
+        for unchanged in ["`x` is none", "3M: none", "a.pdf is none", ""] {
+            assert_eq!(capitalized(unchanged), unchanged);
+        }
     }
 
     #[test]

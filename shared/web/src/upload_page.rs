@@ -34,14 +34,14 @@ pub(crate) async fn form(
     let uploads = state.uploads()?;
     let archive = context.archive(&state)?;
     let followed = Followed::from_context(&context);
-    let limit_mb = uploads.max_bytes() / 1_000_000;
+    let limit_mib = uploads.max_bytes() >> 20;
     let body = html! {
         h1 { "Upload" }
         @if context.may_upload {
             form.upload method="post" action="/upload" enctype="multipart/form-data" {
                 (token_field(&context))
                 @if let Some(collection) = context.collection() { input type="hidden" name="collection" value=(collection); }
-                label for="files" { "Files: PDF, HTML, Markdown or text, up to " (grouped(limit_mb)) " MB each" }
+                label for="files" { "Files: PDF, HTML, Markdown or text, up to " (grouped(limit_mib)) " MiB each" }
                 input #files type="file" name="file" multiple required accept=".pdf,.htm,.html,.xhtml,.md,.markdown,.txt";
                 button type="submit" { "Upload" }
                 p.note.with-script hidden { "Files and folders can also be dropped anywhere on this page." }
