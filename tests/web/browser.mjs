@@ -3,9 +3,11 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import assert from "node:assert/strict";
-import { check, end, lookAtAll, newPage, screenshot } from "./harness.mjs";
+import { check, end, lookAtAll, newPage, passThrough, screenshot } from "./harness.mjs";
 
 const { STEMMA_PAGES, STEMMA_STORE } = process.env;
+// Until a page of a hostile document is loaded, from a server that is not optimized, on a machine that does much else.
+const HOSTILE_LIMIT_MS = Number(process.env.STEMMA_HOSTILE_LIMIT_MS ?? 30_000);
 
 const server = spawn(STEMMA_PAGES, STEMMA_STORE ? [STEMMA_STORE] : [], { stdio: ["pipe", "pipe", "inherit"] });
 const lines = createInterface({ input: server.stdout });
@@ -46,6 +48,23 @@ for (const document of documents.filter((document) => !["ACME_2022", "ACME_2021"
 }
 
 await lookAtAll(screens, open);
+
+// What a document can say in its name, its titles and their number, on every screen that shows it; and the same in an address.
+const markup = "<img src=x onerror=\"window.attacked = true\">\u202e\u001b[31m";
+const hostile = documents.filter((document) => ["long.pdf", "deep.pdf"].includes(document.path) || document.path.startsWith("<"));
+const views = hostile.flatMap((document) => ["at=0000", "view=items", "view=tables", "view=facts", "view=about"].map((view) => [
+  `${document.path.slice(0, 8)} ${view}`, `${at(document)}?${view}`,
+]));
+const pairs = hostile.map((document) => [
+  `comparison with ${document.path.slice(0, 8)}`,
+  `/compare?left=${encodeURIComponent(first.locator)}&right=${encodeURIComponent(document.locator)}`,
+]);
+const inAddresses = Object.entries({
+  archive: "/?q=", facet: "/?company=", search: "/search?q=", scope: "/search?q=section&scope=", ask: "/ask?q=", compare: "/compare?right=",
+  jobs: "/jobs?state=", job: "/jobs/", document: "/documents/", answer: "/answers/",
+}).map(([name, path]) => [`${name} for markup`, path + encodeURIComponent(markup)]);
+assert.equal(hostile.length, STEMMA_STORE ? hostile.length : 3);
+await passThrough(Object.fromEntries([...views, ...pairs, ["search for markup in titles", "/search?q=script"], ...inAddresses]), open, HOSTILE_LIMIT_MS);
 
 await check("a question leads to claims, their quotes and the document", async () => {
   const page = await newPage({ context: { viewport: { width: 1280, height: 900 } } });

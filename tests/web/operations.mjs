@@ -28,7 +28,7 @@ await check("files that are dropped become trees", async () => {
   await page.waitForSelector("#uploads .badge[data-state=done]");
   await page.waitForSelector("#uploads .badge[data-state=failed]");
   await page.waitForFunction(() => document.querySelectorAll("#uploads tbody tr").length === 3);
-  assert.match(await page.textContent("#upload-failures"), /program\.exe: unsupported file type/);
+  assert.match(await page.textContent("#upload-failures"), /program\.exe: Unsupported file type/);
   assert.match(page.url(), /uploads=/);
   await screenshot(page, "upload-dropped");
   // A browser says in the console that an answer is 422.
