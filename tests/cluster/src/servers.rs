@@ -22,6 +22,8 @@ const S3: &str = "STEMMA_TEST_S3";
 /// User of the started RabbitMQ, and its password.
 const BROKER_USER: &str = "guest";
 pub(crate) const BROKER_PASSWORD: &str = "guest";
+/// User of a started S3 server.
+const S3_USER: &str = "stemma";
 /// Region of all buckets. Ceph accepts any name.
 const REGION: &str = "us-east-1";
 /// Time limit for a server and for `tests/services`.
@@ -44,7 +46,7 @@ impl ServerKind {
     }
 }
 
-/// A user of broker and Redis.
+/// A user of broker and Redis, and an access key of the user of S3.
 pub struct Login {
     name: &'static str,
     password: &'static str,
@@ -229,20 +231,30 @@ impl TestServers {
     }
 
     /// Settings of a login that [`TestServers::add_login`] made.
-    pub fn login_settings(&self, login: &Login) -> [(String, String); 2] {
-        let urls = [("BROKER", &self.rabbitmq), ("REDIS", &self.redis)];
-        urls.map(|(server, url)| {
-            let user = format!("{}:{}", login.name, login.password);
-            (
-                format!("STEMMA_{server}__URL"),
-                url_with_user(url, &user).unwrap_or_else(|| url.clone()),
-            )
-        })
+    pub fn login_settings(&self, login: &Login) -> [(String, String); 4] {
+        let user = format!("{}:{}", login.name, login.password);
+        let url = |url: &String| url_with_user(url, &user).unwrap_or_else(|| url.clone());
+        [
+            ("BROKER__URL", url(&self.rabbitmq)),
+            ("REDIS__URL", url(&self.redis)),
+            ("S3__ACCESS_KEY", login.name.into()),
+            ("S3__SECRET_KEY", login.password.into()),
+        ]
+        .map(|(name, value)| (format!("STEMMA_{name}"), value))
     }
 
     /// A client of the S3 server.
     pub fn s3(&self) -> Client {
-        let credentials = Credentials::new(&self.access_key, &self.secret_key, None, None, "tests");
+        self.s3_with_key(&self.access_key, &self.secret_key)
+    }
+
+    /// A client of the S3 server with the access key of a login.
+    pub fn s3_with_login(&self, login: &Login) -> Client {
+        self.s3_with_key(login.name, login.password)
+    }
+
+    fn s3_with_key(&self, access_key: &str, secret_key: &str) -> Client {
+        let credentials = Credentials::new(access_key, secret_key, None, None, "tests");
         let config = aws_sdk_s3::Config::builder()
             .http_client(stemma_engine::s3::http_client())
             .behavior_version(BehaviorVersion::latest())
@@ -349,7 +361,7 @@ impl TestServers {
             .await
     }
 
-    /// Adds a user to a started RabbitMQ and to Redis.
+    /// Adds a user to a started RabbitMQ and to Redis, and an access key to the user of S3.
     ///
     /// # Errors
     /// See [`TestServers::set_memory_alarm`].
@@ -359,10 +371,13 @@ impl TestServers {
         self.rabbitmqctl(&["set_permissions", name, ".*", ".*", ".*"])
             .await?;
         let user = format!("ACL SETUSER {name} on >{password} ~* &* +@all");
-        self.redis_commands(&[&user]).await
+        self.redis_commands(&[&user]).await?;
+        let access = format!("--access-key={name}");
+        let secret = format!("--secret-key={password}");
+        self.s3_key("create", &[&access, &secret]).await
     }
 
-    /// Removes a user again, and closes its connections.
+    /// Removes a user and its access key again, and closes its connections.
     ///
     /// # Errors
     /// See [`TestServers::set_memory_alarm`].
@@ -371,14 +386,29 @@ impl TestServers {
         self.rabbitmqctl(&["close_all_user_connections", login.name, "removed"])
             .await?;
         let user = format!("ACL DELUSER {}", login.name);
-        self.redis_commands(&[&user]).await
+        self.redis_commands(&[&user]).await?;
+        let access = format!("--access-key={}", login.name);
+        self.s3_key("rm", &[&access]).await
+    }
+
+    async fn s3_key(&self, command: &str, arguments: &[&str]) -> Result<()> {
+        let user = format!("--uid={S3_USER}");
+        let command = ["key", command, &user, "--key-type=s3"];
+        self.administer("radosgw-admin", &[&command, arguments].concat())
+            .await
     }
 
     async fn rabbitmqctl(&self, arguments: &[&str]) -> Result<()> {
-        let run = self.run_folder("rabbitmqctl", ServerKind::RabbitMq)?;
+        self.administer("rabbitmqctl", arguments).await
+    }
+
+    async fn administer(&self, program: &str, arguments: &[&str]) -> Result<()> {
+        let folder = self.folder.as_ref();
+        let folder = folder.with_context(|| format!("{program}: this test started no servers"))?;
         let mut process = Command::new(SCRIPT);
-        process.arg("rabbitmqctl").arg(run).args(arguments);
-        complete("rabbitmqctl", process).await
+        process.arg(program).arg(folder.path().join("run"));
+        process.args(arguments);
+        complete(program, process).await
     }
 
     /// Raises or ends the disk alarm of a started RabbitMQ, while which it blocks publishers.

@@ -3,7 +3,7 @@
 //! Each process has its own base URL ([`Provider::base_url`]) with its name as the first segment, so requests
 //! of a killed process can be recognized whatever the client sends.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -65,6 +65,10 @@ struct ProviderState {
     usage: LimitUsage,
     in_flight: HashSet<usize>,
     peak: usize,
+    // The keys that are accepted; `None`: all.
+    accepted_keys: Option<Vec<String>>,
+    // Requests by key; those with other keys are refused.
+    requests_by_key: BTreeMap<String, usize>,
 }
 
 impl Provider {
@@ -98,6 +102,8 @@ impl Provider {
             usage: LimitUsage::default(),
             in_flight: HashSet::new(),
             peak: 0,
+            accepted_keys: None,
+            requests_by_key: BTreeMap::new(),
         };
         let shared = Arc::new(ProviderShared {
             oracle: setup.oracle,
@@ -126,6 +132,17 @@ impl Provider {
         let mut state = self.shared.state();
         state.answers.clear();
         state.behavior = behavior;
+    }
+
+    /// Refuses requests with other keys from now on.
+    pub fn accept_keys(&self, keys: &[&str]) {
+        let keys = keys.iter().map(ToString::to_string).collect();
+        self.shared.state().accepted_keys = Some(keys);
+    }
+
+    /// How many requests came with each key, accepted or not.
+    pub fn requests_by_key(&self) -> BTreeMap<String, usize> {
+        self.shared.state().requests_by_key.clone()
     }
 
     /// Says what an image with these bytes shows.
@@ -165,6 +182,16 @@ impl ProviderShared {
     // A panic of a connection cannot leave the state inconsistent, because every change is one assignment.
     fn state(&self) -> MutexGuard<'_, ProviderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accepts(&self, head: &HttpHead) -> bool {
+        let bearer = head.header("authorization");
+        let bearer = bearer.and_then(|value| value.strip_prefix("Bearer "));
+        let key = bearer.or(head.header("x-api-key")).unwrap_or_default();
+        let mut state = self.state();
+        *state.requests_by_key.entry(key.into()).or_default() += 1;
+        let accepted = state.accepted_keys.as_ref();
+        accepted.is_none_or(|keys| keys.iter().any(|accepted| accepted == key))
     }
 
     fn report(&self) -> ProviderReport {
@@ -209,6 +236,13 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<ProviderShared>)
                 .get_mut()
                 .write_all(&reply(200, "", "application/json", &document))
                 .await?;
+            continue;
+        }
+        if !shared.accepts(&head) {
+            let refusal =
+                br#"{"error":{"code":"invalid_api_key","message":"the key is not known"}}"#;
+            let refusal = reply(401, "", "application/json", refusal);
+            stream.get_mut().write_all(&refusal).await?;
             continue;
         }
         if let Some(batch_reply) = batches::serve(&shared, &head, &body) {

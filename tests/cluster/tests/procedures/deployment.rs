@@ -98,11 +98,12 @@ impl Deployment {
         }
     }
 
-    /// Sets the login of processes started from now on.
-    pub fn use_login(&mut self, servers: &TestServers, login: &Login) {
+    /// Sets the login and the key of the provider of processes started from now on.
+    pub fn use_login(&mut self, servers: &TestServers, login: &Login, provider_key: &str) {
         for (name, value) in servers.login_settings(login) {
             self.fleet.set(&name, &value);
         }
+        self.fleet.set("STEMMA_MODEL__API_KEY", provider_key);
     }
 
     /// Starts processes and waits until they are ready.
@@ -162,7 +163,18 @@ pub async fn undisturbed(
     folder: &Path,
 ) -> Trees {
     let quick = provider(QUICK).await;
-    let mut alone = Deployment::new(servers, name, binary, &quick).await;
+    undisturbed_with(servers, name, binary, folder, &quick).await
+}
+
+/// The same with a provider that tells which calls were needed.
+pub async fn undisturbed_with(
+    servers: &TestServers,
+    name: &str,
+    binary: PathBuf,
+    folder: &Path,
+    provider: &Provider,
+) -> Trees {
+    let mut alone = Deployment::new(servers, name, binary, provider).await;
     alone.spawn(&SINGLE).await;
     alone.run(folder, async |_| {}).await
 }

@@ -164,6 +164,18 @@ async fn blind_models_refuse_images_only() {
 }
 
 #[tokio::test]
+async fn only_accepted_keys_are_answered() {
+    let provider = start(Behavior::default()).await;
+    assert_eq!(ask(&provider, "one").await.0, 200);
+    provider.accept_keys(&["new"]);
+    assert_eq!(ask(&provider, "two").await.0, 401);
+    provider.accept_keys(&["new", ""]);
+    assert_eq!(ask(&provider, "two").await.0, 200);
+    assert_eq!(provider.request_count(), 2, "refused ones cost nothing");
+    assert_eq!(provider.requests_by_key()[""], 3);
+}
+
+#[tokio::test]
 async fn requests_are_recorded_per_process() {
     let provider = start(Behavior::default()).await;
     ask(&provider, "one").await;
