@@ -163,7 +163,7 @@ async fn start(
         collections: vec![Collection::default()],
         query,
         allow_anonymous: false,
-        cache,
+        index: stemma_archive::IndexSettings::for_folder(cache),
         model: Some(store::model::answer_model(provider)),
     };
     let operations = Operations::stored(

@@ -9,10 +9,10 @@ mod router;
 mod tests;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use stemma_answers::tree_search::AnswerModel;
+use stemma_archive::IndexSettings;
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_document::Collection;
@@ -38,8 +38,8 @@ pub struct ServerSettings {
     pub query: QuerySettings,
     /// Allow access without API keys from other machines.
     pub allow_anonymous: bool,
-    /// Where this machine keeps the index.
-    pub cache: PathBuf,
+    /// Where and how this machine keeps the indexes.
+    pub index: IndexSettings,
     /// The model that questions may be answered with; `None`: no model is asked.
     pub model: Option<AnswerModel>,
 }
@@ -88,7 +88,7 @@ pub async fn serve(
         collections,
         query,
         allow_anonymous,
-        cache,
+        index,
         model,
     } = settings;
     let keys = ApiKeys::from_settings(&query.keys, env.clone())?;
@@ -110,7 +110,7 @@ pub async fn serve(
         &blobs,
         collections,
         &deps.semantic_routers,
-        &cache,
+        &index,
         model.as_ref(),
         &stop,
     );

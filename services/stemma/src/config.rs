@@ -13,6 +13,7 @@ use stemma_document::Collection;
 use stemma_gateway::settings::QuerySettings;
 use stemma_pipeline::prompts::Instructions;
 use stemma_pipeline::{OcrMode, RunSettings, StructureMode, VisionSettings};
+use stemma_retrieval::index::shard::ShardCount;
 
 use crate::embeddings::EmbeddingsConfig;
 use crate::error::CommandError;
@@ -167,6 +168,8 @@ pub struct LocalConfig {
     pub max_reply_bytes: u64,
     /// How long work in progress may go on after an interrupt, in seconds.
     pub grace_seconds: u64,
+    /// Shards of the search index, a power of two: machines that share snapshots have the same number.
+    pub index_shards: ShardCount,
     /// The ONNX file of the model whose digest `ocr.second_reader` names; empty: this machine has none.
     pub second_reader: PathBuf,
 }
@@ -181,6 +184,7 @@ impl Default for LocalConfig {
             memory_limit_bytes: 1 << 30,
             max_reply_bytes: 256 << 20,
             grace_seconds: 10,
+            index_shards: ShardCount::default(),
             second_reader: PathBuf::new(),
         }
     }

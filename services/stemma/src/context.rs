@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use stemma_archive::IndexSettings;
 use stemma_boot::backends::Cluster;
 use stemma_boot::config::{LoadedConfig, Setting, load};
 use stemma_boot::location::Location;
@@ -102,6 +103,14 @@ impl Context {
                 .or_else(|| env_path("HOME").map(|home| home.join(".cache")))
                 .unwrap_or_else(std::env::temp_dir),
         )
+    }
+
+    /// Where and how this machine keeps the search indexes of the store.
+    pub fn index_settings(&self) -> Result<IndexSettings, CommandError> {
+        Ok(IndexSettings {
+            folder: self.cache_dir(),
+            shards: self.config()?.local.index_shards,
+        })
     }
 
     /// The cluster, or `None` if no broker is configured and everything runs in one process. `name` identifies

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use stemma_answers::tree_search::{AnswerModel, TreeSearcher};
 use stemma_catalog::catalog::{Catalog, DocumentSet};
+use stemma_catalog::document_store::DocumentStore;
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError, PortResult};
@@ -18,7 +19,7 @@ use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
 use stemma_retrieval::index::commit::{IndexCommit, MissingDocuments};
-use stemma_retrieval::index::local_index::LocalIndex;
+use stemma_retrieval::index::local_index::{IndexSettings, LocalIndex};
 use stemma_retrieval::index::{query, schema};
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
@@ -72,36 +73,31 @@ pub struct CollectionCache {
 }
 
 impl CollectionCache {
-    /// Creates empty caches; the index is stored below `cache` and opened on first use.
+    /// Creates empty caches; the index is opened on first use.
     pub fn new(
         env: Env,
-        cache: &Path,
+        index: &IndexSettings,
         blobs: &Arc<dyn Blobs>,
         collection: &Collection,
     ) -> Arc<Self> {
-        Self::with_models(env, cache, blobs, collection, None, None)
+        Self::with_models(env, index, blobs, collection, None, None)
     }
 
     /// Creates empty caches with an optional semantic router, for queries that name no company, and an optional model.
     pub fn with_models(
         env: Env,
-        cache: &Path,
+        index: &IndexSettings,
         blobs: &Arc<dyn Blobs>,
         collection: &Collection,
         semantic_router: Option<Arc<SemanticRouter>>,
         model: Option<&AnswerModel>,
     ) -> Arc<Self> {
-        let documents = BlobDocumentStore {
+        let documents: Arc<dyn DocumentStore> = Arc::new(BlobDocumentStore {
             blobs: Arc::clone(blobs),
             collection: collection.clone(),
-        };
-        let index = LocalIndex::new(
-            cache,
-            Arc::clone(blobs),
-            collection,
-            Arc::new(documents),
-            Arc::new(schema::doc_mapper()),
-        );
+        });
+        let mapper = Arc::new(schema::doc_mapper());
+        let index = LocalIndex::new(index, blobs, collection, &documents, &mapper);
         let tree_searcher = model.map(|model| model.tree_searcher(&env, blobs, collection));
         let aliases = AliasReader::new(env.clone(), blobs, collection);
         Arc::new(Self {
@@ -130,7 +126,7 @@ impl CollectionCache {
 
     /// Where the catalog is stored: beside the index.
     pub fn catalog_folder(&self) -> &Path {
-        self.index.folder().path()
+        self.index.path()
     }
 
     // Searches the index. It lags behind the catalog until it is synced, so hits of documents that `catalog` lists in

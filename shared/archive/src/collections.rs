@@ -1,7 +1,6 @@
 //! The collections a server answers from: a snapshot of each, replaced as documents are published.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortResult};
 use stemma_retrieval::embedding::SemanticRouter;
+use stemma_retrieval::index::local_index::IndexSettings;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +39,7 @@ impl Collections {
         blobs: &Arc<dyn Blobs>,
         collections: Vec<Collection>,
         semantic_routers: &[(Collection, Arc<SemanticRouter>)],
-        cache: &Path,
+        index: &IndexSettings,
         model: Option<&AnswerModel>,
         stop: &CancellationToken,
     ) -> Arc<Self> {
@@ -49,7 +49,7 @@ impl Collections {
                 .find(|(routed, _)| routed == collection)
                 .map(|(_, router)| Arc::clone(router));
             let cache =
-                CollectionCache::with_models(env.clone(), cache, blobs, collection, router, model);
+                CollectionCache::with_models(env.clone(), index, blobs, collection, router, model);
             (collection.clone(), cache)
         });
         let caches = caches.collect();
@@ -258,7 +258,15 @@ mod tests {
         let stop = CancellationToken::new();
         let only = Collection::default();
         let named = vec![only.clone()];
-        let collections = Collections::start(&env, &blobs, named, &[], folder.path(), None, &stop);
+        let collections = Collections::start(
+            &env,
+            &blobs,
+            named,
+            &[],
+            &IndexSettings::for_folder(folder.path()),
+            None,
+            &stop,
+        );
         let index = collections.caches[&only].index();
         let mut commits = index.subscribe();
         let indexed =

@@ -75,6 +75,7 @@ pub use request::MAX_LIMIT;
 pub use search::{SearchRequest, SearchResponse};
 pub use status::{FailureReport, FailureRow, ReasonRow, StateExplanation};
 pub use stemma_extract::{ImageRequest, PageRegion};
+pub use stemma_retrieval::index::local_index::IndexSettings;
 pub use stemma_retrieval::{SearchHit, SearchHitPage, SearchNote};
 pub use tables::{DocumentTables, TableContent, TableInfo};
 pub use tree::{TreeRequest, TreeResponse, TreeRow};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use stemma_document::{ChangeKind, Collection, FilingFacts};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Env;
+use stemma_retrieval::index::local_index::IndexSettings;
 use stemma_retrieval::search::TotalHits;
 
 use crate::{
@@ -426,7 +427,7 @@ async fn indexed_archive() -> (tempfile::TempDir, Archive) {
     let blobs: Arc<dyn Blobs> = store().await;
     let collection_cache = CollectionCache::new(
         stemma_engine::Env::system(),
-        cache.path(),
+        &IndexSettings::for_folder(cache.path()),
         &blobs,
         &Collection::default(),
     );

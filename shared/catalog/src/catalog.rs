@@ -4,6 +4,7 @@
 //! tables, on disk or in memory, and read when they are asked for: a catalog takes the same memory for any number of them.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
 
@@ -190,6 +191,20 @@ impl Catalog {
     /// As [`Catalog::all`].
     pub fn with_tree(&self) -> PortResult<DocumentSet> {
         Ok(self.listed(self.reader.with_tree()?.as_ref().clone()))
+    }
+
+    /// The documents that have a tree and whose ids, as big-endian numbers, lie in a range.
+    ///
+    /// # Errors
+    /// As [`Catalog::all`].
+    pub fn with_tree_between(&self, ids: RangeInclusive<u128>) -> PortResult<DocumentSet> {
+        let with_tree = self.with_tree()?;
+        if ids == (0..=u128::MAX) {
+            return Ok(with_tree);
+        }
+        let numbers = self.reader.numbers_between(*ids.start(), *ids.end())?;
+        let between: RoaringBitmap = numbers.into_iter().collect();
+        Ok(DocumentSet::new(with_tree.numbers & between))
     }
 
     /// The ids of the documents of a set, in their order.

@@ -38,14 +38,15 @@ mod tool_context;
 mod tool_result;
 mod tools;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rmcp::service::serve_server_with_ct;
 use rmcp::transport::io::stdio_pipes;
 use stemma_answers::tree_search::AnswerModel;
 use stemma_archive::collections::Collections;
-use stemma_archive::{AnswerService, AnswerSettings, AnswererFactory, PageImages, Vision};
+use stemma_archive::{
+    AnswerService, AnswerSettings, AnswererFactory, IndexSettings, PageImages, Vision,
+};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
@@ -61,8 +62,8 @@ pub use server::McpServer;
 /// Settings of a stdio server.
 pub struct McpOptions<'a> {
     pub collection: Collection,
-    /// Local directory of the index.
-    pub cache: &'a Path,
+    /// Where and how this machine keeps the index.
+    pub index: &'a IndexSettings,
     pub model: Option<&'a AnswerModel>,
     /// `None` without an embeddings endpoint.
     pub meaning: Option<Arc<SemanticRouter>>,
@@ -101,7 +102,7 @@ where
 {
     let McpOptions {
         collection,
-        cache,
+        index,
         model,
         meaning,
         preset,
@@ -118,7 +119,7 @@ where
         &blobs,
         vec![collection],
         &meaning,
-        cache,
+        index,
         model,
         &stop,
     );

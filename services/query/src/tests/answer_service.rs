@@ -13,7 +13,9 @@ use stemma_engine::blobs::Blobs;
 use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
 
-use stemma_archive::{AnswerService, AnswerSettings, AnswererFactory, Archive, CollectionCache};
+use stemma_archive::{
+    AnswerService, AnswerSettings, AnswererFactory, Archive, CollectionCache, IndexSettings,
+};
 use stemma_sample_store as store;
 use stemma_sample_store::model::answer_model;
 
@@ -46,7 +48,7 @@ impl AnswerFixture {
         let model = answer_model(&provider);
         let collection_cache = CollectionCache::with_models(
             env.clone(),
-            cache.path(),
+            &IndexSettings::for_folder(cache.path()),
             &blobs,
             &Collection::default(),
             None,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use stemma_archive::IndexSettings;
 use stemma_boot::health::{Health, HealthServer};
 use stemma_document::Collection;
 use stemma_engine::Env;
@@ -45,13 +46,13 @@ impl McpTestServer {
         let collections = vec![Collection::default(), "other".parse().unwrap()];
         let listen = "127.0.0.1:0".parse().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let cache = folder.path().into();
+        let index = IndexSettings::for_folder(folder.path());
         let settings = ServerSettings {
             listen,
             collections,
             query,
             allow_anonymous: false,
-            cache,
+            index,
             model: None,
         };
         let serving = serve(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use stemma_archive::IndexSettings;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::port_monitor::PortMonitor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -76,7 +77,7 @@ pub(super) fn settings(query: QuerySettings) -> ServerSettings {
         collections: vec![Collection::default()],
         query,
         allow_anonymous: false,
-        cache: PathBuf::new(),
+        index: IndexSettings::default(),
         model: None,
     }
 }
@@ -140,7 +141,7 @@ pub(super) async fn try_start_with(
     deps: ServerDeps,
 ) -> Result<TestServer, ServeError> {
     let cache = tempfile::tempdir().unwrap();
-    settings.cache = cache.path().into();
+    settings.index = IndexSettings::for_folder(cache.path());
     let env = Env::system();
     let stop = CancellationToken::new();
     let health = Health::for_blobs(

@@ -166,7 +166,7 @@ async fn find(
     found.marks = marks.await?;
     let trees = trees.iter().map(String::as_str).collect();
     found.add_all(&orphans(blobs.as_ref(), collection, &trees).await?);
-    found.add_all(&others(blobs, collection, removed_ms, now_ms, retention_ms).await?);
+    found.add_all(&others(blobs, context, removed_ms, now_ms, retention_ms).await?);
     let mut records =
         SupersededRecords::start(blobs.as_ref(), collection, now_ms, gc::GRACE_MS).await?;
     while let Some(keys) = records.next_page().await? {
@@ -197,7 +197,7 @@ async fn remove(
     removed.marks = marks;
     let rest = [
         orphans(blobs.as_ref(), collection, &HashSet::new()).await?,
-        others(blobs, collection, removed_ms, now_ms, retention_ms).await?,
+        others(blobs, context, removed_ms, now_ms, retention_ms).await?,
     ]
     .concat();
     gc::delete_all(blobs.as_ref(), &rest).await?;
@@ -238,13 +238,15 @@ async fn orphans(
 // What belongs to no document.
 async fn others(
     blobs: &Arc<dyn Blobs>,
-    collection: &Collection,
+    context: &Context,
     removed_ms: Option<Millis>,
     now_ms: Millis,
     retention_ms: u64,
 ) -> Result<Vec<GarbageObject>, CommandError> {
+    let collection = &context.collection;
     let revision = schema::doc_mapper().revision;
-    let indexes = snapshot::superseded_keys(blobs, collection, revision, now_ms).await?;
+    let shards = context.config()?.local.index_shards;
+    let indexes = snapshot::superseded_keys(blobs, collection, revision, shards, now_ms).await?;
     let replies = expired_replies(blobs.as_ref(), collection, removed_ms, now_ms).await?;
     let before_ms = now_ms.saturating_sub(retention_ms);
     let scope = format!("c/{collection}/");

@@ -84,7 +84,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     let vision = model_clients::vision(context, &env, &limiter, "mcp")?;
     let options = McpOptions {
         collection: context.collection.clone(),
-        cache: &context.cache_dir(),
+        index: &context.index_settings()?,
         model: models.answers.as_ref(),
         meaning: models.embeddings.router(&store.blobs, &context.collection),
         preset: args.tools,

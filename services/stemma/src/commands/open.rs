@@ -42,7 +42,7 @@ pub async fn index_archive(store: Store, context: &Context) -> Result<Archive, C
     let collection = &context.collection;
     let cache = CollectionCache::with_models(
         env.clone(),
-        &context.cache_dir(),
+        &context.index_settings()?,
         &store.blobs,
         collection,
         models.embeddings.router(&store.blobs, collection),

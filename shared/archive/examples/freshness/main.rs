@@ -20,6 +20,7 @@ use stemma_catalog::facets::FacetField;
 use stemma_document::{CatalogEntry, Change, ChangeKind, Collection, DocId, TreeObject, blob_keys};
 use stemma_engine::Env;
 use stemma_engine::blobs::{Blobs, FolderBlobs};
+use stemma_retrieval::index::local_index::IndexSettings;
 use tokio_util::sync::CancellationToken;
 
 use generated::{GeneratedBlobs, doc_id, prepare, published_tree, write_objects};
@@ -228,7 +229,15 @@ async fn run(folder: &Path, documents: u64, publications: u64, latency_ms: u64) 
     let store: Arc<dyn Blobs> = Arc::clone(&blobs) as Arc<dyn Blobs>;
     let named = vec![Collection::default()];
     let cache = folder.with_extension("index");
-    let collections = Collections::start(&env, &store, named, &[], &cache, None, &stop);
+    let collections = Collections::start(
+        &env,
+        &store,
+        named,
+        &[],
+        &IndexSettings::for_folder(&cache),
+        None,
+        &stop,
+    );
     let bench = Bench {
         env,
         blobs,

@@ -18,8 +18,9 @@ impl CacheFixture {
         let cache = tempfile::tempdir().unwrap();
         let blobs = store::store().await;
         let blobs: Arc<dyn Blobs> = blobs;
+        let index = IndexSettings::for_folder(cache.path());
         let collection_cache =
-            CollectionCache::new(Env::system(), cache.path(), &blobs, &Collection::default());
+            CollectionCache::new(Env::system(), &index, &blobs, &Collection::default());
         let fixture = Self {
             cache: collection_cache,
             blobs,
@@ -242,7 +243,8 @@ async fn documents_that_cannot_be_read_are_noted_in_every_process() {
     let tree = stemma_document::blob_keys::tree_key(&collection, doc, 1);
     blobs.delete(&tree).await.unwrap();
     let cache = tempfile::tempdir().unwrap();
-    let open = || CollectionCache::new(Env::system(), cache.path(), &blobs, &collection);
+    let index = IndexSettings::for_folder(cache.path());
+    let open = || CollectionCache::new(Env::system(), &index, &blobs, &collection);
     let first = open();
     first.index().sync(&catalog, &|_| {}).await.unwrap();
     // Another process, which never writes to the index.
@@ -275,7 +277,8 @@ async fn a_store_without_readable_documents_does_not_wait_for_its_index() {
         blobs.delete(&tree).await.unwrap();
     }
     let cache = tempfile::tempdir().unwrap();
-    let process = CollectionCache::new(Env::system(), cache.path(), &blobs, &collection);
+    let index = IndexSettings::for_folder(cache.path());
+    let process = CollectionCache::new(Env::system(), &index, &blobs, &collection);
     process.index().sync(&catalog, &|_| {}).await.unwrap();
     let query = Query::new("anvils");
     let results = process.search(&catalog, &query, None).await.unwrap();

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use stemma_answers::tree_search::{AnswerModel, LlmClientSettings, VisionModel};
-use stemma_archive::{ApiError, PageImages, SourceFiles, Vision};
+use stemma_archive::{ApiError, IndexSettings, PageImages, SourceFiles, Vision};
 use stemma_document::{Collection, DocumentVersion};
 use stemma_engine::Env;
 use stemma_engine::blobs::MemoryBlobs;
@@ -136,12 +136,12 @@ impl TestClient {
         let cache = tempfile::tempdir().unwrap();
         let world = env.clone();
         let store = blobs.clone();
-        let path = cache.path().to_owned();
+        let index = IndexSettings::for_folder(cache.path());
         let ended = stop.clone();
         let served = async move {
             let served = McpOptions {
                 collection: Collection::default(),
-                cache: &path,
+                index: &index,
                 model: model.as_ref(),
                 meaning: None,
                 preset,

@@ -8,6 +8,7 @@ use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_retrieval::index::folder::IndexFolder;
 use stemma_retrieval::index::schema;
+use stemma_retrieval::index::shard::ShardCount;
 use stemma_sample_store as store;
 
 use super::TestClient;
@@ -36,7 +37,13 @@ async fn what_an_index_behind_the_catalog_cannot_tell_is_null() {
     assert!(results["evidence"].is_number(), "{results}");
     // Another process writes to the index.
     let mapper = Arc::new(schema::doc_mapper());
-    let folder = IndexFolder::new(client.cache.path(), &Collection::default(), mapper);
+    let only_shard = ShardCount::default().shards().next().unwrap();
+    let folder = IndexFolder::new(
+        client.cache.path(),
+        &Collection::default(),
+        only_shard,
+        mapper,
+    );
     let lock = folder.lock().unwrap().unwrap();
     let now_ms = Env::system().now_ms();
     store::publish_now(client.blobs.as_ref(), "10-K/NEW_2023.pdf", now_ms).await;

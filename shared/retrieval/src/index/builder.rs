@@ -1,12 +1,12 @@
-//! Builds the index for all processes: brings a local index up to date and uploads a snapshot of it.
+//! Builds the index for all processes: brings the shards of a local index up to date and uploads a snapshot of each.
 //!
-//! Builders are elected by claims (`claim.rs`). A claim only saves work: if two builders work on the same number, one
+//! Builders are elected by claims, one for each shard (`claim.rs`), so that several builders share the work. A claim only saves work: if two builders work on the same number, one
 //! of them creates the manifest, and the other continues from it.
 
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 
-use super::local_index::{LocalIndex, OnProgress, SyncReport};
+use super::shard_index::{OnProgress, ShardIndex, SyncReport};
 use super::snapshot::SnapshotUpload;
 use super::{IndexError, claim};
 use stemma_catalog::catalog::Catalog;
@@ -15,23 +15,23 @@ use stemma_catalog::catalog::Catalog;
 pub enum BuildOutcome {
     /// The newest snapshot matches the catalog.
     UpToDate,
-    /// Another builder works on this snapshot number, or finished it first.
+    /// Another builder works on this snapshot number of the shard, or finished it first.
     InProgress(u64),
     Uploaded(SyncReport, SnapshotUpload),
 }
 
-/// Brings `index` up to date with `catalog` and uploads a snapshot, if there are changes and no other builder is at work.
+/// Brings a shard up to date with `catalog` and uploads a snapshot, if there are changes and no other builder is at work on it.
 ///
 /// # Errors
 /// [`IndexError`] if the store or the disk fails.
 pub async fn build(
     env: &Env,
     blobs: &dyn Blobs,
-    index: &LocalIndex,
+    index: &ShardIndex,
     catalog: &Catalog,
     on_progress: OnProgress<'_>,
 ) -> Result<BuildOutcome, IndexError> {
-    let newest = index.snapshots.newest().await?;
+    let newest = index.snapshots().newest().await?;
     if let Some(newest) = &newest {
         index.rebase_on(newest).await?;
         if index.matches(&newest.1, catalog).await? {
@@ -39,7 +39,7 @@ pub async fn build(
         }
     }
     let seq = newest.as_ref().map_or(0, |(seq, _)| *seq) + 1;
-    let claims = index.snapshots.folder_key("claims");
+    let claims = index.snapshots().folder_key("claims");
     let Some(attempt) = claim::acquire(env, blobs, &claims, seq).await? else {
         return Ok(BuildOutcome::InProgress(seq));
     };

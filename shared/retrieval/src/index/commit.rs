@@ -1,11 +1,11 @@
-//! A commit of the index: what searches read, and what is known about its documents.
+//! What searches read: a commit of each shard of the index, and what is known about their documents.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stemma_catalog::catalog::Catalog;
+use stemma_catalog::catalog::{Catalog, DocumentSet};
 use stemma_document::DocId;
 use stemma_engine::PortResult;
 use tantivy::Searcher;
@@ -13,33 +13,34 @@ use tantivy::Searcher;
 use super::IndexError;
 use super::folder::DocumentVersions;
 use super::indexed_versions::IndexedVersions;
+use super::searcher::IndexSearcher;
+use super::shard::ShardCount;
 
-/// One commit of the index. It stays readable and unchanged while it is held.
+/// The commits of all shards of an index at one moment. They stay readable and unchanged while they are held.
 pub struct IndexCommit {
-    /// Reads the commit.
-    pub searcher: Searcher,
-    pub(super) versions: IndexedVersions,
-    pub(super) unreadable: Arc<DocumentVersions>,
-    /// Folder of its generation, and its number there, by tantivy.
-    pub(super) generation: PathBuf,
-    pub(super) opstamp: u64,
+    /// Reads all of them.
+    pub searcher: IndexSearcher,
+    pub(super) count: ShardCount,
+    // One for each shard; `None` before its first commit.
+    pub(super) shards: Vec<Option<Arc<ShardCommit>>>,
     pub(super) number: u64,
 }
 
 impl IndexCommit {
     /// The indexed version of a document. A hit in another version than the catalog lists is stale.
     pub fn version(&self, doc: DocId) -> Option<u64> {
-        self.versions.get(doc)
+        let commit = self.shards[self.count.shard_of(doc).number()].as_ref()?;
+        commit.versions.get(doc)
     }
 
-    /// Number of the commit in this process; any change of the index increases it.
+    /// Number of the newest commit in this process; any change of the index increases it.
     pub fn number(&self) -> u64 {
         self.number
     }
 
     /// Number of documents.
     pub fn documents(&self) -> usize {
-        self.versions.len()
+        self.commits().map(|commit| commit.versions.len()).sum()
     }
 
     /// Number of index entries.
@@ -49,18 +50,37 @@ impl IndexCommit {
 
     /// Whether no document was indexed, and none was found unreadable.
     pub fn is_empty(&self) -> bool {
-        self.versions.is_empty() && self.unreadable.is_empty()
+        self.commits()
+            .all(|commit| commit.versions.is_empty() && commit.unreadable.is_empty())
     }
 
-    /// The documents that it does not have in the version of `catalog`. Walks the whole catalog.
-    ///
-    /// # Errors
-    /// [`PortError`](stemma_engine::PortError) if the catalog cannot be read.
-    pub fn missing_documents(&self, catalog: &Catalog) -> PortResult<MissingDocuments> {
-        self.missing_of(catalog.tree_versions(&catalog.with_tree()?))
+    fn commits(&self) -> impl Iterator<Item = &ShardCommit> {
+        self.shards.iter().filter_map(Option::as_deref)
+    }
+}
+
+/// One commit of a shard.
+pub(super) struct ShardCommit {
+    pub(super) searcher: Searcher,
+    pub(super) versions: IndexedVersions,
+    pub(super) unreadable: Arc<DocumentVersions>,
+    /// Folder of its generation, and its number there, by tantivy.
+    pub(super) generation: PathBuf,
+    pub(super) opstamp: u64,
+    pub(super) number: u64,
+}
+
+impl ShardCommit {
+    /// Those of these documents that it does not have in the version of `catalog`. Walks all of them.
+    pub(super) fn missing_in(
+        &self,
+        catalog: &Catalog,
+        docs: &DocumentSet,
+    ) -> PortResult<MissingDocuments> {
+        self.missing_of(catalog.tree_versions(docs))
     }
 
-    /// Those of these documents that it does not have in the version of `catalog`.
+    /// As [`missing_in`](Self::missing_in), of a few documents.
     pub(super) fn missing_among(
         &self,
         catalog: &Catalog,

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 
+use tantivy::Term;
 use tantivy::query::Bm25StatisticsProvider;
-use tantivy::{Searcher, Term};
 
 use super::ranking::PassageSet;
 use super::schema::Fields;
+use super::searcher::IndexSearcher;
 use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
 use crate::question_words::is_question_word;
@@ -33,7 +34,7 @@ struct Subject {
 
 impl Evidence {
     pub(super) fn new(
-        searcher: &Searcher,
+        searcher: &IndexSearcher,
         fields: &Fields,
         parsed: &ParsedQuery,
         issuer_words: &[String],

@@ -7,10 +7,10 @@ use stemma_document::{
     Method, Page, PageNo, Position, SectionStart, SectionTree, SourceBody, VerifiedOutline,
 };
 use stemma_xbrl::{FactTable, read_facts};
-use tantivy::Searcher;
 
 use super::query::search;
 use super::query_tests::indexed;
+use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;
 use crate::search::{Query, RankingFeature, SearchHit};
 
@@ -118,7 +118,7 @@ fn report(issuer: &str, year: &str, facts: Option<FactTable>) -> (CatalogEntry, 
     (entry, opened)
 }
 
-fn hits(searcher: &Searcher, text: &str, without: &[RankingFeature]) -> Vec<SearchHit> {
+fn hits(searcher: &IndexSearcher, text: &str, without: &[RankingFeature]) -> Vec<SearchHit> {
     let query = Query {
         disabled_features: without.to_vec(),
         ..Query::new(text)
@@ -128,7 +128,7 @@ fn hits(searcher: &Searcher, text: &str, without: &[RankingFeature]) -> Vec<Sear
         .hits
 }
 
-fn first(searcher: &Searcher, text: &str) -> (String, String) {
+fn first(searcher: &IndexSearcher, text: &str) -> (String, String) {
     let hit = hits(searcher, text, &[]).swap_remove(0);
     (hit.name, hit.path.last().cloned().unwrap_or_default())
 }

@@ -24,11 +24,12 @@ use super::IndexError;
 use super::commit::CommitPayload;
 use super::doc_mapper::DocMapper;
 use super::indexed_versions::IndexedVersions;
+use super::shard::ShardId;
 
 // Names the snapshot that a generation was made from.
 const ORIGIN_FILE: &str = "origin";
 
-/// The local index of a collection, for one revision.
+/// The local index of a shard of a collection, for one revision.
 #[derive(Clone)]
 pub struct IndexFolder {
     path: PathBuf,
@@ -51,12 +52,16 @@ pub struct IndexGeneration {
 pub type DocumentVersions = HashMap<DocId, u64>;
 
 impl IndexFolder {
-    /// The folder of `collection` below `cache`. Creates nothing.
-    pub fn new(cache: &Path, collection: &Collection, mapper: Arc<DocMapper>) -> Self {
+    /// The folder of a shard of `collection` below `cache`. Creates nothing.
+    pub fn new(
+        cache: &Path,
+        collection: &Collection,
+        shard: ShardId,
+        mapper: Arc<DocMapper>,
+    ) -> Self {
+        let name = format!("r{:08x}{}", mapper.revision, shard.suffix());
         Self {
-            path: cache
-                .join(collection.as_str())
-                .join(format!("r{:08x}", mapper.revision)),
+            path: cache.join(collection.as_str()).join(name),
             mapper,
         }
     }

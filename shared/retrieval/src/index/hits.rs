@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{DocId, SectionId};
-use tantivy::Searcher;
 
 use super::entry::StoredSection;
 use super::operators::TextConditions;
 use super::ranking::ScoredPassage;
 use super::schema::Fields;
+use super::searcher::IndexSearcher;
 use super::stored_passage::StoredPassage;
 use crate::lexicon::Lexicon;
 use crate::query_terms::QueryTerms;
@@ -25,7 +25,7 @@ const LEAST_STRENGTH: f32 = 0.5;
 
 /// The hits of a page of results and of those before it: one per section, in the order of its best passage.
 pub(super) struct HitList<'r> {
-    pub(super) searcher: &'r Searcher,
+    pub(super) searcher: &'r IndexSearcher,
     pub(super) fields: &'r Fields,
     pub(super) query: &'r Query,
     pub(super) terms: &'r QueryTerms,
@@ -38,7 +38,7 @@ pub(super) struct HitList<'r> {
 
 impl<'r> HitList<'r> {
     pub(super) fn new(
-        searcher: &'r Searcher,
+        searcher: &'r IndexSearcher,
         fields: &'r Fields,
         query: &'r Query,
         terms: &'r QueryTerms,

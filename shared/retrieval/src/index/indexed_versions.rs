@@ -1,28 +1,28 @@
-//! The indexed version of each document, in shards that successive commits share.
+//! The indexed version of each document, in buckets that successive commits share.
 //!
-//! A commit of one document copies one shard, and not the versions of a million documents.
+//! A commit of one document copies one bucket, and not the versions of a million documents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use stemma_document::DocId;
 
-// Ids are digests, so their first bytes spread them evenly.
-const SHARDS: usize = 256;
+// Ids are digests, so their last bytes spread them evenly, also within a shard of the index, where first bytes are alike.
+const BUCKETS: usize = 256;
 
-type Shard = Arc<HashMap<DocId, u64>>;
+type Bucket = Arc<HashMap<DocId, u64>>;
 
 /// The indexed version of each document. Clones share their memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedVersions {
-    shards: Vec<Shard>,
+    buckets: Vec<Bucket>,
     len: usize,
 }
 
 impl Default for IndexedVersions {
     fn default() -> Self {
         Self {
-            shards: vec![Shard::default(); SHARDS],
+            buckets: vec![Bucket::default(); BUCKETS],
             len: 0,
         }
     }
@@ -30,7 +30,7 @@ impl Default for IndexedVersions {
 
 impl IndexedVersions {
     pub fn get(&self, doc: DocId) -> Option<u64> {
-        self.shards[shard_of(doc)].get(&doc).copied()
+        self.buckets[bucket_of(doc)].get(&doc).copied()
     }
 
     pub fn len(&self) -> usize {
@@ -42,27 +42,29 @@ impl IndexedVersions {
     }
 
     pub(super) fn docs(&self) -> impl Iterator<Item = DocId> {
-        self.shards.iter().flat_map(|shard| shard.keys().copied())
+        self.buckets
+            .iter()
+            .flat_map(|bucket| bucket.keys().copied())
     }
 
     pub(super) fn insert(&mut self, doc: DocId, seq: u64) {
-        let shard = Arc::make_mut(&mut self.shards[shard_of(doc)]);
-        if shard.insert(doc, seq).is_none() {
+        let bucket = Arc::make_mut(&mut self.buckets[bucket_of(doc)]);
+        if bucket.insert(doc, seq).is_none() {
             self.len += 1;
         }
     }
 
     pub(super) fn remove(&mut self, doc: DocId) {
-        let shard = &mut self.shards[shard_of(doc)];
-        if shard.contains_key(&doc) {
-            Arc::make_mut(shard).remove(&doc);
+        let bucket = &mut self.buckets[bucket_of(doc)];
+        if bucket.contains_key(&doc) {
+            Arc::make_mut(bucket).remove(&doc);
             self.len -= 1;
         }
     }
 }
 
-fn shard_of(doc: DocId) -> usize {
-    usize::from(doc.as_bytes()[0]) % SHARDS
+fn bucket_of(doc: DocId) -> usize {
+    usize::from(doc.as_bytes().last().copied().unwrap_or(0)) % BUCKETS
 }
 
 #[cfg(test)]
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_of_one_document_copies_one_shard() {
+    fn a_commit_of_one_document_copies_one_bucket() {
         let mut before = IndexedVersions::default();
         for number in 0..10_000 {
             before.insert(doc(number), 1);
@@ -84,8 +86,8 @@ mod tests {
         let mut after = before.clone();
         after.insert(doc(7), 2);
         after.remove(doc(10_001));
-        let shards = before.shards.iter().zip(&after.shards);
-        let copied = shards.filter(|(before, after)| !Arc::ptr_eq(before, after));
+        let buckets = before.buckets.iter().zip(&after.buckets);
+        let copied = buckets.filter(|(before, after)| !Arc::ptr_eq(before, after));
         assert_eq!(copied.count(), 1);
         assert_eq!((before.get(doc(7)), after.get(doc(7))), (Some(1), Some(2)));
     }

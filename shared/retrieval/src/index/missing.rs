@@ -9,14 +9,15 @@ use std::ops::Range;
 use stemma_document::english_words::MONTHS;
 
 use tantivy::collector::TopDocs;
-use tantivy::query::{EnableScoring, PhraseQuery, Query as IndexQuery, TermQuery};
+use tantivy::query::{PhraseQuery, Query as IndexQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{DocSet, Searcher, TERMINATED, TantivyDocument, Term};
+use tantivy::{DocSet, TERMINATED, TantivyDocument, Term};
 
 use super::document_filter::all_of;
 use super::near_terms::{is_spelled, near_alias_words, near_words, spelling_in_texts};
 use super::ranking::{PassageSet, ScopeStatistics};
 use super::schema::Fields;
+use super::searcher::IndexSearcher;
 use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
 use crate::query_words::QueryWords;
@@ -57,7 +58,7 @@ const LEGAL_ENDS: [&str; 9] = [
 
 /// A query and the documents in its scope.
 pub(super) struct MissingTerms<'s> {
-    pub(super) searcher: &'s Searcher,
+    pub(super) searcher: &'s IndexSearcher,
     pub(super) fields: &'s Fields,
     /// Filters of the scope.
     pub(super) scope: &'s [Box<dyn IndexQuery>],
@@ -194,7 +195,7 @@ impl MissingTerms<'_> {
         if let Some(passages) = self.passages {
             return passages.has_match(query);
         }
-        let weight = query.weight(EnableScoring::disabled_from_searcher(self.searcher))?;
+        let weight = self.searcher.match_weight(query)?;
         for reader in self.searcher.segment_readers() {
             let mut scorer = weight.scorer(reader, 1.0)?;
             let mut doc = scorer.doc();

@@ -2,11 +2,13 @@
 //!
 //! - [`schema`] and [`entry`]: the fields, and the index entries of a document.
 //! - [`doc_mapper`]: schema, mapping and revision of an index.
-//! - [`folder`]: an index on the local disk: generations and the write lock.
+//! - [`shard`]: which shard of an index has a document.
+//! - [`folder`]: a shard on the local disk: generations and the write lock.
 //! - [`commit`]: what searches read, and what a commit lacks.
 //! - [`sync`]: the difference between catalog and index, and applying it.
 //! - [`snapshot`]: immutable copies in the blob store, made of content-addressed parts that copies share.
-//! - [`local_index`]: the index of one process, which searches read.
+//! - [`shard_index`]: one shard in one process, kept current.
+//! - [`local_index`]: all shards in one process, and [`searcher`]: reads them as one index.
 //! - [`builder`]: builds an index for all processes and uploads snapshots.
 //! - [`query`], [`route`] and `ranking`: searching and ranking.
 //!
@@ -30,6 +32,7 @@ mod item_index;
 pub mod local_index;
 mod missing;
 mod near_terms;
+mod open_shards;
 mod operators;
 mod passage;
 pub mod query;
@@ -38,6 +41,9 @@ mod query_tests;
 mod ranking;
 pub mod route;
 pub mod schema;
+pub mod searcher;
+pub mod shard;
+pub mod shard_index;
 pub mod snapshot;
 mod stored_passage;
 pub mod sync;

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use tantivy::collector::TopDocs;
 use tantivy::query::{BooleanQuery, FuzzyTermQuery, Occur, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption, Value};
-use tantivy::{Searcher, TantivyDocument, Term};
+use tantivy::{TantivyDocument, Term};
 
 use super::document_filter::all_of;
 use super::schema::Fields;
+use super::searcher::IndexSearcher;
 use crate::tokenizer::for_each_word;
 
 // A spelling is looked up in this many passages.
@@ -19,7 +20,7 @@ const OTHER_START_LETTERS: usize = 5;
 /// Words of names within `distance` edits of a word, 1 or 2, those with its first letter first. Swapped letters are one edit.
 /// The first letter is rarely wrong: with another one the word needs five letters, and has no other error.
 pub(super) fn near_alias_words(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     fields: &Fields,
     word: &str,
     distance: usize,
@@ -35,7 +36,7 @@ pub(super) fn near_alias_words(
 
 /// Words of the text within a typo's distance of a stem, the most frequent first, with the count of their passages.
 pub(super) fn near_words(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     fields: &Fields,
     stem: &str,
     distance: usize,
@@ -51,7 +52,7 @@ pub(super) fn near_words(
 /// Whether a passage in `scope` has one of the stems in a spelling that is accepted; `None` if no spelling is among the
 /// best passages and there are more than these.
 pub(super) fn spelling_in_texts(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     fields: &Fields,
     scope: &[Box<dyn Query>],
     stems: &[String],
@@ -92,7 +93,7 @@ fn starts_alike(a: &str, b: &str) -> bool {
 }
 
 fn near_terms(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     field: Field,
     text: &str,
     distance: usize,

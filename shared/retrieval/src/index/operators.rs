@@ -6,14 +6,14 @@
 use std::ops::Bound;
 
 use tantivy::query::{
-    AllQuery, BooleanQuery, EnableScoring, Occur, PhraseQuery, Query as IndexQuery, RangeQuery,
-    TermQuery,
+    AllQuery, BooleanQuery, Occur, PhraseQuery, Query as IndexQuery, RangeQuery, TermQuery,
 };
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, Searcher, TERMINATED, Term};
+use tantivy::{DocAddress, TERMINATED, Term};
 
 use super::document_filter::all_of;
 use super::schema::{Fields, IndexEntryKind};
+use super::searcher::IndexSearcher;
 use super::stored_passage::StoredPassage;
 use crate::query_syntax::{Requirement, TextField, TextMatch, TextOperators};
 use crate::search::{AppliedFilter, SearchHit, SearchNote};
@@ -31,7 +31,7 @@ impl TextConditions {
     /// The conditions that can be met within `scope`, and notes on the others. Words that name the issuer select documents
     /// instead: few pages repeat the name.
     pub(super) fn new(
-        searcher: &Searcher,
+        searcher: &IndexSearcher,
         fields: &Fields,
         scope: &[Box<dyn IndexQuery>],
         operators: &TextOperators,
@@ -125,7 +125,7 @@ impl TextConditions {
     /// Whether a page of a section, or the section itself in a document without pages, meets all conditions.
     pub(super) fn allows_section(
         &self,
-        searcher: &Searcher,
+        searcher: &IndexSearcher,
         fields: &Fields,
         section: &SearchHit,
     ) -> tantivy::Result<bool> {
@@ -275,7 +275,7 @@ fn contains_words(text: &str, words: &[String]) -> bool {
 
 // Whether a passage matches all filters.
 fn any_passage(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     fields: &Fields,
     scope: &[Box<dyn IndexQuery>],
     filters: &[Box<dyn IndexQuery>],
@@ -290,7 +290,7 @@ fn any_passage(
 
 // Visits the passages that match all filters, until `visit` returns false.
 fn for_each_passage(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     fields: &Fields,
     scope: &[Box<dyn IndexQuery>],
     filters: &[Box<dyn IndexQuery>],
@@ -302,7 +302,7 @@ fn for_each_passage(
         .map(|query| query.box_clone())
         .collect();
     let query = all_of(&all, basic(fields.kind_term(IndexEntryKind::Passage)));
-    let weight = query.weight(EnableScoring::disabled_from_searcher(searcher))?;
+    let weight = searcher.match_weight(&query)?;
     for (segment, reader) in (0..).zip(searcher.segment_readers()) {
         let mut scorer = weight.scorer(reader, 1.0)?;
         while scorer.doc() != TERMINATED {

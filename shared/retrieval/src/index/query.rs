@@ -9,7 +9,7 @@ use stemma_engine::PortError;
 use tantivy::collector::Count;
 use tantivy::query::{Query as IndexQuery, TermQuery};
 use tantivy::schema::{Field as IndexField, IndexRecordOption};
-use tantivy::{DocAddress, Searcher, TantivyError, Term};
+use tantivy::{DocAddress, TantivyError, Term};
 
 use super::document_filter::{all_of, any_term, filter_query};
 use super::document_fit::DocumentFit;
@@ -21,6 +21,7 @@ use super::operators::TextConditions;
 use super::ranking::{PassageSet, Ranking, ScopeStatistics, ScoredPassage};
 use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
+use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;
 use crate::dates::QueryPeriod;
 use crate::parsed_query::ParsedQuery;
@@ -51,7 +52,7 @@ pub const DAMAGED: &str = "index.read";
 /// # Errors
 /// [`SearchError`] if the query has no words, or the index cannot be read.
 pub fn search(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     names: &AliasFile,
     query: &Query,
 ) -> Result<SearchResults, SearchError> {
@@ -97,7 +98,7 @@ pub struct QueryScope {
 /// # Errors
 /// As [`search`].
 pub fn query_scope(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     names: &AliasFile,
     query: &Query,
 ) -> Result<QueryScope, SearchError> {
@@ -113,7 +114,7 @@ pub fn query_scope(
 /// # Errors
 /// As [`search`].
 pub fn meets_operators(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     names: &AliasFile,
     query: &Query,
     sections: &[SearchHit],
@@ -140,7 +141,7 @@ fn damaged(error: &TantivyError) -> SearchError {
 }
 
 struct SearchRun<'s> {
-    searcher: &'s Searcher,
+    searcher: &'s IndexSearcher,
     fields: Fields,
     query: &'s Query,
     // The text of the query with its dates in one writing, and its words.
@@ -163,7 +164,7 @@ struct SearchRun<'s> {
 
 impl<'s> SearchRun<'s> {
     fn new(
-        searcher: &'s Searcher,
+        searcher: &'s IndexSearcher,
         names: &AliasFile,
         query: &'s Query,
     ) -> Result<Self, SearchError> {

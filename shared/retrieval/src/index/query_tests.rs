@@ -8,11 +8,13 @@ use stemma_document::{
     LocatedEntry, Method, Page, SectionStart, SectionTree, SourceBody, TextLines, Ticker,
     VerifiedOutline,
 };
-use tantivy::{Index, Searcher};
+use tantivy::Index;
 
 use super::entry::map_document;
 use super::query::search;
 use super::schema::doc_mapper;
+use super::searcher::IndexSearcher;
+use super::shard::ShardCount;
 use crate::alias_file::AliasFile;
 use crate::search::{DocumentScope, Query, RankingStrategy, SearchResults, TotalHits};
 
@@ -78,8 +80,12 @@ const FILINGS: [Filing; 8] = [
     },
 ];
 
-fn archive() -> Searcher {
-    indexed(FILINGS.iter().map(|filing| {
+fn archive() -> IndexSearcher {
+    archive_in(ShardCount::default())
+}
+
+fn archive_in(shards: ShardCount) -> IndexSearcher {
+    let filings = FILINGS.iter().map(|filing| {
         let path = format!("{} {}.txt", filing.ticker.to_lowercase(), filing.year);
         let mut entry = of_company(&path, filing.issuer);
         entry.facts.form = Some(Fact::from_text("10-K", None));
@@ -102,26 +108,48 @@ fn archive() -> Searcher {
             facts: None,
         };
         (entry, opened)
-    }))
+    });
+    indexed_in(shards, filings)
 }
 
-pub(super) fn indexed(documents: impl Iterator<Item = (CatalogEntry, OpenDocument)>) -> Searcher {
+pub(super) fn indexed(
+    documents: impl Iterator<Item = (CatalogEntry, OpenDocument)>,
+) -> IndexSearcher {
+    indexed_in(ShardCount::default(), documents)
+}
+
+fn indexed_in(
+    count: ShardCount,
+    documents: impl Iterator<Item = (CatalogEntry, OpenDocument)>,
+) -> IndexSearcher {
     let mapper = doc_mapper();
-    let mut index = Index::create_in_ram(mapper.schema.clone());
-    index.set_tokenizers(mapper.tokenizers);
-    let mut writer = index.writer_with_num_threads(1, 16 << 20).unwrap();
+    let shards = count.shards().map(|_| {
+        let mut index = Index::create_in_ram(mapper.schema.clone());
+        index.set_tokenizers(mapper.tokenizers.clone());
+        let writer = index.writer_with_num_threads(1, 16 << 20).unwrap();
+        (index, writer)
+    });
+    let shards: Vec<_> = shards.collect();
     for (entry, opened) in documents {
+        let shard = count.shard_of(entry.version.doc).number();
         map_document(&entry, &opened, &mut |document| {
-            writer.add_document(document).unwrap();
+            shards[shard].1.add_document(document).unwrap();
         });
     }
-    writer.commit().unwrap();
-    index.reader().unwrap().searcher()
+    let searchers = shards.into_iter().map(|(index, mut writer)| {
+        writer.commit().unwrap();
+        index.reader().unwrap().searcher()
+    });
+    IndexSearcher::new(mapper.schema, searchers.collect())
 }
 
 // Annual reports of one issuer with 60 notes each. Later ones have the words of a question more often.
-fn reports_of_notes() -> Searcher {
-    indexed((2012..2023).map(|year| {
+fn reports_of_notes() -> IndexSearcher {
+    reports_of_notes_in(ShardCount::default())
+}
+
+fn reports_of_notes_in(shards: ShardCount) -> IndexSearcher {
+    let reports = (2012..2023).map(|year| {
         let mut entry = of_company(&format!("acme {year}.txt"), "Acme Works");
         entry.facts.form = Some(Fact::from_text("10-K", None));
         entry.facts.fiscal_year = Some(Fact::from_text(year.to_string(), None));
@@ -153,7 +181,8 @@ fn reports_of_notes() -> Searcher {
             facts: None,
         };
         (entry, opened)
-    }))
+    });
+    indexed_in(shards, reports)
 }
 
 fn found(text: &str) -> SearchResults {
@@ -521,5 +550,42 @@ fn limits_below_zero_and_between_numbers_are_limits() {
             documents,
             "{filter}"
         );
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_shards() {
+    let queries = [
+        "What was the revenue of Umber Beauty in 2023?",
+        "Orvid revenue",
+        "gilt edges",
+        "which target markets are there",
+        "Saffron spices 2020",
+        "anvils of cast irn",
+        "zyzzyva",
+        "net sales of anvils",
+        "net sales of anvils in 2015",
+        "mill 42 works well",
+    ];
+    for archive in [archive_in, reports_of_notes_in] {
+        let one = archive(ShardCount::default());
+        for count in [2, 8, 64] {
+            let many = archive(ShardCount::try_from(count).unwrap());
+            for text in queries {
+                let query = Query {
+                    limit: 20,
+                    ..Query::new(text)
+                };
+                let search = |index| search(index, &AliasFile::default(), &query).unwrap();
+                let mut expected = search(&one);
+                let mut results = search(&many);
+                results.stats.took_us = expected.stats.took_us;
+                for hit in expected.hits.iter_mut().chain(&mut results.hits) {
+                    // Sums of floats depend on their order.
+                    hit.score = (hit.score * 1e4).round() / 1e4;
+                }
+                assert_eq!(results, expected, "{text}, {count} shards");
+            }
+        }
     }
 }

@@ -12,11 +12,12 @@ use std::ops::Range;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{BooleanQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{Searcher, TantivyDocument, Term};
+use tantivy::{TantivyDocument, Term};
 
 use super::document_filter::any_term;
 use super::near_terms::{is_spelled, near_alias_words, spelling_in_texts};
 use super::schema::{Fields, IndexEntryKind};
+use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;
 use crate::aliases::{Alias, AliasStrength, MAX_WORDS};
 use crate::query_words::{QueryWord, QueryWords};
@@ -93,7 +94,7 @@ enum Typo {
 /// # Errors
 /// An error of the index.
 pub fn route(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     fields: &Fields,
     names: &AliasFile,
     words: &QueryWords,
@@ -118,7 +119,7 @@ pub fn route(
 }
 
 struct Router<'s> {
-    searcher: &'s Searcher,
+    searcher: &'s IndexSearcher,
     fields: &'s Fields,
     names: &'s AliasFile,
     query: &'s QueryWords,

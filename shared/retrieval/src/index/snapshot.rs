@@ -5,6 +5,8 @@
 //!                               parts/{digest}               a piece of a file, named by its content
 //!                               claims/{seq:012}-{attempt:06}.json   which builder works on the snapshot
 //! ```
+//! The shards of an index have snapshots of their own, below `00000001-000of004` and so on.
+//!
 //! Index files are written once and keep their names. So a snapshot lists most files of the previous one and a few new
 //! ones, and only these are uploaded. A builder that loses the race for a number continues from the winner's snapshot.
 
@@ -22,6 +24,7 @@ use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::env::Millis;
 
 use super::folder::IndexGeneration;
+use super::shard::{ShardCount, ShardId};
 use super::{IndexError, claim, run_blocking};
 
 // Bounds the memory of one transfer.
@@ -81,7 +84,7 @@ pub struct SnapshotUpload {
     pub new_bytes: u64,
 }
 
-/// The snapshots of one collection, for one index revision.
+/// The snapshots of one shard of a collection, for one index revision.
 #[derive(Clone)]
 pub struct Snapshots {
     blobs: Arc<dyn Blobs>,
@@ -89,10 +92,16 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    pub fn new(blobs: Arc<dyn Blobs>, collection: &Collection, revision: u32) -> Self {
+    pub fn new(
+        blobs: Arc<dyn Blobs>,
+        collection: &Collection,
+        revision: u32,
+        shard: ShardId,
+    ) -> Self {
+        let index = blob_keys::index_prefix(collection);
         Self {
             blobs,
-            prefix: format!("{}{revision:08x}/", blob_keys::index_prefix(collection)),
+            prefix: format!("{index}{revision:08x}{}/", shard.suffix()),
         }
     }
 
@@ -302,9 +311,9 @@ impl Snapshots {
 
 /// Keys of index files that can be deleted as of `now_ms`. Deletes nothing.
 ///
-/// Of the current `revision`, these are the snapshots older than a day except the last two, and the parts that no other
-/// snapshot lists, unless an upload may be in progress. Another revision is deleted as a whole, one day after its last
-/// snapshot, once the current revision has a newer one.
+/// Of the current `revision` and number of shards, these are the snapshots older than a day except the last two, and the parts
+/// that no other snapshot lists, unless an upload may be in progress. An index of another revision or number of shards is
+/// deleted shard by shard, one day after the last snapshot of each, once all shards of the current index have newer ones.
 ///
 /// # Errors
 /// [`IndexError::Port`].
@@ -312,32 +321,46 @@ pub async fn superseded_keys(
     blobs: &Arc<dyn Blobs>,
     collection: &Collection,
     revision: u32,
+    count: ShardCount,
     now_ms: Millis,
 ) -> Result<Vec<String>, IndexError> {
+    let snapshots_of =
+        |revision, shard| Snapshots::new(Arc::clone(blobs), collection, revision, shard);
     let mut gone = Vec::new();
-    let current = Snapshots::new(Arc::clone(blobs), collection, revision)
-        .newest()
-        .await?;
+    // When the oldest of the newest snapshots was made; `None` if a shard has none.
+    let mut current_ms = Some(Millis::MAX);
+    for shard in count.shards() {
+        let snapshots = snapshots_of(revision, shard);
+        let newest = snapshots.newest().await?;
+        current_ms = current_ms.min(newest.map(|(_, newest)| newest.at_ms));
+        gone.extend(snapshots.superseded_keys(now_ms).await?);
+    }
     for name in blobs
         .children(&blob_keys::index_prefix(collection), None, 10_000)
         .await?
     {
-        let Ok(revision_number) = u32::from_str_radix(name.trim_end_matches('/'), 16) else {
+        let Some((other_revision, shard)) = parse_folder(name.trim_end_matches('/')) else {
             continue;
         };
-        let snapshots = Snapshots::new(Arc::clone(blobs), collection, revision_number);
-        if revision_number == revision {
-            gone.extend(snapshots.superseded_keys(now_ms).await?);
-        } else if snapshots.newest().await?.is_some_and(|(_, newest)| {
+        if other_revision == revision && shard.count() == count {
+            continue;
+        }
+        let snapshots = snapshots_of(other_revision, shard);
+        if snapshots.newest().await?.is_some_and(|(_, newest)| {
             is_expired(newest.at_ms, now_ms)
-                && current
-                    .as_ref()
-                    .is_some_and(|(_, current)| current.at_ms > newest.at_ms)
+                && current_ms.is_some_and(|current_ms| current_ms > newest.at_ms)
         }) {
             gone.extend(list_all(blobs.as_ref(), &snapshots.prefix).await?);
         }
     }
     Ok(gone)
+}
+
+// Revision and shard of a folder of the blob store.
+fn parse_folder(name: &str) -> Option<(u32, ShardId)> {
+    let at = name.find('-').unwrap_or(name.len());
+    let revision = u32::from_str_radix(&name[..at], 16).ok()?;
+    Some((revision, ShardId::from_suffix(&name[at..])?))
 }
 
 impl Snapshots {

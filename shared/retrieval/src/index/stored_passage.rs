@@ -2,10 +2,11 @@
 
 use stemma_document::{DocId, SectionId};
 use tantivy::schema::{Field as IndexField, Value};
-use tantivy::{DocAddress, Searcher, TantivyDocument};
+use tantivy::{DocAddress, TantivyDocument};
 
 use super::entry::{StoredEntry, StoredSection};
 use super::schema::Fields;
+use super::searcher::IndexSearcher;
 use crate::search::SearchHit;
 
 /// The stored fields of an entry.
@@ -19,7 +20,7 @@ pub(super) struct StoredPassage {
 
 impl StoredPassage {
     pub(super) fn load(
-        searcher: &Searcher,
+        searcher: &IndexSearcher,
         fields: &Fields,
         address: DocAddress,
     ) -> tantivy::Result<Option<Self>> {

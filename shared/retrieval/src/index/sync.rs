@@ -17,9 +17,9 @@ use super::commit::CommitPayload;
 use super::doc_mapper::DocMapper;
 use super::folder::{DocumentVersions, IndexGeneration};
 use super::indexed_versions::IndexedVersions;
-use super::local_index::OnProgress;
+use super::shard_index::OnProgress;
 use super::{IndexError, run_blocking};
-use stemma_catalog::catalog::{Catalog, CatalogDocument};
+use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
 use stemma_catalog::document_store::DocumentStore;
 
 /// Documents per commit. A crash loses at most this much work.
@@ -51,13 +51,17 @@ pub struct CatalogDiff {
 }
 
 impl CatalogDiff {
-    /// Compares the indexed versions with a catalog.
+    /// Compares the indexed versions with `docs` of a catalog, which are all that the index should have.
     ///
     /// # Errors
     /// [`PortError`](stemma_engine::PortError) if the catalog cannot be read.
-    pub fn between(versions: &IndexedVersions, catalog: &Catalog) -> PortResult<Self> {
+    pub fn between(
+        versions: &IndexedVersions,
+        catalog: &Catalog,
+        docs: &DocumentSet,
+    ) -> PortResult<Self> {
         let mut difference = Self::default();
-        for version in catalog.tree_versions(&catalog.with_tree()?) {
+        for version in catalog.tree_versions(docs) {
             let (doc, seq) = version?;
             if versions.get(doc).is_none_or(|indexed| indexed < seq) {
                 difference.add.push((doc, seq));

@@ -22,14 +22,18 @@ use tantivy::{TantivyDocument, Term};
 use tempfile::TempDir;
 
 use super::builder::{BuildOutcome, build};
+use super::commit::{IndexCommit, MissingDocuments};
 use super::doc_mapper::DocMapper;
-use super::local_index::{LocalIndex, SyncReport};
+use super::local_index::{IndexSettings, LocalIndex, SyncReport};
+use super::shard::ShardCount;
+use super::shard_index::ShardIndex;
 use super::snapshot::{GRACE_MS, Snapshots, superseded_keys};
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::fixtures::entry;
 use stemma_catalog::watcher::CatalogWatcher;
 
+mod shards;
 mod unreadable;
 
 // Index entries per document.
@@ -106,14 +110,19 @@ impl Machine {
     }
 
     fn with_cache(cache: TempDir, blobs: &Arc<dyn Blobs>) -> Self {
+        Self::with_shards(cache, blobs, ShardCount::default())
+    }
+
+    fn with_shards(cache: TempDir, blobs: &Arc<dyn Blobs>, shards: ShardCount) -> Self {
         let store = Arc::new(CountingStore::default());
         let documents = Arc::clone(&store) as Arc<dyn DocumentStore>;
+        let folder = cache.path().to_owned();
         let index = LocalIndex::new(
-            cache.path(),
-            Arc::clone(blobs),
+            &IndexSettings { folder, shards },
+            blobs,
             &Collection::default(),
-            documents,
-            doc_mapper(1),
+            &documents,
+            &doc_mapper(1),
         );
         Self {
             cache,
@@ -133,9 +142,14 @@ impl Machine {
     }
 
     async fn build(&self, env: &Env, catalog: &Catalog) -> BuildOutcome {
-        build(env, self.blobs.as_ref(), &self.index, catalog, &|_| {})
+        build(env, self.blobs.as_ref(), self.shard(), catalog, &|_| {})
             .await
             .unwrap()
+    }
+
+    // The only shard, or the first one.
+    fn shard(&self) -> &ShardIndex {
+        &self.index.shards()[0]
     }
 
     fn count_matches(&self, word: &str) -> u64 {
@@ -148,7 +162,7 @@ impl Machine {
 
     // Files of the current generation.
     fn files(&self) -> Vec<std::path::PathBuf> {
-        let folder = self.index.folder().path();
+        let folder = self.shard().folder().path();
         let current = folder.join(fs::read_to_string(folder.join("current")).unwrap());
         fs::read_dir(current)
             .unwrap()
@@ -163,6 +177,12 @@ fn count_matches(index: &LocalIndex, word: &str) -> u64 {
     let term = Term::from_field_text(doc_mapper(1).schema.get_field("body").unwrap(), word);
     let query = TermQuery::new(term, IndexRecordOption::Basic);
     commit.searcher.search(&query, &Count).unwrap() as u64 / ENTRIES
+}
+
+fn missing_by_walk(commit: &IndexCommit, catalog: &Catalog) -> MissingDocuments {
+    let only_shard = commit.shards[0].as_ref().unwrap();
+    let documents = catalog.with_tree().unwrap();
+    only_shard.missing_in(catalog, &documents).unwrap()
 }
 
 fn memory_blobs() -> Arc<dyn Blobs> {
@@ -286,7 +306,7 @@ async fn damaged_index_is_rebuilt() {
         let machine = Machine::new(&blobs);
         machine.sync(&everything).await;
         let files = machine.files().into_iter().chain([machine
-            .index
+            .shard()
             .folder()
             .path()
             .join("current")]);
@@ -308,7 +328,7 @@ async fn damaged_index_is_rebuilt() {
         );
         assert_eq!(
             machine
-                .index
+                .shard()
                 .open_generation()
                 .unwrap()
                 .corrupt_files()
@@ -335,7 +355,7 @@ async fn altered_files_are_listed_and_a_corrupt_index_is_rebuilt() {
     machine.index.open().await.unwrap();
     assert_eq!(
         machine
-            .index
+            .shard()
             .open_generation()
             .unwrap()
             .corrupt_files()
@@ -357,7 +377,7 @@ async fn altered_files_are_listed_and_a_corrupt_index_is_rebuilt() {
     assert!(machine.sync(&catalog_of(40)).await.is_rebuilt);
     assert_eq!(
         machine
-            .index
+            .shard()
             .open_generation()
             .unwrap()
             .corrupt_files()
@@ -374,14 +394,14 @@ async fn two_processes_can_share_one_cache() {
     first.sync(&catalog(&[("a", 1)])).await;
     let store = Arc::clone(&first.store) as Arc<dyn DocumentStore>;
     let second = LocalIndex::new(
-        first.cache.path(),
-        blobs,
+        &IndexSettings::for_folder(first.cache.path()),
+        &blobs,
         &Collection::default(),
-        store,
-        doc_mapper(1),
+        &store,
+        &doc_mapper(1),
     );
     let newer = catalog(&[("a", 1), ("b", 1)]);
-    let lock = first.index.folder().lock().unwrap().unwrap();
+    let lock = first.shard().folder().lock().unwrap().unwrap();
     let report = second.sync(&newer, &|_| {}).await.unwrap();
     assert_eq!(
         (report.missing, report.indexed, count_matches(&second, "a")),
@@ -462,15 +482,22 @@ async fn new_machine_fetches_snapshot_and_uploads_only_new_parts() {
     };
     assert_eq!((report.indexed, second.seq), (2, 2));
     assert!(second.new_bytes * 4 < second.bytes, "{second:?}");
-    let manifest = builder.index.snapshots.newest().await.unwrap().unwrap().1;
+    let manifest = builder
+        .shard()
+        .snapshots()
+        .newest()
+        .await
+        .unwrap()
+        .unwrap()
+        .1;
     assert_eq!(
         (manifest.documents, manifest.bytes()),
         (1_502, second.bytes)
     );
     assert_eq!(
         builder
-            .index
-            .snapshots
+            .shard()
+            .snapshots()
             .missing_parts(&manifest, true)
             .await
             .unwrap(),
@@ -500,13 +527,17 @@ async fn one_builder_wins_and_the_other_rebases() {
     );
     // Two builders on the same base: the claim or else the manifest decides.
     other.index.sync(&catalog_of(5), &|_| {}).await.unwrap();
-    let base = other.index.snapshots.newest().await.unwrap();
+    let base = other.shard().snapshots().newest().await.unwrap();
     assert!(matches!(
         one.build(&env, &catalog_of(4)).await,
         BuildOutcome::Uploaded(..)
     ));
     assert_eq!(
-        other.index.upload_snapshot(base.as_ref(), 0).await.unwrap(),
+        other
+            .shard()
+            .upload_snapshot(base.as_ref(), 0)
+            .await
+            .unwrap(),
         None
     );
     let BuildOutcome::Uploaded(report, third) = other.build(&env, &catalog_of(5)).await else {
@@ -551,17 +582,22 @@ async fn damaged_snapshot_falls_back_to_reindexing() {
         .unwrap();
     blobs.delete(&parts[0]).await.unwrap();
     blobs.put(&parts[0], "torn".into()).await.unwrap();
-    let manifest = Snapshots::new(Arc::clone(&blobs), &Collection::default(), 1)
-        .newest()
-        .await
-        .unwrap()
-        .unwrap()
-        .1;
     let replica = Machine::new(&blobs);
+    let manifest = Snapshots::new(
+        Arc::clone(&blobs),
+        &Collection::default(),
+        1,
+        replica.shard().id(),
+    )
+    .newest()
+    .await
+    .unwrap()
+    .unwrap()
+    .1;
     assert_eq!(
         replica
-            .index
-            .snapshots
+            .shard()
+            .snapshots()
             .missing_parts(&manifest, false)
             .await
             .unwrap(),
@@ -569,8 +605,8 @@ async fn damaged_snapshot_falls_back_to_reindexing() {
     );
     assert_eq!(
         replica
-            .index
-            .snapshots
+            .shard()
+            .snapshots()
             .missing_parts(&manifest, true)
             .await
             .unwrap()
@@ -596,26 +632,38 @@ async fn revisions_use_separate_files() {
     old.build(&env, &catalog_of(3)).await;
     let store = Arc::clone(&old.store) as Arc<dyn DocumentStore>;
     let new = LocalIndex::new(
-        old.cache.path(),
-        Arc::clone(&blobs),
+        &IndexSettings::for_folder(old.cache.path()),
+        &blobs,
         &Collection::default(),
-        store,
-        doc_mapper(2),
+        &store,
+        &doc_mapper(2),
     );
     let report = new.sync(&catalog_of(3), &|_| {}).await.unwrap();
     assert_eq!((report.indexed, report.fetched_bytes), (3, 0));
     assert_eq!(old.sync(&catalog_of(3)).await, SyncReport::default());
-    let replaced = build(&env, blobs.as_ref(), &new, &catalog_of(4), &|_| {})
-        .await
-        .unwrap();
+    let replaced = build(
+        &env,
+        blobs.as_ref(),
+        &new.shards()[0],
+        &catalog_of(4),
+        &|_| {},
+    )
+    .await
+    .unwrap();
     assert!(matches!(replaced, BuildOutcome::Uploaded(..)));
     // After the grace period, the whole other revision is garbage.
     let of = |revision, now_ms| {
         let blobs = Arc::clone(&blobs);
         async move {
-            superseded_keys(&blobs, &Collection::default(), revision, now_ms)
-                .await
-                .unwrap()
+            superseded_keys(
+                &blobs,
+                &Collection::default(),
+                revision,
+                ShardCount::default(),
+                now_ms,
+            )
+            .await
+            .unwrap()
         }
     };
     let now_ms = env.now_ms();
@@ -645,15 +693,21 @@ async fn superseded_snapshots_and_parts_are_collected_after_a_day() {
     }
     let collection = Collection::default();
     assert_eq!(
-        superseded_keys(&blobs, &collection, 1, env.now_ms())
+        superseded_keys(&blobs, &collection, 1, ShardCount::default(), env.now_ms())
             .await
             .unwrap()
             .len(),
         3
     ); // old claims
-    let gone = superseded_keys(&blobs, &collection, 1, env.now_ms() + GRACE_MS + 60_000)
-        .await
-        .unwrap();
+    let gone = superseded_keys(
+        &blobs,
+        &collection,
+        1,
+        ShardCount::default(),
+        env.now_ms() + GRACE_MS + 60_000,
+    )
+    .await
+    .unwrap();
     let kinds: HashSet<&str> = gone
         .iter()
         .filter_map(|key| key.split('/').nth(4))
@@ -662,13 +716,13 @@ async fn superseded_snapshots_and_parts_are_collected_after_a_day() {
     for key in &gone {
         blobs.delete(key).await.unwrap();
     }
-    let newest = builder.index.snapshots.newest().await.unwrap().unwrap();
+    let newest = builder.shard().snapshots().newest().await.unwrap().unwrap();
     assert_eq!(
         (
             newest.0,
             builder
-                .index
-                .snapshots
+                .shard()
+                .snapshots()
                 .missing_parts(&newest.1, true)
                 .await
                 .unwrap()
@@ -718,7 +772,7 @@ async fn an_index_follows_the_catalogs_of_a_watcher() {
     let catalog = watcher.poll(&*blobs).await.unwrap().unwrap();
     let commit = machine.index.current_commit().unwrap();
     let missing = machine.index.missing_documents(&commit, &catalog).unwrap();
-    assert_eq!(missing, commit.missing_documents(&catalog).unwrap());
+    assert_eq!(missing, missing_by_walk(&commit, &catalog));
     assert_eq!(
         (missing.not_indexed.len(), missing.unreadable.len()),
         (2, 1)
@@ -732,7 +786,7 @@ async fn an_index_follows_the_catalogs_of_a_watcher() {
     assert_eq!(machine.count_matches("v2"), 1);
     let commit = machine.index.current_commit().unwrap();
     let missing = machine.index.missing_documents(&commit, &catalog).unwrap();
-    assert_eq!(missing, commit.missing_documents(&catalog).unwrap());
+    assert_eq!(missing, missing_by_walk(&commit, &catalog));
     assert_eq!(missing.not_indexed, []);
     assert!(machine.sync(&catalog).await.indexed == 0 && machine.opened() == 0);
 }

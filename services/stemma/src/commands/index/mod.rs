@@ -20,6 +20,7 @@ use stemma_engine::port_monitor::PortMonitor;
 use stemma_engine::{Env, PortResult};
 use stemma_retrieval::index::builder::{BuildOutcome, build};
 use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
+use stemma_retrieval::index::shard_index::ShardIndex;
 use stemma_retrieval::index::snapshot::SnapshotUpload;
 use tokio_util::sync::CancellationToken;
 
@@ -88,11 +89,11 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
     let blobs = context.open_store().await?.blobs;
     let collection_cache = CollectionCache::new(
         Env::system(),
-        &context.cache_dir(),
+        &context.index_settings()?,
         &blobs,
         &context.collection,
     );
-    let corpus = collection_cache.index();
+    let index = collection_cache.index();
     match args.action {
         IndexCommand::Build {
             follow,
@@ -106,7 +107,7 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
                 blobs: monitor.watch_blobs(&env, blobs),
                 monitor,
                 env,
-                corpus,
+                index,
                 to_store,
                 context,
             };
@@ -131,8 +132,8 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
         IndexCommand::Vectors { estimate, budget } => {
             vectors::run(estimate, budget, &blobs, context).await
         }
-        IndexCommand::Status => status(&blobs, corpus, context).await,
-        IndexCommand::Verify => verify(&blobs, corpus, context).await,
+        IndexCommand::Status => status(&blobs, index, context).await,
+        IndexCommand::Verify => verify(&blobs, index, context).await,
     }
 }
 
@@ -140,7 +141,7 @@ struct IndexBuilder<'a> {
     env: Env,
     blobs: Arc<dyn Blobs>,
     monitor: PortMonitor,
-    corpus: &'a LocalIndex,
+    index: &'a LocalIndex,
     to_store: bool,
     context: &'a Context,
 }
@@ -148,7 +149,7 @@ struct IndexBuilder<'a> {
 impl IndexBuilder<'_> {
     async fn build_once(&self) -> Result<Exit, CommandError> {
         let catalog = Catalog::load_from(
-            self.corpus.folder().path(),
+            self.index.path(),
             self.blobs.as_ref(),
             &self.context.collection,
             self.env.now_ms(),
@@ -186,7 +187,7 @@ impl IndexBuilder<'_> {
 
     async fn follow(&self, stop: &CancellationToken) -> Result<Exit, CommandError> {
         let collection = self.context.collection.clone();
-        let folder = self.corpus.folder().path();
+        let folder = self.index.path();
         let (mut follower, mut catalog) = CatalogWatcher::start(
             Some(folder),
             self.blobs.as_ref(),
@@ -224,100 +225,110 @@ impl IndexBuilder<'_> {
     // One update; whether the index is up to date now.
     async fn build_step(&self, catalog: &Catalog) -> Result<bool, CommandError> {
         let began = Instant::now();
-        let report = if self.to_store {
-            build(
-                &self.env,
-                self.blobs.as_ref(),
-                self.corpus,
-                catalog,
-                &|remaining: usize| {
-                    self.context
-                        .output
-                        .note(&format!("index: {} left", thousands(remaining)));
-                },
-            )
-            .await?
+        let mut sync_report = SyncReport::default();
+        let mut snapshots = Vec::new();
+        let mut is_up_to_date = true;
+        if self.to_store {
+            for shard in self.index.shards() {
+                match self.build_shard(shard, catalog).await? {
+                    BuildOutcome::UpToDate => {}
+                    BuildOutcome::Uploaded(of_shard, uploaded) => {
+                        sync_report.add(&of_shard);
+                        snapshots.push(uploaded);
+                    }
+                    BuildOutcome::InProgress(seq) => {
+                        let what = shard_name(shard.id().number(), self.index.shards().len());
+                        self.context
+                            .output
+                            .note(&format!("another machine is creating snapshot {seq}{what}"));
+                        is_up_to_date = false;
+                    }
+                }
+            }
         } else {
-            match sync_index(self.corpus, catalog, self.context).await? {
-                sync_report if sync_report == SyncReport::default() => BuildOutcome::UpToDate,
-                sync_report => return Ok(self.show(Some(&sync_report), None, began)),
-            }
-        };
-        Ok(match report {
-            BuildOutcome::UpToDate => self.show(None, None, began),
-            BuildOutcome::Uploaded(sync_report, uploaded) => {
-                self.show(Some(&sync_report), Some(&uploaded), began)
-            }
-            BuildOutcome::InProgress(seq) => {
-                self.context
-                    .output
-                    .note(&format!("another machine is creating snapshot {seq}"));
-                false
-            }
-        })
+            sync_report = sync_index(self.index, catalog, self.context).await?;
+        }
+        if is_up_to_date || !snapshots.is_empty() {
+            self.show(&sync_report, &snapshots, began);
+        }
+        Ok(is_up_to_date && sync_report.missing == 0)
     }
 
-    fn show(
+    async fn build_shard(
         &self,
-        sync_report: Option<&SyncReport>,
-        uploaded: Option<&SnapshotUpload>,
-        began: Instant,
-    ) -> bool {
-        let none = SyncReport::default();
-        let sync_report = sync_report.unwrap_or(&none);
+        shard: &ShardIndex,
+        catalog: &Catalog,
+    ) -> Result<BuildOutcome, CommandError> {
+        let what = shard_name(shard.id().number(), self.index.shards().len());
+        let note_remaining = |remaining: usize| {
+            let remaining = thousands(remaining);
+            self.context
+                .output
+                .note(&format!("index{what}: {remaining} left"));
+        };
+        let blobs = self.blobs.as_ref();
+        Ok(build(&self.env, blobs, shard, catalog, &note_remaining).await?)
+    }
+
+    fn show(&self, report: &SyncReport, snapshots: &[SnapshotUpload], began: Instant) {
         let seconds = began.elapsed().as_secs_f64();
         if self.context.output.is_text() {
             let mut line = format!(
                 "{} indexed, {} removed, {} entries, {seconds:.1} s",
-                counted(sync_report.indexed, "document"),
-                sync_report.removed,
-                thousands(sync_report.entries)
+                counted(report.indexed, "document"),
+                report.removed,
+                thousands(report.entries)
             );
-            if sync_report.fetched_bytes > 0 {
-                line.push_str(&format!(
-                    ", {:.1} MB downloaded",
-                    megabytes(sync_report.fetched_bytes)
-                ));
+            if report.fetched_bytes > 0 {
+                let fetched = megabytes(report.fetched_bytes);
+                line.push_str(&format!(", {fetched:.1} MB downloaded"));
             }
-            if let Some(SnapshotUpload {
-                seq,
-                bytes,
-                new_bytes,
-            }) = uploaded
-            {
-                let all = megabytes(*bytes);
-                let new = megabytes(*new_bytes);
-                line.push_str(&format!(
-                    ", snapshot {seq}: {all:.1} MB, {new:.1} MB of it new"
-                ));
+            if !snapshots.is_empty() {
+                let all = megabytes(snapshots.iter().map(|uploaded| uploaded.bytes).sum());
+                let new = megabytes(snapshots.iter().map(|uploaded| uploaded.new_bytes).sum());
+                let what = match snapshots {
+                    [only] => format!("snapshot {}", only.seq),
+                    several => counted(several.len(), "snapshot"),
+                };
+                line.push_str(&format!(", {what}: {all:.1} MB, {new:.1} MB of it new"));
             }
             self.context.output.line(&line);
         } else {
-            let snapshot = uploaded.map(|uploaded| {
+            let snapshots = snapshots.iter().map(|uploaded| {
                 serde_json::json!({ "seq": uploaded.seq, "bytes": uploaded.bytes, "new_bytes": uploaded.new_bytes })
             });
             self.context.output.json(&serde_json::json!({
-                "entered": sync_report.indexed, "removed": sync_report.removed, "entries": sync_report.entries,
-                "unreadable": sync_report.unreadable, "behind": sync_report.missing, "remade": sync_report.is_rebuilt,
-                "fetched_bytes": sync_report.fetched_bytes, "seconds": seconds, "snapshot": snapshot,
+                "indexed": report.indexed, "removed": report.removed, "entries": report.entries,
+                "unreadable": report.unreadable, "missing": report.missing, "rebuilt": report.is_rebuilt,
+                "fetched_bytes": report.fetched_bytes, "seconds": seconds, "snapshots": snapshots.collect::<Vec<_>>(),
             }));
         }
-        sync_report.missing == 0
+    }
+}
+
+// Of a message about one of several shards.
+fn shard_name(number: usize, count: usize) -> String {
+    match count {
+        1 => String::new(),
+        count => format!(" of shard {}/{count}", number + 1),
     }
 }
 
 #[derive(Serialize)]
 struct IndexStatus {
     folder: String,
+    shards: usize,
     documents: usize,
     entries: u64,
     bytes: u64,
-    lacking: usize,
-    snapshot: Option<SnapshotStatus>,
+    missing: usize,
+    // The newest of each shard that has one.
+    snapshots: Vec<SnapshotStatus>,
 }
 
 #[derive(Serialize)]
 struct SnapshotStatus {
+    shard: usize,
     seq: u64,
     documents: u64,
     entries: u64,
@@ -327,44 +338,46 @@ struct SnapshotStatus {
 
 async fn load_catalog(
     blobs: &dyn Blobs,
-    corpus: &LocalIndex,
+    index: &LocalIndex,
     context: &Context,
 ) -> PortResult<Catalog> {
     let now_ms = Env::system().now_ms();
-    Catalog::load_from(corpus.folder().path(), blobs, &context.collection, now_ms).await
+    Catalog::load_from(index.path(), blobs, &context.collection, now_ms).await
 }
 
 async fn status(
     blobs: &Arc<dyn Blobs>,
-    corpus: &LocalIndex,
+    index: &LocalIndex,
     context: &Context,
 ) -> Result<Exit, CommandError> {
-    let edition = corpus.open().await?;
-    let catalog = load_catalog(blobs.as_ref(), corpus, context).await?;
-    let snapshot = corpus
-        .snapshots()
-        .newest()
-        .await?
-        .map(|(seq, manifest)| SnapshotStatus {
+    let commit = index.open().await?;
+    let catalog = load_catalog(blobs.as_ref(), index, context).await?;
+    let mut snapshots = Vec::new();
+    for shard in index.shards() {
+        let newest = shard.snapshots().newest().await?;
+        snapshots.extend(newest.map(|(seq, manifest)| SnapshotStatus {
+            shard: shard.id().number(),
             seq,
             documents: manifest.documents,
             entries: manifest.entries,
             bytes: manifest.bytes(),
             at_ms: manifest.at_ms,
-        });
-    let mut lacking = 0;
+        }));
+    }
+    let mut missing = 0;
     for version in catalog.tree_versions(&catalog.with_tree()?) {
         let (doc, seq) = version?;
-        let indexed = edition.as_ref().and_then(|edition| edition.version(doc));
-        lacking += usize::from(indexed < Some(seq));
+        let indexed = commit.as_ref().and_then(|commit| commit.version(doc));
+        missing += usize::from(indexed < Some(seq));
     }
     let view = IndexStatus {
-        folder: corpus.folder().path().display().to_string(),
-        documents: edition.as_ref().map_or(0, |edition| edition.documents()),
-        entries: edition.as_ref().map_or(0, |edition| edition.entries()),
-        bytes: corpus.bytes(),
-        lacking,
-        snapshot,
+        folder: index.path().display().to_string(),
+        shards: index.shards().len(),
+        documents: commit.as_ref().map_or(0, |commit| commit.documents()),
+        entries: commit.as_ref().map_or(0, |commit| commit.entries()),
+        bytes: index.bytes(),
+        missing,
+        snapshots,
     };
     if context.output.is_text() {
         let documents = counted(view.documents, "document");
@@ -375,36 +388,37 @@ async fn status(
             .line(&format!("{documents}, {entries} entries, {size}"));
         context
             .output
-            .line(&format!("missing {}", counted(view.lacking, "document")));
-        if let Some(snapshot) = &view.snapshot {
+            .line(&format!("missing {}", counted(view.missing, "document")));
+        for snapshot in &view.snapshots {
+            let what = shard_name(snapshot.shard, view.shards);
             let documents = snapshot.documents;
             let size = megabytes(snapshot.bytes);
             context.output.line(&format!(
-                "snapshot {}: {documents} documents, {size:.1} MB",
+                "snapshot {}{what}: {documents} documents, {size:.1} MB",
                 snapshot.seq
             ));
         }
     } else {
         context.output.json(&view);
     }
-    Ok(Exit::nothing_if(edition.is_none()))
+    Ok(Exit::nothing_if(commit.is_none()))
 }
 
 async fn verify(
     blobs: &Arc<dyn Blobs>,
-    corpus: &LocalIndex,
+    index: &LocalIndex,
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let mut wrong = Vec::new();
-    match corpus.corrupt_files().await {
+    match index.corrupt_files().await {
         Ok(altered) => wrong.extend(altered.iter().map(|name| format!("corrupt: {name}"))),
         Err(error) => wrong.push(error.to_string()),
     }
-    let catalog = load_catalog(blobs.as_ref(), corpus, context).await?;
-    if let Some(edition) = corpus.current_commit() {
+    let catalog = load_catalog(blobs.as_ref(), index, context).await?;
+    if let Some(commit) = index.current_commit() {
         for version in catalog.tree_versions(&catalog.with_tree()?) {
             let (doc, seq) = version?;
-            if edition.version(doc) > Some(seq)
+            if commit.version(doc) > Some(seq)
                 && let Some(listed) = catalog.get(doc)?
             {
                 let label = &listed.label;
@@ -414,14 +428,15 @@ async fn verify(
             }
         }
     }
-    if let Some((seq, manifest)) = corpus.snapshots().newest().await? {
-        let missing = corpus.snapshots().missing_parts(&manifest, true).await?;
-        wrong.extend(missing.iter().map(|part| {
-            format!(
-                "snapshot {seq}: part {} is missing or corrupt",
-                part.short()
-            )
-        }));
+    for shard in index.shards() {
+        if let Some((seq, manifest)) = shard.snapshots().newest().await? {
+            let what = shard_name(shard.id().number(), index.shards().len());
+            let missing = shard.snapshots().missing_parts(&manifest, true).await?;
+            wrong.extend(missing.iter().map(|part| {
+                let part = part.short();
+                format!("snapshot {seq}{what}: part {part} is missing or corrupt")
+            }));
+        }
     }
     if context.output.is_text() {
         wrong.iter().for_each(|line| context.output.line(line));

@@ -34,15 +34,15 @@ impl<'a> IngestIndex<'a> {
         blobs: &'a Arc<dyn Blobs>,
         context: &'a Context,
         indexed: Arc<AtomicU64>,
-    ) -> Self {
-        let cache_dir = context.cache_dir();
-        Self {
-            cache: CollectionCache::new(env.clone(), &cache_dir, blobs, &context.collection),
+    ) -> Result<Self, CommandError> {
+        let settings = context.index_settings()?;
+        Ok(Self {
+            cache: CollectionCache::new(env.clone(), &settings, blobs, &context.collection),
             blobs,
             context,
             indexed,
             env: env.clone(),
-        }
+        })
     }
 
     /// Updates the index whenever enough documents were `created`, until the channel closes.

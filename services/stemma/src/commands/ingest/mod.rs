@@ -163,7 +163,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
         max_failed: args.options.max_failed,
         created,
     };
-    let index = IngestIndex::new(&env, blobs, context, progress.indexed());
+    let index = IngestIndex::new(&env, blobs, context, progress.indexed())?;
     let reading = async {
         let end = follow(
             events, &stop, &mut tally, &progress, &store, context, target,

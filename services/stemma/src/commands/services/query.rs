@@ -141,7 +141,7 @@ impl QueryServer {
             collections: self.collections,
             query: config.query.clone(),
             allow_anonymous: self.allow_anonymous,
-            cache: context.cache_dir(),
+            index: context.index_settings()?,
             model: models.answers,
         };
         let metrics = Metrics::install("query");

@@ -1,12 +1,15 @@
 //! A sorted set of passages, read term by term: the candidates of a query, or a sample of its scope.
 
+use std::ops::Range;
+
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::SegmentPostings;
 use tantivy::query::{EnableScoring, Query};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocAddress, DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
+use tantivy::{DocAddress, DocId, DocSet, SegmentReader, TERMINATED, Term};
 
 use super::super::schema::{Fields, IndexEntryKind};
+use super::super::searcher::IndexSearcher;
 
 // A larger scope is sampled: words of one passage in a hundred are estimated well enough.
 const SAMPLE: usize = 2_000;
@@ -32,7 +35,10 @@ struct SegmentPassages<'s> {
 }
 
 impl<'s> PassageSet<'s> {
-    pub(in crate::index) fn new(searcher: &'s Searcher, mut addresses: Vec<DocAddress>) -> Self {
+    pub(in crate::index) fn new(
+        searcher: &'s IndexSearcher,
+        mut addresses: Vec<DocAddress>,
+    ) -> Self {
         addresses.sort_unstable();
         let mut set = Self {
             segments: Vec::new(),
@@ -56,11 +62,11 @@ impl<'s> PassageSet<'s> {
 
     /// The passages that a query matches.
     pub(in crate::index) fn matching(
-        searcher: &'s Searcher,
+        searcher: &'s IndexSearcher,
         query: &dyn Query,
     ) -> tantivy::Result<Self> {
         let mut addresses = Vec::new();
-        let weight = query.weight(EnableScoring::disabled_from_searcher(searcher))?;
+        let weight = searcher.match_weight(query)?;
         for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
             let is_alive = |doc: &DocId| {
                 reader
@@ -103,6 +109,12 @@ impl<'s> PassageSet<'s> {
 
     pub(in crate::index) fn len(&self) -> usize {
         self.count
+    }
+
+    /// Those in segments of these ordinals.
+    pub(super) fn within(&self, ordinals: &Range<u32>) -> impl Iterator<Item = DocAddress> {
+        let addresses = self.addresses();
+        addresses.filter(|address| ordinals.contains(&address.segment_ord))
     }
 
     pub(super) fn addresses(&self) -> impl Iterator<Item = DocAddress> {
@@ -164,7 +176,7 @@ impl<'s> PassageSet<'s> {
 
 /// How rare words are in the passages that a query covers, and how long these are.
 pub(in crate::index) struct ScopeStatistics<'s> {
-    searcher: &'s Searcher,
+    searcher: &'s IndexSearcher,
     // `None` for the whole index, which knows its own counts.
     sample: Option<PassageSet<'s>>,
     passages: f32,
@@ -174,7 +186,7 @@ pub(in crate::index) struct ScopeStatistics<'s> {
 impl<'s> ScopeStatistics<'s> {
     /// `scope` has the passages; `None` stands for the whole index.
     pub(in crate::index) fn new(
-        searcher: &'s Searcher,
+        searcher: &'s IndexSearcher,
         fields: &Fields,
         scope: Option<&PassageSet<'s>>,
     ) -> tantivy::Result<Self> {
@@ -201,7 +213,7 @@ impl<'s> ScopeStatistics<'s> {
 
     /// Of passages of ten words.
     #[cfg(test)]
-    pub(super) fn for_test(searcher: &'s Searcher) -> Self {
+    pub(super) fn for_test(searcher: &'s IndexSearcher) -> Self {
         Self {
             searcher,
             sample: None,
@@ -256,7 +268,7 @@ pub(super) fn saturate(times: f32, length_factor: f32) -> f32 {
     times * (K1 + 1.0) / (times + length_factor)
 }
 
-fn total_words(searcher: &Searcher, field: Field) -> tantivy::Result<f32> {
+fn total_words(searcher: &IndexSearcher, field: Field) -> tantivy::Result<f32> {
     let mut total = 0;
     for reader in searcher.segment_readers() {
         total += reader.inverted_index(field)?.total_num_tokens();

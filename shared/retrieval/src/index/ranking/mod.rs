@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use tantivy::query::TermQuery;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, Searcher, Term};
+use tantivy::{DocAddress, Term};
 
 pub(super) use self::candidates::{PassageSet, ScopeStatistics};
 use self::figures::{FigureMatch, match_figures};
@@ -24,6 +24,7 @@ use self::selection::{Clause, best_passages};
 use self::words::WordScorer;
 use super::document_fit::DocumentFit;
 use super::schema::{DocumentKind, Fields};
+use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
 use crate::search::RankingFeature;
 use crate::statement_pages::StatementKind;
@@ -127,7 +128,7 @@ impl ScoredPassage {
 
 /// Ranks the passages of a scope for a query.
 pub(super) struct Ranking<'q> {
-    searcher: &'q Searcher,
+    searcher: &'q IndexSearcher,
     fields: Fields,
     parsed: &'q ParsedQuery,
     documents: DocumentFit<'q>,
@@ -139,7 +140,7 @@ pub(super) struct Ranking<'q> {
 impl<'q> Ranking<'q> {
     /// `scope` knows how rare words are in the passages of the query.
     pub(super) fn new(
-        searcher: &'q Searcher,
+        searcher: &'q IndexSearcher,
         parsed: &'q ParsedQuery,
         documents: DocumentFit<'q>,
         disabled: &'q [RankingFeature],

@@ -4,11 +4,15 @@
 //! as no passage without one of the terms read so far can be among the best, the other terms are looked up only for the
 //! passages found. So common words cost little beside a rare one, and the result is the same as if all were read.
 
+use std::ops::Range;
+
+use rayon::prelude::*;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, Searcher, SegmentReader, Term};
+use tantivy::{DocAddress, SegmentReader, Term};
 
+use super::super::searcher::IndexSearcher;
 use super::candidates::{K1, PassageSet, ScopeStatistics, saturate};
 
 // A scope of fewer passages than one in this many is looked up passage by passage, without reading whole posting lists.
@@ -25,7 +29,7 @@ pub(super) struct Clause {
 
 /// Up to `limit` passages of the scope that have one of the terms, those with the highest sums first. No scope stands for the whole index.
 pub(super) fn best_passages(
-    searcher: &Searcher,
+    searcher: &IndexSearcher,
     mut clauses: Vec<Clause>,
     statistics: &ScopeStatistics<'_>,
     scope: Option<&PassageSet<'_>>,
@@ -45,67 +49,84 @@ pub(super) fn best_passages(
         })
         .collect();
     remaining.reverse();
+    let terms: Vec<(&Clause, f32)> = clauses.iter().zip(remaining).collect();
     let is_small = |scope: &&PassageSet<'_>| {
         scope.len() * SMALL_SCOPE < usize::try_from(searcher.num_docs()).unwrap_or(usize::MAX)
     };
-    let mut sums = match scope.filter(is_small) {
-        Some(scope) => Sums::Listed(ListedSums::new(scope.clone(), vec![0.0; scope.len()])?),
-        None => Sums::All(AllSums::new(searcher, scope)),
+    if let Some(scope) = scope.filter(is_small) {
+        let mut listed = ListedSums::new(scope.clone(), vec![0.0; scope.len()])?;
+        for clause in &clauses {
+            listed.add(clause, statistics)?;
+        }
+        return best_of(searcher, listed.found().collect(), limit);
+    }
+    let of_shard = |ordinals: &Range<u32>| -> tantivy::Result<Vec<(f32, DocAddress)>> {
+        let mut sums = AllSums::new(searcher, ordinals, scope);
+        let mut reached = 0.0;
+        for (at, (clause, remaining)) in terms.iter().enumerate() {
+            sums.add(clause, statistics)?;
+            reached += bound(clause);
+            // The worst of the best cannot have more than what has been read.
+            if *remaining <= reached
+                && let Some(least) = sums.nth_best(limit)
+                && *remaining <= least
+            {
+                let mut listed = sums.list(searcher, least - remaining)?;
+                for (clause, _) in &terms[at + 1..] {
+                    listed.add(clause, statistics)?;
+                }
+                return Ok(listed.found().collect());
+            }
+        }
+        Ok(sums.found().collect())
     };
-    let mut reached = 0.0;
-    for (clause, remaining) in clauses.iter().zip(remaining) {
-        sums.add(clause, statistics)?;
-        reached += bound(clause);
-        // The worst of the best cannot have more than what has been read.
-        if let Sums::All(all) = &sums
-            && remaining <= reached
-            && let Some(least) = all.nth_best(limit)
-            && remaining <= least
-        {
-            sums = Sums::Listed(all.list(searcher, least - remaining)?);
-        }
-    }
-    Ok(sums.best(limit))
+    let found: tantivy::Result<Vec<_>> = match searcher.shard_ordinals().as_slice() {
+        [only] => of_shard(only).map(|found| vec![found]),
+        shards => shards.par_iter().map(of_shard).collect(),
+    };
+    best_of(searcher, found?.concat(), limit)
 }
 
-enum Sums<'s> {
-    All(AllSums<'s>),
-    Listed(ListedSums<'s>),
+// The addresses of the highest sums, the highest first. Of equal ones, those of smaller ids of documents: their places in the
+// index depend on when they were indexed, and in which shard.
+fn best_of(
+    searcher: &IndexSearcher,
+    mut found: Vec<(f32, DocAddress)>,
+    limit: usize,
+) -> tantivy::Result<Vec<DocAddress>> {
+    if limit > 0 && found.len() > limit {
+        let (_, nth, _) = found.select_nth_unstable_by(limit - 1, |a, b| b.0.total_cmp(&a.0));
+        let least = nth.0;
+        found.retain(|(sum, _)| *sum >= least);
+    }
+    found.sort_unstable_by_key(|(_, address)| *address);
+    let addresses = found.iter().map(|(_, address)| *address).collect();
+    let keys = PassageSet::new(searcher, addresses).column("doc_key")?;
+    let mut found: Vec<_> = found.into_iter().zip(keys).collect();
+    // Stable: passages of a document stay in their order.
+    found.sort_by(|(a, a_key), (b, b_key)| b.0.total_cmp(&a.0).then(a_key.cmp(b_key)));
+    found.truncate(limit);
+    Ok(found.into_iter().map(|((_, address), _)| address).collect())
 }
 
-impl Sums<'_> {
-    fn add(&mut self, clause: &Clause, statistics: &ScopeStatistics<'_>) -> tantivy::Result<()> {
-        match self {
-            Sums::All(all) => all.add(clause, statistics),
-            Sums::Listed(listed) => listed.add(clause, statistics),
-        }
-    }
-
-    fn best(&self, limit: usize) -> Vec<DocAddress> {
-        let mut found: Vec<(f32, DocAddress)> = match self {
-            Sums::All(all) => all.found().collect(),
-            Sums::Listed(listed) => listed.found().collect(),
-        };
-        if found.len() > limit {
-            found.select_nth_unstable_by(limit, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            found.truncate(limit);
-        }
-        found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        found.into_iter().map(|(_, address)| address).collect()
-    }
-}
-
-// The sums of all passages of the index. Those out of scope have an infinite debt.
+// The sums of all passages of a shard. Those out of scope have an infinite debt.
 struct AllSums<'s> {
+    first_ordinal: u32,
     segments: Vec<(&'s SegmentReader, Vec<f32>)>,
 }
 
 impl<'s> AllSums<'s> {
-    fn new(searcher: &'s Searcher, scope: Option<&PassageSet<'_>>) -> Self {
+    fn new(
+        searcher: &'s IndexSearcher,
+        ordinals: &Range<u32>,
+        scope: Option<&PassageSet<'_>>,
+    ) -> Self {
         let mut all = Self {
+            first_ordinal: ordinals.start,
             segments: Vec::new(),
         };
-        for reader in searcher.segment_readers() {
+        for ordinal in ordinals.clone() {
+            let reader = searcher.segment_reader(ordinal);
             let count = reader.max_doc() as usize;
             let mut sums = vec![
                 if scope.is_some() {
@@ -122,8 +143,9 @@ impl<'s> AllSums<'s> {
             }
             all.segments.push((reader, sums));
         }
-        for address in scope.into_iter().flat_map(PassageSet::addresses) {
-            all.segments[address.segment_ord as usize].1[address.doc_id as usize] = 0.0;
+        for address in scope.into_iter().flat_map(|scope| scope.within(ordinals)) {
+            let segment = (address.segment_ord - ordinals.start) as usize;
+            all.segments[segment].1[address.doc_id as usize] = 0.0;
         }
         all
     }
@@ -155,7 +177,8 @@ impl<'s> AllSums<'s> {
     }
 
     fn found(&self) -> impl Iterator<Item = (f32, DocAddress)> {
-        (0..).zip(&self.segments).flat_map(|(ordinal, (_, sums))| {
+        let segments = (self.first_ordinal..).zip(&self.segments);
+        segments.flat_map(|(ordinal, (_, sums))| {
             let sums = (0..).zip(sums).filter(|(_, sum)| **sum > 0.0);
             sums.map(move |(doc, sum)| (*sum, DocAddress::new(ordinal, doc)))
         })
@@ -171,7 +194,7 @@ impl<'s> AllSums<'s> {
     }
 
     // Those with at least this sum.
-    fn list(&self, searcher: &'s Searcher, least: f32) -> tantivy::Result<ListedSums<'s>> {
+    fn list(&self, searcher: &'s IndexSearcher, least: f32) -> tantivy::Result<ListedSums<'s>> {
         let found = self.found().filter(|(sum, _)| *sum >= least);
         let (sums, addresses) = found.unzip();
         ListedSums::new(PassageSet::new(searcher, addresses), sums)
@@ -225,28 +248,35 @@ mod tests {
 
     use super::*;
 
-    // An index of texts, some in another segment, with the length of each.
-    fn index(texts: &[Vec<usize>]) -> (Searcher, tantivy::schema::Field) {
+    // An index of texts in some shards, each of two segments, with the length of each text.
+    fn index(texts: &[Vec<usize>], shards: usize) -> (IndexSearcher, tantivy::schema::Field) {
         let mut schema = Schema::builder();
         let indexing = TextFieldIndexing::default().set_tokenizer("whitespace");
         let indexing = indexing.set_index_option(IndexRecordOption::WithFreqs);
         let options = TextOptions::default().set_indexing_options(indexing);
         let body = schema.add_text_field("body", options);
         let length = schema.add_u64_field("length", FAST);
-        let index = Index::create_in_ram(schema.build());
-        let mut writer = index.writer_with_num_threads(1, 16 << 20).unwrap();
-        for (at, words) in texts.iter().enumerate() {
-            let text: Vec<String> = words.iter().map(|word| format!("w{word}")).collect();
-            let mut document = TantivyDocument::default();
-            document.add_text(body, text.join(" "));
-            document.add_u64(length, words.len() as u64);
-            writer.add_document(document).unwrap();
-            if at == texts.len() / 2 {
-                writer.commit().unwrap();
+        let doc_key = schema.add_u64_field("doc_key", FAST);
+        let schema = schema.build();
+        let searchers = (0..shards).map(|shard| {
+            let index = Index::create_in_ram(schema.clone());
+            let mut writer = index.writer_with_num_threads(1, 16 << 20).unwrap();
+            for (at, words) in texts.iter().enumerate().skip(shard).step_by(shards) {
+                let text: Vec<String> = words.iter().map(|word| format!("w{word}")).collect();
+                let mut document = TantivyDocument::default();
+                document.add_text(body, text.join(" "));
+                document.add_u64(length, words.len() as u64);
+                document.add_u64(doc_key, at as u64);
+                writer.add_document(document).unwrap();
+                if at <= texts.len() / 2 && at + shards > texts.len() / 2 {
+                    writer.commit().unwrap();
+                }
             }
-        }
-        writer.commit().unwrap();
-        (index.reader().unwrap().searcher(), body)
+            writer.commit().unwrap();
+            index.reader().unwrap().searcher()
+        });
+        let searchers = searchers.collect();
+        (IndexSearcher::new(schema, searchers), body)
     }
 
     proptest! {
@@ -255,8 +285,9 @@ mod tests {
             texts in prop::collection::vec(prop::collection::vec(0_usize..12, 1..12), 1..60),
             weights in prop::collection::vec(0.01_f32..5.0, 12),
             limit in 1_usize..8,
+            shards in 1_usize..4,
         ) {
-            let (searcher, body) = index(&texts);
+            let (searcher, body) = index(&texts, shards);
             let clauses = || weights.iter().enumerate().map(|(word, weight)| Clause {
                 term: Term::from_field_text(body, &format!("w{word}")),
                 weight: *weight,

@@ -13,28 +13,29 @@ async fn documents_that_cannot_be_read_are_stored_with_the_commit() {
     let listed = catalog(&[("a", 1), ("gone", 1)]);
     assert_eq!(first.sync(&listed).await.unreadable, 1);
     let second = LocalIndex::new(
-        first.cache.path(),
-        Arc::clone(&blobs),
+        &IndexSettings::for_folder(first.cache.path()),
+        &blobs,
         &Collection::default(),
-        Arc::clone(&first.store) as Arc<dyn DocumentStore>,
-        doc_mapper(1),
+        &(Arc::clone(&first.store) as Arc<dyn DocumentStore>),
+        &doc_mapper(1),
     );
     // It cannot write, so it relies on what the other process found.
-    let lock = first.index.folder().lock().unwrap().unwrap();
+    let lock = first.shard().folder().lock().unwrap().unwrap();
     assert_eq!(second.sync(&listed, &|_| {}).await.unwrap().missing, 0);
     let commit = second.current_commit().unwrap();
-    let missing = commit.missing_documents(&listed).unwrap();
+    let missing = second.missing_documents(&commit, &listed).unwrap();
     assert_eq!(missing.unreadable, gone());
     assert_eq!(missing.not_indexed, []);
     // Another version may be readable.
     let newer = catalog(&[("a", 1), ("gone", 2)]);
-    let missing = commit.missing_documents(&newer).unwrap();
+    let missing = second.missing_documents(&commit, &newer).unwrap();
     assert_eq!(missing.unreadable, []);
     assert_eq!(missing.not_indexed, gone());
     drop(lock);
     first.sync(&catalog(&[("a", 1), ("b", 1)])).await;
     let commit = first.index.current_commit().unwrap();
-    assert_eq!(commit.missing_documents(&listed).unwrap().unreadable, []);
+    let missing = first.index.missing_documents(&commit, &listed).unwrap();
+    assert_eq!(missing.unreadable, []);
 }
 
 #[tokio::test]
@@ -47,8 +48,6 @@ async fn snapshots_say_which_documents_cannot_be_read() {
     other.sync(&catalog(&[("a", 1)])).await;
     let commit = other.index.current_commit().unwrap();
     assert_eq!(other.opened(), 0);
-    assert_eq!(
-        commit.missing_documents(&listed).unwrap().unreadable,
-        gone()
-    );
+    let missing = other.index.missing_documents(&commit, &listed).unwrap();
+    assert_eq!(missing.unreadable, gone());
 }
