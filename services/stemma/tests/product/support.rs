@@ -15,7 +15,7 @@ use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
 use tempfile::TempDir;
 
 /// How long one command may take, on a machine that does much else.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A folder with documents in `filings/` and any number of stores beside it.
 pub struct TestEnv(TempDir);
