@@ -39,7 +39,7 @@ impl Render for Message<'_> {
     fn render_to(&self, to: &mut String) {
         let parts: Vec<&str> = self.0.split('`').collect();
         // An even number of backticks leaves an odd number of parts.
-        if parts.len() % 2 == 0 {
+        if parts.len().is_multiple_of(2) {
             return Passage(self.0).render_to(to);
         }
         for (at, part) in parts.into_iter().enumerate() {
