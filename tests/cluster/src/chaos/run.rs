@@ -87,8 +87,10 @@ impl Pace<'_> {
             (elapsed.as_secs_f64() - seconds(past)).max(0.0) / done as f64
         };
         let remaining = seconds(ahead) + between * (ahead.len() + 2) as f64;
-        // The last documents of a job cannot fill the slots: the faults end while a tenth of the work is left.
-        let work = (self.work * 9 / 10).saturating_sub(answered).max(1);
+        // The last documents of a job cannot fill the slots: the faults end while a tenth of the work is left. Of a short job,
+        // while it can still fill the slots for the last fault, and once more, because faults come at random intervals.
+        let reserve = (self.work / 10).max(2 * self.slots);
+        let work = self.work.saturating_sub(reserve + answered).max(1);
         let latency = remaining * self.slots as f64 / work as f64;
         Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
     }
