@@ -51,17 +51,20 @@ pub(crate) fn read(
     if first.words.is_empty() || first.is_legible() {
         return finished(first);
     }
-    let Some(turn) = first
-        .sideways_turn()
-        .or_else(|| tesseract::upright_turn(image, request, budget).and_then(turn_to_undo))
-    else {
+    let turn = match first.sideways_turn() {
+        Some(turn) => Some(turn),
+        None => tesseract::upright_turn(image, request, budget)?.and_then(turn_to_undo),
+    };
+    let Some(turn) = turn else {
         return finished(first);
     };
     let upright = image.clone().turned(turn.inverse());
-    match reading(&upright, turn) {
-        Ok(second) if second.readable() > first.readable() => finished(second),
-        // If no time is left, the page is as it was read at first.
-        Ok(_) | Err(_) => finished(first),
+    // If this fails, the page is a gap: what was read of it upside down is no text.
+    let second = reading(&upright, turn)?;
+    if second.readable() > first.readable() {
+        finished(second)
+    } else {
+        finished(first)
     }
 }
 
@@ -259,6 +262,44 @@ mod tests {
         words.retain(is_word);
         let kept: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         assert_eq!(kept, ["Risk", "Factors", "....12", "-", "sum"]);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn turned_page_that_cannot_be_read_upright_in_time_is_an_error() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("tesseract");
+        let code = |orientation: &str, upright: &str| {
+            let script = format!(
+                "#!/bin/sh
+                 case \"$*\" in
+                 *'--psm 0'*) {orientation};;
+                 *) if [ -e {0} ]; then {upright}; else : > {0}; echo '{HOCR_OF_GARBAGE}'; fi;;
+                 esac",
+                folder.path().join("was_read").display()
+            );
+            std::fs::write(&program, script).unwrap();
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+            let _ = std::fs::remove_file(folder.path().join("was_read"));
+            let request = RecognizeRequest {
+                page: stemma_document::PageNo::FIRST,
+                program: program.clone(),
+                languages: vec!["eng".into()],
+                second_reader: None,
+            };
+            let mut pixels = vec![255; 160_000];
+            pixels[40_000..60_000].fill(0);
+            let image = Gray::new(400, 400, pixels).unwrap();
+            let budget = CpuBudget::for_seconds(1);
+            read(&image, 300.0 / 72.0, &request, None, &budget).map_err(|error| error.code)
+        };
+        const HOCR_OF_GARBAGE: &str = "<span class=\"ocr_line\" title=\"bbox 10 90 300 140; baseline 0 -10; x_size 40\"><span class=\"ocrx_word\" title=\"bbox 10 90 90 130; x_wconf 20\">suqiyxg</span></span>";
+        let spin = "while :; do :; done";
+        assert_eq!(code(spin, spin), Err("ocr.timeout"));
+        assert_eq!(code("echo Rotate: 180", spin), Err("ocr.timeout"));
+        // Too few letters to see their orientation.
+        assert!(code("exit 1", spin).is_ok());
     }
 
     #[test]

@@ -46,11 +46,16 @@ pub(crate) fn upright_turn(
     image: &Gray,
     request: &RecognizeRequest,
     budget: &CpuBudget,
-) -> Option<u16> {
+) -> Result<Option<u16>, ExtractError> {
     let arguments = ["-", "-", "--psm", "0"];
-    let output = run(&request.program, &arguments, Some(image), budget).ok()?;
+    let output = match run(&request.program, &arguments, Some(image), budget) {
+        Ok(output) => output,
+        // Of a page with few letters tesseract says so with its status.
+        Err(RunFailure::Failed(_)) => return Ok(None),
+        Err(failure) => return Err(failure.into_error(request)),
+    };
     let line = output.lines().find_map(|line| line.strip_prefix("Rotate:"));
-    line?.trim().parse().ok()
+    Ok(line.and_then(|degrees| degrees.trim().parse().ok()))
 }
 
 /// The absolute path of tesseract in a search path such as `$PATH`.
