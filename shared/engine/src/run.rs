@@ -277,13 +277,20 @@ impl<W: Flow> OpenRun<W> {
         let run = &self.header.at.run;
         let scope = &self.header.at.scope;
         let artifacts = artifacts_prefix(scope);
-        let keys = list_all(&ports.blobs, &artifacts).await?;
+        let failures = failures_prefix(run);
+        let item = ScheduledItem::Run(self.header.at.clone());
+        let due_ms = env.now_ms() + REPUBLISH_AFTER_MS;
+        // Side by side: every run waits for this before it begins.
+        let (keys, failed, ()) = tokio::try_join!(
+            list_all(&ports.blobs, &artifacts),
+            list_all(&ports.blobs, &failures),
+            ports.ledger.schedule(&item, due_ms),
+        )?;
         self.existing = keys
             .iter()
             .filter_map(|key| key.strip_prefix(&artifacts)?.parse().ok())
             .collect();
-        let failures = failures_prefix(run);
-        for name in list_all(&ports.blobs, &failures).await? {
+        for name in failed {
             let key = name
                 .strip_prefix(&failures)
                 .and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
@@ -301,9 +308,7 @@ impl<W: Flow> OpenRun<W> {
                     .await?;
             }
         }
-        let item = ScheduledItem::Run(self.header.at.clone());
-        let due_ms = env.now_ms() + REPUBLISH_AFTER_MS;
-        ports.ledger.schedule(&item, due_ms).await
+        Ok(())
     }
 
     /// Reuses existing artifacts. Returns the requests whose artifact turned out to be missing (torn or removed), and
