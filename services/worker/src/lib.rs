@@ -52,6 +52,11 @@ pub async fn run(
             runner.run(stop.clone(), grace).await;
         }
     };
+    let models: Vec<_> = tools.models.values().cloned().collect();
+    let last_calls = async {
+        stop.cancelled().await;
+        models.iter().for_each(|model| model.begin_no_more_calls());
+    };
     let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),
         ports.clone(),
@@ -80,5 +85,5 @@ pub async fn run(
             consume(lane, Priority::Interactive, concurrency.div_ceil(5)),
         ]
     });
-    futures::join!(join_all(consumers), batching);
+    futures::join!(join_all(consumers), batching, last_calls);
 }

@@ -19,6 +19,7 @@ use stemma_engine::heartbeat::{ModelBatch, ModelStatus};
 use stemma_engine::jobs::{CallReservation, SpendAmount};
 use stemma_engine::limit::{Limiter, MemoryLimiter, Quota, ReportedLimits};
 use stemma_engine::{Env, Failure, Priority};
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, field};
 
 use self::estimate::{CallSize, TokenEstimator};
@@ -56,6 +57,8 @@ pub struct ModelClient<C: ?Sized = dyn Llm> {
     estimator: Mutex<TokenEstimator>,
     // The batches that this process looks after.
     batches: Mutex<Vec<ModelBatch>>,
+    // Cancelled when no call may begin any more.
+    stopped: CancellationToken,
 }
 
 impl ModelClient {
@@ -73,8 +76,9 @@ impl ModelClient {
     ///
     /// # Errors
     /// The task's [`Failure`] and the cost of the reply, if there was one. Throttled (not counted as an attempt): open breaker,
-    /// no permit within 30 s, or a provider that throttles or rejects all requests. Transient: a failed call. Permanent: a
-    /// refused request, or an outage longer than the configured patience.
+    /// no permit within 30 s, a process that [begins no more calls](Self::begin_no_more_calls), or a provider that throttles or
+    /// rejects all requests. Transient: a failed call. Permanent: a refused request, or an outage longer than the configured
+    /// patience.
     pub async fn complete(
         &self,
         request: &LlmRequest,
@@ -177,7 +181,14 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             stats,
             estimator,
             batches,
+            stopped: CancellationToken::new(),
         }
+    }
+
+    /// Begins no call from now on: those that wait go back to the job queue, where another process takes them. A call that
+    /// began while the process stops might not end in its grace period, and would be paid for twice.
+    pub fn begin_no_more_calls(&self) {
+        self.stopped.cancel();
     }
 
     // Makes the call once breaker, limits and budget allow it, and reports the outcome to all of them.
@@ -190,11 +201,12 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     ) -> Result<(T, ReplyStats), CallError> {
         let admission = self.check_breaker(class)?;
         let wait_started_ms = self.env.now_ms();
-        let permit = self
-            .acquire_permit(class, urgency, || {
-                self.estimator.lock().expected_tokens(call_size)
-            })
-            .await;
+        let expected_tokens = || self.estimator.lock().expected_tokens(call_size);
+        let permit = tokio::select! {
+            biased;
+            () = self.stopped.cancelled() => Err(stopping_failure()),
+            permit = self.acquire_permit(class, urgency, expected_tokens) => permit,
+        };
         metrics::record_wait(
             &self.settings.bucket,
             self.env.now_ms().saturating_sub(wait_started_ms),
@@ -457,6 +469,11 @@ fn effective_limit(configured: u32, reported: Option<u32>) -> u32 {
         }
         _ => configured,
     }
+}
+
+fn stopping_failure() -> Failure {
+    let message = "the process stops; another one makes the call";
+    Failure::throttled("model.stopping", message, Duration::ZERO)
 }
 
 fn breaker_open_failure(until_ms: Millis, now_ms: Millis) -> Failure {

@@ -277,6 +277,37 @@ async fn missing_permit_is_throttled_and_not_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn stopping_process_ends_its_call_and_begins_no_other() {
+    let env = Env::simulated(1);
+    let settings = ModelClientSettings {
+        concurrency: 1,
+        ..per_minute(0, 0)
+    };
+    let (client, script) = client_with(&env, vec![], settings, Arc::new(MemoryLimiter::default()));
+    let client = Arc::new(client);
+    let call = || {
+        let client = Arc::clone(&client);
+        env.spawn(async move {
+            outcome(
+                client
+                    .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
+                    .await,
+            )
+        })
+    };
+    let calls = [call(), call(), call()];
+    env.sleep(Duration::from_millis(50)).await;
+    client.begin_no_more_calls();
+    let mut outcomes = Vec::new();
+    for call in calls.into_iter().chain([call()]) {
+        outcomes.push(call.await.unwrap());
+    }
+    let refused = "model.stopping in 0";
+    assert_eq!(outcomes, ["answered", refused, refused, refused]);
+    assert_eq!(script.called_ms.lock().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn waiters_stay_while_the_queue_moves() {
     let env = Env::simulated(1);
     let (client, _) = client_with(
