@@ -20,6 +20,8 @@ use archive::{SECTIONS, SyntheticArchive};
 use load::{LatencySamples, SearchClient, memory_mb};
 
 const USAGE: &str = "usage: find scale STORE [DOCUMENTS] | soak STORE [SECONDS] [CLIENTS]";
+/// Passed on to the processes of the fleet.
+const SHARDS: &str = "STEMMA_LOCAL__INDEX_SHARDS";
 /// Sequential searches, and seconds of concurrent searches.
 const SEQUENTIAL_QUERIES: usize = 1_000;
 const CONCURRENT_PERIOD: Duration = Duration::from_secs(20);
@@ -80,7 +82,9 @@ impl SearchBench {
         std::fs::create_dir_all(store)?;
         let store = store.canonicalize()?;
         let blobs = FolderBlobs::open(&store)?;
-        let fleet = ServiceFleet::new(binary()?, &store.to_string_lossy(), Vec::new())?;
+        let shards = std::env::var(SHARDS).map(|shards| (SHARDS.to_owned(), shards));
+        let settings = shards.into_iter().collect();
+        let fleet = ServiceFleet::new(binary()?, &store.to_string_lossy(), settings)?;
         Ok(Self {
             store,
             blobs,
