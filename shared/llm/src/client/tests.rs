@@ -121,6 +121,11 @@ fn client_with(
     )
 }
 
+async fn complete(client: &ModelClient, max_output_tokens: u32, class: Priority) -> String {
+    let request = request(max_output_tokens);
+    outcome(client.complete(&request, class, &UnlimitedBudget).await)
+}
+
 fn per_minute(requests: u32, tokens: u32) -> ModelClientSettings {
     ModelClientSettings {
         requests_per_minute: requests,
@@ -158,11 +163,7 @@ async fn open_breaker_makes_no_calls_and_counts_no_attempts() {
     );
     let mut endings = Vec::new();
     for _ in 0..6 {
-        endings.push(outcome(
-            client
-                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                .await,
-        ));
+        endings.push(complete(&client, 1, Priority::Bulk).await);
     }
     assert_eq!(endings[..5], vec!["model.server_error counted"; 5]);
     assert_eq!(endings[5], "model.breaker_open in 5000");
@@ -170,22 +171,11 @@ async fn open_breaker_makes_no_calls_and_counts_no_attempts() {
     assert!(client.heartbeat().breaker_open_until_ms.is_some());
     env.sleep(Duration::from_secs(5)).await;
     assert_eq!(
-        outcome(
-            client
-                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
+        complete(&client, 1, Priority::Bulk).await,
         "model.server_error in 5000"
     );
     env.sleep(Duration::from_secs(10)).await;
-    assert_eq!(
-        outcome(
-            client
-                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
-        "answered"
-    );
+    assert_eq!(complete(&client, 1, Priority::Bulk).await, "answered");
     assert_eq!(client.heartbeat().breaker_open_until_ms, None);
 }
 
@@ -228,22 +218,12 @@ async fn provider_pause_applies_to_all_clients() {
     let (other, script) = client_with(&env, vec![], per_minute(0, 0), limiter);
     let began = env.now_ms();
     assert_eq!(
-        outcome(
-            one.complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
+        complete(&one, 1, Priority::Bulk).await,
         "model.throttled in 20000"
     );
     env.sleep(Duration::from_millis(10)).await;
     assert!(one.heartbeat().paused_until_ms.is_some());
-    assert_eq!(
-        outcome(
-            other
-                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
-        "answered"
-    );
+    assert_eq!(complete(&other, 1, Priority::Bulk).await, "answered");
     assert!(script.called_ms.lock()[0] - began >= 20_000);
 }
 
@@ -256,20 +236,9 @@ async fn missing_permit_is_throttled_and_not_counted() {
         per_minute(1, 0),
         Arc::new(MemoryLimiter::default()),
     );
+    assert_eq!(complete(&client, 1, Priority::Bulk).await, "answered");
     assert_eq!(
-        outcome(
-            client
-                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
-        "answered"
-    );
-    assert_eq!(
-        outcome(
-            client
-                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
+        complete(&client, 1, Priority::Bulk).await,
         "model.no_permit in 5000"
     );
     assert_eq!(client.heartbeat().waiting, 0);
@@ -287,13 +256,7 @@ async fn stopping_process_ends_its_call_and_begins_no_other() {
     let client = Arc::new(client);
     let call = || {
         let client = Arc::clone(&client);
-        env.spawn(async move {
-            outcome(
-                client
-                    .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                    .await,
-            )
-        })
+        env.spawn(async move { complete(&client, 1, Priority::Bulk).await })
     };
     let calls = [call(), call(), call()];
     env.sleep(Duration::from_millis(50)).await;
@@ -320,13 +283,7 @@ async fn waiters_stay_while_the_queue_moves() {
     let calls: Vec<_> = (0..20)
         .map(|_| {
             let client = Arc::clone(&client);
-            env.spawn(async move {
-                outcome(
-                    client
-                        .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                        .await,
-                )
-            })
+            env.spawn(async move { complete(&client, 1, Priority::Bulk).await })
         })
         .collect();
     for call in calls {
@@ -386,31 +343,13 @@ async fn request_larger_than_burst_is_charged_for_actual_usage() {
         Arc::new(MemoryLimiter::default()),
     );
     assert_eq!(
-        outcome(
-            client
-                .complete(&request(7_000), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
+        complete(&client, 7_000, Priority::Bulk).await,
         "model.request_too_large final"
     );
     // About 3,000 tokens at 6,000 per minute, with a bulk burst of 160: the rest is debt.
-    assert_eq!(
-        outcome(
-            client
-                .complete(&request(3_000), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
-        "answered"
-    );
+    assert_eq!(complete(&client, 3_000, Priority::Bulk).await, "answered");
     env.sleep(Duration::from_millis(10)).await;
-    assert_eq!(
-        outcome(
-            client
-                .complete(&request(3_000), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
-        "answered"
-    );
+    assert_eq!(complete(&client, 3_000, Priority::Bulk).await, "answered");
     let called_ms = script.called_ms.lock().clone();
     assert!(
         called_ms[1] - called_ms[0] < 5_000,
@@ -427,14 +366,7 @@ async fn workers_fall_back_to_their_share_without_shared_limits() {
     };
     let (client, script) = client_with(&env, vec![], settings, Arc::new(UnavailableLimiter));
     for _ in 0..30 {
-        assert_eq!(
-            outcome(
-                client
-                    .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                    .await
-            ),
-            "answered"
-        );
+        assert_eq!(complete(&client, 1, Priority::Bulk).await, "answered");
     }
     let called_ms = script.called_ms.lock().clone();
     let seconds = (called_ms[29] - called_ms[0]) / 1_000;
@@ -451,14 +383,7 @@ async fn workers_share_what_the_provider_states_without_shared_limits() {
     let (client, script) = client_with(&env, vec![], settings, Arc::new(UnavailableLimiter));
     script.rate_limits.lock().requests_per_minute = Some(240);
     for _ in 0..30 {
-        assert_eq!(
-            outcome(
-                client
-                    .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                    .await
-            ),
-            "answered"
-        );
+        assert_eq!(complete(&client, 1, Priority::Bulk).await, "answered");
     }
     let called_ms = script.called_ms.lock().clone();
     let seconds = (called_ms[29] - called_ms[0]) / 1_000;
@@ -622,11 +547,7 @@ async fn wrong_api_key_is_throttled_and_reported() {
         Arc::new(MemoryLimiter::default()),
     );
     assert_eq!(
-        outcome(
-            client
-                .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-                .await
-        ),
+        complete(&client, 1, Priority::Bulk).await,
         "model.configuration in 300000"
     );
     assert_eq!(
@@ -681,12 +602,7 @@ async fn throttling_without_retry_after_backs_off_exponentially() {
         per_minute(0, 0),
         Arc::new(MemoryLimiter::default()),
     );
-    while outcome(
-        client
-            .complete(&request(1), Priority::Bulk, &UnlimitedBudget)
-            .await,
-    ) != "answered"
-    {}
+    while complete(&client, 1, Priority::Bulk).await != "answered" {}
     let called_ms = script.called_ms.lock().clone();
     let pauses: Vec<_> = called_ms
         .windows(2)
