@@ -1,6 +1,7 @@
 //! Gray images, and how they are turned.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use stemma_document::Turn;
 
@@ -36,6 +37,14 @@ impl Gray {
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
         self.pixels.chunks_exact(self.width)
+    }
+
+    /// Some of its rows; `None` if there are none.
+    pub(crate) fn rows_between(&self, rows: Range<usize>) -> Option<Self> {
+        let end = rows.end.min(self.height);
+        let start = rows.start.min(end);
+        let pixels = self.pixels[start * self.width..end * self.width].to_vec();
+        Self::new(self.width, end - start, pixels)
     }
 
     /// An image of the same size whose pixels are those of `pixel`, for each column and row.

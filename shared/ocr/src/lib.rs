@@ -22,6 +22,7 @@ mod cpu_budget;
 mod gray;
 mod hocr;
 mod model;
+mod orientation;
 #[cfg(feature = "second-reader")]
 mod pp_ocr;
 mod program_processes;

@@ -28,20 +28,24 @@ pub(crate) fn measure(image: &Gray) -> f32 {
     }
     let rows = small.width + small.height;
     let score = |degrees: f32| contrast(&points, degrees, small.width, rows);
-    let best_of = |around: f32, step: f32, count: i16| {
-        let angles = (-count..=count).map(|at| around + f32::from(at) * step);
-        let scored = angles.map(|angle| (score(angle), angle));
-        scored
-            .max_by(|one, other| one.0.total_cmp(&other.0))
-            .map_or(around, |(_, angle)| angle)
-    };
-    let coarse = best_of(0.0, 0.5, (MAX_DEGREES * 2.0) as i16);
-    let fine = best_of(coarse, 0.1, 5);
-    let finest = best_of(fine, 0.02, 5);
+    let coarse = coarse_best(score).0;
+    let fine = best_of(score, coarse, 0.1, 5).0;
+    let finest = best_of(score, fine, 0.02, 5).0;
     if finest.abs() < MIN_DEGREES || score(finest) < MIN_GAIN * score(0.0) {
         return 0.0;
     }
     finest
+}
+
+/// Whether lines seem to run down or up the image, not across: then its columns are full of ink or empty.
+pub(crate) fn lines_run_down(image: &Gray) -> bool {
+    let small = image.shrunk(image.width.max(image.height).div_ceil(WIDTH));
+    let points = ink(&small, CLEAR);
+    let turned: Vec<(f32, f32)> = points.iter().map(|(x, y)| (*y, *x)).collect();
+    let rows = small.width + small.height;
+    let across = coarse_best(|degrees| contrast(&points, degrees, small.width, rows));
+    let down = coarse_best(|degrees| contrast(&turned, degrees, small.height, rows));
+    down.1 > across.1
 }
 
 /// Whether nothing is printed on a page.
@@ -50,27 +54,51 @@ pub(crate) fn is_blank(image: &Gray) -> bool {
     ink(&small, FAINT).len() < FEWEST_POINTS / 10
 }
 
-// The pixels that differ from the page: dark ones, or light ones on a dark page.
+/// Which pixels, row by row, are print.
+pub(crate) fn print(image: &Gray) -> Vec<bool> {
+    let is_ink = ink_test(image, CLEAR);
+    let pixels = image.rows().flatten();
+    pixels.map(|pixel| is_ink(*pixel)).collect()
+}
+
 fn ink(image: &Gray, contrast: usize) -> Vec<(f32, f32)> {
+    let is_ink = &ink_test(image, contrast);
+    let rows = image.rows().enumerate();
+    let points = rows.flat_map(|(y, row)| {
+        let pixels = row.iter().enumerate();
+        pixels
+            .filter(|(_, pixel)| is_ink(**pixel))
+            .map(move |(x, _)| (x as f32, y as f32))
+    });
+    points.collect()
+}
+
+// Whether a pixel differs from the page: is dark, or light on a dark page.
+fn ink_test(image: &Gray, contrast: usize) -> impl Fn(u8) -> bool {
     let sum: usize = image.rows().flatten().map(|one| usize::from(*one)).sum();
     let mean = sum / (image.width * image.height).max(1);
     let is_dark_page = mean < MIDDLE;
-    let is_ink = |pixel: u8| {
+    move |pixel| {
         let pixel = usize::from(pixel);
         if is_dark_page {
             pixel > mean + contrast
         } else {
             pixel + contrast < mean
         }
-    };
-    let rows = image.rows().enumerate();
-    let points = rows.flat_map(|(y, row)| {
-        let pixels = row.iter().enumerate();
-        pixels
-            .filter(move |(_, pixel)| is_ink(**pixel))
-            .map(move |(x, _)| (x as f32, y as f32))
-    });
-    points.collect()
+    }
+}
+
+fn coarse_best(score: impl Fn(f32) -> f64) -> (f32, f64) {
+    best_of(score, 0.0, 0.5, (MAX_DEGREES * 2.0) as i16)
+}
+
+// An angle and its score.
+fn best_of(score: impl Fn(f32) -> f64, around: f32, step: f32, count: i16) -> (f32, f64) {
+    let angles = (-count..=count).map(|at| around + f32::from(at) * step);
+    let scored = angles.map(|angle| (angle, score(angle)));
+    scored
+        .max_by(|one, other| one.1.total_cmp(&other.1))
+        .unwrap_or((around, 0.0))
 }
 
 fn contrast(points: &[(f32, f32)], degrees: f32, width: usize, rows: usize) -> f64 {
