@@ -18,6 +18,7 @@
 //! assert_eq!(stemma_ocr::read_page(&job, &request).unwrap_err().code, "pdf.not_a_pdf");
 //! ```
 
+mod blur;
 mod cpu_budget;
 mod gray;
 mod hocr;
@@ -47,9 +48,6 @@ pub use tesseract::{find_program, installed};
 
 /// Whether this program can run the model of a second reader.
 pub const HAS_SECOND_READER: bool = cfg!(feature = "second-reader");
-
-/// Raised when the same page gets other words.
-pub const REVISION: u32 = 2;
 
 /// In the metadata of a page on which no words were found although it is not blank: it may be handwriting.
 pub const UNREAD: &str = "ocr.unread";

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use stemma_extract::{ExtractError, RecognizeRequest};
 
+use crate::blur;
 use crate::cpu_budget::CpuBudget;
 use crate::gray::Gray;
 use crate::program_processes::ProgramProcesses;
@@ -33,10 +34,13 @@ pub(crate) fn recognize(
 ) -> Result<String, ExtractError> {
     let languages = request.languages.join("+");
     let dpi = dpi.to_string();
+    let mut arguments = vec!["-", "-"];
+    if blur::is_blurred(image) {
+        // By Sauvola. One bound for the whole page, which is better where letters have sharp edges, loses the fine strokes.
+        arguments.extend(["-c", "thresholding_method=2"]);
+    }
     // Fully automatic layout, without looking for the orientation.
-    let arguments = [
-        "-", "-", "-l", &languages, "--psm", "3", "--dpi", &dpi, "hocr",
-    ];
+    arguments.extend(["-l", &languages, "--psm", "3", "--dpi", &dpi, "hocr"]);
     run(&request.program, &arguments, Some(image), budget)
         .map_err(|failure| failure.into_error(request))
 }
