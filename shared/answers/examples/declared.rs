@@ -10,7 +10,7 @@ use std::path::Path;
 use rust_decimal::Decimal;
 use serde_json::Value;
 use stemma_answers::declared::{
-    DeclaredCheck, DeclaredFacts, check_declared_figures, foreign_company,
+    DeclaredCheck, DeclaredFacts, check_declared_figures, foreign_company, member_name,
 };
 use stemma_xbrl::{Date, FactTable, concept_words, read_facts};
 
@@ -31,6 +31,8 @@ struct Claim {
     /// Said behind the amount: `per share`.
     of_one: &'static str,
     is_percent: bool,
+    /// Said behind the period, with another figure.
+    is_compared: bool,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -199,6 +201,7 @@ fn claims(truth: &str, company: &str) -> Result<Vec<Claim>, Box<dyn Error>> {
             part: None,
             of_one: "",
             is_percent: false,
+            is_compared: false,
         });
     }
     Ok(claims)
@@ -312,11 +315,9 @@ fn part_variants(right: &Claim, table: &FactTable) -> Vec<(&'static str, Claim)>
     });
     let parts: Vec<_> = parts
         .map(|part| {
-            let member = part
-                .dimensions
-                .first()
-                .map(|(_, member)| concept_words(member));
-            let member = member.unwrap_or_default().replace(" member", "");
+            let member = part.dimensions.first();
+            let member = member.map_or(String::new(), |(_, member)| member_name(member));
+            let member = member.replace(" member", "");
             let of_part = Claim {
                 displayed: part.displayed.to_owned(),
                 scale: i64::from(part.scale),
@@ -339,8 +340,16 @@ fn part_variants(right: &Claim, table: &FactTable) -> Vec<(&'static str, Claim)>
             part: Some(member.to_owned()),
             ..claim.clone()
         };
-        all.push(("right of a part", said_of(member, of_part)));
-        all.push(("whole for a part", said_of(member, right)));
+        let of_part_said = said_of(member, of_part);
+        let whole_said = said_of(member, right);
+        let compared = |claim: &Claim| Claim {
+            is_compared: true,
+            ..claim.clone()
+        };
+        all.push(("right of a part, compared", compared(&of_part_said)));
+        all.push(("whole for a part, compared", compared(&whole_said)));
+        all.push(("right of a part", of_part_said));
+        all.push(("whole for a part", whole_said));
         let other = parts.iter().find(|(other, fact, _)| {
             other != member
                 && fact.dimensions.first().map(|(axis, _)| axis)
@@ -412,8 +421,12 @@ fn sentence(claim: &Claim) -> String {
         false => format!("${}{scale}{}", claim.displayed, claim.of_one),
     };
     let sign = if claim.is_negative { "-" } else { "" };
+    let compared = match claim.is_compared {
+        true => ", compared with $1,234,567 before",
+        false => "",
+    };
     format!(
-        "{} of {}{part} was {sign}{amount} {period}.",
+        "{} of {}{part} was {sign}{amount} {period}{compared}.",
         concept_words(&claim.concept),
         claim.company
     )

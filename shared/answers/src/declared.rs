@@ -11,6 +11,12 @@ use super::period::StatedPeriod;
 use super::statement::Statement;
 use super::terms::{name_words, phrase, position};
 
+mod country_name;
+mod part_name;
+
+pub use part_name::member_name;
+use part_name::{StatementText, member_words};
+
 // What a word of a label counts that the statement lacks.
 const MISSING_COST: f64 = 0.5;
 // Fiscal calendars of 52 weeks may end in the first days of January; they name the year before.
@@ -25,8 +31,6 @@ const NEGATIVE: [&str; 14] = [
 const POSITIVE: [&str; 8] = [
     "incom", "gain", "increas", "provid", "earn", "profit", "inflow", "provis",
 ];
-// Stems of member names that tell no member from another.
-const MEMBER_WORDS: [&str; 3] = ["member", "segment", "domain"];
 const MONTHS: &str =
     "January February March April May June July August September October November December";
 // What follows an amount of one share.
@@ -153,12 +157,11 @@ pub(super) fn check_declared(
             .iter()
             .enumerate()
             .filter(|(at, _)| *at != figure)
-            .map(|(_, other)| other.text.to_lowercase())
+            .map(|(_, other)| (other.text.to_lowercase(), other.at.end))
             .collect(),
         words: statement.words(),
-        names: name_words(statement.text),
+        text: StatementText::new(statement.text),
         company: company_words(facts.table),
-        text: statement.text.to_lowercase(),
         stated: statement.period_of(figure).unwrap_or_default(),
         cover: Cover::new(facts.table),
         claimed,
@@ -286,15 +289,12 @@ impl Cover {
 struct ClaimContext<'a> {
     // What is said behind the figure.
     is_per_share: bool,
-    // In lower case. Without others, whatever the statement names is said of this figure.
-    other_figures: Vec<String>,
+    // In lower case, and where each ends. Without others, whatever the statement names is said of this figure.
+    other_figures: Vec<(String, usize)>,
     words: Vec<String>,
-    // With the numbers and letters that tell names apart.
-    names: Vec<String>,
+    text: StatementText<'a>,
     // Stems of the registrant's name.
     company: BTreeSet<String>,
-    // The statement in lower case.
-    text: String,
     stated: StatedPeriod,
     cover: Cover,
     claimed: ClaimedValue<'a>,
@@ -306,13 +306,8 @@ impl ClaimContext<'_> {
         if let Err(reason) = self.find_difference(fact) {
             return DeclaredCheck::Differs(reason);
         }
-        let declared_for = |member: &str| {
-            format!(
-                "{} is declared for {}",
-                fact.displayed,
-                concept_words(member)
-            )
-        };
+        let declared_for =
+            |member: &str| format!("{} is declared for {}", fact.displayed, member_name(member));
         match self.named_part(fact) {
             Part::Named => DeclaredCheck::Confirmed,
             // A figure of a segment is not that of the company.
@@ -427,7 +422,7 @@ impl ClaimContext<'_> {
     // Whether the statement names what a fact is of. The whole company needs no name, nor does a part with the same figure.
     fn named_part<'f>(&self, fact: &TaggedFact<'f>) -> Part<'f> {
         let members = || fact.dimensions.iter().map(|(_, member)| member.as_str());
-        let named = || members().map(|member| (self.naming_of(member, fact), member));
+        let named = || members().map(|member| (self.naming_of(member, fact, &self.text), member));
         let doubtful = named().find(|(naming, _)| *naming != Naming::Full);
         let Some((_, member)) = doubtful else {
             return Part::Named;
@@ -447,21 +442,17 @@ impl ClaimContext<'_> {
         unnamed.map_or(Part::Maybe(member), |(_, member)| Part::Unnamed(member))
     }
 
-    // How much of a member's name the statement has, apart from the words of the concept and the company.
-    fn naming_of(&self, member: &str, fact: &TaggedFact<'_>) -> Naming {
-        if self.has_compound(member) {
+    // How much of a member's name a text has, apart from the words of the concept and the company.
+    fn naming_of(&self, member: &str, fact: &TaggedFact<'_>, text: &StatementText<'_>) -> Naming {
+        if text.has_whole_word(member) {
             return Naming::Full;
         }
-        let mut name = name_words(&concept_words(member));
-        name.retain(|word| !MEMBER_WORDS.contains(&word.as_str()));
+        let name = member_words(member);
         // `Cash` of `Cash and cash equivalents` is said of the whole, too.
         let label = name_words(fact.label);
-        let own: Vec<&String> = name
-            .iter()
-            .filter(|word| !label.contains(word) && !self.company.contains(*word))
-            .collect();
+        let own = self.words_beyond(&name, &label);
         if own.is_empty() {
-            let beyond = without(&self.names, &label);
+            let beyond = without(&text.names, &label);
             // The name of the company is said of everything.
             let is_said = |word: &String| label.contains(word) && beyond.contains(&word);
             let is_said = !name.is_empty() && name.iter().all(is_said);
@@ -469,8 +460,8 @@ impl ClaimContext<'_> {
         }
         // The month of a date is no name.
         let months = phrase(MONTHS);
-        let hits = || own.iter().filter(|word| self.names.contains(word));
-        if hits().count() == own.len() || self.names_row_of(&own) {
+        let hits = || own.iter().filter(|word| text.names.contains(word));
+        if hits().count() == own.len() || self.names_row_of(&own, text) {
             Naming::Full
         } else if hits().all(|word| months.contains(word)) {
             Naming::None
@@ -479,75 +470,100 @@ impl ClaimContext<'_> {
         }
     }
 
-    // `IPhoneMember` is two words, `iPhone` is one.
-    fn has_compound(&self, member: &str) -> bool {
-        let name = member.rsplit(':').next().unwrap_or(member).to_lowercase();
-        let name = name.trim_end_matches("member");
-        let mut words = self.text.split(|c: char| !c.is_alphanumeric());
-        words.any(|word| word == name) && concept_words(member).split(' ').nth(2).is_some()
+    fn words_beyond<'w>(&self, name: &'w [String], label: &[String]) -> Vec<&'w String> {
+        let words = name.iter();
+        words
+            .filter(|word| !label.contains(word) && !self.company.contains(*word))
+            .collect()
     }
 
-    // Whether the statement has the whole label of a quoted row that names a part by some of its words.
-    fn names_row_of(&self, member: &[&String]) -> bool {
+    // Whether a text has the whole label of a quoted row that names a part by some of its words.
+    fn names_row_of(&self, member: &[&String], text: &StatementText<'_>) -> bool {
         self.facts.labels.iter().any(|row| {
             let words = name_words(row);
-            let has_marks = words.iter().all(|word| self.names.contains(word));
+            let has_marks = words.iter().all(|word| text.names.contains(word));
             has_marks
-                && position(&phrase(row), &self.words).is_some()
+                && position(&phrase(row), &text.words).is_some()
                 && words.iter().any(|word| member.contains(&word))
         })
     }
 
     // A figure of the company or of one segment is not that of another segment, which has its own.
     fn check_other_parts(&self, fact: &TaggedFact<'_>, number: Decimal) -> Result<(), String> {
-        // `12 months or longer` may be in the name of the concept.
-        let label = fact.label.to_lowercase();
-        if self
-            .other_figures
-            .iter()
-            .any(|other| !label.contains(other))
-        {
-            return Ok(());
-        }
-        let facts = || self.facts.table.facts();
-        // What the fact itself is of may have the words of another part.
-        let own = fact.dimensions.iter();
-        let own: BTreeSet<String> = own
-            .flat_map(|(_, member)| phrase(&concept_words(member)))
-            .collect();
-        let is_said = |member: &str| {
-            let is_own = phrase(&concept_words(member))
-                .iter()
-                .all(|word| own.contains(word) || MEMBER_WORDS.contains(&word.as_str()));
-            !is_own && self.naming_of(member, fact) == Naming::Full
-        };
         let parts = || {
-            facts().filter(|other| {
+            let facts = self.facts.table.facts();
+            facts.filter(|other| {
                 other.concept == fact.concept
                     && other.period == fact.period
                     && other.number().is_some()
             })
         };
-        let mut named = parts().filter_map(|other| match other.dimensions {
-            [(_, member)] if is_said(member) => Some((member, other)),
-            _ => None,
-        });
-        let Some((member, other)) = named.next() else {
-            return Ok(());
+        let members: BTreeSet<&str> = parts()
+            .flat_map(|part| part.dimensions.iter().map(|(_, member)| member.as_str()))
+            .collect();
+        let is_said_in = |member: &str, text: &StatementText<'_>| {
+            self.naming_of(member, fact, text) == Naming::Full
         };
-        let has_number = parts().any(|part| {
-            let is_claimed = |part: Decimal| part == number || self.claimed.has_value(part);
-            part.number().is_some_and(is_claimed)
-                && part.dimensions.iter().any(|(_, own)| own == member)
-        });
-        if has_number {
-            return Ok(());
+        // `12 months or longer` may be in the name of the concept, `2014` in that of a plan.
+        let mut names = fact.label.to_lowercase();
+        for member in members
+            .iter()
+            .filter(|member| is_said_in(member, &self.text))
+        {
+            names = format!("{names} {}", concept_words(member));
         }
-        Err(format!(
-            "{} is declared for {}",
-            other.displayed,
-            concept_words(member)
-        ))
+        let is_between_words = |c: char| !c.is_alphanumeric() && c != '.';
+        let is_in_name = |figure: &String| names.split(is_between_words).any(|word| word == figure);
+        let others = self.other_figures.iter();
+        let others: Vec<usize> = others
+            .filter(|(figure, _)| !is_in_name(figure))
+            .map(|(_, end)| *end)
+            .collect();
+        // What is said behind a figure may be said of the next one.
+        let start = self.claimed.number.at.start;
+        let before = others.iter().filter(|end| **end <= start).max();
+        let text_before = self.text.part(before.copied().unwrap_or(0)..start);
+        let text = match others.is_empty() {
+            true => &self.text,
+            false => &text_before,
+        };
+        // What the fact itself is of may have the words of another part.
+        let own = fact.dimensions.iter();
+        let own: BTreeSet<String> = own.flat_map(|(_, member)| member_words(member)).collect();
+        let label = name_words(fact.label);
+        let named: Vec<(&str, Vec<String>)> = members
+            .into_iter()
+            .filter(|member| is_said_in(member, text))
+            .map(|member| (member, member_words(member)))
+            .collect();
+        // Of names in names the longest is meant: with the words of the concept, `accumulated translation adjustment` also
+        // says `accumulated other comprehensive income`.
+        let is_within = |name: &[String], other: &[String]| {
+            let name = self.words_beyond(name, &label);
+            let other = self.words_beyond(other, &label);
+            name.len() < other.len() && name.iter().all(|word| other.contains(word))
+        };
+        for (member, name) in &named {
+            let is_own = name.iter().all(|word| own.contains(word));
+            if is_own || named.iter().any(|(_, other)| is_within(name, other)) {
+                continue;
+            }
+            let is_of =
+                |part: &TaggedFact<'_>| part.dimensions.iter().any(|(_, own)| own == member);
+            let has_number = parts().filter(is_of).any(|part| {
+                let is_claimed = |part: Decimal| part == number || self.claimed.has_value(part);
+                part.number().is_some_and(is_claimed)
+            });
+            let other = parts().find(|part| part.dimensions.len() == 1 && is_of(part));
+            if let Some(other) = other.filter(|_| !has_number) {
+                return Err(format!(
+                    "{} is declared for {}",
+                    other.displayed,
+                    member_name(member)
+                ));
+            }
+        }
+        Ok(())
     }
 
     // No other concept has a name that the statement has in full and more of.
@@ -555,9 +571,10 @@ impl ClaimContext<'_> {
         let quoted = self.facts.labels.iter().map(String::as_str);
         // The name of a part may have the words of another concept: equity in additional paid-in capital.
         let members = fact.dimensions.iter().map(|(_, member)| member);
-        let members = members.filter(|member| self.naming_of(member, fact) == Naming::Full);
+        let members =
+            members.filter(|member| self.naming_of(member, fact, &self.text) == Naming::Full);
         let with_part = members.fold(fact.label.to_owned(), |label, member| {
-            let member = concept_words(member);
+            let member = member_name(member);
             format!("{label} {}", member.trim_end_matches(" member"))
         });
         let labels = || quoted.clone().chain([fact.label, &with_part]);
@@ -569,7 +586,7 @@ impl ClaimContext<'_> {
         let is_said = |label: &str| position(&phrase(label), &self.words).is_some();
         let is_own_said = labels().any(is_said);
         // `And` may be all that two names differ in.
-        let is_literal = |label: &str| self.text.contains(&label.to_lowercase());
+        let is_literal = |label: &str| self.text.lower.contains(&label.to_lowercase());
         let is_own_literal = labels().any(is_literal);
         let mut seen = BTreeSet::new();
         for other in self.facts.table.facts() {
@@ -654,5 +671,7 @@ impl LabelFit {
     }
 }
 
+#[cfg(test)]
+mod part_tests;
 #[cfg(test)]
 mod tests;

@@ -172,20 +172,37 @@ pub(super) fn phrase(text: &str) -> Vec<String> {
     words
 }
 
-/// The words of a name: those of [`phrase`], but numbers and single letters together with the word before them. They may be all
-/// that tells two names apart: `level 1`, `class a`.
+/// The words of a name: those of [`phrase`], but numbers and single letters together with the word before them, or the one after
+/// where a name begins with them. They may be all that tells two names apart: `level 1`, `class a`, `2014 plan`.
 pub(super) fn name_words(text: &str) -> Vec<String> {
+    marked_words(text, false)
+}
+
+/// The words of a text that may have names in it: numbers and single letters with the words on both sides.
+pub(super) fn words_with_names(text: &str) -> Vec<String> {
+    marked_words(text, true)
+}
+
+fn marked_words(text: &str, on_both_sides: bool) -> Vec<String> {
     let mut words = Vec::new();
     let mut before: Option<String> = None;
+    let mut mark: Option<String> = None;
+    let mut is_start = true;
     for_each_word(text, |word, _| {
         let is_mark = word.chars().nth(1).is_none() || word.chars().all(|c| c.is_ascii_digit());
         if is_mark {
             words.extend(before.take().map(|before| format!("{before} {word}")));
+            mark = (is_start || on_both_sides).then(|| word.to_owned());
+            is_start = false;
         } else if FUNCTION_WORDS.contains(&word) {
             before = None;
+            mark = None;
+            is_start = true;
         } else {
+            words.extend(mark.take().map(|mark| format!("{mark} {word}")));
             words.push(word.to_owned());
             before = Some(word.to_owned());
+            is_start = false;
         }
     });
     words
