@@ -122,14 +122,15 @@ fn is_confirmable((word, confidence): &(&str, u8)) -> bool {
     is_in_doubt && has_text(word) && is_plain
 }
 
-// A number in doubt with the words of its line, which has more words than numbers.
+// A number in doubt with the words of its line, of which the simulated model needs three to find it by them.
 fn disputed_number(seen: &SeenScan) -> (String, String) {
     let words = seen.words();
     let labelled = seen.page.lines.iter().find_map(|line| {
         let parts: Vec<&str> = line.text.split_whitespace().collect();
         let label = parts.iter().filter(|part| !figures::has_figure(part));
         let label: Vec<&str> = label.copied().collect();
-        let is_unique = |number: &str| words.iter().filter(|word| word.0 == number).count() == 1;
+        // Also not within another word, which the replacement would change, too.
+        let is_unique = |number: &str| seen.text().matches(number).count() == 1;
         let number = parts.iter().find(|part| {
             figures::has_figure(part)
                 && is_unique(part)
@@ -137,7 +138,7 @@ fn disputed_number(seen: &SeenScan) -> (String, String) {
                     .iter()
                     .any(|word| word.0 == **part && is_confirmable(word))
         });
-        let number = number.filter(|_| label.len() > 1)?;
+        let number = number.filter(|_| label.len() > 2)?;
         Some(((*number).to_owned(), label.join(" ")))
     });
     labelled.unwrap()
