@@ -105,10 +105,17 @@ impl<'a> TextFont<'a> {
 
     fn describe(&self, code: u32) -> CodeMapping {
         let glyph = self.font.glyph(self.font.map_code(code), code);
-        let mut text = to_chars(match &glyph {
+        let unicode = match &glyph {
             FontGlyph::Outline(glyph) => glyph.as_unicode(),
             FontGlyph::Type3(glyph) => glyph.as_unicode(),
-        });
+        };
+        // Many fonts have one glyph for both hyphens. One that is drawn is no mere place where a word may be divided.
+        let is_drawn_hyphen =
+            matches!(unicode, Some(BfString::Char(SOFT_HYPHEN))) && has_ink(&glyph);
+        let mut text = match is_drawn_hyphen {
+            true => ['-'].into(),
+            false => to_chars(unicode),
+        };
         if text.is_empty() {
             text = to_chars(
                 self.glyph_mapping
@@ -123,7 +130,9 @@ impl<'a> TextFont<'a> {
             advance.y
         };
         let advance = finite(along) / 1000.0;
-        if text.is_empty() && is_blank(&glyph, code) {
+        // A blank that is called a soft hyphen is still seen as a space.
+        let says_nothing = text.is_empty() || *text == [SOFT_HYPHEN];
+        if says_nothing && is_blank(&glyph, code) {
             let blank = if advance.abs() < MIN_SPACE {
                 SOFT_HYPHEN
             } else {
@@ -144,6 +153,13 @@ fn is_blank(glyph: &FontGlyph<'_>, code: u32) -> bool {
             (glyph.glyph_id() != GlyphId::NOTDEF || is_control) && glyph.outline().is_empty()
         }
         FontGlyph::Type3(glyph) => glyph.program().is_none() && is_control,
+    }
+}
+
+fn has_ink(glyph: &FontGlyph<'_>) -> bool {
+    match glyph {
+        FontGlyph::Outline(glyph) => !glyph.outline().is_empty(),
+        FontGlyph::Type3(glyph) => glyph.program().is_some(),
     }
 }
 

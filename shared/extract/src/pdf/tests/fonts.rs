@@ -102,6 +102,22 @@ fn control_codes_without_a_glyph_are_blanks() {
 }
 
 #[test]
+fn a_hyphen_that_is_drawn_is_one_whatever_its_font_calls_it() {
+    let map = "1 begincodespacerange <00> <FF> endcodespacerange\n2 beginbfchar <2D> <00AD> <20> <00AD> endbfchar";
+    let map = format!(
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def\n{map}\nendcmap end end"
+    );
+    let content = styled_text_at(72.0, 700.0, "F3", 10.0, "a three-story house, co-");
+    let mut fixture = PdfFixture::with_pages(&[&content]);
+    let map_object = fixture.first_object();
+    fixture.fonts =
+        format!("/F3<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode {map_object} 0 R>>");
+    let stream = format!("<</Length {}>>stream\n{map}\nendstream", map.len());
+    let source = source(&fixture.object(&stream).build());
+    assert_eq!(pages(&source)[0].text(), "a three-story house, co-");
+}
+
+#[test]
 fn actual_text_replaces_unmapped_glyphs() {
     let content = "/Span<</ActualText<FEFF00740069>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
     assert_eq!(texts(content), ["ti"]);
