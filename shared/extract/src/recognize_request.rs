@@ -28,8 +28,8 @@ pub struct ModelFile {
 }
 
 impl RecognizeRequest {
-    /// CPU time that drawing and reading a page may take. A dense page takes three seconds (`tests/bench/ocr`). Coarse print takes
-    /// longer, on a processor of half that speed more than ten seconds, and must not be lost there.
+    /// CPU time that drawing and reading a page may take. A dense page takes three to four seconds (`tests/bench/ocr`). Coarse
+    /// print takes longer, on a slow processor more than ten, and must not be lost there.
     pub const MAX_SECONDS: u32 = 20;
 
     /// That a page takes longer.
