@@ -191,9 +191,7 @@ async fn interactive_calls_give_up_sooner_during_an_outage() {
     let mut ends = Vec::new();
     for class in [Priority::Interactive, Priority::Bulk] {
         let began = env.now_ms();
-        while !outcome(client.complete(&request(1), class, &UnlimitedBudget).await)
-            .ends_with("model.provider_unreachable final")
-        {
+        while complete(&client, 1, class).await != "model.provider_unreachable final" {
             env.sleep(Duration::from_secs(5)).await;
         }
         ends.push((env.now_ms() - began) / 60_000);
