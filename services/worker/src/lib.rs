@@ -55,7 +55,7 @@ pub async fn run(
     let models: Vec<_> = tools.models.values().cloned().collect();
     let last_calls = async {
         stop.cancelled().await;
-        models.iter().for_each(|model| model.begin_no_more_calls());
+        models.iter().for_each(|model| model.stop_new_calls());
     };
     let executor: Arc<dyn Handler> = Arc::new(TaskExecutor::<FilingFlow>::new(
         env.clone(),

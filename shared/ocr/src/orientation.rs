@@ -82,7 +82,7 @@ fn line_parts(image: &Gray) -> Vec<LinePart> {
 }
 
 fn line_parts_of_straight(image: &Gray) -> Vec<LinePart> {
-    let ink = skew::print(image);
+    let ink = skew::ink_mask(image);
     let ink: Vec<&[bool]> = ink.chunks_exact(image.width).collect();
     let lefts = (0..image.width / PART_WIDTH).map(|strip| strip * PART_WIDTH);
     let mut parts = Vec::new();

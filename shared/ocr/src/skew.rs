@@ -55,7 +55,7 @@ pub(crate) fn is_blank(image: &Gray) -> bool {
 }
 
 /// Which pixels, row by row, are print.
-pub(crate) fn print(image: &Gray) -> Vec<bool> {
+pub(crate) fn ink_mask(image: &Gray) -> Vec<bool> {
     let is_ink = ink_test(image, CLEAR);
     let pixels = image.rows().flatten();
     pixels.map(|pixel| is_ink(*pixel)).collect()

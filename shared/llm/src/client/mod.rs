@@ -76,7 +76,7 @@ impl ModelClient {
     ///
     /// # Errors
     /// The task's [`Failure`] and the cost of the reply, if there was one. Throttled (not counted as an attempt): open breaker,
-    /// no permit within 30 s, a process that [begins no more calls](Self::begin_no_more_calls), or a provider that throttles or
+    /// no permit within 30 s, a process that [begins no new calls](Self::stop_new_calls), or a provider that throttles or
     /// rejects all requests. Transient: a failed call. Permanent: a refused request, or an outage longer than the configured
     /// patience.
     pub async fn complete(
@@ -187,7 +187,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
 
     /// Begins no call from now on: those that wait go back to the job queue, where another process takes them. A call that
     /// began while the process stops might not end in its grace period, and would be paid for twice.
-    pub fn begin_no_more_calls(&self) {
+    pub fn stop_new_calls(&self) {
         self.stopped.cancel();
     }
 

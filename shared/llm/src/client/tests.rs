@@ -258,7 +258,7 @@ async fn stopping_process_ends_its_call_and_begins_no_other() {
     };
     let calls = [call(), call(), call()];
     env.sleep(Duration::from_millis(50)).await;
-    client.begin_no_more_calls();
+    client.stop_new_calls();
     let mut outcomes = Vec::new();
     for call in calls.into_iter().chain([call()]) {
         outcomes.push(call.await.unwrap());
