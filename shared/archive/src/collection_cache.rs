@@ -35,7 +35,7 @@ use crate::document_store::{BlobDocumentStore, spawn_cpu};
 // Limits of the cache of search results.
 const RESULTS_BYTES: usize = 32 << 20;
 const RESULTS_MS: u64 = 10 * 60_000;
-// Limits of the tree cache.
+// Limits of the two caches of trees, each.
 const TREES_BYTES: usize = 128 << 20;
 const TREES_MS: u64 = 60 * 60_000;
 // Estimated memory of a parsed tree per byte of its JSON.
@@ -64,7 +64,9 @@ pub struct CollectionCache {
     // By commit and catalog.
     missing: Cache<(u64, u64), Arc<MissingDocuments>>,
     trees: Cache<TreeKey, Arc<PublishedTree>>,
-    // Trees too large to be cached, as long as a request holds them: its other reads, and other requests, take them from here.
+    // The last trees that are too large for `trees`, where they would evict many others.
+    large_trees: Cache<TreeKey, Arc<PublishedTree>>,
+    // Trees too large to be cached at all, as long as a request holds them: its other reads, and other requests, take them from here.
     open_trees: Mutex<HashMap<TreeKey, Weak<PublishedTree>>>,
     alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
     tree_searcher: Option<Arc<TreeSearcher>>,
@@ -108,6 +110,7 @@ impl CollectionCache {
             results: Cache::new(RESULTS_BYTES, RESULTS_MS),
             missing: Cache::new(MISSING_BYTES, MISSING_MS),
             trees: Cache::new(TREES_BYTES, TREES_MS),
+            large_trees: Cache::new(TREES_BYTES, TREES_MS).with_max_entry_bytes(TREES_BYTES),
             open_trees: Mutex::default(),
             alignments: Cache::new(ALIGNMENTS_BYTES, ALIGNMENTS_MS),
             tree_searcher,
@@ -366,7 +369,10 @@ impl CollectionCache {
 
     pub(crate) fn tree(&self, doc: DocId, seq: u64) -> Option<Arc<PublishedTree>> {
         let key = (doc, seq);
-        self.trees.get(&key, self.env.now_ms()).or_else(|| {
+        let now_ms = self.env.now_ms();
+        let cached = self.trees.get(&key, now_ms);
+        let cached = cached.or_else(|| self.large_trees.get(&key, now_ms));
+        cached.or_else(|| {
             let open = self.open_trees.lock();
             let open = open.unwrap_or_else(PoisonError::into_inner);
             open.get(&key).and_then(Weak::upgrade)
@@ -377,7 +383,10 @@ impl CollectionCache {
         let key = (tree.version.doc, tree.version.seq);
         let bytes = json_bytes * TREE_BYTES_PER_JSON_BYTE;
         let weak = Arc::downgrade(&tree);
-        if !self.trees.put(key, tree, bytes, self.env.now_ms()) {
+        let now_ms = self.env.now_ms();
+        if !self.trees.put(key, Arc::clone(&tree), bytes, now_ms)
+            && !self.large_trees.put(key, tree, bytes, now_ms)
+        {
             let open = self.open_trees.lock();
             let mut open = open.unwrap_or_else(PoisonError::into_inner);
             open.retain(|_, tree| tree.strong_count() > 0);

@@ -16,7 +16,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 /// A cache of values that are cheap to clone.
 pub struct Cache<K, V> {
-    max_bytes: usize,
+    max_entry_bytes: usize,
     max_age_ms: Millis,
     entries: sync::Cache<K, CacheEntry<V>>,
     hits: AtomicU64,
@@ -44,7 +44,8 @@ where
     K: Hash + Eq + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// An empty cache of at most `max_bytes`; values expire after `max_age_ms`.
+    /// An empty cache of at most `max_bytes`; values expire after `max_age_ms`. An entry has at most an eighth of it: a larger
+    /// one would evict too many others.
     pub fn new(max_bytes: usize, max_age_ms: Millis) -> Self {
         let entries = sync::Cache::builder()
             .max_capacity(max_bytes as u64)
@@ -54,12 +55,19 @@ where
             .eviction_policy(EvictionPolicy::lru())
             .build();
         Self {
-            max_bytes,
+            max_entry_bytes: max_bytes / 8,
             max_age_ms,
             entries,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
+    }
+
+    /// Allows entries of up to `bytes`.
+    #[must_use]
+    pub fn with_max_entry_bytes(mut self, bytes: usize) -> Self {
+        self.max_entry_bytes = bytes;
+        self
     }
 
     /// The cached value, unless it has expired.
@@ -76,14 +84,13 @@ where
         None
     }
 
-    /// Caches a value of `bytes`, and says whether it did. A value larger than an eighth of the cache is not cached, as it
-    /// would evict too many others.
+    /// Caches a value of `bytes`, and says whether it did: not if it is larger than an entry may be.
     pub fn put(&self, key: K, value: V, bytes: usize, now_ms: Millis) -> bool {
         let bytes = bytes.saturating_add(ENTRY_OVERHEAD_BYTES);
         let Ok(entry_bytes) = u32::try_from(bytes) else {
             return false;
         };
-        if bytes > self.max_bytes / 8 {
+        if bytes > self.max_entry_bytes {
             return false;
         }
         let entry = CacheEntry {

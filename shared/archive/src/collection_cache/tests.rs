@@ -180,6 +180,35 @@ async fn trees_are_cached_by_version() {
 }
 
 #[tokio::test]
+async fn a_large_tree_is_cached_and_evicts_only_large_ones() {
+    let fixture = CacheFixture::new().await;
+    let catalog = fixture.catalog().await;
+    let archive = Archive::new(
+        Arc::clone(&fixture.blobs),
+        Collection::default(),
+        catalog.clone(),
+    );
+    let mut trees = Vec::new();
+    for listed in fixtures::documents(&catalog) {
+        trees.extend(archive.load_tree(&listed).await.unwrap());
+    }
+    let [small, first, second, ..] = trees.as_slice() else {
+        panic!("{} trees", trees.len());
+    };
+    let json_bytes = TREES_BYTES / TREE_BYTES_PER_JSON_BYTE * 3 / 4;
+    fixture.cache.put_tree(Arc::clone(small), 1_000);
+    fixture.cache.put_tree(Arc::clone(first), json_bytes);
+    fixture.cache.put_tree(Arc::clone(second), json_bytes);
+    let cached = |tree: &PublishedTree| {
+        let cached = fixture.cache.tree(tree.version.doc, tree.version.seq);
+        cached.is_some()
+    };
+    fixture.cache.large_trees.stats();
+    let is_cached = [cached(small), cached(first), cached(second)];
+    assert_eq!(is_cached, [true, false, true]);
+}
+
+#[tokio::test]
 async fn a_tree_too_large_for_the_cache_is_shared_while_a_request_holds_it() {
     let fixture = CacheFixture::new().await;
     let catalog = fixture.catalog().await;
