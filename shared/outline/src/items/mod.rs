@@ -15,6 +15,7 @@ mod status;
 mod targets;
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use stemma_document::{
     ByteSpan, FilingItem, ItemLink, ItemStatus, ItemTarget, PageSpan, Section, SectionId,
@@ -29,6 +30,8 @@ use crate::structure::{IndexNote, IndexRow};
 
 // Sentences of an Item with content of its own that state where a part of it is.
 const MAX_STATED: usize = 8;
+// Items that one text answers: Part III of Form 10-K has five.
+const MAX_SHARED: usize = 8;
 
 /// Sets the Item map of a tree with tokens, facts and references, and the reported Items of a current report.
 ///
@@ -169,6 +172,12 @@ impl ItemMap<'_> {
                 (sections, body) = (all, text);
             }
         }
+        if body.words == 0
+            && let Some((answering, text)) = self.shared_answer(entry, section, starts)
+        {
+            status = status::classify(form, entry, answering, &text);
+            body = text;
+        }
         let title = if combined { None } else { item_title(section) };
         let is_list = status::is_list(form, entry);
         let after = match_sections::matter_after_items(section, is_list);
@@ -203,6 +212,7 @@ impl ItemMap<'_> {
         content.extend(links::links_in(
             finder, self.tree, form, &sections, &referring,
         ));
+        content.retain(|link| !self.is_listed_beside(entry, link, &body));
         if is_list {
             content.extend(finder.exhibit_index(&body.sentences, section));
         }
@@ -234,6 +244,43 @@ impl ItemMap<'_> {
             content,
             ..self.empty_item(entry)
         }
+    }
+
+    /// The text that answers an Item without one together with Items that follow it: the headings of Items 10 to 13 often stand
+    /// above a single sentence, which names them.
+    fn shared_answer(
+        &self,
+        entry: &FormEntry,
+        section: &Section,
+        starts: &BTreeSet<SectionId>,
+    ) -> Option<(&Section, ItemText)> {
+        let later = starts.range((Bound::Excluded(section.id), Bound::Unbounded));
+        for start in later.take(MAX_SHARED) {
+            let later = self.tree.section(*start)?;
+            let text = ItemText::from_sections(&[later], self.source);
+            if text.words > 0 {
+                let mut sentences = text.sentences.iter();
+                let is_named = sentences.any(|text| self.form.lists_key(text, entry.key));
+                return is_named.then_some((later, text));
+            }
+        }
+        None
+    }
+
+    /// Whether a link leads to an Item that the text names beside this one. That `Items 10 and 11` have one answer does not make
+    /// Item 11 the content of Item 10.
+    fn is_listed_beside(&self, entry: &FormEntry, link: &ItemLink, text: &ItemText) -> bool {
+        let ItemTarget::Section(id) = link.target else {
+            return false;
+        };
+        let target = self.tree.section(id);
+        let keys = target.and_then(|section| self.form.keys_of(&section.title, None));
+        let mut sentences = text.sentences.iter();
+        keys.is_some_and(|(other, _)| {
+            sentences.any(|sentence| {
+                self.form.lists_key(sentence, entry.key) && self.form.lists_key(sentence, other)
+            })
+        })
     }
 
     /// The texts of sub-sections that consist of a reference.

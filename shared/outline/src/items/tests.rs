@@ -113,6 +113,30 @@ fn all_item_statuses() {
 }
 
 #[test]
+fn one_text_answers_all_items_that_it_names() {
+    let answer = "The information called for by Items 10, 11 and 12 is incorporated by reference to the Proxy Statement.";
+    let page = format!(
+        "PART III\nItem 10. Directors\nItem 11. Executive Compensation\nItem 12. Security Ownership\n{answer}\n\
+         Item 13. Certain Relationships\nItem 14. Principal Accountant Fees\n{PROXY}"
+    );
+    let headings = [
+        (1, 0, 1, "PART III"),
+        (1, 1, 2, "Item 10. Directors"),
+        (1, 2, 2, "Item 11. Executive Compensation"),
+        (1, 3, 2, "Item 12. Security Ownership"),
+        (1, 5, 2, "Item 13. Certain Relationships"),
+        (1, 6, 2, "Item 14. Principal Accountant Fees"),
+    ];
+    insta::assert_snapshot!(render(&map("10-K", &[&page], &headings, &[])), @r"
+    10-K.III.10 ByReference → proxy statement
+    10-K.III.11 ByReference → proxy statement
+    10-K.III.12 ByReference → proxy statement
+    10-K.III.13 Stub
+    10-K.III.14 ByReference unverifiable → proxy statement
+    ");
+}
+
+#[test]
 fn quarterly_items_are_distinguished_by_part() {
     let page = "PART I\nItem 1. Financial Statements\nThe statements are on page 7 to page 9, see page 7.\nPART II\n\
                 Item 1. Legal Proceedings\nNone.\nItem 1A. Risk Factors\nThere is no change in what we said about them.";

@@ -135,6 +135,19 @@ impl KnownForm {
         item_headings::names_key(self.0, heading, key)
     }
 
+    /// Whether a text names an Item in a list: `Items 10, 11 and 12`, `Items 10 through 13`.
+    pub(crate) fn lists_key(self, text: &str, key: usize) -> bool {
+        let Some((list, tags)) = item_grammar::items_in_text(text) else {
+            return false;
+        };
+        let Some(tag) = self.0.items().get(key).and_then(|item| item.tag) else {
+            return false;
+        };
+        let is_range = list.to_ascii_lowercase().contains("through");
+        let within = tags.first() <= Some(&tag) && Some(&tag) <= tags.last();
+        tags.contains(&tag) || is_range && within
+    }
+
     /// The text after the numbers of a title that says `Item`.
     pub(crate) fn item_title(title: &str) -> Option<String> {
         let head = item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())?;

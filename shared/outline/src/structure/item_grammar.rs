@@ -114,16 +114,7 @@ fn parse_item(text: &str) -> Option<ItemHeading<'_>> {
         .iter()
         .find_map(|no| body.strip_prefix(no))
         .unwrap_or(body);
-    let mut tags = Vec::new();
-    let mut end = 0;
-    while let Some((tag, length)) = parse_item_number(&body[end..]) {
-        tags.push(tag);
-        end += length;
-        match joiner_length(&body[end..]).filter(|_| tags.len() < 8) {
-            Some(length) => end += length,
-            None => break,
-        }
-    }
+    let (tags, end) = parse_item_numbers(body);
     tags.first()?;
     let rest = &body[end..];
     // These characters continue a sentence that mentions the Item.
@@ -142,6 +133,32 @@ fn parse_item(text: &str) -> Option<ItemHeading<'_>> {
         number: &body[..end],
         rest: title,
     })
+}
+
+/// Parses `10, 11 and 12`; also gives the length in bytes.
+fn parse_item_numbers(text: &str) -> (Vec<ItemNumber>, usize) {
+    let mut tags = Vec::new();
+    let mut end = 0;
+    while let Some((tag, length)) = parse_item_number(&text[end..]) {
+        tags.push(tag);
+        end += length;
+        match joiner_length(&text[end..]).filter(|_| tags.len() < 8) {
+            Some(length) => end += length,
+            None => break,
+        }
+    }
+    (tags, end)
+}
+
+/// The first list of Items in a text, such as `10, 11, 12 and 13` in `The information that Items 10, 11, 12 and 13 require`,
+/// as written and as numbers.
+pub(super) fn items_in_text(text: &str) -> Option<(&str, Vec<ItemNumber>)> {
+    let lists = ["Items ", "ITEMS ", "items "]
+        .iter()
+        .flat_map(|word| text.match_indices(word).map(|(at, _)| at + word.len()));
+    let body = &text[lists.min()?..];
+    let (tags, end) = parse_item_numbers(body);
+    (tags.len() > 1).then(|| (&body[..end], tags))
 }
 
 /// Parses `7`, `7A`, `5.02`, `7(a)`; also gives the length in bytes.

@@ -623,3 +623,41 @@ fn hostile_sources_are_bounded() {
     assert!(start.elapsed().as_secs() < 20);
     assert!(titles(&Doc::new(0)).is_empty() && titles(&Doc::new(2)).is_empty());
 }
+
+#[test]
+fn items_that_share_one_answer_are_sections() {
+    let mut doc = filing(&[
+        "PART II",
+        "Item 8. Financial Statements and Supplementary Data",
+        "Item 9. Changes in and Disagreements with Accountants on Accounting and Financial Disclosure",
+        "PART III",
+        "PART IV",
+        "Item 15. Exhibits and Financial Statement Schedules",
+        "SIGNATURES",
+    ]);
+    for heading in [
+        "Item 10. Directors, Executive Officers and Corporate Governance",
+        "Item 11. Executive Compensation",
+        "Item 12. Security Ownership of Certain Beneficial Owners and Management",
+        "Item 13. Certain Relationships and Related Transactions",
+    ] {
+        doc.add(5, line(heading).bold());
+    }
+    doc.add(5, line("The information called for by Items 10, 11, 12 and 13 is incorporated by reference to the Proxy Statement."));
+    let entries = titles(&doc);
+    let shape: Vec<(u32, u16)> = entries.iter().map(|e| (e.0, e.1)).collect();
+    let expected = [
+        (3, 1),
+        (4, 2),
+        (5, 2),
+        (6, 1),
+        (6, 2),
+        (6, 2),
+        (6, 2),
+        (6, 2),
+        (7, 1),
+        (8, 2),
+        (9, 1),
+    ];
+    assert_eq!(shape, expected);
+}
