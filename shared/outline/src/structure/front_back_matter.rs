@@ -7,16 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::EvidenceSource;
 
+use super::candidates;
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
 use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
+use super::statements::{is_statement_key, names_report};
 use super::titles;
 
 // Lines, such as a form or a period, that may stand between a company's name and the heading it belongs to.
 const CAPTION_ROWS: usize = 4;
 // Lines at the top of a release in which it is called so.
 const RELEASE_ROWS: usize = 10;
+// Headings of a list of exhibits, before the statements that are bound behind it.
+const HEADS_BEFORE_STATEMENTS: usize = 20;
 // Pages without text that a cover may have.
 const COVER_PAGES: usize = 4;
 
@@ -179,10 +183,10 @@ pub(super) fn filter_back_matter(sheet: &LineTable<'_>, heads: &mut Vec<OutlineH
             });
         }
     }
-    heads
-        .iter_mut()
-        .filter(|head| ends_form(head))
-        .for_each(|head| head.leaf = true);
+    for at in 0..heads.len() {
+        let is_leaf = ends_form(&heads[at]) || is_before_statements(&heads[at..]);
+        heads[at].leaf |= is_leaf;
+    }
     remove_heads(heads, &dropped);
 }
 
@@ -247,6 +251,22 @@ pub(super) fn drop_exhibit_lists(heads: &mut Vec<OutlineHead>) {
 // headings rank below Items, so they would become children of whichever of the two comes last.
 fn ends_form(head: &OutlineHead) -> bool {
     is_signature(head) || titles::normalize_key(&head.title).ends_with("form10ksummary")
+}
+
+/// Whether the first section is a list of exhibits and financial statements are bound behind it, which are not part of it.
+fn is_before_statements(heads: &[OutlineHead]) -> bool {
+    let Some((first, behind)) = heads.split_first() else {
+        return false;
+    };
+    let is_statement = |head: &OutlineHead| {
+        names_report(&head.title) || is_statement_key(&titles::normalize_key(&head.title))
+    };
+    candidates::is_closing(&titles::normalize_key(&first.title))
+        && behind
+            .iter()
+            .take(HEADS_BEFORE_STATEMENTS)
+            .take_while(|head| head.rank > first.rank)
+            .any(is_statement)
 }
 
 fn is_signature(head: &OutlineHead) -> bool {
@@ -334,6 +354,31 @@ mod tests {
         }
         let shape: Vec<u16> = entries(&doc).iter().map(|entry| entry.1).collect();
         assert_eq!(shape, [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn statements_bound_behind_a_list_of_exhibits_are_not_part_of_it() {
+        let mut doc = Doc::new(8);
+        doc.add(0, line("FORM 10-K").size(14.0).bold());
+        doc.prose(0, 10.0, 8);
+        for (page, title) in [
+            (1, "Item 1. Business"),
+            (2, "Item 2. Properties"),
+            (3, "Item 3. Legal Proceedings"),
+            (4, "Item 15. Exhibits and Financial Statement Schedules"),
+            (5, "EXHIBIT INDEX"),
+            (6, "Report of Independent Registered Public Accounting Firm"),
+            (7, "Consolidated Balance Sheets"),
+        ] {
+            doc.section(page, title);
+        }
+        let levels: Vec<(String, u16)> = entries(&doc)
+            .into_iter()
+            .rev()
+            .take(3)
+            .map(|(_, level, title)| (title, level))
+            .collect();
+        assert!(levels.iter().all(|(_, level)| *level == 1), "{levels:?}");
     }
 
     #[test]
