@@ -20,6 +20,7 @@ use stemma_engine::port_monitor::PortMonitor;
 use stemma_engine::{Env, PortResult};
 use stemma_retrieval::index::builder::{BuildOutcome, build};
 use stemma_retrieval::index::local_index::{LocalIndex, SyncReport};
+use stemma_retrieval::index::shard::ShardId;
 use stemma_retrieval::index::shard_index::ShardIndex;
 use stemma_retrieval::index::snapshot::SnapshotUpload;
 use tokio_util::sync::CancellationToken;
@@ -234,7 +235,7 @@ impl IndexBuilder<'_> {
                     BuildOutcome::UpToDate => {}
                     BuildOutcome::Uploaded(of_shard, uploaded) => {
                         sync_report.add(&of_shard);
-                        snapshots.push(uploaded);
+                        snapshots.push((shard.id(), uploaded));
                     }
                     BuildOutcome::InProgress(seq) => {
                         let what = shard_name(shard.id().number(), self.index.shards().len());
@@ -270,7 +271,7 @@ impl IndexBuilder<'_> {
         Ok(build(&self.env, blobs, shard, catalog, &note_remaining).await?)
     }
 
-    fn show(&self, report: &SyncReport, snapshots: &[SnapshotUpload], began: Instant) {
+    fn show(&self, report: &SyncReport, snapshots: &[(ShardId, SnapshotUpload)], began: Instant) {
         let seconds = began.elapsed().as_secs_f64();
         if self.context.output.is_text() {
             let mut line = format!(
@@ -284,18 +285,25 @@ impl IndexBuilder<'_> {
                 line.push_str(&format!(", {fetched:.1} MB downloaded"));
             }
             if !snapshots.is_empty() {
-                let all = megabytes(snapshots.iter().map(|uploaded| uploaded.bytes).sum());
-                let new = megabytes(snapshots.iter().map(|uploaded| uploaded.new_bytes).sum());
+                let all = megabytes(snapshots.iter().map(|(_, uploaded)| uploaded.bytes).sum());
+                let new = megabytes(
+                    snapshots
+                        .iter()
+                        .map(|(_, uploaded)| uploaded.new_bytes)
+                        .sum(),
+                );
                 let what = match snapshots {
-                    [only] => format!("snapshot {}", only.seq),
+                    [(_, only)] => format!("snapshot {}", only.seq),
                     several => counted(several.len(), "snapshot"),
                 };
                 line.push_str(&format!(", {what}: {all:.1} MB, {new:.1} MB of it new"));
             }
             self.context.output.line(&line);
         } else {
-            let snapshots = snapshots.iter().map(|uploaded| {
-                serde_json::json!({ "seq": uploaded.seq, "bytes": uploaded.bytes, "new_bytes": uploaded.new_bytes })
+            let snapshots = snapshots.iter().map(|(shard, uploaded)| {
+                serde_json::json!({
+                    "shard": shard.number(), "seq": uploaded.seq, "bytes": uploaded.bytes, "new_bytes": uploaded.new_bytes,
+                })
             });
             self.context.output.json(&serde_json::json!({
                 "indexed": report.indexed, "removed": report.removed, "entries": report.entries,
@@ -310,7 +318,7 @@ impl IndexBuilder<'_> {
 fn shard_name(number: usize, count: usize) -> String {
     match count {
         1 => String::new(),
-        count => format!(" of shard {}/{count}", number + 1),
+        count => format!(" of shard {number} (of {count}, from 0)"),
     }
 }
 
