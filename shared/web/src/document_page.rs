@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use stemma_archive::{ApiError, Archive, DocumentInfo, StatResponse, TextResponse, TextScope};
+use stemma_archive::{ApiError, Archive, StatResponse, TextResponse, TextScope};
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, Locator};
 use stemma_document::{Extent, Gap, PublishedTree, Section, SectionId, SectionTree};
@@ -304,11 +304,13 @@ fn overview(context: &PageContext, view: &DocumentView, published: &PublishedTre
             h3 { "What is missing" }
             ul { @for gap in warnings.into_iter().take(MAX_ROWS) { li { (Message(&capitalized(&gap.detail))) " " code { (Line(&gap.code)) } } } }
         }
-        (downloads(context, view, &view.stat.document))
+        (downloads(context, view, tree))
     }
 }
 
-fn downloads(context: &PageContext, view: &DocumentView, document: &DocumentInfo) -> Markup {
+fn downloads(context: &PageContext, view: &DocumentView, tree: &SectionTree) -> Markup {
+    // Only markup tags facts, and only its sections know their bytes in the file.
+    let is_markup = tree.walk().any(|(_, section)| section.bytes.is_some());
     let api = format!("/v1/documents/{}", encoded(&view.label));
     let own = format!("/documents/{}", encoded(&view.label));
     html! {
@@ -317,7 +319,7 @@ fn downloads(context: &PageContext, view: &DocumentView, document: &DocumentInfo
             li { a href=(context.url(&format!("{api}/tree"), &[])) { "Tree (JSON)" } }
             li { a href=(context.url(&format!("{api}/tree"), &[("format", "pageindex")])) { "Tree for PageIndex (JSON)" } }
             li { a href=(context.url(&format!("{own}/text.md"), &[])) { "Text (Markdown)" } }
-            @if document.pages.is_some() { li { a href=(context.url(&format!("{own}/facts.csv"), &[])) { "Tagged facts (CSV)" } } }
+            @if is_markup { li { a href=(context.url(&format!("{own}/facts.csv"), &[])) { "Tagged facts (CSV)" } } }
             li { a href=(context.url(&format!("{api}/source"), &[])) { "Original file" } }
         }
     }

@@ -267,6 +267,10 @@ async fn a_document_shows_its_sections_beside_the_page() {
         overview.contains("\"/documents/ACME_2022/pages/1/image?width=1000\""),
         "{overview}"
     );
+    assert!(
+        overview.contains("text.md") && !overview.contains("facts.csv"),
+        "a PDF tags no facts: {overview}"
+    );
     let item = browse(&server, "/documents/ACME_2022?at=item-1A", "")
         .await
         .body;
