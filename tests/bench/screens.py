@@ -1,9 +1,11 @@
-"""Times the pages of a server: screens.py STEMMA STORE DOCUMENTS SCRATCH."""
+"""Times the pages of a server, and in a browser if TOOLS has one: screens.py STEMMA STORE DOCUMENTS SCRATCH [TOOLS]."""
 
 import http.client
 import json
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ MARK_MS = 100
 COMPANIES = 5_000
 HOSTILE_REQUESTS = 10
 HOSTILE_MARK_MS = 1_000
+PAINT_MARK_MS = 200
 HOSTILE_SECTIONS = 100_000
 HOSTILE_TITLE_BYTES = 1 << 20
 MARKUP = '<script>window.attacked = true</script>\u202e\x1b[31m"onload=x <img src=x onerror="window.attacked = true">'
@@ -87,6 +90,17 @@ class Pages:
                 missed.append(name)
         print(f"above {mark_ms} ms: {', '.join(missed) or 'none'}")
 
+    def time_in_browser(self, screens, tools, paint_mark_ms, load_mark_ms):
+        """Prints when a browser has painted and loaded screens; nothing without a folder of tools."""
+        if tools is None:
+            print("in a browser: skipped, tests/web/run installs what it needs")
+            return
+        marks = [str(paint_mark_ms), str(load_mark_ms)]
+        command = ["node", "times.mjs", f"http://{self.address}", *marks]
+        # Not for the server, which refuses settings that it does not know.
+        env = os.environ | {"STEMMA_CHROMIUM": shutil.which("chromium")}
+        subprocess.run(command, cwd=tools, env=env, input=json.dumps(screens), text=True, check=True)
+
 
 def is_answered(path, status):
     """A comparison says that a document is too large for it."""
@@ -101,12 +115,16 @@ def query(path, **params):
     return path + "?" + urllib.parse.urlencode(params)
 
 
-def archive(stemma, store, documents):
+def archive(stemma, store, documents, tools):
     with Pages(stemma, store) as pages:
         began = time.monotonic()
         pages.wait_until_indexed(documents)
         print(f"{documents} documents, index complete after {time.monotonic() - began:.0f} s")
-        pages.time(archive_screens(pages), REQUESTS, MARK_MS)
+        screens = archive_screens(pages)
+        pages.time(screens, REQUESTS, MARK_MS)
+        # Searches are answered from the cache now: what they cost stands above.
+        paths = {name: path(1) for name, path in screens.items()}
+        pages.time_in_browser(paths, tools, PAINT_MARK_MS, HOSTILE_MARK_MS)
 
 
 def archive_screens(pages):
@@ -158,7 +176,7 @@ def archive_screens(pages):
     }
 
 
-def hostile(stemma, scratch):
+def hostile(stemma, scratch, tools):
     """Documents with as many sections, as many Items, and a title as long, as no person writes; with markup in their titles."""
     folder = scratch / "hostile"
     folder.mkdir()
@@ -186,11 +204,13 @@ def hostile(stemma, scratch):
         for name, path in screens.items():
             if "<script>window" in pages.body(path):
                 raise SystemExit(f"{name}: {path}: a title is not escaped")
+        pages.time_in_browser(screens, tools, HOSTILE_MARK_MS, HOSTILE_MARK_MS)
         timed = {name: lambda number, path=path: path for name, path in screens.items()}
         timed["search"] = lambda number: query("/search", q=f"text of section {number}")
         pages.time(timed, HOSTILE_REQUESTS, HOSTILE_MARK_MS)
 
 
 if __name__ == "__main__":
-    archive(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    hostile(sys.argv[1], pathlib.Path(sys.argv[4]))
+    tools_folder = sys.argv[5] if len(sys.argv) > 5 else None
+    archive(sys.argv[1], sys.argv[2], int(sys.argv[3]), tools_folder)
+    hostile(sys.argv[1], pathlib.Path(sys.argv[4]), tools_folder)
