@@ -53,6 +53,16 @@ impl Spending {
         }
     }
 
+    /// A call that has no reservation is not made: nothing of it can be lost.
+    fn give_up(&mut self, id: u64) {
+        let Some((jobs, true)) = self.calls.remove(&id) else {
+            return;
+        };
+        for job in jobs {
+            *self.lost.entry(job).or_default() -= MAX_TOKENS;
+        }
+    }
+
     fn pay(&mut self, id: u64, tokens: u64, now_ms: Millis) {
         let Some((jobs, _)) = self.calls.get(&id) else {
             return;
@@ -151,14 +161,18 @@ impl CallPayer {
         };
         let owners = self.budgets.owners(task.env, task.ports, task.run).await?;
         let log = Arc::new(StoredSpend(task.ports.clone()));
-        self.budgets
-            .reserve(task.env, task.ports, &owners, &call, log)
-            .await?;
+        // Under way from here on: a reservation that was made may be lost before its reply is here.
         let jobs = owners.iter().map(|owner| owner.job.job.clone());
-        self.spending
-            .lock()
-            .calls
-            .insert(id, (jobs.collect(), false));
+        let call_under_way = (jobs.collect(), false);
+        self.spending.lock().calls.insert(id, call_under_way);
+        let reserved = self
+            .budgets
+            .reserve(task.env, task.ports, &owners, &call, log)
+            .await;
+        if let Err(failure) = reserved {
+            self.spending.lock().give_up(id);
+            return Err(failure);
+        }
         Ok(PaidCall {
             owners,
             call,
