@@ -159,16 +159,38 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, StatedFacts>, 
     Ok(stated)
 }
 
-/// Label of a job: the first path, and the number of others.
+/// Label of a job: the first path, and the number of others. A path such as `.` has the name of its folder.
 pub fn label(paths: &[PathBuf]) -> String {
     const LONGEST: usize = 100;
-    let first = paths
-        .first()
-        .map(|path| path.display().to_string())
-        .unwrap_or_default();
-    let first: String = first.chars().take(LONGEST).collect();
+    let first = paths.first().cloned().unwrap_or_default();
+    let folder = match first.file_name() {
+        Some(_) => None,
+        None => std::fs::canonicalize(&first).ok(),
+    };
+    let folder_name = folder.as_deref().and_then(Path::file_name);
+    let first = folder_name.map_or(first.as_path(), Path::new).display();
+    let first: String = first.to_string().chars().take(LONGEST).collect();
     match paths.len() {
         0 | 1 => first,
         more => format!("{first} and {} more", more - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_labeled_by_their_paths() {
+        let labels = |paths: &[&str]| label(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(labels(&["filings/2024"]), "filings/2024");
+        assert_eq!(labels(&["a.pdf", "b.pdf", "c.pdf"]), "a.pdf and 2 more");
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().file_name().unwrap().to_string_lossy();
+        let inside = folder.path().join("sub");
+        std::fs::create_dir(&inside).unwrap();
+        let parent = inside.join("..").display().to_string();
+        assert_eq!(labels(&[&parent]), name);
+        assert_eq!(labels(&["missing/.."]), "missing/..");
     }
 }
