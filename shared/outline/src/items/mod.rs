@@ -172,7 +172,8 @@ impl ItemMap<'_> {
                 (sections, body) = (all, text);
             }
         }
-        if body.words == 0
+        if status == ItemStatus::Stub
+            && body.words == 0
             && let Some((answering, text)) = self.shared_answer(entry, section, starts)
         {
             status = status::classify(form, entry, answering, &text);
