@@ -41,6 +41,12 @@ impl CacheFixture {
             .unwrap()
     }
 
+    /// Without the cache.
+    fn archive(&self, catalog: &Catalog) -> Archive {
+        let blobs = Arc::clone(&self.blobs);
+        Archive::new(blobs, Collection::default(), catalog.clone())
+    }
+
     async fn search(&self, catalog: &Catalog, query: &Query) -> SearchResults {
         self.cache.search(catalog, query, None).await.unwrap()
     }
@@ -157,11 +163,7 @@ async fn hits_of_removed_or_superseded_documents_are_dropped() {
 async fn trees_are_cached_by_version() {
     let fixture = CacheFixture::new().await;
     let catalog = fixture.catalog().await;
-    let archive = Archive::new(
-        Arc::clone(&fixture.blobs),
-        Collection::default(),
-        catalog.clone(),
-    );
+    let archive = fixture.archive(&catalog);
     let archive = archive.with_cache(Arc::clone(&fixture.cache));
     let listed = fixtures::documents(&catalog)
         .into_iter()
@@ -183,11 +185,7 @@ async fn trees_are_cached_by_version() {
 async fn a_large_tree_is_cached_and_evicts_only_large_ones() {
     let fixture = CacheFixture::new().await;
     let catalog = fixture.catalog().await;
-    let archive = Archive::new(
-        Arc::clone(&fixture.blobs),
-        Collection::default(),
-        catalog.clone(),
-    );
+    let archive = fixture.archive(&catalog);
     let mut trees = Vec::new();
     for listed in fixtures::documents(&catalog) {
         trees.extend(archive.load_tree(&listed).await.unwrap());
@@ -203,6 +201,7 @@ async fn a_large_tree_is_cached_and_evicts_only_large_ones() {
         let cached = fixture.cache.tree(tree.version.doc, tree.version.seq);
         cached.is_some()
     };
+    // Evictions are pending until then.
     fixture.cache.large_trees.stats();
     let is_cached = [cached(small), cached(first), cached(second)];
     assert_eq!(is_cached, [true, false, true]);
@@ -212,11 +211,7 @@ async fn a_large_tree_is_cached_and_evicts_only_large_ones() {
 async fn a_tree_too_large_for_the_cache_is_shared_while_a_request_holds_it() {
     let fixture = CacheFixture::new().await;
     let catalog = fixture.catalog().await;
-    let archive = Archive::new(
-        Arc::clone(&fixture.blobs),
-        Collection::default(),
-        catalog.clone(),
-    );
+    let archive = fixture.archive(&catalog);
     let listed = fixtures::documents(&catalog)
         .into_iter()
         .find(|listed| listed.entry().is_some())
