@@ -318,7 +318,7 @@ impl IndexBuilder<'_> {
 fn shard_name(number: usize, count: usize) -> String {
     match count {
         1 => String::new(),
-        count => format!(" of shard {number} (of {count}, from 0)"),
+        count => format!(" of shard {number} of {count}"),
     }
 }
 
