@@ -127,5 +127,6 @@ layered! { Limiter, "limiter":
     decrease_rate(bucket: &str; age_ms: u64, now_ms: Millis) -> ();
     reserve(account: &str; limit: u64, call: AccountReservation, now_ms: Millis) -> Reservation;
     settle_reservation(account: &str; call: AccountReservation, used: u64, now_ms: Millis) -> ();
-    open_account(account: &str; used: u64, now_ms: Millis) -> ();
+    begin_opening(account: &str; proposed: u64) -> u64;
+    open_account(account: &str; opening: u64, used: u64) -> ();
 }

@@ -21,6 +21,7 @@ pub(crate) async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl
     gives_back_abandoned_reservations(make().await).await;
     counts_calls_of_a_lost_account(make().await).await;
     charges_a_repeated_settlement_once(make().await).await;
+    ignores_an_opening_from_before_a_loss(make().await).await;
 }
 
 // A call that holds `amount` for a minute.
@@ -49,10 +50,18 @@ async fn spend(limiter: &Arc<dyn Limiter>, call: AccountReservation, used: u64, 
 }
 
 async fn open(limiter: &Arc<dyn Limiter>, used: u64) {
-    limiter
-        .open_account("job", used, START)
-        .await
-        .expect("opened");
+    let opening = begin_opening(limiter, 1).await;
+    open_as(limiter, opening, used).await;
+}
+
+async fn begin_opening(limiter: &Arc<dyn Limiter>, proposed: u64) -> u64 {
+    let begun = limiter.begin_opening("job", proposed).await;
+    begun.expect("begun")
+}
+
+async fn open_as(limiter: &Arc<dyn Limiter>, opening: u64, used: u64) {
+    let opened = limiter.open_account("job", opening, used).await;
+    opened.expect("opened");
 }
 
 const NOT_NOW: Option<Reservation> = Some(Reservation::Refused {
@@ -152,4 +161,21 @@ async fn charges_a_repeated_settlement_once(limiter: Arc<dyn Limiter>) {
     }
     assert_eq!(reserve(&limiter, call(3, 401), 180_004).await, NEVER);
     assert_eq!(reserve(&limiter, call(3, 400), 180_004).await, GRANTED);
+}
+
+// A process was suspended after it had read what was spent, and the account was lost meanwhile.
+async fn ignores_an_opening_from_before_a_loss(limiter: Arc<dyn Limiter>) {
+    let before_loss = u64::MAX;
+    open_as(&limiter, before_loss, 0).await;
+    assert_eq!(begin_opening(&limiter, u64::MAX - 1).await, u64::MAX - 1);
+    open_as(&limiter, before_loss, 0).await;
+    assert_eq!(
+        reserve(&limiter, call(1, 1), 0).await,
+        Some(Reservation::Unknown)
+    );
+    let shared = begin_opening(&limiter, 5).await;
+    assert_eq!(shared, u64::MAX - 1, "another process has begun");
+    open_as(&limiter, shared, 900).await;
+    assert_eq!(reserve(&limiter, call(1, 101), 0).await, NEVER);
+    assert_eq!(reserve(&limiter, call(1, 100), 0).await, GRANTED);
 }

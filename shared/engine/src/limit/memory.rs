@@ -28,6 +28,8 @@ struct SpendAccount {
     // Before the account is opened: what was settled meanwhile.
     used: u64,
     is_open: bool,
+    // What began to open it.
+    opening: Option<u64>,
     // Amount and end of each reservation, by id.
     calls: BTreeMap<u64, (u64, Millis)>,
     // Calls that were settled a moment ago, and until when they are known: a settlement is repeated when its answer was lost.
@@ -305,10 +307,16 @@ impl Limiter for MemoryLimiter {
         Ok(())
     }
 
-    async fn open_account(&self, account: &str, used: u64, _: Millis) -> PortResult<()> {
+    async fn begin_opening(&self, account: &str, proposed: u64) -> PortResult<u64> {
         let mut accounts = self.accounts.lock();
         let account = accounts.entry(account.into()).or_default();
-        if !account.is_open {
+        Ok(*account.opening.get_or_insert(proposed))
+    }
+
+    async fn open_account(&self, account: &str, opening: u64, used: u64) -> PortResult<()> {
+        let mut accounts = self.accounts.lock();
+        let account = accounts.entry(account.into()).or_default();
+        if !account.is_open && account.opening == Some(opening) {
             account.is_open = true;
             account.used = account.used.saturating_add(used);
         }

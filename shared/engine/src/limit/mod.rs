@@ -153,7 +153,8 @@ pub trait Limiter: Send + Sync {
     async fn decrease_rate(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> PortResult<()>;
 
     /// Holds an amount for a call if spent plus reserved amounts stay within `limit`. Repeating it reserves once. What
-    /// is not settled within its time is given back: the call ended without anyone to settle it.
+    /// is not settled within its time is given back: the call ended without anyone to settle it. A limiter that was away
+    /// for longer than that may grant the amount again before the settlement arrives, a few seconds after its return.
     ///
     /// # Errors
     /// [`crate::PortError`] when the limiter is unavailable; it may be reserved all the same.
@@ -178,10 +179,15 @@ pub trait Limiter: Send + Sync {
         now_ms: Millis,
     ) -> PortResult<()>;
 
+    /// Begins to open an account: call it before reading what was spent. Returns the opening to pass to
+    /// [`Self::open_account`]: `proposed`, or the one that another process began.
+    async fn begin_opening(&self, account: &str, proposed: u64) -> PortResult<u64>;
+
     /// Opens an account with an amount already spent, unless it exists: lost accounts are rebuilt this way. What was
     /// settled while there was no account is added, even if `used` contains it already: the sum may be too high by the
-    /// calls that were in flight at the loss, never too low.
-    async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()>;
+    /// calls that were in flight at the loss, never too low. Does nothing if the account was lost since `opening` began:
+    /// `used` may lack calls that were settled before the loss.
+    async fn open_account(&self, account: &str, opening: u64, used: u64) -> PortResult<()>;
 }
 
 // How long an account knows which calls were settled. A process that was suspended may repeat a settlement when it goes on;

@@ -127,7 +127,8 @@ async fn accounts_in_use_do_not_expire() {
         return;
     };
     let limiter = new_client(&server);
-    limiter.open_account("job", 0, 0).await.unwrap();
+    let opening = limiter.begin_opening("job", 1).await.unwrap();
+    limiter.open_account("job", opening, 0).await.unwrap();
     for id in 0..2 {
         let call = AccountReservation {
             id,

@@ -82,7 +82,11 @@ impl Limiter for UnavailableLimiter {
     ) -> PortResult<()> {
         Err(PortError::transient("limiter.settle_reservation", "away"))
     }
-    async fn open_account(&self, _: &str, _: u64, _: Millis) -> PortResult<()> {
+    async fn begin_opening(&self, _: &str, _: u64) -> PortResult<u64> {
+        Err(PortError::transient("limiter.begin_opening", "away"))
+    }
+
+    async fn open_account(&self, _: &str, _: u64, _: u64) -> PortResult<()> {
         Err(PortError::transient("limiter.open_account", "away"))
     }
 }
@@ -461,8 +465,12 @@ impl Limiter for LeavingLimiter {
             .settle_reservation(account, call, used, now_ms)
             .await
     }
-    async fn open_account(&self, account: &str, used: u64, now_ms: Millis) -> PortResult<()> {
-        self.limiter.open_account(account, used, now_ms).await
+    async fn begin_opening(&self, account: &str, proposed: u64) -> PortResult<u64> {
+        self.limiter.begin_opening(account, proposed).await
+    }
+
+    async fn open_account(&self, account: &str, opening: u64, used: u64) -> PortResult<()> {
+        self.limiter.open_account(account, opening, used).await
     }
 }
 

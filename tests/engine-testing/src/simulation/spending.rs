@@ -45,7 +45,12 @@ pub(super) struct Spending {
 impl Spending {
     /// Something was lost or suspended: calls under way may be unknown to the accounts.
     pub(super) fn lose(&mut self) {
-        for (jobs, is_lost) in self.calls.values_mut().filter(|(_, is_lost)| !is_lost) {
+        let calls: Vec<u64> = self.calls.keys().copied().collect();
+        calls.into_iter().for_each(|id| self.lose_call(id));
+    }
+
+    fn lose_call(&mut self, id: u64) {
+        if let Some((jobs, is_lost @ false)) = self.calls.get_mut(&id) {
             *is_lost = true;
             for job in jobs.iter() {
                 *self.lost.entry(job.clone()).or_default() += MAX_TOKENS;
@@ -199,9 +204,12 @@ impl CallPayer {
         let jobs: Vec<&JobId> = owners.iter().map(|owner| &owner.job.job).collect();
         let key = format!("{RECORDS}{:016x}.json", call.id);
         put_json(&task.ports.blobs.with_long_retries(), &key, &(jobs, used)).await?;
-        // A loss meanwhile may lose what is settled later.
+        // A loss meanwhile may lose what is settled later, and so may the end of the reservation.
+        let mut spending = self.spending.lock();
         if is_settled {
-            self.spending.lock().calls.remove(&call.id);
+            spending.calls.remove(&call.id);
+        } else {
+            spending.lose_call(call.id);
         }
         Ok(())
     }

@@ -484,21 +484,23 @@ async fn open_accounts(
         Some(_) => SpendMeasure::TokensAndCost,
         None => SpendMeasure::Tokens,
     };
-    let total = log.total_spend(&owner.job, measure).await?;
     let nothing = SpendAmount {
         nanodollars: Some(0),
         tokens: 0,
     };
+    let mut openings = Vec::new();
     for (account, ..) in owner.account_reservations(nothing)? {
+        let opening = ports.limiter.begin_opening(&account, env.random()).await?;
+        openings.push((account, opening));
+    }
+    let total = log.total_spend(&owner.job, measure).await?;
+    for (account, opening) in openings {
         let used = if account.ends_with(".money") {
             total.nanodollars.ok_or_else(missing_price)?
         } else {
             total.tokens
         };
-        ports
-            .limiter
-            .open_account(&account, used, env.now_ms())
-            .await?;
+        ports.limiter.open_account(&account, opening, used).await?;
     }
     let took_ms = env.now_ms().saturating_sub(began_ms);
     tracing::info!(job = %owner.job.job, tokens = total.tokens, took_ms, "opened the accounts of a job from the call log");

@@ -4,6 +4,7 @@ use super::*;
 use crate::jobs::JobOptions;
 use crate::jobs::{JobStart, JobWriter, resume, set_budget};
 use crate::key::Priority;
+use crate::limit::MemoryLimiter;
 
 /// A spend log with a fixed total.
 struct FixedSpend(Mutex<u64>);
@@ -127,7 +128,7 @@ async fn exhausted_budget_pauses_job_until_raised() {
 
     // The budget is raised, and another worker starts with empty limits: the spending is still known.
     let lost = Ports {
-        limiter: Arc::new(crate::limit::MemoryLimiter::default()),
+        limiter: Arc::new(MemoryLimiter::default()),
         ..ports.clone()
     };
     set_budget(
@@ -230,7 +231,7 @@ async fn settlement_after_a_loss_keeps_the_reservations_of_others() {
         .unwrap();
     // The limiter loses everything while the first call is in flight.
     let lost = Ports {
-        limiter: Arc::new(crate::limit::MemoryLimiter::default()),
+        limiter: Arc::new(MemoryLimiter::default()),
         ..ports
     };
     for id in 2..5 {
@@ -290,4 +291,48 @@ async fn lost_account_is_rebuilt_beside_the_tasks_that_wait_for_it() {
             .unwrap();
     }
     assert_eq!(*log.1.lock(), 1, "the log is read once");
+}
+
+/// A spend log: calls for 90 tokens end while it is read for the first time, and then the limiter loses everything.
+struct LossDuringRead {
+    limiter: Arc<MemoryLimiter>,
+    reads: Mutex<u32>,
+}
+
+#[async_trait]
+impl SpendLog for LossDuringRead {
+    async fn total_spend(&self, _: &JobManifest, _: SpendMeasure) -> PortResult<SpendAmount> {
+        let mut reads = self.reads.lock();
+        *reads += 1;
+        let tokens = if *reads == 1 { 0 } else { 90 };
+        if *reads == 1 {
+            self.limiter.flush();
+        }
+        Ok(SpendAmount {
+            nanodollars: None,
+            tokens,
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn account_lost_while_the_log_is_read_is_rebuilt_from_a_new_reading() {
+    let (env, ports, run) = setup(100).await;
+    let budgets = BudgetRegistry::default();
+    let limiter = Arc::new(MemoryLimiter::default());
+    let ports = Ports {
+        limiter: limiter.clone(),
+        ..ports
+    };
+    let log = Arc::new(LossDuringRead {
+        limiter,
+        reads: Mutex::new(0),
+    });
+    let payers = budgets.owners(&env, &ports, &run).await.unwrap();
+    let failure = budgets
+        .reserve(&env, &ports, &payers, &call(1), log.clone())
+        .await
+        .unwrap_err();
+    assert_eq!(failure.code, "budget.reached", "90 of 100 are spent");
+    assert_eq!(*log.reads.lock(), 2);
 }

@@ -46,6 +46,7 @@ struct LimiterScripts {
     decrease_rate: Script,
     reserve: Script,
     settle_reservation: Script,
+    begin_opening: Script,
     open_account: Script,
 }
 
@@ -69,6 +70,7 @@ impl Default for LimiterScripts {
                 include_str!("account.lua"),
                 include_str!("settle_reservation.lua")
             )),
+            begin_opening: Script::new(include_str!("begin_opening.lua")),
             open_account: Script::new(include_str!("open_account.lua")),
         }
     }
@@ -249,9 +251,15 @@ impl Limiter for RedisLimiter {
             .await
     }
 
-    async fn open_account(&self, account: &str, used: u64, _: Millis) -> PortResult<()> {
+    async fn begin_opening(&self, account: &str, proposed: u64) -> PortResult<u64> {
+        let mut script = self.account_script(&self.scripts.begin_opening, account);
+        script.arg(proposed);
+        self.redis.invoke("limiter.begin_opening", &script).await
+    }
+
+    async fn open_account(&self, account: &str, opening: u64, used: u64) -> PortResult<()> {
         let mut script = self.account_script(&self.scripts.open_account, account);
-        script.arg(used);
+        script.arg(used).arg(opening);
         self.redis.invoke("limiter.open_account", &script).await
     }
 }
