@@ -160,7 +160,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         .filter(|c| c.is_alphabetic())
         .count();
     let cjk = row.text.chars().next().is_some_and(numbering::is_cjk);
-    let tabular = (row.table || row.cells >= 3 || row.figures) && !row.titled;
+    let tabular = (row.table || row.declared_row || row.cells >= 3 || row.figures) && !row.titled;
     if row.running
         || row.prose
         || row.marked

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stemma_document::{Line, LineRole, Page, StyleRun};
+use stemma_document::{GridLine, Line, LineRole, Page, StyleRun};
 
+use super::statements::names_statement;
 use super::{item_grammar, numbering, titles};
 
 // Bytes of a line that the rules read.
@@ -15,6 +16,8 @@ const SOLID_LEADING: f32 = 0.2;
 const OPEN_LEADING: f32 = 0.6;
 // A line with more words is prose.
 const MAX_TITLE_WORDS: usize = 22;
+// A line of a table with as many words is one of a paragraph.
+const PARAGRAPH_WORDS: u16 = 12;
 
 /// One line with its features. Lengths in points.
 #[derive(Debug, Clone)]
@@ -54,8 +57,11 @@ pub(super) struct LineFeatures<'a> {
     pub(super) running: bool,
     /// A line of a paragraph.
     pub(super) prose: bool,
-    /// Inside a table.
+    /// Inside a table, by its cells and figures.
     pub(super) table: bool,
+    /// A row of a table that the file declares. No heading, but its style says nothing about the style of headings: some
+    /// tables only place text.
+    pub(super) declared_row: bool,
     /// The phrase that opens a paragraph like a heading.
     pub(super) run_in: Option<RunIn<'a>>,
 }
@@ -107,7 +113,7 @@ impl<'a> LineTable<'a> {
         // Each step uses the ones before: leading needs the body size, prose needs leading and tables.
         sheet.find_body(pages);
         sheet.find_leading();
-        sheet.mark_tables();
+        sheet.mark_tables(pages);
         sheet.mark_prose(pages);
         sheet.find_numbers();
         sheet
@@ -220,19 +226,21 @@ impl<'a> LineTable<'a> {
     }
 
     /// Marks rows with figures beside the first cell or with many cells, and rows right between two such rows.
-    fn mark_tables(&mut self) {
-        for page in 0..self.pages() {
+    fn mark_tables(&mut self, pages: &[Page]) {
+        for (page, source) in pages.iter().enumerate() {
             let range = self.rows_on(page);
             let own: Vec<bool> = self.rows[range.clone()]
                 .iter()
                 .map(|row: &LineFeatures<'_>| row.cells >= 2 && row.figures || row.cells >= 4)
                 .collect();
+            let declared = declared_rows(&self.rows[range.clone()], source, &own);
             for (offset, row) in self.rows[range].iter_mut().enumerate() {
                 let beside =
                     |at: Option<usize>| at.and_then(|at| own.get(at)).copied().unwrap_or(false);
                 let between =
                     beside(offset.checked_sub(1)) && beside(Some(offset + 1)) && row.gap < 1.2;
                 row.table = own[offset] || between;
+                row.declared_row = declared[offset];
             }
         }
     }
@@ -293,6 +301,55 @@ impl<'a> LineTable<'a> {
                 !heavy && (long || (flows_on && !row.caps) || (flows_in && !row.caps));
         }
     }
+}
+
+/// Which rows belong to tables that the file declares: rows of cells beside such rows, and labels between rows of figures
+/// (`Region:`). A table that only places text has a number or nothing beside it, or paragraphs between its figures.
+fn declared_rows(rows: &[LineFeatures<'_>], page: &Page, with_figures: &[bool]) -> Vec<bool> {
+    let grids: Vec<Option<&GridLine>> = rows
+        .iter()
+        .map(|row| page.lines[row.line as usize].grid.as_deref())
+        .collect();
+    let mut declared = vec![false; rows.len()];
+    if grids.iter().all(Option::is_none) {
+        return declared;
+    }
+    let is_same_table = |a: usize, b: usize| {
+        let table = |at: usize| grids[at].map(|grid| grid.table);
+        table(a).is_some() && table(a) == table(b)
+    };
+    let is_title = |at: usize| is_numbered(rows[at].text) || names_statement(&rows[at]);
+    let has_cells = |at: usize| {
+        let cells = grids[at].map_or(0, |grid| grid.cells.len());
+        cells >= 2 && rows[at].words as usize <= MAX_TITLE_WORDS && !is_title(at)
+    };
+    // The last row of figures, while only labels of its table follow.
+    let mut figures: Option<usize> = None;
+    for at in 0..rows.len() {
+        let above = figures.filter(|above| is_same_table(*above, at));
+        if grids[at].is_some() && with_figures[at] && rows[at].figures {
+            let from = above.unwrap_or(at);
+            for (offset, label) in declared[from..at].iter_mut().enumerate() {
+                *label = !is_title(from + offset);
+            }
+            figures = Some(at);
+        } else if above.is_none() || rows[at].words >= PARAGRAPH_WORDS {
+            figures = None;
+        }
+    }
+    for at in 1..rows.len() {
+        let row = |at: usize| grids[at].map(|grid| grid.row);
+        let are_rows = is_same_table(at - 1, at) && row(at - 1) != row(at);
+        if are_rows && has_cells(at - 1) && has_cells(at) {
+            declared[at - 1] = true;
+            declared[at] = true;
+        }
+    }
+    declared
+}
+
+fn is_numbered(text: &str) -> bool {
+    !numbering::parse_numbers(text).is_empty() || item_grammar::parse_heading(text).is_some()
 }
 
 fn read_page<'a>(rows: &mut Vec<LineFeatures<'a>>, index: usize, page: &'a Page) {
@@ -365,6 +422,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
         running: source.role != LineRole::Body,
         prose: false,
         table: false,
+        declared_row: false,
         run_in: if cells == 1 {
             read_run_in(source)
         } else {
@@ -404,19 +462,23 @@ fn cells(line: &Line, size: f32) -> (u16, bool, usize) {
     let mut count = 1u16;
     let mut figures = false;
     let mut first = usize::MAX;
+    let mut is_title = false;
     for pair in line.words.windows(2).take(200) {
         let apart = pair[1].x0.points() - pair[0].x1.points() > (1.6 * size).max(9.0);
         count = count.saturating_add(u16::from(apart));
-        if apart && count == 2 {
-            first = pair[0].end as usize;
-        }
         let word = line
             .text
             .get(pair[1].start as usize..pair[1].end as usize)
             .unwrap_or("");
+        if apart && count == 2 {
+            first = pair[0].end as usize;
+            let label = line.text.get(..first).unwrap_or("");
+            is_title = is_label(label) && word.starts_with(char::is_alphabetic);
+        }
         figures |= count > 1 && is_figure(word);
     }
-    (count, figures, first)
+    // In `(5)   Adoption of ASC 320-10-65` the figures are a part of the title.
+    (count, figures && !(is_title && count == 2), first)
 }
 
 /// Whether the first cell, up to byte `end`, is marked and larger than all behind it.
@@ -452,6 +514,15 @@ pub(super) fn is_finished(text: &str) -> bool {
     let end =
         text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '”' | '"' | ')' | ']'));
     end.ends_with(['.', ':', '?', '!', ';', '。', '；', '：', '？', '！'])
+}
+
+/// The number of a section alone: `(5)`, `5.`, `A.`
+fn is_label(cell: &str) -> bool {
+    let is_mark = |c: char| matches!(c, '(' | ')' | '.');
+    let label = cell.trim_matches(is_mark);
+    label.len() < cell.len()
+        && (1..=3).contains(&label.len())
+        && label.chars().all(char::is_alphanumeric)
 }
 
 /// `1,234`, `(5.6)%`, `$`, `—`.
@@ -490,6 +561,18 @@ mod tests {
                 .filter(|row| row.text.starts_with("Revenue"))
                 .all(|row| row.table)
         );
+    }
+
+    #[test]
+    fn figures_in_a_numbered_title_make_no_table_row() {
+        let mut doc = Doc::new(1);
+        doc.add(0, line("(5)").cells(&["Hired before January 1, 2009"]));
+        doc.add(0, line("(6)").cells(&["1,000"]));
+        doc.add(0, line("Sales").cells(&["January 1, 2009"]));
+        let source = doc.source();
+        let sheet = LineTable::new(doc.pages(&source));
+        let tables: Vec<bool> = sheet.rows.iter().map(|row| row.table).collect();
+        assert_eq!(tables, [false, true, true]);
     }
 
     #[test]

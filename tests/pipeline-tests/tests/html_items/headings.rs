@@ -259,3 +259,63 @@ fn items_in_running_heads_are_no_headings() {
     let at = |number: &str, page| (number.to_owned(), page);
     assert_eq!(pages, [at("1", 2), at("1A", 8), at("2", 14)]);
 }
+
+#[test]
+fn heads_and_labels_of_tables_are_no_headings() {
+    let cells = |cells: &[&str]| {
+        let cells: String = cells
+            .iter()
+            .map(|cell| format!("<td>{cell}</td>"))
+            .collect();
+        format!("<tr>{cells}</tr>")
+    };
+    let officers = [
+        cells(&["<b>NAME</b>", "<b>TITLE</b>"]),
+        cells(&["<i>Jane Roe</i>", "Chairman of the Board"]),
+        cells(&["<i>John Doe</i>", "Treasurer of the company"]),
+    ]
+    .concat();
+    let premiums = [
+        cells(&["", "<b>2009</b>", "<b>2008</b>"]),
+        cells(&["<b>Region:</b>", "", ""]),
+        cells(&["Southeast", "120", "110"]),
+        cells(&["<b>Other lines:</b>", "", ""]),
+        cells(&["<b>Runoff:</b>", "", ""]),
+        cells(&["Southwest", "80", "70"]),
+    ]
+    .concat();
+    let numbered = |number: &str, title: &str| {
+        let row = cells(&[&format!("<b>{number}</b>"), &format!("<b>{title}</b>")]);
+        format!("<table width='100%'>{row}</table>{}", text(title))
+    };
+    let body = format!(
+        "{}{}{}<table width='100%'>{officers}</table>{}{}{}<table width='100%'>{premiums}</table>{}{BREAK}{}{}{}",
+        bold("Item 1. Business"),
+        text("it"),
+        bold("Officers"),
+        text("officers"),
+        bold("Revenue"),
+        text("premiums"),
+        text("regions"),
+        numbered("(4)", "Accumulated Loss"),
+        numbered("(5)", "Adoption of Standard 320-10-65"),
+        numbered("(6)", "Note Payable"),
+    );
+    let tree = tree(&report(2024, "", &body));
+    let titles: Vec<&str> = tree
+        .walk()
+        .map(|(_, section)| section.title.as_str())
+        .collect();
+    assert_eq!(
+        titles[1..],
+        [
+            "Item 1. Business",
+            "Officers",
+            "Revenue",
+            "(4) Accumulated Loss",
+            "(5) Adoption of Standard 320-10-65",
+            "(6) Note Payable",
+            "SIGNATURES"
+        ]
+    );
+}
