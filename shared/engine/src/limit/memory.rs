@@ -28,7 +28,7 @@ struct SpendAccount {
     // Before the account is opened: what was settled meanwhile.
     used: u64,
     is_open: bool,
-    // What began to open it.
+    // The opening that was begun first. It is lost with the account.
     opening: Option<u64>,
     // Amount and end of each reservation, by id.
     calls: BTreeMap<u64, (u64, Millis)>,

@@ -154,7 +154,7 @@ pub trait Limiter: Send + Sync {
 
     /// Holds an amount for a call if spent plus reserved amounts stay within `limit`. Repeating it reserves once. What
     /// is not settled within its time is given back: the call ended without anyone to settle it. A limiter that was away
-    /// for longer than that may grant the amount again before the settlement arrives, a few seconds after its return.
+    /// for longer than that may grant the amount again in the two seconds after its return, before the settlement arrives.
     ///
     /// # Errors
     /// [`crate::PortError`] when the limiter is unavailable; it may be reserved all the same.

@@ -204,7 +204,7 @@ impl CallPayer {
         let jobs: Vec<&JobId> = owners.iter().map(|owner| &owner.job.job).collect();
         let key = format!("{RECORDS}{:016x}.json", call.id);
         put_json(&task.ports.blobs.with_long_retries(), &key, &(jobs, used)).await?;
-        // A loss meanwhile may lose what is settled later, and so may the end of the reservation.
+        // What is settled later may be lost with the limiter, or come after the end of its reservation.
         let mut spending = self.spending.lock();
         if is_settled {
             spending.calls.remove(&call.id);
