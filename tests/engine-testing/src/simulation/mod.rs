@@ -134,7 +134,7 @@ impl Simulation {
             faults.set_listener(listener);
         }
         let ports = faults.wrap(&sound);
-        let tools = SimulatedTools::new(Arc::clone(&store));
+        let tools = SimulatedTools::new(Arc::clone(&store), script.no_slow_calls);
         let processes = Vec::new();
         let draining = JoinSet::new();
         let started_ms = env.now_ms();
@@ -202,7 +202,11 @@ impl Simulation {
         self.env.sleep(COOLDOWN).await;
         self.check_invariants(script)?;
         let objects = self.store.snapshot().into_iter();
-        let results = objects.filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"));
+        let is_result = |key: &str| {
+            let kinds = ["/a/", "/trees/", "/changes/"];
+            kinds.iter().any(|kind| key.contains(kind))
+        };
+        let results = objects.filter(|(key, _)| is_result(key));
         let history = self.tools.history();
         let starts = history.starts.values().sum();
         let since_start = history.start_times.iter();

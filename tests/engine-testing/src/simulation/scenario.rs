@@ -41,6 +41,8 @@ pub struct SimulationScenario {
     pub clocks_ahead_ms: Vec<i64>,
     /// Gives the first job a budget of this many tokens, which is raised whenever the job was paused for it.
     pub budget_tokens: Option<u64>,
+    /// No call takes minutes: what then takes long is due to the faults.
+    pub no_slow_calls: bool,
 }
 
 /// An event during a schedule.

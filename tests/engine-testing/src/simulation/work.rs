@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use stemma_engine::artifact;
 use stemma_engine::blobs::{Blobs, MemoryBlobs, PutOutcome};
 use stemma_engine::env::Millis;
 use stemma_engine::failure::{Failure, FailureRecord};
@@ -49,9 +50,15 @@ pub struct SimulatedTools {
     history: Arc<Mutex<WorkHistory>>,
     // `None` if calls cost nothing.
     payer: Option<CallPayer>,
+    // How long the slowest calls take.
+    slowest_call_ms: Millis,
     // Of the process.
     stall: Stall,
 }
+
+// A part takes as long as most calls of models, but for one in five, which takes as long as the slowest.
+const USUAL_CALL_MS: Millis = 5_000;
+const SLOW_CALL_MS: Millis = 150_000;
 
 // A process that was suspended after it had looked for an artifact cannot know what others stored meanwhile. Nor can another,
 // which took over the task and has looked, know that the suspended one went on and stored it. By then each has begun what it
@@ -76,11 +83,16 @@ pub struct WorkHistory {
 
 impl SimulatedTools {
     /// Tools over the store below the fault injection.
-    pub fn new(store: Arc<MemoryBlobs>) -> Self {
+    pub fn new(store: Arc<MemoryBlobs>, no_slow_calls: bool) -> Self {
         Self {
             store,
             history: Arc::default(),
             payer: None,
+            slowest_call_ms: if no_slow_calls {
+                USUAL_CALL_MS
+            } else {
+                SLOW_CALL_MS
+            },
             stall: Stall::default(),
         }
     }
@@ -88,6 +100,7 @@ impl SimulatedTools {
     /// The tools of another process, which pays for its calls if there is `spending`.
     pub(super) fn for_process(&self, stall: &Stall, spending: Option<&SharedSpending>) -> Self {
         Self {
+            slowest_call_ms: self.slowest_call_ms,
             stall: stall.clone(),
             store: Arc::clone(&self.store),
             history: Arc::clone(&self.history),
@@ -237,7 +250,11 @@ impl Stage for Weigh {
             .blob(&self.source, "text")
             .await
             .inspect_err(|_| task.tools.failed(task))?;
-        simulate_delay(task, if self.part % 5 == 1 { 150_000 } else { 5_000 }).await;
+        let longest_ms = match self.part % 5 {
+            1 => task.tools.slowest_call_ms,
+            _ => USUAL_CALL_MS,
+        };
+        simulate_delay(task, longest_ms).await;
         if let Some((payer, paid)) = paid {
             let ended = payer.end(task, paid).await;
             ended.inspect_err(|_| task.tools.failed(task))?;
@@ -320,9 +337,10 @@ impl Stage for SumParts {
     }
 }
 
-/// Publishes the result, create-only.
+/// Publishes the result, create-only, and then announces it. Its artifact says that both were done.
 #[derive(Serialize, Deserialize)]
 struct PublishSum {
+    document: u32,
     sum: u64,
     gaps: u32,
 }
@@ -330,34 +348,35 @@ struct PublishSum {
 #[async_trait]
 impl Stage for PublishSum {
     type Work = SimulatedWork;
-    type Outcome = bool;
-    const NAME: &'static str = "publish";
-    const REVISION: u32 = 1;
+    type Outcome = u32;
+    const NAME: &'static str = PUBLISH.0;
+    const REVISION: u32 = PUBLISH.1;
     const LANE: Lane = Lane::Publish;
 
-    fn identity(&self, settings: &SimulatedSettings, identity: &mut TaskKeyBuilder) {
-        identity
-            .number(settings.salt)
-            .number(self.sum)
-            .number(self.gaps.into());
+    fn identity(&self, _: &SimulatedSettings, identity: &mut TaskKeyBuilder) {
+        identity.number(self.document.into());
     }
 
-    async fn run(&self, task: &TaskContext<'_, SimulatedWork>) -> StageResult<bool> {
+    async fn run(&self, task: &TaskContext<'_, SimulatedWork>) -> StageResult<u32> {
         task.tools.begin(task, "publish");
         let published = async {
             task.ports.blobs.barrier().await?;
             let tree = serde_json::json!({ "sum": self.sum, "gaps": self.gaps }).to_string();
-            let key = tree_key(&task.run.scope);
-            task.ports.blobs.put(&key, tree.into()).await
+            let scope = &task.run.scope;
+            for kind in ["trees", "changes"] {
+                let key = format!("{scope}/{kind}/000000000001.json");
+                task.ports.blobs.put(&key, tree.clone().into()).await?;
+            }
+            Ok(())
         };
-        published.await.inspect_err(|_| task.tools.failed(task))?;
-        Ok(true.into())
+        let published: PortResult<()> = published.await;
+        published.inspect_err(|_| task.tools.failed(task))?;
+        Ok(self.gaps.into())
     }
 }
 
-fn tree_key(scope: &str) -> String {
-    format!("{scope}/trees/000000000001.json")
-}
+// Name and revision of the stage: a run is looked up by its task.
+const PUBLISH: (&str, u32) = ("publish", 1);
 
 fn refused(message: String) -> FlowStop {
     FlowStop::Failed(FailureRecord::new(
@@ -402,7 +421,11 @@ impl Flow for SimulatedWork {
         let sum = replay.outcome(&SumParts {
             values: groups.into_iter().map(|(value, _)| value).collect(),
         })?;
-        replay.outcome(&PublishSum { sum, gaps })?;
+        replay.outcome(&PublishSum {
+            document: document.name,
+            sum,
+            gaps,
+        })?;
         Ok(FlowOutput { gaps })
     }
 
@@ -449,19 +472,17 @@ impl Flow for SimulatedWork {
                 .ok()
                 .map(RunOutcome::from_record));
         }
-        let tree = tree_key(&run.at.scope);
-        let Some(json) = ports.blobs.get(&tree).await? else {
+        let Ok(document) = SimulatedDocument::deserialize(&run.input) else {
             return Ok(None);
         };
-        let tree: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
-        let gaps = tree["gaps"]
-            .as_u64()
-            .and_then(|gaps| u32::try_from(gaps).ok())
-            .unwrap_or_default();
-        Ok(Some(if gaps == 0 {
-            RunOutcome::Done
-        } else {
-            RunOutcome::DoneWithGaps(gaps)
+        let mut identity = TaskKey::builder(PUBLISH.0, PUBLISH.1);
+        identity.number(document.name.into());
+        let key = identity.finish();
+        let outcome = artifact::outcome(&ports.blobs, &run.at.scope, &key).await?;
+        let gaps: Option<u32> = outcome.and_then(|outcome| serde_json::from_slice(&outcome).ok());
+        Ok(gaps.map(|gaps| match gaps {
+            0 => RunOutcome::Done,
+            gaps => RunOutcome::DoneWithGaps(gaps),
         }))
     }
 }
