@@ -192,6 +192,13 @@ impl<W: Work> TaskExecutor<W> {
         Span::current().record("attempt", attempts);
         let now = self.env.now_ms();
         let running = self.presence.start_task(task, stage.lane(), now);
+        // A result is dropped once it is stored, so the artifact is looked for after it: a holder whose lease was lost with the
+        // ledger may have stored it meanwhile.
+        let earlier_result = if stage.lane() == Lane::Llm {
+            self.while_leased(task, self.held_artifact(task)).await?
+        } else {
+            None
+        };
         // Checked under the lease: a previous holder has either stored its artifact by now, or never will.
         let stored = artifact::outcome(blobs, &task.run.scope, &task.key);
         match self.while_leased(task, stored).await {
@@ -224,7 +231,10 @@ impl<W: Work> TaskExecutor<W> {
             env: &self.env,
         };
         tracing::debug!(run = %task.run.run, stage = task.stage, task = %task.key, attempts, "stage started");
-        match self.run_stage(stage, task, &context).await? {
+        match self
+            .run_stage(stage, task, &context, earlier_result)
+            .await?
+        {
             StageResult::Outcome(outcome) => {
                 self.record_outcome(task, TaskOutcome::Done(outcome))
                     .await?;
@@ -309,19 +319,14 @@ impl<W: Work> TaskExecutor<W> {
         Ok((DeliveryOutcome::Ended, Disposition::Ack))
     }
 
-    /// Runs the stage, unless a process before this one has handed its result on, and stores its artifact.
+    /// Runs the stage, unless a process before this one has handed its result on, and stores the artifact.
     async fn run_stage(
         &self,
         stage: &dyn AnyStage<W>,
         task: &TaskMessage,
         context: &TaskContext<'_, W>,
+        earlier_result: Option<Artifact>,
     ) -> PortResult<StageResult> {
-        let is_paid = stage.lane() == Lane::Llm;
-        let earlier_result = if is_paid {
-            self.while_leased(task, self.held_artifact(task)).await?
-        } else {
-            None
-        };
         let artifact = match earlier_result {
             Some(artifact) => artifact,
             None => match self.run_within_deadline(stage, task, context).await {
@@ -333,7 +338,7 @@ impl<W: Work> TaskExecutor<W> {
         let blobs = self.ports.blobs.with_long_retries();
         let store = artifact.store(&blobs, &task.run.scope, &task.key);
         let store = async {
-            if is_paid {
+            if stage.lane() == Lane::Llm {
                 self.store_or_hand_on(task, &artifact, store).await
             } else {
                 store.await
