@@ -2,7 +2,8 @@
 //!
 //! Within one task attempt a request is sent at most three times, each through breaker and rate limits. A third invalid reply
 //! fails the task permanently, since further calls would cost money with little hope. Task attempts are for calls without a
-//! reply. A reply cut off at the output limit is continued at most four times; the parts count as one reply.
+//! reply. A reply cut off at the output limit is continued at most four times; the parts count as one reply. One that still has no
+//! end fails the task at once: a model that repeats itself would do so again, at five times the cost of a reply.
 
 use std::time::Duration;
 
@@ -87,6 +88,7 @@ pub async fn complete_from<T: DeserializeOwned, U>(
             replies,
             output_tokens,
             error,
+            is_endless,
         } = call.complete_reply(&mut current).await?;
         let parsed = error.map_or_else(|| parse(&text).and_then(&check), Err);
         let error = match parsed {
@@ -113,10 +115,10 @@ pub async fn complete_from<T: DeserializeOwned, U>(
             error,
             "rejected a reply of the model"
         );
-        if retries == MAX_RETRIES {
-            return Err(unusable_reply(request.schema.name, &error));
-        }
         retries += 1;
+        if retries > MAX_RETRIES || is_endless {
+            return Err(unusable_reply(request.schema.name, retries, &error));
+        }
         let quoted_bytes = text.floor_char_boundary(QUOTED_REPLY_BYTES);
         // An empty reply gives the model nothing to correct, so the original request is sent again.
         current.follow_up = (!text.trim().is_empty()).then(|| FollowUp::Retry {
@@ -134,6 +136,8 @@ struct FullReply {
     output_tokens: u32,
     // Set if the reply is known to be invalid before parsing.
     error: Option<String>,
+    // Still cut off after the last continuation.
+    is_endless: bool,
 }
 
 struct StructuredCall<'a> {
@@ -155,6 +159,7 @@ impl StructuredCall<'_> {
             replies: Vec::new(),
             output_tokens: 0,
             error: None,
+            is_endless: false,
         };
         let mut parts = 0;
         loop {
@@ -214,7 +219,8 @@ impl StructuredCall<'_> {
         if reply.finish == FinishReason::Complete {
             return false;
         }
-        if parts > MAX_CONTINUATIONS || !is_continuable(&full.text) {
+        full.is_endless = parts > MAX_CONTINUATIONS;
+        if full.is_endless || !is_continuable(&full.text) {
             full.error = Some("it does not end".into());
             return false;
         }
@@ -246,11 +252,13 @@ impl StructuredCall<'_> {
     }
 }
 
-fn unusable_reply(stage: &str, error: &str) -> Failure {
-    let message = format!(
-        "stage {stage} got {} invalid replies in a row; the last error: {error}",
-        MAX_RETRIES + 1
-    );
+fn unusable_reply(stage: &str, replies: u32, error: &str) -> Failure {
+    let message = match replies {
+        1 => format!("stage {stage} got an invalid reply: {error}"),
+        _ => {
+            format!("stage {stage} got {replies} invalid replies in a row; the last error: {error}")
+        }
+    };
     Failure::permanent("model.reply_unreadable", message)
         .with_next("run the document again, or choose a model that supports JSON schemas")
 }

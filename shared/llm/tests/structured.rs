@@ -266,16 +266,27 @@ async fn truncated_replies_are_continued_and_count_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn endless_and_prose_replies_are_not_continued() {
+async fn a_reply_without_end_fails_the_task_after_four_continuations() {
     let mut replies = vec![reply("{\"title\":\"a", FinishReason::Length); 5];
-    replies.extend([
+    replies.push(complete_reply(GOOD));
+    let (answer, rejected, follow_ups) = run_structured(replies, Duration::ZERO).await;
+    let failure = answer.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Permanent);
+    assert_eq!(failure.code.as_str(), "model.reply_unreadable");
+    assert_eq!(rejected, 5);
+    assert_eq!(follow_ups.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn prose_replies_are_not_continued() {
+    let replies = vec![
         reply("Let me think", FinishReason::Length),
         complete_reply(GOOD),
-    ]);
+    ];
     let (answer, rejected, follow_ups) = run_structured(replies, Duration::ZERO).await;
     assert_eq!(answer.unwrap().value, "Risk Factors");
-    assert_eq!(rejected, 6);
-    assert_eq!(follow_ups.len(), 7);
+    assert_eq!(rejected, 1);
+    assert_eq!(follow_ups.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
