@@ -81,6 +81,17 @@ impl MemoryLedger {
         state.runs.values().filter(is_only_watched).count()
     }
 
+    /// Number of runs of which nothing but requests is known; for tests.
+    pub fn requested_runs(&self) -> usize {
+        let state = self.0.lock();
+        let is_only_requested = |run: &&RunState| {
+            let mut tasks = run.open.values();
+            let all_idle = tasks.all(|task| task.lease.is_none());
+            run.log.is_empty() && run.watchers.is_empty() && !run.open.is_empty() && all_idle
+        };
+        state.runs.values().filter(is_only_requested).count()
+    }
+
     /// Number of scheduled items; for tests.
     pub fn scheduled(&self) -> usize {
         self.0.lock().due.len()

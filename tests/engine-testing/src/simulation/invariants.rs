@@ -36,7 +36,7 @@ impl Simulation {
                 ));
             }
         }
-        // A coordinator that crashes while it claims a document leaves a watcher, which expires in Redis.
+        // A coordinator that crashes while it claims a document leaves a watcher, which expires in Redis after a week.
         let may_leave_watchers = script.fault_events.iter().any(|(_, event)| {
             matches!(event, FaultEvent::Crash(process, _) if *process < script.coordinators)
         });
@@ -45,7 +45,12 @@ impl Simulation {
         } else {
             0
         };
-        let runs = self.ledger.runs() - left_watchers;
+        // So does a request that takes effect again when its run has ended.
+        let left_requests = match script.plan.rates.duplicate {
+            0 => 0,
+            _ => self.ledger.requested_runs(),
+        };
+        let runs = self.ledger.runs() - left_watchers - left_requests;
         if script.plan.rates.lose == 0 && runs > 0 {
             return Err(format!("the ledger still holds {runs} runs"));
         }
