@@ -420,8 +420,11 @@ impl<'a> Reader<'a> {
     /// Ends the line, if it has text.
     fn end_line(&mut self) {
         if self.line.is_empty() {
-            // Spaces without text leave nothing behind.
-            self.line = TextLine::default();
+            // Spaces without text leave nothing behind but the link that they are in.
+            let links = std::mem::take(&mut self.line).links;
+            self.line
+                .links
+                .extend(links.last().filter(|link| link.end == u32::MAX).copied());
             return;
         }
         let mut line = std::mem::take(&mut self.line);
@@ -442,7 +445,9 @@ impl<'a> Reader<'a> {
         self.push_flow(Flow::Line(line));
     }
 
+    // The link before it ends: links hold no links.
     fn start_link(&mut self, to: &'a [u8]) {
+        self.end_link();
         let start = u32::try_from(self.line.text.len()).unwrap_or(u32::MAX);
         self.line.links.push(TextLink {
             start,

@@ -110,3 +110,22 @@ fn links_lead_to_the_line_behind_their_anchor() {
     assert!(link.rect.x1 < pages[0].lines[0].rect.x1);
     assert_eq!(link.rect.y0, pages[0].lines[0].rect.y0);
 }
+
+#[test]
+fn a_link_ends_where_another_begins() {
+    let html = "<table><tr><td>x</td><td><a href='#i1'>one <a href='#i2'>two</td></tr></table>\
+                <p id=i1>First</p><p id=i2>Second</p>";
+    let source = source(html);
+    let [first, second] = source.links.as_slice() else {
+        panic!("{:?}", source.links)
+    };
+    assert!(first.rect.x1 < second.rect.x0, "{first:?} {second:?}");
+}
+
+#[test]
+fn a_link_around_a_block_covers_its_text() {
+    let source = source("<a href='#i1'><div>Item 1</div></a><div>text</div><p id=i1>Item 1</p>");
+    let link = &source.links[0];
+    let line = &pages(&source)[0].lines[0];
+    assert_eq!((link.rect, source.links.len()), (line.rect, 1));
+}
