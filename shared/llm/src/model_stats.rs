@@ -21,6 +21,8 @@ pub(crate) struct ModelStats {
     last_throttle_ms: Millis,
     /// Requests and tokens per minute, as last reported by the provider.
     pub(crate) rate_limits: (Option<u32>, Option<u32>),
+    /// When they were last passed on to the limiters.
+    pub(crate) reported_ms: Millis,
     pub(crate) last_error_code: Option<&'static str>,
     durations_ms: VecDeque<u64>,
     requests: MinuteWindow,

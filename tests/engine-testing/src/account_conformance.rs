@@ -21,6 +21,7 @@ pub(crate) async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl
     gives_back_abandoned_reservations(make().await).await;
     counts_calls_of_a_lost_account(make().await).await;
     charges_a_repeated_settlement_once(make().await).await;
+    charges_a_call_that_is_reserved_again(make().await).await;
     ignores_an_opening_from_before_a_loss(make().await).await;
 }
 
@@ -124,6 +125,22 @@ async fn gives_back_abandoned_reservations(limiter: Arc<dyn Limiter>) {
         "990 are held, 5 were used: a late settlement takes nothing from others"
     );
     assert_eq!(reserve(&limiter, call(402, 5), 60_012).await, GRANTED);
+}
+
+// The first reservation was given back without a call.
+async fn charges_a_call_that_is_reserved_again(limiter: Arc<dyn Limiter>) {
+    open(&limiter, 0).await;
+    assert_eq!(reserve(&limiter, call(1, 600), 0).await, GRANTED);
+    spend(&limiter, call(1, 600), 0, 1).await;
+    assert_eq!(reserve(&limiter, call(1, 600), 2).await, GRANTED);
+    assert_eq!(reserve(&limiter, call(2, 500), 2).await, NOT_NOW);
+    spend(&limiter, call(1, 600), 400, 3).await;
+    assert_eq!(
+        reserve(&limiter, call(2, 601), 4).await,
+        NEVER,
+        "400 were used"
+    );
+    assert_eq!(reserve(&limiter, call(2, 600), 4).await, GRANTED);
 }
 
 // The account is lost while calls are in flight, and opened again from the log.

@@ -201,8 +201,10 @@ impl<W: Flow> Coordinator<W> {
         let Some(open) = table.open.get_mut(&entry.job) else {
             return;
         };
+        if !open.end_claim(entry.number, &ending) {
+            return;
+        }
         metrics::entry_ended(ending.name());
-        open.end_entry(entry.number, &format!("entry {}", entry.number), &ending);
         let job = entry.manifest.job.clone();
         let input = Box::new(entry.entry.input.clone());
         (self.observer)(CoordinatorEvent::EntryEnded {

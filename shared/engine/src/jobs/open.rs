@@ -259,8 +259,17 @@ impl OpenJob {
         ended.len()
     }
 
+    /// Ends an entry that was to be claimed. `false` if the job was closed meanwhile, which has counted it as cancelled.
+    pub(crate) fn end_claim(&mut self, number: u64, ending: &RunOutcome) -> bool {
+        let is_open = self.claiming.contains_key(&number);
+        if is_open {
+            self.end_entry(number, &format!("entry {number}"), ending);
+        }
+        is_open
+    }
+
     /// Ends an entry; `what` identifies it in the report.
-    pub(crate) fn end_entry(&mut self, number: u64, what: &str, ending: &RunOutcome) {
+    fn end_entry(&mut self, number: u64, what: &str, ending: &RunOutcome) {
         self.claiming.remove(&number);
         self.ended.insert(number, what, ending);
     }
@@ -392,7 +401,7 @@ mod tests {
         assert_eq!(numbers, (1_000..1_200).collect::<Vec<u64>>());
         assert!(part.finished_part().is_none());
         for number in numbers {
-            part.end_entry(number, "entry", &RunOutcome::Done);
+            part.end_claim(number, &RunOutcome::Done);
         }
         let (key, result) = part.finished_part().unwrap();
         assert_eq!(
@@ -422,12 +431,15 @@ mod tests {
         load_entries(&env, &ports, &mut open).await;
         for _ in 0..10 {
             let (number, _) = open.take_next().unwrap();
-            open.end_entry(number, "entry", &RunOutcome::Done);
+            open.end_claim(number, &RunOutcome::Done);
         }
+        let (claimed, _) = open.take_next().unwrap();
         open.close(Cancelled {
             reason: CancelReason::Person,
             at_ms: 0,
         });
+        // Its claim was under way.
+        assert!(!open.end_claim(claimed, &RunOutcome::Unchanged));
         load_entries(&env, &ports, &mut open).await;
         assert_eq!(open.next_weight(), None);
         let report = open.finished_report(0).unwrap();

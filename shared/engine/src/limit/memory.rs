@@ -286,6 +286,8 @@ impl Limiter for MemoryLimiter {
         account
             .calls
             .insert(call.id, (call.amount, now_ms + call.ttl_ms));
+        // A request of a batch that the provider refused is reserved again under its id.
+        account.settled.remove(&call.id);
         Ok(Reservation::Granted)
     }
 

@@ -202,7 +202,7 @@ impl BatchStore {
     /// # Errors
     /// [`stemma_engine::PortError`] when the store cannot be read.
     pub async fn reply(&self, item: &str) -> PortResult<Option<StoredReply>> {
-        self.read_or_remove(self.reply_key(item)).await
+        self.get_or_remove(self.reply_key(item)).await
     }
 
     /// Adds a request, once. It is asked after this returns.
@@ -226,7 +226,7 @@ impl BatchStore {
     }
 
     pub(super) async fn item(&self, id: &str) -> PortResult<Option<BatchItem>> {
-        self.read_or_remove(self.item_key(id)).await
+        self.get_or_remove(self.item_key(id)).await
     }
 
     pub(super) async fn has_reply(&self, id: &str) -> PortResult<bool> {
@@ -282,6 +282,15 @@ impl BatchStore {
         get_json(&self.blobs, &self.record_key(seq, record)).await
     }
 
+    /// As `read`; a record that a power loss has torn is removed.
+    pub(super) async fn read_or_remove<T: DeserializeOwned>(
+        &self,
+        seq: u64,
+        record: &str,
+    ) -> PortResult<Option<T>> {
+        self.get_or_remove(self.record_key(seq, record)).await
+    }
+
     pub(super) async fn write<T: Serialize + Sync>(
         &self,
         seq: u64,
@@ -296,7 +305,7 @@ impl BatchStore {
     }
 
     // An object that a power loss has torn is removed, and made again.
-    async fn read_or_remove<T: DeserializeOwned>(&self, key: String) -> PortResult<Option<T>> {
+    async fn get_or_remove<T: DeserializeOwned>(&self, key: String) -> PortResult<Option<T>> {
         let Some(json) = self.blobs.get(&key).await? else {
             return Ok(None);
         };

@@ -17,6 +17,8 @@ use super::{ModelClient, ModelClientSettings};
 
 // Maximum wait for a permit, or for a stalled queue, before the task goes back to the job queue. Not counted as an attempt.
 const PERMIT_WAIT_MS: Millis = 30_000;
+// Limiters forget what is not repeated for ten minutes, or when Redis is lost.
+const REPORT_EVERY_MS: Millis = 60_000;
 // Maximum wait in a queue that makes progress.
 const QUEUE_WAIT_MS: Millis = 150_000;
 // Poll more often than the limiter suggests: replies may refund overestimated tokens in the meantime.
@@ -263,19 +265,24 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         }
     }
 
-    /// Reports the provider's limits to the shared limiter if they changed or little quota is left.
+    /// Reports the provider's limits to the shared limiter if they changed, little quota is left, or the last report is a minute
+    /// old: limiters forget limits that are not repeated.
     pub(super) fn report_rate_limits(&self, reported: ReportedLimits) {
         let reported = reported.paced();
         let limits = (reported.requests_per_minute, reported.tokens_per_minute);
         let quota = self.settings.quota();
+        let now_ms = self.env.now_ms();
         {
             let mut stats = self.stats.lock();
-            let is_new = limits != (None, None) && stats.rate_limits != limits;
+            let is_due = now_ms >= stats.reported_ms + REPORT_EVERY_MS;
+            let states_limits = limits != (None, None);
+            let is_new = states_limits && (stats.rate_limits != limits || is_due);
             if !is_new && !runs_low(quota, reported) {
                 return;
             }
             if is_new {
                 stats.rate_limits = limits;
+                stats.reported_ms = now_ms;
             }
         }
         let share = self.reported_share(reported);

@@ -56,15 +56,9 @@ struct JobPayer {
 
 impl JobPayer {
     // What was spent is charged even if the jobs are paused by now.
-    async fn payers(&self, run: &RunRef) -> Vec<BudgetOwner> {
+    async fn payers(&self, run: &RunRef) -> Result<Vec<BudgetOwner>, Failure> {
         let budgets = &self.deps.budgets;
-        match budgets.payers(&self.env, &self.ports, run).await {
-            Ok(payers) => payers,
-            Err(failure) => {
-                tracing::warn!(run = %run.run, %failure, "cannot read who pays for a batch");
-                Vec::new()
-            }
-        }
+        budgets.payers(&self.env, &self.ports, run).await
     }
 }
 
@@ -76,24 +70,35 @@ impl BatchPayer for JobPayer {
     }
 
     async fn settle(&self, run: &RunRef, request: &CallReservation, used: SpendAmount) {
-        let payers = self.payers(run).await;
+        let payers = match self.payers(run).await {
+            Ok(payers) => payers,
+            // The reservation expires, and an account that is opened again counts the call from the log.
+            Err(failure) => {
+                tracing::warn!(run = %run.run, %failure, "cannot charge a batch to its jobs");
+                return;
+            }
+        };
         let budgets = &self.deps.budgets;
         budgets
             .settle(&self.env, &self.ports, &payers, request, used)
             .await;
     }
 
-    async fn jobs(&self, run: &RunRef) -> Vec<JobId> {
-        let payers = self.payers(run).await;
-        payers.iter().map(|payer| payer.job.job.clone()).collect()
+    async fn jobs(&self, run: &RunRef) -> Result<Vec<JobId>, Failure> {
+        let payers = self.payers(run).await?;
+        Ok(payers.iter().map(|payer| payer.job.job.clone()).collect())
     }
 
     async fn pause(&self, run: &RunRef) {
-        let payers = self.payers(run).await;
         let reason = PauseReason::Credentials;
         let budgets = &self.deps.budgets;
-        if let Err(error) = budgets.pause(&self.env, &self.ports, &payers, reason).await {
-            tracing::warn!(run = %run.run, %error, "cannot pause jobs whose batches are refused");
+        let paused = async {
+            let payers = self.payers(run).await?;
+            let paused = budgets.pause(&self.env, &self.ports, &payers, reason).await;
+            paused.map_err(Failure::from)
+        };
+        if let Err(failure) = paused.await {
+            tracing::warn!(run = %run.run, %failure, "cannot pause jobs whose batches are refused");
         }
     }
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Millis;
 use stemma_engine::flow::JobManifest;
 use stemma_engine::jobs::{
     BudgetOwner, BudgetRegistry, CallReservation, PauseReason, SpendAmount, SpendLog, SpendMeasure,
@@ -25,6 +26,9 @@ use crate::{FilingTask, WorkerDeps};
 const RECORD_TIMEOUT: Duration = Duration::from_secs(300);
 // Delay before the task is tried again.
 const RECORD_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+// Whoever submits a job may have a clock that is ahead of those of workers. Records name their job, so none of another is counted.
+const CLOCK_TOLERANCE_MS: Millis = 3_600_000;
 
 /// The blob prefix of the collection in the scope of a run, `c/{collection}/d/{doc}`. Call logs belong to collections, not
 /// to documents.
@@ -194,7 +198,10 @@ impl SpendLog for TaskCallLog {
             &self.ports.blobs,
             &self.collection,
             &job.job,
-            (job.submitted_ms, self.env.now_ms()),
+            (
+                job.submitted_ms.saturating_sub(CLOCK_TOLERANCE_MS),
+                self.env.now_ms(),
+            ),
             measure,
             |sum| sum.cost(self.prices(&sum.model)),
         )

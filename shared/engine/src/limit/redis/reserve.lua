@@ -15,5 +15,7 @@ if spent + total + amount > limit then
     return spent + amount <= limit and 2 or 3
 end
 redis.call('ZADD', KEYS[2], number(now + tonumber(ARGV[5])), ARGV[4])
+-- A request of a batch that the provider refused is reserved again under its id.
+redis.call('ZREM', KEYS[4], ARGV[4])
 store_reserved(total + amount)
 return 0

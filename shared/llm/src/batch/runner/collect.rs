@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use stemma_engine::PortResult;
 use stemma_engine::blobs::{Blobs, PutOutcome, put_json};
 use stemma_engine::env::Millis;
+use stemma_engine::{Failure, PortResult};
 
 use super::queue::BatchQueue;
 use super::{BatchRunner, CALLS_AT_ONCE, NOTHING, StepError, as_millis, request_number};
@@ -89,7 +89,7 @@ impl BatchRunner {
             .map(|id: String| async move {
                 // An item that is gone was completed before a crash.
                 let Some(item) = store.item(&id).await? else {
-                    return PortResult::Ok(None);
+                    return Ok::<_, StepError>(None);
                 };
                 let result = results.get(&id).unwrap_or(&BatchResult::NotExecuted);
                 let now = self.env.now_ms();
@@ -97,7 +97,7 @@ impl BatchRunner {
                 let reply = StoredReply {
                     at_ms: now,
                     took_ms: now.saturating_sub(submitted_ms),
-                    payment: self.payment(&item, &result).await,
+                    payment: self.payment(&item, &result).await?,
                     result,
                 };
                 self.store_result(store, &item, reply).await?;
@@ -148,11 +148,19 @@ impl BatchRunner {
         }
     }
 
-    async fn payment(&self, item: &BatchItem, result: &StoredResult) -> Option<ReplyPayment> {
-        Some(ReplyPayment {
-            cost: self.client.batch_cost(result.billed()?),
-            jobs: self.payer.jobs(&item.run).await,
-        })
+    // Who pays is stored with the reply, once. While it is not known, the step fails and is repeated.
+    async fn payment(
+        &self,
+        item: &BatchItem,
+        result: &StoredResult,
+    ) -> Result<Option<ReplyPayment>, Failure> {
+        let Some(usage) = result.billed() else {
+            return Ok(None);
+        };
+        Ok(Some(ReplyPayment {
+            cost: self.client.batch_cost(usage),
+            jobs: self.payer.jobs(&item.run).await?,
+        }))
     }
 
     // The record is written once and settles the reservation only then, so a repeated step pays nothing twice.
@@ -161,7 +169,7 @@ impl BatchRunner {
         store: &BatchStore,
         item: &BatchItem,
         reply: StoredReply,
-    ) -> PortResult<()> {
+    ) -> Result<(), StepError> {
         let (reply, mut is_new) = store.store_reply(&item.id, reply).await?;
         let mut used = NOTHING;
         if let Some(usage) = reply.result.billed() {
@@ -169,7 +177,7 @@ impl BatchRunner {
             used = cost.unwrap_or_else(|| self.client.batch_cost(usage));
             let jobs = match reply.payment {
                 Some(payment) => payment.jobs,
-                None => self.payer.jobs(&item.run).await,
+                None => self.payer.jobs(&item.run).await?,
             };
             let record = CallRecord {
                 at_ms: reply.at_ms,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,7 +14,9 @@ use stemma_engine::env::Millis;
 use stemma_engine::jobs::{CallReservation, SpendAmount, SpendMeasure};
 use stemma_engine::key::run_failure_key;
 use stemma_engine::queue::{Lane, QueueName};
-use stemma_engine::{Env, Failure, JobId, PortResult, Ports, Priority, RunId, RunRef, TaskKey};
+use stemma_engine::{
+    Env, Failure, JobId, PortError, PortResult, Ports, Priority, RunId, RunRef, TaskKey,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::runner::{BatchPayer, BatchRunner, BatchSettings};
@@ -44,6 +47,7 @@ struct Steps {
     done: Mutex<usize>,
     crash: Crash,
     crashed: CancellationToken,
+    refused_plans: Arc<AtomicU32>,
 }
 
 impl Steps {
@@ -75,6 +79,8 @@ pub(super) struct Fixture {
     pub(super) provider: Arc<FakeProvider>,
     pub(super) payer: Arc<FakePayer>,
     ids: Mutex<Vec<String>>,
+    // Plans that the store refuses to read next.
+    refused_plans: Arc<AtomicU32>,
 }
 
 impl Fixture {
@@ -99,6 +105,7 @@ impl Fixture {
             provider,
             payer: Arc::default(),
             ids: Mutex::default(),
+            refused_plans: Arc::default(),
         }
     }
 
@@ -172,6 +179,7 @@ impl Fixture {
             done: Mutex::new(0),
             crash,
             crashed: crashed.clone(),
+            refused_plans: Arc::clone(&self.refused_plans),
         });
         let run = self.runner(&steps).run(CancellationToken::new(), HOUR);
         tokio::select! {
@@ -202,9 +210,15 @@ impl Fixture {
             done: Mutex::new(0),
             crash: Crash::Never,
             crashed: CancellationToken::new(),
+            refused_plans: Arc::clone(&self.refused_plans),
         });
         let run = self.runner(&steps).run(CancellationToken::new(), HOUR);
         assert!(tokio::time::timeout(time, run).await.is_err());
+    }
+
+    /// The store refuses the next reads of plans.
+    pub(super) fn refuse_plans(&self, reads: u32) {
+        self.refused_plans.store(reads, Ordering::Relaxed);
     }
 
     pub(super) async fn end_run(&self, run: &str) {
@@ -297,6 +311,8 @@ struct Account {
     pauses: u32,
     // Jobs that joined a run later.
     joined: u32,
+    // For how many calls it is not known who pays.
+    unknown: u32,
 }
 
 impl Account {
@@ -320,6 +336,10 @@ impl FakePayer {
 
     pub(super) fn join_job(&self) {
         self.0.lock().joined += 1;
+    }
+
+    pub(super) fn hide_jobs(&self, calls: u32) {
+        self.0.lock().unknown = calls;
     }
 
     pub(super) fn set_limit(&self, limit: i64) {
@@ -350,9 +370,14 @@ impl BatchPayer for FakePayer {
         account.spent += nanodollars(used);
     }
 
-    async fn jobs(&self, _: &RunRef) -> Vec<JobId> {
-        let joined = (0..self.0.lock().joined).map(|n| JobId(format!("j-{n}")));
-        [JobId("j".into())].into_iter().chain(joined).collect()
+    async fn jobs(&self, _: &RunRef) -> Result<Vec<JobId>, Failure> {
+        let mut account = self.0.lock();
+        if account.unknown > 0 {
+            account.unknown -= 1;
+            return Err(Failure::throttled("budget.unknown", "Redis is away", HOUR));
+        }
+        let joined = (0..account.joined).map(|n| JobId(format!("j-{n}")));
+        Ok([JobId("j".into())].into_iter().chain(joined).collect())
     }
 
     async fn pause(&self, _: &RunRef) {
@@ -589,6 +614,15 @@ impl Blobs for CrashingBlobs {
     }
 
     async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
+        let refused = &self.1.refused_plans;
+        let one_less = |left: u32| left.checked_sub(1);
+        if key.ends_with("/plan.json")
+            && refused
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+                .is_ok()
+        {
+            return Err(PortError::refused("blobs.get", "access denied"));
+        }
         self.0.get(key).await
     }
 

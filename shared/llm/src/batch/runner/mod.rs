@@ -79,7 +79,10 @@ pub trait BatchPayer: Send + Sync {
     async fn settle(&self, run: &RunRef, request: &CallReservation, used: SpendAmount);
 
     /// The jobs that wait for a run.
-    async fn jobs(&self, run: &RunRef) -> Vec<JobId>;
+    ///
+    /// # Errors
+    /// A [`Failure`] if that is not known now.
+    async fn jobs(&self, run: &RunRef) -> Result<Vec<JobId>, Failure>;
 
     /// Pauses the jobs that wait for a run, because the provider takes no batches of theirs.
     async fn pause(&self, run: &RunRef);
@@ -102,6 +105,8 @@ enum StepError {
     Port(#[from] PortError),
     #[error(transparent)]
     Provider(#[from] LlmError),
+    #[error(transparent)]
+    Payer(#[from] Failure),
 }
 
 impl BatchRunner {

@@ -84,15 +84,19 @@ impl BatchQueue {
                 continue;
             }
             // A plan that a power loss has torn was never submitted: submission waits until it is durable.
-            let Ok(Some(plan)) = self.store.read::<BatchPlan>(seq, "plan").await else {
-                continue;
+            let plan = match self.store.read::<BatchPlan>(seq, "plan").await {
+                Ok(Some(plan)) => plan,
+                Ok(None) => continue,
+                Err(error) if error.is_permanent() => continue,
+                // A batch that is not known would be submitted again.
+                Err(error) => return Err(error),
             };
             let attempt = names
                 .iter()
                 .filter_map(|name| name.strip_prefix("attempt-")?.parse().ok())
                 .max();
             let submission = match has("submitted") {
-                true => self.store.read(seq, "submitted").await?,
+                true => self.store.read_or_remove(seq, "submitted").await?,
                 false => None,
             };
             let batch = OpenBatch {

@@ -65,8 +65,6 @@ impl BatchRunner {
             return Ok(());
         }
         let lines: Vec<String> = items.into_iter().map(|item| item.line).collect();
-        // The plan must outlive what it leads to.
-        queue.store.blobs.barrier().await?;
         let number = batch.attempt.map_or(1, |(number, _)| number + 1);
         let began_ms = self.env.now_ms();
         let record = format!("attempt-{number}");
@@ -74,6 +72,8 @@ impl BatchRunner {
             queue.reload();
             return Ok(());
         }
+        // Plan and attempt must outlive what they lead to.
+        queue.store.blobs.barrier().await?;
         if self.env.now_ms() > began_ms + BEGIN_MS {
             queue.reload();
             return Ok(());
@@ -100,7 +100,7 @@ impl BatchRunner {
         };
         let mut counts = Some(ours.clone());
         if queue.store.write(seq, "submitted", &ours).await? == PutOutcome::Exists {
-            counts = queue.store.read(seq, "submitted").await?;
+            counts = queue.store.read_or_remove(seq, "submitted").await?;
         }
         // Two processes submitted the same plan. The other batch counts, so ours is stopped before it costs much.
         if counts

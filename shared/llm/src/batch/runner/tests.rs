@@ -53,6 +53,29 @@ async fn spending_of_batches_is_known_without_reading_a_record() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plan_that_cannot_be_read_now_is_not_submitted_again() {
+    let fixture = Fixture::new(NAMED);
+    fixture.add("a", 4).await;
+    fixture.run_for(HOUR / 6).await;
+    assert_eq!(fixture.provider.batch_sizes(), [4]);
+    fixture.refuse_plans(3);
+    fixture.run_until_answered(Crash::Never).await;
+    assert_eq!(fixture.provider.batch_sizes(), [4]);
+    fixture.assert_paid_once(4).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn replies_are_charged_once_it_is_known_who_pays() {
+    let fixture = Fixture::new(NAMED);
+    fixture.add("a", 25).await;
+    fixture.payer.hide_jobs(3);
+    fixture.run_until_answered(Crash::Never).await;
+    fixture.assert_paid_once(25).await;
+    let spent = fixture.named_spending().await;
+    assert_eq!((spent.tokens, spent.nanodollars), (250, Some(250)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_runners_at_once_submit_each_request_once() {
     let fixture = Fixture::new(NAMED);
     fixture.add("a", 4).await;
