@@ -1,9 +1,12 @@
 //! Documents, sections and pages as they appear in responses.
 
+use std::fmt;
+
 use serde::Serialize;
 use stemma_catalog::catalog::{CatalogDocument, DocumentState};
 use stemma_document::{
-    Extent, FilingFacts, Method, Page, PageNo, Recognition, Section, SectionKind, SectionSpan,
+    Extent, FilingFacts, Method, Page, PageNo, Recognition, RecognizedPage, Section, SectionKind,
+    SectionSpan, SectionTree,
 };
 use stemma_engine::FailureRecord;
 use utoipa::ToSchema;
@@ -157,11 +160,14 @@ pub struct SectionInfo {
     pub tokens: u32,
     /// Whether its title was found where it was located.
     pub verified: bool,
+    /// Present if text recognition (OCR) read pages of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ocr: Option<SectionRecognition>,
 }
 
 impl SectionInfo {
-    /// Describes a section of the document with this label.
-    pub fn new(section: &Section, label: &str) -> Self {
+    /// Describes a section of `tree`, the tree of the document with this label.
+    pub fn new(tree: &SectionTree, section: &Section, label: &str) -> Self {
         let (pages, lines) = match section.span {
             SectionSpan::Pages { pages, .. } => {
                 (Some((pages.start().get(), pages.end().get())), None)
@@ -179,7 +185,47 @@ impl SectionInfo {
             bytes: section.bytes.map(|bytes| (bytes.start, bytes.end)),
             tokens: section.tokens,
             verified: section.verified,
+            ocr: SectionRecognition::from_pages(tree.recognized_pages(section)),
         }
+    }
+}
+
+/// What text recognition (OCR) read of a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SectionRecognition {
+    /// Pages of the section that it read.
+    pub pages: u32,
+    /// Words on these pages.
+    pub words: u32,
+    /// Those of them in doubt.
+    pub doubtful: u32,
+}
+
+impl SectionRecognition {
+    /// What it read of these pages; `None` if there are none.
+    pub fn from_pages(pages: &[RecognizedPage]) -> Option<Self> {
+        let sum =
+            |part: fn(&RecognizedPage) -> u32| pages.iter().map(part).fold(0, u32::saturating_add);
+        (!pages.is_empty()).then(|| Self {
+            pages: sum(|_| 1),
+            words: sum(|page| page.words),
+            doubtful: sum(|page| page.doubtful),
+        })
+    }
+}
+
+impl fmt::Display for SectionRecognition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            pages,
+            words,
+            doubtful,
+        } = self;
+        let noun = if *pages == 1 { "page" } else { "pages" };
+        write!(
+            f,
+            "text recognition read {pages} {noun}; {doubtful} of {words} words are in doubt"
+        )
     }
 }
 

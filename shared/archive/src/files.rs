@@ -8,7 +8,7 @@ use stemma_catalog::facets::{FacetSelector, Scope};
 use stemma_catalog::items;
 use stemma_catalog::locator::Fragment;
 use stemma_catalog::path::{DocumentPart, ResolvedPath, section_folder};
-use stemma_document::{Extent, PublishedTree, Section};
+use stemma_document::{Extent, PublishedTree, Section, SectionTree};
 use stemma_engine::PortResult;
 use utoipa::ToSchema;
 
@@ -129,8 +129,14 @@ struct FileRow<'a> {
     path: String,
     count: Option<usize>,
     document: Option<Arc<CatalogDocument>>,
-    /// With the label of its document.
-    section: Option<(&'a Section, &'a str)>,
+    section: Option<SectionInDocument<'a>>,
+}
+
+/// A section with the tree and the label of its document.
+struct SectionInDocument<'a> {
+    tree: &'a SectionTree,
+    section: &'a Section,
+    label: &'a str,
 }
 
 impl Archive {
@@ -354,7 +360,11 @@ impl<'a> DocumentFolder<'a> {
                         .unwrap_or(&fragment)
                         .to_owned();
                     let path = format!("{}/@item/{name}", self.path);
-                    let section = tree.section(item.section).map(|section| (section, label));
+                    let section = tree.section(item.section).map(|section| SectionInDocument {
+                        tree,
+                        section,
+                        label,
+                    });
                     rows.push(FileRow {
                         section,
                         ..FileRow::new(FileEntryKind::Item, 1, name, path)
@@ -408,7 +418,11 @@ impl<'a> DocumentFolder<'a> {
         for section in sections {
             let name = section_folder(section);
             let path = format!("{base}/{name}");
-            let section_ref = Some((section, self.listed.label.as_str()));
+            let section_ref = Some(SectionInDocument {
+                tree: &self.published.tree,
+                section,
+                label: self.listed.label.as_str(),
+            });
             rows.push(FileRow {
                 section: section_ref,
                 ..FileRow::new(FileEntryKind::Section, depth, name, path.clone())
@@ -451,7 +465,7 @@ impl FileRow<'_> {
             section,
         } = self;
         let document = document.map(|listed| DocumentInfo::from_catalog(&listed));
-        let section = section.map(|(section, label)| SectionInfo::new(section, label));
+        let section = section.map(|at| SectionInfo::new(at.tree, at.section, at.label));
         FileEntry {
             kind,
             depth,

@@ -55,6 +55,7 @@ pub use compare::{
 };
 pub use documents::{
     DisputedFigure, DocumentInfo, FailureInfo, PageContent, PageRecognition, SectionInfo,
+    SectionRecognition,
 };
 pub use error::{ApiError, is_store_error};
 pub use export::{ExportFormat, ExportedFile};

@@ -198,7 +198,7 @@ impl Archive {
             TextScope::Own => (text::own_text(section, &body), section.own_tokens),
         };
         let locator = section_locator(&listed.label, section.id);
-        let view = SectionInfo::new(section, &listed.label);
+        let view = SectionInfo::new(&published.tree, section, &listed.label);
         let item = items::item_at_section(&published.tree, &listed.label, section.id);
         Ok(TextResponse {
             section: Some(view),
@@ -361,7 +361,7 @@ fn section_details(tree: &SectionTree, label: &str, path: &[&Section]) -> Option
         },
     });
     Some(SectionDetails {
-        section: SectionInfo::new(section, label),
+        section: SectionInfo::new(tree, section, label),
         path: path.iter().map(|section| section.title.clone()).collect(),
         evidence_source: section.evidence,
         own_tokens: section.own_tokens,

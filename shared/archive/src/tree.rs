@@ -117,7 +117,7 @@ impl Archive {
                 let answer = items_of::item_at_section(tree, &listed.label, section.id);
                 TreeRow {
                     depth: *level,
-                    section: SectionInfo::new(section, &listed.label),
+                    section: SectionInfo::new(tree, section, &listed.label),
                     item: item_of.get(&section.id).cloned(),
                     status: answer.as_ref().and_then(|answer| answer.status),
                     content: answer.map(|answer| answer.content).unwrap_or_default(),

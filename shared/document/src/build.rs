@@ -43,6 +43,7 @@ impl SectionTree {
             sections: assemble(nodes),
             items: Vec::new(),
             references: Vec::new(),
+            recognized: Vec::new(),
             gaps,
             provenance: Provenance {
                 method,

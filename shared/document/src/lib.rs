@@ -61,6 +61,6 @@ pub use source::{
     Source, SourceBody, SourceFormat, StyleRun, TextLines, Word,
 };
 pub use tree::{
-    Gap, Method, ModelAnswers, Provenance, Reference, ReferenceTarget, Section, SectionKind,
-    SectionSpan, SectionTree, Summary,
+    Gap, Method, ModelAnswers, Provenance, RecognizedPage, Reference, ReferenceTarget, Section,
+    SectionKind, SectionSpan, SectionTree, Summary,
 };

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ByteSpan, Doubt, EvidenceSource, Extent, FilingFacts, FilingItem, PageSpan, Position, SectionId,
+    ByteSpan, Doubt, EvidenceSource, Extent, FilingFacts, FilingItem, PageNo, PageSpan, Position,
+    SectionId,
 };
 
 /// The sections of one version of a document. Depends only on input and settings.
@@ -24,8 +25,20 @@ pub struct SectionTree {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub items: Vec<FilingItem>,
     pub references: Vec<Reference>,
+    /// The pages that text recognition (OCR) read, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub recognized: Vec<RecognizedPage>,
     pub gaps: Vec<Gap>,
     pub provenance: Provenance,
+}
+
+/// A page that text recognition (OCR) read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecognizedPage {
+    pub page: PageNo,
+    pub words: u32,
+    /// Words in doubt.
+    pub doubtful: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -250,6 +263,20 @@ impl SectionTree {
 
     pub fn section(&self, id: SectionId) -> Option<&Section> {
         self.path_to(id).pop()
+    }
+
+    /// The pages of a section that text recognition read.
+    pub fn recognized_pages(&self, section: &Section) -> &[RecognizedPage] {
+        let SectionSpan::Pages { pages, .. } = section.span else {
+            return &[];
+        };
+        let start = self
+            .recognized
+            .partition_point(|read| read.page < pages.start());
+        let end = self
+            .recognized
+            .partition_point(|read| read.page <= pages.end());
+        self.recognized.get(start..end).unwrap_or_default()
     }
 }
 

@@ -15,7 +15,7 @@ pub mod enrich;
 pub mod items;
 pub mod structure;
 
-use stemma_document::{Gap, SectionTree, Source};
+use stemma_document::{Gap, PageNo, RecognizedPage, SectionTree, Source, SourceBody};
 
 /// The finished tree of a draft: built, enriched, with its Items and the doubt about it.
 ///
@@ -30,7 +30,24 @@ pub fn finish_tree(
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
     let mut tree = enrich::finish(tree, source, settings, &draft.labels);
     byte_spans::set_section_bytes(&mut tree, source);
+    tree.recognized = recognized_pages(source);
     items::attach(&mut tree, source, &draft.cross_index);
     tree.provenance.doubt = Some(doubt::assess(&tree, source, draft.outline.accuracy()));
     tree
+}
+
+fn recognized_pages(source: &Source) -> Vec<RecognizedPage> {
+    let SourceBody::Pages(pages) = &source.body else {
+        return Vec::new();
+    };
+    let pages = pages.iter().enumerate();
+    let recognized = pages.filter_map(|(index, page)| {
+        let read = page.recognition()?;
+        Some(RecognizedPage {
+            page: PageNo::from_index(index),
+            words: u32::try_from(read.confidences.len()).unwrap_or(u32::MAX),
+            doubtful: u32::try_from(read.doubtful()).unwrap_or(u32::MAX),
+        })
+    });
+    recognized.collect()
 }

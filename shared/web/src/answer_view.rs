@@ -113,7 +113,8 @@ fn proof(context: &PageContext, citation: &Citation) -> Markup {
             h3 { "[" (Line(&citation.id)) "] " a href=(context.document_url(&section, &[("page", &page)])) { bdi { (Line(&citation.name)) } }
                 @if let Some(page) = citation.page { ", page " (page) } @if let Some(line) = citation.line { ", line " (line) } }
             p.note { @for title in citation.path.iter().rev().take(2).rev() { bdi { (Line(title)) } " · " }
-                @if is_found { "the quote is on the page" } @else { "the quote is not on the page as given" } }
+                @if is_found { "the quote is on the page" } @else { "the quote is not on the page as given" }
+                @if let Some(confidence) = citation.ocr_confidence { " · " span.badge data-state="queued" title="text recognition (OCR) read the page" { "OCR, " (confidence) " % sure" } } }
             blockquote { @if is_found { (Passage(&citation.quote)) } @else { del { (Passage(&citation.quote)) } } }
             @if let (Some(page), Some([width, height])) = (citation.page, citation.page_size) {
                 @let rectangles = citation.rects.iter().filter(|rect| rect.page == page)

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, PreEscaped, Render, html};
+use stemma_archive::SectionRecognition;
 use stemma_catalog::items::section_items;
 use stemma_document::{Section, SectionId, SectionKind, SectionSpan, SectionTree};
 
@@ -46,7 +47,8 @@ pub(crate) fn section_list(
             out.push_str(&closers.pop().unwrap_or_default());
         }
         let is_selected = selected == Some(row.section.id);
-        let link = section_link(context, label, &row, is_selected, &items);
+        let read = SectionRecognition::from_pages(tree.recognized_pages(row.section));
+        let link = section_link(context, label, &row, read, is_selected, &items);
         if let Some(before) = row.more_before {
             jump(context, label, before, "Earlier sections").render_to(&mut out);
         }
@@ -81,6 +83,7 @@ fn section_link(
     context: &PageContext,
     label: &str,
     row: &Row<'_>,
+    read: Option<SectionRecognition>,
     is_selected: bool,
     items: &BTreeMap<SectionId, String>,
 ) -> Markup {
@@ -95,6 +98,7 @@ fn section_link(
             span.name { bdi { (Line(&section.title)) } }
             @if let Some(item) = items.get(&section.id) { span.badge { (item.replace("item-", "Item ")) } }
             @if is_doubtful { span.badge data-state="queued" title="its title was not found on its page" { "doubtful" } }
+            @if let Some(read) = read { span.badge data-state=[(read.doubtful > 0).then_some("queued")] title=(read) { "OCR" } }
             span.note { (place(section)) " · " (grouped(section.tokens)) " tokens" }
             @if !has_shown_children && !section.children.is_empty() {
                 span.note { " · " (grouped(section.children.len())) " below" }

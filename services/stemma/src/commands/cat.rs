@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{Output, clean};
 use crate::page_images::page_images;
+use crate::table::counted;
 
 /// Print the text of a section, an Item, pages, a table, or a whole document.
 #[derive(Debug, clap::Args)]
@@ -84,7 +85,10 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     for locator in &args.locators {
         views.push(read(&reader, &args, locator, part).await?);
     }
-    views.iter().for_each(|view| warn(view, &context.output));
+    for view in &views {
+        note_recognition(view, &context.output);
+        warn(view, &context.output);
+    }
     if context.output.is_text() {
         views.iter().for_each(|view| show(view, &context.output));
     } else if let [view] = views.as_slice() {
@@ -185,6 +189,26 @@ fn part_of(args: &CatArgs, locator: &str) -> Result<String, CommandError> {
         .with_next("use --page 5-7,9, --section 0007 or --item 1A"));
     }
     Ok(whole)
+}
+
+// How sure text recognition is of the text.
+fn note_recognition(view: &TextResponse, output: &Output) {
+    if let Some(ocr) = view.section.as_ref().and_then(|section| section.ocr) {
+        output.note(&output.dim(&ocr.to_string()));
+    }
+    let read: Vec<_> = view
+        .pages
+        .iter()
+        .filter_map(|page| page.ocr.as_ref())
+        .collect();
+    if !read.is_empty() {
+        let doubtful: usize = read.iter().map(|ocr| ocr.doubtful.len()).sum();
+        output.note(&output.dim(&format!(
+            "text recognition read {}; {} in doubt",
+            counted(read.len(), "page"),
+            counted(doubtful, "word")
+        )));
+    }
 }
 
 // Warnings and cross references of an Item.

@@ -144,6 +144,8 @@ fn show_section(section: &SectionDetails, output: &Output) {
     );
     field(output, "tokens", &tokens);
     field(output, "sub-sections", &section.children.to_string());
+    let ocr = section.section.ocr.map(|ocr| ocr.to_string());
+    field(output, "ocr", ocr.as_deref().unwrap_or_default());
     let verified = if section.section.verified {
         "title verified"
     } else {

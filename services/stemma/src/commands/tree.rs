@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use stemma_archive::{
-    Archive, ExportFormat, FileEntry, FilesOptions, TreeRequest, TreeResponse, TreeRow,
+    Archive, ExportFormat, FileEntry, FilesOptions, SectionRecognition, TreeRequest, TreeResponse,
+    TreeRow,
 };
 use stemma_document::{CatalogEntry, DoubtReason, SectionKind};
 
@@ -236,12 +237,12 @@ fn print(view: &TreeResponse, args: &TreeArgs, output: &Output) {
     footer(view, args, output);
 }
 
-// One row per section: id, branches and title, status, pages, tokens, links.
+// One row per section: id, branches and title, status, pages, tokens, words in doubt, links.
 fn section_table(view: &TreeResponse) -> Table {
     use Column::{Left, Right, Text};
-    let mut table = Table::with_one_line_rows([Text, Left, Left, Right, Text])
-        .with_heads(["SECTION", "STATUS", "PAGES", "TOKENS", "CONTENT"])
-        .with_optional([4]);
+    let mut table = Table::with_one_line_rows([Text, Left, Left, Right, Left, Text])
+        .with_heads(["SECTION", "STATUS", "PAGES", "TOKENS", "OCR", "CONTENT"])
+        .with_optional([4, 5]);
     for (row, branch) in view.sections.iter().zip(branches(&view.sections)) {
         let section = &row.section;
         let doubt = if is_doubtful(row) { " ?" } else { "" };
@@ -255,10 +256,20 @@ fn section_table(view: &TreeResponse) -> Table {
             badge(row.status),
             page_or_line_range(section.pages, section.lines),
             tokens,
+            section.ocr.map(words_in_doubt).unwrap_or_default(),
             links_line(&row.content),
         ]);
     }
     table
+}
+
+// `12 of 900 in doubt`
+fn words_in_doubt(ocr: SectionRecognition) -> String {
+    format!(
+        "{} of {} in doubt",
+        thousands(ocr.doubtful),
+        thousands(ocr.words)
+    )
 }
 
 // The lines that join sections to those above them.

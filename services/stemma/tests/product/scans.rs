@@ -225,6 +225,66 @@ fn scan_has_the_items_of_its_original() {
 }
 
 #[test]
+fn sections_of_scans_say_how_many_words_are_in_doubt() {
+    if !has_tesseract() {
+        return;
+    }
+    let lab = TestEnv::new();
+    let pdf = scan(&filing().pdf, &[Sheet::Straight(3), Sheet::Coarse(3)]);
+    lab.put("scan.pdf", pdf);
+    lab.put("guide.md", "# One\n\nText of one.\n");
+    lab.ingest("store", &[]);
+    let json = |arguments: &[&str]| {
+        let command = lab.stemma("store", ["--json"]).args(arguments);
+        command.run().json()
+    };
+    let in_doubt = |page: &str| {
+        let page = json(&["cat", page]);
+        page["pages"][0]["ocr"]["doubtful"]
+            .as_array()
+            .unwrap()
+            .len() as u64
+    };
+    let doubtful = in_doubt("scan.pdf#p=1") + in_doubt("scan.pdf#p=2");
+    assert!(doubtful > 0);
+    let trees = trees(&lab.path("store"));
+    let tree = &trees["scan.pdf"].tree;
+    let words: u32 = tree.recognized.iter().map(|page| page.words).sum();
+    let sections = json(&["tree", "scan.pdf"])["sections"].clone();
+    for (section, (_, expected)) in sections.as_array().unwrap().iter().zip(tree.walk()) {
+        let pages = section["pages"].as_array().unwrap();
+        let count = pages[1].as_u64().unwrap() - pages[0].as_u64().unwrap() + 1;
+        assert_eq!(section["ocr"]["pages"], count, "{section}");
+        let read = tree.recognized_pages(expected);
+        let doubtful: u32 = read.iter().map(|page| page.doubtful).sum();
+        assert_eq!(section["ocr"]["doubtful"], doubtful, "{section}");
+        if count == 2 {
+            assert_eq!(section["ocr"]["words"], words, "{section}");
+        }
+    }
+    let all: u64 = tree
+        .recognized
+        .iter()
+        .map(|page| u64::from(page.doubtful))
+        .sum();
+    assert_eq!(all, doubtful);
+    let guide = json(&["tree", "guide.md"]);
+    assert!(guide["sections"][0]["ocr"].is_null(), "{guide}");
+    let text = |arguments: &[&str]| lab.stemma("store", arguments).run();
+    let shown = text(&["tree", "scan.pdf"]);
+    assert!(shown.out.contains(" in doubt"), "{shown:?}");
+    let first = sections[0]["locator"].as_str().unwrap();
+    for shown in [text(&["stat", first]).out, text(&["cat", first]).err] {
+        assert!(shown.contains("text recognition read "), "{shown}");
+    }
+    let shown = text(&["cat", "scan.pdf#p=1-2"]).err;
+    assert!(
+        shown.contains(&format!("read 2 pages; {doubtful} words in doubt")),
+        "{shown}"
+    );
+}
+
+#[test]
 fn scan_without_recognition_fails_as_before() {
     let lab = TestEnv::new();
     lab.put("scan.pdf", scan(&filing().pdf, &[Sheet::Straight(1)]));

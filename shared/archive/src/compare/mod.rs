@@ -511,7 +511,7 @@ fn sections_by_id(tree: &SectionTree, label: &str) -> HashMap<SectionId, PairedS
                 PairedSection {
                     depth,
                     item,
-                    section: SectionInfo::new(section, label),
+                    section: SectionInfo::new(tree, section, label),
                 },
             )
         })

@@ -77,6 +77,7 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
         items: Vec::new(),
         sections: assemble(nodes),
         references: references(value, &rows),
+        recognized: Vec::new(),
         gaps,
         provenance: provenance(value),
     };

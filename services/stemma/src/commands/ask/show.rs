@@ -122,8 +122,12 @@ fn citation(citation: &Citation, output: &Output) -> String {
     } else {
         ""
     };
+    let ocr = match citation.ocr_confidence {
+        Some(confidence) => format!(" · read by OCR, {confidence} % sure"),
+        None => String::new(),
+    };
     format!(
-        "[{}] {mark} {} {place}{} · {} · \"{}{more}\"",
+        "[{}] {mark} {} {place}{} · {} · \"{}{more}\"{ocr}",
         citation.id,
         output.bold(&clean(name)),
         label,
