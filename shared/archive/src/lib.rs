@@ -61,8 +61,8 @@ pub use error::{ApiError, is_store_error};
 pub use export::{ExportFormat, ExportedFile};
 pub use facet_counts::{Facet, FacetList, FacetValue, SearchFacets};
 pub use facts::{
-    EntitySeries, FactDimension, FactInfo, FactList, FactsRequest, ReportedValue, SeriesPoint,
-    SeriesRequest, SeriesResponse,
+    CellPosition, EntitySeries, FactDimension, FactInfo, FactList, FactsRequest, ReportedValue,
+    SeriesPoint, SeriesRequest, SeriesResponse,
 };
 pub use files::{FileEntry, FileEntryKind, FileListing, FilesOptions};
 pub use grep::{GrepHit, GrepOptions, GrepResponse, GrepSection, GrepSectionsResponse, MAX_HITS};

@@ -7,7 +7,7 @@ use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, section_locator};
 use stemma_document::{PageSpan, PublishedTree, SectionId, SectionTree, SourceBody};
 use stemma_tables::{CellFact, FigureTable, TableColumn, tables_of_pages};
-use stemma_xbrl::{FactTable, FactValue};
+use stemma_xbrl::{FactTable, FactValue, TaggedFact};
 use utoipa::ToSchema;
 
 use crate::archive::{no_text, spawn_cpu};
@@ -161,12 +161,16 @@ fn pages_of(tree: &SectionTree, label: &str, part: &Fragment) -> Result<Vec<Page
         .collect())
 }
 
-// The visible figures in the order of the file.
-fn figures(facts: &FactTable) -> Vec<CellFact> {
-    let visible = facts
+/// Whether a fact is a figure that a table may show.
+pub(crate) fn is_figure(fact: &TaggedFact<'_>) -> bool {
+    !fact.is_hidden && !matches!(fact.value, FactValue::Text(_))
+}
+
+/// The visible figures in the order of the file.
+pub(crate) fn figures(facts: &FactTable) -> Vec<CellFact> {
+    let mut figures: Vec<CellFact> = facts
         .facts()
-        .filter(|fact| !fact.is_hidden && !matches!(fact.value, FactValue::Text(_)));
-    let mut figures: Vec<CellFact> = visible
+        .filter(is_figure)
         .map(|fact| CellFact {
             concept: fact.concept.to_owned(),
             period: fact.period.to_string(),

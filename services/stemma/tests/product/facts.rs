@@ -4,11 +4,11 @@ use std::fs::File;
 use std::path::Path;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::TestEnv;
 
-/// A filing that tags its revenues of two years, in millions.
+/// A filing that tags its revenues of two years, in millions; those in parentheses are tagged as negative.
 pub fn filing(year: i32, revenues: &str, before: &str) -> String {
     let context = |id: &str, year: i32| {
         format!(
@@ -17,9 +17,15 @@ pub fn filing(year: i32, revenues: &str, before: &str) -> String {
         )
     };
     let figure = |id: &str, text: &str| {
-        format!(
-            r#"<td>$</td><td><ix:nonFraction name="us-gaap:Revenues" contextRef="{id}" unitRef="usd" decimals="-6" scale="6" format="ixt:num-dot-decimal">{text}</ix:nonFraction></td>"#
-        )
+        let number = text.trim_matches(['(', ')']);
+        let sign = match number.len() < text.len() {
+            true => r#"sign="-" "#,
+            false => "",
+        };
+        let tag = format!(
+            r#"<ix:nonFraction name="us-gaap:Revenues" contextRef="{id}" unitRef="usd" decimals="-6" scale="6" {sign}format="ixt:num-dot-decimal">{number}</ix:nonFraction>"#
+        );
+        format!("<td>$</td><td>{}</td>", text.replace(number, &tag))
     };
     format!(
         r#"<html xmlns:ix="http://www.xbrl.org/2013/inlineXBRL" xmlns:xbrli="http://www.xbrl.org/2003/instance"
@@ -100,6 +106,50 @@ fn tagged_facts_are_listed_and_compared_after_an_ingest() {
         .run()
         .json();
     assert_eq!(again["total"], 4);
+}
+
+#[test]
+fn facts_have_the_sign_of_their_tag_and_the_cell_of_their_table() {
+    let lab = TestEnv::new();
+    lab.put("seven-2024.htm", filing(2024, "1,500", "(1,150)"));
+    lab.ingest("store", &[]);
+    let list = lab
+        .stemma("store", ["--json", "facts", "seven-2024"])
+        .run()
+        .json();
+    let found: Vec<(&Value, &Value)> = list["facts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fact| (&fact["sign"], &fact["cell"]))
+        .collect();
+    let text = (&Value::Null, &Value::Null);
+    let cell = |column: u32| json!({ "table": "seven-2024#t1", "row": 1, "column": column });
+    assert_eq!(
+        found,
+        [
+            text,
+            text,
+            (&Value::Null, &cell(1)),
+            (&"-".into(), &cell(2))
+        ]
+    );
+    let csv = lab.stemma("store", ["facts", "seven-2024", "--csv"]).run();
+    assert!(
+        csv.out
+            .contains("USD,-1150000000,\"1,150\",-6,6,-,,false,1,seven-2024#t1,1,2,"),
+        "{}",
+        csv.out
+    );
+    let file = lab.path("facts.parquet");
+    let arguments = ["facts", "seven-2024", "--parquet", file.to_str().unwrap()];
+    assert_eq!(lab.stemma("store", arguments).run().code, Some(0));
+    let rows = read_parquet(&file, &["sign", "table", "row", "column"]);
+    let table = "\"seven-2024#t1\"";
+    assert_eq!(
+        rows[2..],
+        [["null", table, "1", "1"], ["\"-\"", table, "1", "2"]]
+    );
 }
 
 #[test]

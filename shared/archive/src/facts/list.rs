@@ -1,12 +1,18 @@
 //! The tagged facts of a document.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use stemma_catalog::locator::{page_locator, section_locator};
-use stemma_xbrl::{FactValue, Period, TaggedFact};
+use stemma_document::{PublishedTree, SourceBody};
+use stemma_xbrl::{FactTable, FactValue, Period, TaggedFact};
 use utoipa::ToSchema;
 
+use super::cell::{CellPosition, cells_of_figures};
 use super::place::SectionIndex;
 use super::query::{ConceptQuery, PeriodQuery};
+use crate::archive::spawn_cpu;
+use crate::tables::{figures, is_figure};
 use crate::{ApiError, Archive, DocumentInfo, cursor};
 
 /// Which facts of a document to list.
@@ -65,6 +71,8 @@ pub struct FactInfo {
     pub decimals: Option<String>,
     /// Power of ten by which the displayed number is multiplied.
     pub scale: i8,
+    /// `-` if the tag declares the displayed number as negative, as `value` then is; else `null`.
+    pub sign: Option<String>,
     /// Whether it is hidden in the document.
     pub hidden: bool,
     /// Whether value and displayed text are only the beginning.
@@ -73,6 +81,8 @@ pub struct FactInfo {
     pub byte: u32,
     /// Physical page.
     pub page: Option<u32>,
+    /// The table cell in which it stands; `null` for texts, and for figures outside of the cells of tables.
+    pub cell: Option<CellPosition>,
     /// The section that has it.
     pub section_id: Option<String>,
     /// Locator of its page or section.
@@ -89,7 +99,12 @@ pub struct FactDimension {
 }
 
 impl FactInfo {
-    fn new(fact: &TaggedFact<'_>, label: &str, sections: &SectionIndex) -> Self {
+    fn new(
+        fact: &TaggedFact<'_>,
+        label: &str,
+        sections: &SectionIndex,
+        cell: Option<CellPosition>,
+    ) -> Self {
         let section = sections.section_of(fact);
         let (from, to) = match fact.period {
             Period::Duration { from, to } => (Some(from), Some(to)),
@@ -121,10 +136,12 @@ impl FactInfo {
             displayed: fact.displayed.to_owned(),
             decimals: fact.decimals.map(|decimals| decimals.to_string()),
             scale: fact.scale,
+            sign: fact.is_negated.then(|| "-".to_owned()),
             hidden: fact.is_hidden,
             cut: fact.is_cut,
             byte: fact.byte,
             page: fact.page.map(|page| page.get()),
+            cell,
             section_id: section.map(|section| section.to_string()),
             locator: page.or_else(|| section.map(|section| section_locator(label, section))),
         }
@@ -157,10 +174,7 @@ impl Archive {
             Some(concept) if !concept.is_in(&table) => self.load_body(&published).await?,
             _ => None,
         };
-        let is_asked = concept
-            .as_ref()
-            .map(|concept| concept.filter(&table, rows.as_ref()));
-        let selected: Vec<TaggedFact<'_>> = table
+        let mut facts: Vec<TaggedFact<'_>> = table
             .facts()
             .filter(|fact| request.dimensions || fact.dimensions.is_empty())
             .filter(|fact| {
@@ -168,20 +182,52 @@ impl Archive {
                     .as_ref()
                     .is_none_or(|period| period.matches(fact.period))
             })
-            .filter(|fact| is_asked.as_ref().is_none_or(|is_asked| is_asked(fact)))
             .collect();
+        if let Some(concept) = &concept {
+            facts.retain(concept.filter(&table, rows.as_ref()));
+        }
+        let total = facts.len();
+        let facts: Vec<TaggedFact<'_>> =
+            facts.into_iter().skip(offset).take(request.limit).collect();
+        let mut cells = match facts.iter().any(is_figure) {
+            true => {
+                self.figure_cells(&published, rows, &table, &listed.label)
+                    .await?
+            }
+            false => HashMap::new(),
+        };
         let sections = SectionIndex::new(&published.tree);
-        let page = selected.iter().skip(offset).take(request.limit);
-        let facts: Vec<FactInfo> = page
-            .map(|fact| FactInfo::new(fact, &listed.label, &sections))
+        let facts: Vec<FactInfo> = facts
+            .iter()
+            .map(|fact| FactInfo::new(fact, &listed.label, &sections, cells.remove(&fact.byte)))
             .collect();
         let end = offset + facts.len();
-        let total = selected.len();
         Ok(FactList {
             document: DocumentInfo::from_catalog(&listed),
             facts,
             total,
             next_cursor: (end < total).then(|| cursor::encode(&key, &end.to_string())),
         })
+    }
+
+    // The number of a table is its place among all of the document, so that even one cell takes all tables. `body` is the text
+    // if it was read already; without a text there are no cells.
+    async fn figure_cells(
+        &self,
+        published: &PublishedTree,
+        body: Option<SourceBody>,
+        facts: &FactTable,
+        label: &str,
+    ) -> Result<HashMap<u32, CellPosition>, ApiError> {
+        let body = match body {
+            Some(body) => Some(body),
+            None => self.load_body(published).await?,
+        };
+        let Some(SourceBody::Pages(pages)) = body else {
+            return Ok(HashMap::new());
+        };
+        let figures = figures(facts);
+        let label = label.to_owned();
+        Ok(spawn_cpu(move || cells_of_figures(&pages, &figures, &label)).await?)
     }
 }

@@ -5,7 +5,7 @@ use stemma_engine::Env;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_sample_store::InlineFiling;
 
-use crate::{Archive, FactsRequest, ReportedValue, SeriesRequest};
+use crate::{Archive, CellPosition, FactsRequest, ReportedValue, SeriesRequest};
 
 const REVENUES: &str = "us-gaap:Revenues";
 const YEAR_2023: (&str, &str) = ("2023-01-01", "2023-12-31");
@@ -154,6 +154,79 @@ async fn facts_know_their_page_section_and_unit() {
     assert_eq!((fact.displayed.as_str(), fact.scale), ("1,200", 6));
     assert_eq!(fact.section_id.as_deref(), Some("0001"));
     assert_eq!(fact.locator.as_deref(), Some("ACME_2023#p=2"));
+}
+
+#[tokio::test]
+async fn facts_know_their_sign_and_table_cell() {
+    let blobs: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+    let (from, to) = YEAR_2024;
+    let figures = [
+        ("us-gaap:ProfitLoss", from, to, "250"),
+        ("us-gaap:ProfitLoss", YEAR_2023.0, YEAR_2023.1, "(31)"),
+        (REVENUES, YEAR_2023.0, YEAR_2023.1, "1,150"),
+        (REVENUES, from, to, "1,500"),
+        ("us-gaap:Goodwill", "", to, "12"),
+    ];
+    let pages = [
+        "Item 8. Statements\nRevenues 1,500 1,150\nIncome (loss) 250 (31)",
+        "Item 9. Goodwill\nGoodwill was 12",
+    ];
+    InlineFiling {
+        cik: "0000000001",
+        company: "Acme Corp.",
+        period_end: to,
+        figures: &figures,
+    }
+    .publish(blobs.as_ref(), "10-K/ACME_2024.htm", &pages)
+    .await;
+    let archive = Archive::open(&Env::system(), blobs, Collection::default())
+        .await
+        .unwrap();
+    let cell = |row, column| {
+        Some(CellPosition {
+            table: "ACME_2024#t1".into(),
+            row,
+            column,
+        })
+    };
+    let list = archive.facts(&request("ACME_2024")).await.unwrap();
+    let found: Vec<(&str, Option<&str>, Option<CellPosition>)> = list
+        .facts
+        .iter()
+        .filter(|fact| fact.numeric)
+        .map(|fact| {
+            (
+                fact.value.as_deref().unwrap(),
+                fact.sign.as_deref(),
+                fact.cell.clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("250000000", None, cell(2, 1)),
+            ("-31000000", Some("-"), cell(2, 2)),
+            ("1150000000", None, cell(1, 2)),
+            ("1500000000", None, cell(1, 1)),
+            ("12000000", None, None),
+        ]
+    );
+    // The table names them at the same place.
+    let table = archive.table("ACME_2024#t1").await.unwrap().table;
+    for fact in &list.facts {
+        let Some(cell) = &fact.cell else { continue };
+        let linked = table.rows[cell.row - 1].cells[cell.column - 1].as_ref();
+        assert_eq!(linked.unwrap().facts[0].byte, fact.byte, "{fact:?}");
+    }
+    // Also where the rows of the text were read to find them.
+    let by_row = FactsRequest {
+        concept: Some("income (loss)".into()),
+        ..request("ACME_2024")
+    };
+    let losses = archive.facts(&by_row).await.unwrap().facts;
+    assert_eq!(losses.len(), 2, "{losses:?}");
+    assert_eq!(losses[1].cell, cell(2, 2));
 }
 
 #[tokio::test]

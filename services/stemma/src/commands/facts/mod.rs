@@ -91,9 +91,7 @@ fn show(list: &FactList, output: &Output) {
             shown_value(fact),
             fact.unit.clone().unwrap_or_default(),
             members.join(", "),
-            fact.page
-                .map(|page| format!("p {page}"))
-                .unwrap_or_default(),
+            place(fact),
         ]);
     }
     table.print(output);
@@ -102,6 +100,15 @@ fn show(list: &FactList, output: &Output) {
     } else {
         output.note(&output.dim(&counted(list.total, "fact")));
     }
+}
+
+// `p 47` or, in a table, `p 47, t12`.
+fn place(fact: &FactInfo) -> String {
+    let page = fact.page.map(|page| format!("p {page}"));
+    let table = fact.cell.as_ref().map(|cell| &cell.table);
+    let table = table.and_then(|locator| locator.rsplit('#').next());
+    let parts = page.as_deref().into_iter().chain(table);
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 // Whole notes are facts, too.
@@ -178,14 +185,19 @@ fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
         "displayed",
         "decimals",
         "scale",
+        "sign",
         "dimensions",
         "hidden",
         "page",
+        "table",
+        "row",
+        "column",
         "section_id",
         "byte",
     ])?;
     for fact in facts {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let cell = fact.cell.as_ref();
         writer.write_record([
             fact.concept.clone(),
             fact.label.clone(),
@@ -197,9 +209,13 @@ fn write_csv(facts: &[FactInfo]) -> csv::Result<()> {
             fact.displayed.clone(),
             text(&fact.decimals),
             fact.scale.to_string(),
+            text(&fact.sign),
             dimensions(fact),
             fact.hidden.to_string(),
             fact.page.map(|page| page.to_string()).unwrap_or_default(),
+            cell.map(|cell| cell.table.clone()).unwrap_or_default(),
+            cell.map(|cell| cell.row.to_string()).unwrap_or_default(),
+            cell.map(|cell| cell.column.to_string()).unwrap_or_default(),
             text(&fact.section_id),
             fact.byte.to_string(),
         ])?;

@@ -34,10 +34,14 @@ const SCHEMA: &str = "message facts {
     required binary displayed (STRING);
     optional binary decimals (STRING);
     required int32 scale;
+    optional binary sign (STRING);
     required binary dimensions (STRING);
     required boolean hidden;
     required boolean cut;
     optional int32 page;
+    optional binary table (STRING);
+    optional int32 row;
+    optional int32 column;
     optional binary section_id (STRING);
     required int64 byte;
 }";
@@ -78,10 +82,14 @@ fn write_columns<'a, W: Write + Send>(
     rows.text(|fact| Some(&fact.displayed))?;
     rows.text(|fact| fact.decimals.as_deref())?;
     rows.column::<Int32Type>(|fact| Some(fact.scale.into()))?;
+    rows.text(|fact| fact.sign.as_deref())?;
     rows.column::<ByteArrayType>(|fact| Some(dimensions(fact).into_bytes().into()))?;
     rows.column::<BoolType>(|fact| Some(fact.hidden))?;
     rows.column::<BoolType>(|fact| Some(fact.cut))?;
     rows.column::<Int32Type>(|fact| fact.page.and_then(|page| page.try_into().ok()))?;
+    rows.text(|fact| Some(fact.cell.as_ref()?.table.as_str()))?;
+    rows.column::<Int32Type>(|fact| fact.cell.as_ref()?.row.try_into().ok())?;
+    rows.column::<Int32Type>(|fact| fact.cell.as_ref()?.column.try_into().ok())?;
     rows.text(|fact| fact.section_id.as_deref())?;
     rows.column::<Int64Type>(|fact| Some(fact.byte.into()))?;
     rows.group.close()?;
@@ -139,7 +147,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use parquet::file::reader::{FileReader, SerializedFileReader};
-    use stemma_archive::FactDimension;
+    use stemma_archive::{CellPosition, FactDimension};
 
     use super::*;
 
@@ -187,10 +195,12 @@ mod tests {
             displayed: String::new(),
             decimals: None,
             scale: 0,
+            sign: None,
             hidden: false,
             cut: false,
             byte: u32::MAX,
             page: None,
+            cell: None,
             section_id: None,
             locator: None,
         }
@@ -230,8 +240,14 @@ mod tests {
                 from: Some("1969-12-01".into()),
                 dimensions: vec![dimension.clone(), dimension],
                 scale: -2,
+                sign: Some("-".into()),
                 decimals: Some("INF".into()),
                 page: Some(7),
+                cell: Some(CellPosition {
+                    table: "a#t2".into(),
+                    row: 3,
+                    column: 1,
+                }),
                 section_id: Some("0003".into()),
                 ..fact(Some("1"))
             },
@@ -253,6 +269,10 @@ mod tests {
         assert_eq!(column("page")[3..], [null, "7"]);
         let dimensions = "\"a:Axis=a:Europe a:Axis=a:Europe\"";
         assert_eq!(column("dimensions")[3..], ["\"\"", dimensions]);
+        assert_eq!(column("sign")[3..], [null, "\"-\""]);
+        assert_eq!(column("table")[3..], [null, "\"a#t2\""]);
+        assert_eq!(column("row")[3..], [null, "3"]);
+        assert_eq!(column("column")[3..], [null, "1"]);
         assert_eq!(column("byte")[0], u32::MAX.to_string());
         let last = &rows[4];
         assert_eq!(
