@@ -52,7 +52,7 @@ pub(crate) struct SeriesQuery {
 
 /// The tagged facts of a filing
 ///
-/// Figures and texts of inline XBRL, with concept, period, unit and exact value; empty for other documents.
+/// Figures and texts of inline XBRL, with concept, period, unit, exact value, sign and table cell; empty for other documents.
 #[utoipa::path(get, path = "/v1/documents/{doc}/facts", tag = "documents",
     params(("doc" = String, Path), FactsQuery),
     responses((status = 200, body = MaybeReady<FactList>)))]

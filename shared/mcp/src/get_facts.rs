@@ -6,7 +6,7 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stemma_archive::pageindex_fields::name_of;
-use stemma_archive::{FactInfo, FactsRequest};
+use stemma_archive::{CellPosition, FactInfo, FactsRequest};
 
 use crate::paging::{PageRequest, default_limit};
 use crate::tool_context::ToolContext;
@@ -57,6 +57,9 @@ struct FactRow {
     value: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
+    sign: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     unit: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
@@ -64,6 +67,10 @@ struct FactRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     page: Option<u32>,
+    // Its table is an id of the tool `fetch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    cell: Option<CellPosition>,
 }
 
 #[tool_router(router = get_facts_router, vis = "pub(crate)")]
@@ -137,6 +144,7 @@ fn row(fact: &FactInfo) -> FactRow {
             .value
             .as_deref()
             .map(|value| first_chars(value, VALUE_CHARS).to_owned()),
+        sign: fact.sign.clone(),
         unit: fact.unit.clone(),
         dimensions: fact
             .dimensions
@@ -144,6 +152,7 @@ fn row(fact: &FactInfo) -> FactRow {
             .map(|one| format!("{}={}", one.axis, one.member))
             .collect(),
         page: fact.page,
+        cell: fact.cell.clone(),
     }
 }
 
@@ -164,11 +173,24 @@ fn listing(facts: &[FactRow]) -> String {
             .page
             .map(|page| format!(" (p {page})"))
             .unwrap_or_default();
+        let cell = fact
+            .cell
+            .as_ref()
+            .map(|cell| {
+                format!(
+                    " ({}, row {}, column {})",
+                    cell.table, cell.row, cell.column
+                )
+            })
+            .unwrap_or_default();
         let of = match fact.dimensions.as_slice() {
             [] => String::new(),
             dimensions => format!(" [{}]", dimensions.join(", ")),
         };
-        format!("{} {}: {value} {unit}{of}{page}", fact.concept, fact.period)
+        format!(
+            "{} {}: {value} {unit}{of}{page}{cell}",
+            fact.concept, fact.period
+        )
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -213,15 +213,20 @@ pub(crate) async fn facts(
         @if list.facts.is_empty() { p { "This document tags no such figures (inline XBRL)." } } @else {
             div.scroll tabindex="0" role="region" aria-labelledby="facts" { table {
                 thead { tr { th scope="col" { "Concept" } th scope="col" { "Period" } th.number scope="col" { "Value" } th scope="col" { "Unit" }
-                    th scope="col" { "As displayed" } th.number scope="col" { "Page" } } }
+                    th scope="col" { "As displayed" } th.number scope="col" { "Page" } th scope="col" { "Table" } } }
                 tbody { @for fact in &list.facts { tr {
                     th.title scope="row" { span title=(fact.concept) { (Line(&fact.label)) }
                         @for dimension in &fact.dimensions { span.note { (Line(&dimension.member)) } } }
                     td { (fact.from.as_deref().map(|from| format!("{from} to ")).unwrap_or_default()) (fact.to.as_deref().unwrap_or("always")) }
                     td.number { @if fact.numeric { (Line(fact.value.as_deref().unwrap_or_default())) } }
                     td { (Line(fact.unit.as_deref().unwrap_or_default())) }
-                    td { (Line(&fact.displayed)) }
+                    td { (Line(&fact.displayed)) @if fact.sign.is_some() { " " span.note { "negated" } } }
                     td.number { @if let Some(page) = fact.page { a href=(context.document_url(&view.label, &[("page", &page.to_string())])) { (page) } } }
+                    td { @if let Some(cell) = &fact.cell {
+                        @let id = cell.table.rsplit('#').next().unwrap_or_default();
+                        @let title = format!("row {}, column {}", cell.row, cell.column);
+                        a href=(context.document_url(&view.label, &[("view", "tables"), ("table", id)])) title=(title) { (id) }
+                    } }
                 } } }
             } }
         }

@@ -82,8 +82,12 @@ pub(crate) async fn facts_csv(
         "unit",
         "value",
         "displayed",
+        "sign",
         "dimensions",
         "page",
+        "table",
+        "row",
+        "column",
     ];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     let list = archive.facts(&request).await?;
@@ -94,6 +98,9 @@ pub(crate) async fn facts_csv(
             .map(|dimension| format!("{}={}", dimension.axis, dimension.member))
             .collect();
         let page = fact.page.map(|page| page.to_string());
+        let cell = fact.cell.as_ref();
+        let row = cell.map(|cell| cell.row.to_string());
+        let column = cell.map(|cell| cell.column.to_string());
         vec![
             fact.concept,
             fact.label,
@@ -102,8 +109,12 @@ pub(crate) async fn facts_csv(
             fact.unit.unwrap_or_default(),
             fact.value.unwrap_or_default(),
             fact.displayed,
+            fact.sign.unwrap_or_default(),
             members.join("; "),
             page.unwrap_or_default(),
+            fact.cell.map(|cell| cell.table).unwrap_or_default(),
+            row.unwrap_or_default(),
+            column.unwrap_or_default(),
         ]
     }));
     Ok(csv_file("facts.csv", &rows)?)
@@ -136,10 +147,11 @@ fn csv_file(name: &str, rows: &[Vec<String>]) -> Result<Response, Problem> {
     Ok(file("text/csv; charset=utf-8", name, bytes))
 }
 
-// Spreadsheets run cells that begin like a formula (OWASP, CSV injection). Numbers with a sign are none.
+// Spreadsheets run cells that begin like a formula (OWASP, CSV injection). Numbers with a sign are none, and neither is a sign.
 fn plain_cell(cell: &str) -> String {
-    let is_formula =
-        cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
+    let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r'])
+        && cell != "-"
+        && cell.parse::<f64>().is_err();
     if is_formula {
         format!("'{cell}")
     } else {
@@ -168,6 +180,7 @@ mod tests {
             ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
             ("@SUM(A1)", "'@SUM(A1)"),
             ("-1749", "-1749"),
+            ("-", "-"),
             ("+x", "'+x"),
             ("Net income", "Net income"),
         ] {

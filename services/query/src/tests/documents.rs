@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stemma_document::Collection;
 use stemma_engine::Env;
 
@@ -323,12 +323,12 @@ async fn tagged_facts_and_series_are_served() {
         period_end: "2024-12-31",
         figures: &[
             ("us-gaap:Assets", "", "2024-12-31", "1,234"),
-            ("us-gaap:Assets", "", "2023-12-31", "1,111"),
+            ("us-gaap:Assets", "", "2023-12-31", "(1,111)"),
         ],
     };
     let path = "10-K/NINE_2024.htm";
     filing
-        .publish(server.blobs.as_ref(), path, &["Assets 1,234 1,111"])
+        .publish(server.blobs.as_ref(), path, &["Assets 1,234 (1,111)"])
         .await;
     store::announce(server.blobs.as_ref(), path, Env::system().now_ms()).await;
     let began = Instant::now();
@@ -344,7 +344,18 @@ async fn tagged_facts_and_series_are_served() {
     );
     let cursor = first["next_cursor"].as_str().unwrap();
     let second = server.get(&format!("{facts}&cursor={cursor}")).await.json();
-    assert_eq!(second["facts"][0]["to"], "2023-12-31");
+    let fact = &second["facts"][0];
+    assert_eq!(fact["to"], "2023-12-31");
+    assert_eq!(
+        (&first["facts"][0]["sign"], &fact["sign"]),
+        (&Value::Null, &"-".into())
+    );
+    let cell = json!({ "table": "NINE_2024#t1", "row": 1, "column": 2 });
+    assert_eq!(fact["cell"], cell);
+    let file = server.get("/documents/NINE_2024/facts.csv").await.body;
+    assert!(file.contains("\"1,111\",-,,1,NINE_2024#t1,1,2\n"), "{file}");
+    let page = server.get("/documents/NINE_2024?view=facts").await.body;
+    assert!(page.contains("title=\"row 1, column 2\">t1</a>"), "{page}");
     let series = server
         .get("/v1/series?scope=/10-K&concept=Assets")
         .await

@@ -468,13 +468,13 @@ async fn tagged_facts_are_listed_and_compared() {
         period_end: "2024-12-31",
         figures: &[
             ("us-gaap:Assets", "", "2024-12-31", "1,234"),
-            ("us-gaap:Assets", "", "2023-12-31", "1,111"),
+            ("us-gaap:Assets", "", "2023-12-31", "(1,111)"),
         ],
     };
     let path = "10-K/NINE_2024.htm";
     let blobs = client.blobs.clone();
     filing
-        .publish(blobs.as_ref(), path, &["Assets 1,234 1,111"])
+        .publish(blobs.as_ref(), path, &["Assets 1,234 (1,111)"])
         .await;
     store::announce(blobs.as_ref(), path, Env::system().now_ms()).await;
     let began = std::time::Instant::now();
@@ -495,6 +495,21 @@ async fn tagged_facts_are_listed_and_compared() {
     assert_eq!(
         (&facts["facts"][0]["unit"], &facts["facts"][0]["page"]),
         (&"USD".into(), &1.into())
+    );
+    let arguments = json!({ "doc_name": "NINE_2024", "concept": "assets", "offset": 1 });
+    let result = client.call("get_facts", arguments).await;
+    let negative = &result["structuredContent"]["facts"][0];
+    let cell = json!({ "table": "NINE_2024#t1", "row": 1, "column": 2 });
+    assert_eq!((&negative["sign"], &negative["cell"]), (&"-".into(), &cell));
+    let listed = text(&result);
+    assert!(
+        listed.contains("-1111000000 USD (p 1) (NINE_2024#t1, row 1, column 2)"),
+        "{listed}"
+    );
+    let table = client.data("fetch", json!({ "id": "NINE_2024#t1" })).await;
+    assert!(
+        table["text"].as_str().unwrap().contains("Assets"),
+        "{table}"
     );
     let series = client
         .data("get_series", json!({ "scope": "/", "concept": "Assets" }))
