@@ -82,6 +82,22 @@ pub(crate) fn found(html: &str) -> Vec<(String, &'static str, String)> {
         .collect()
 }
 
+/// Id, status and first page of each Item that is not absent; `?` marks what is not certain.
+pub(crate) fn items(html: &str) -> Vec<String> {
+    let tree = tree(html);
+    let there = tree
+        .items
+        .iter()
+        .filter(|item| item.pages.is_some() || !item.content.is_empty());
+    there
+        .map(|item| {
+            let doubt = if item.boundary_unverifiable { "?" } else { "" };
+            let page = item.pages.map_or(0, |pages| pages.start().get());
+            format!("{}{doubt} {} {page}", item.id, item.status.as_str())
+        })
+        .collect()
+}
+
 pub(crate) fn check(html: &str, expected: &[(&str, &str, &str)]) {
     let found = found(html);
     let found: Vec<(&str, &str, &str)> = found

@@ -1,22 +1,8 @@
 //! Forms other than a plain Form 10-K, and Items in other orders.
 
-use crate::filing::{BREAK, bold, contents, report, sections, text, tree};
+use stemma_document::{ItemTarget, PageNo, PageSpan};
 
-/// Id, status and first page of each Item that is not absent; `?` marks what is not certain.
-fn items(html: &str) -> Vec<String> {
-    let tree = tree(html);
-    let there = tree
-        .items
-        .iter()
-        .filter(|item| item.pages.is_some() || !item.content.is_empty());
-    there
-        .map(|item| {
-            let doubt = if item.boundary_unverifiable { "?" } else { "" };
-            let page = item.pages.map_or(0, |pages| pages.start().get());
-            format!("{}{doubt} {} {page}", item.id, item.status.as_str())
-        })
-        .collect()
-}
+use crate::filing::{BREAK, bold, contents, items, report, sections, text, tree};
 
 fn cover(form: &str, body: &str) -> String {
     report(2023, "", body).replace("FORM 10-K", form)
@@ -163,7 +149,7 @@ fn form_8_k_has_the_items_that_it_reports() {
 }
 
 #[test]
-fn items_in_another_order_are_right_or_in_doubt() {
+fn items_in_another_order_are_found_where_they_stand() {
     let order = [
         (
             "Item 7.",
@@ -196,23 +182,18 @@ fn items_in_another_order_are_right_or_in_doubt() {
             )
         })
         .collect();
-    let at = |number: &str| match number {
-        "7" => 3,
-        "8" => 4,
-        "1" => 5,
-        "2" => 6,
-        _ => 7,
-    };
+    let starts = [("1", 5), ("2", 6), ("7", 3), ("8", 4), ("9", 7)];
     for contents in [contents(&order), format!("<p>A preface.</p>{BREAK}")] {
         let tree = tree(&report(2023, &contents, &body));
-        for item in tree.items.iter().filter(|item| item.pages.is_some()) {
-            let page = item.pages.map_or(0, |pages| pages.start().get());
-            assert!(
-                page == at(&item.number) || item.boundary_unverifiable,
-                "{} on {page}",
-                item.number
-            );
+        for (number, page) in starts {
+            let item = tree.items.iter().find(|item| item.number == number);
+            let item = item.expect("the form requires it");
+            let pages = item.pages.expect("its heading is printed");
+            assert_eq!(pages.start().get(), page, "{number}");
+            assert_eq!(item.status.as_str(), "full", "{number}");
         }
+        let found = tree.items.iter().filter(|item| item.pages.is_some());
+        assert_eq!(found.count(), starts.len(), "no other Item is invented");
     }
 }
 
@@ -273,7 +254,7 @@ fn an_index_with_ranges_of_pages_stands_for_headings() {
         "Controls",
     ]
     .iter()
-    .zip(4..)
+    .zip(3..)
     .map(|(heading, page)| {
         format!(
             "{}{}<p align=center>{page}</p>{BREAK}",
@@ -283,13 +264,45 @@ fn an_index_with_ranges_of_pages_stands_for_headings() {
     })
     .collect();
     let tree = tree(&report(2023, &index, &body));
-    for item in tree.items.iter().filter(|item| item.pages.is_some()) {
-        assert!(
-            item.status.as_str() == "cross_index" || item.boundary_unverifiable,
-            "{} {:?}",
-            item.number,
-            item.status
-        );
+    let item = |number: &str| {
+        let item = tree.items.iter().find(|item| item.number == number);
+        item.expect("the index lists it")
+    };
+    // The printed page 3 is page 4 of the file.
+    for (number, first, last) in [
+        ("1A", 8, 9),
+        ("2", 10, 10),
+        ("7", 4, 7),
+        ("8", 9, 11),
+        ("15", 11, 11),
+    ] {
+        let item = item(number);
+        let pages = item.pages.expect("the index gives its pages");
+        assert_eq!(item.status.as_str(), "cross_index", "{number}");
+        assert_eq!(pages.start().get(), first, "{number}");
+        assert_eq!(pages.end().get(), last, "{number}");
+        assert!(item.boundary_unverifiable, "{number}");
+    }
+    let parts = item("7").content.iter().map(|link| match link.target {
+        ItemTarget::Pages(pages) => Some(pages),
+        _ => None,
+    });
+    let spans = [(4, 4), (6, 7)].map(|(start, end)| {
+        let page = |number| PageNo::new(number).expect("pages are counted from 1");
+        Some(PageSpan::between(page(start), page(end)))
+    });
+    assert_eq!(parts.collect::<Vec<_>>(), spans);
+    // A footnote mark hides its pages, so no pages are claimed as certain.
+    let business = item("1");
+    assert!(business.boundary_unverifiable);
+    assert!(!business.content.is_empty());
+    let nothing = item("9");
+    assert_eq!(nothing.status.as_str(), "not_applicable");
+    assert_eq!(nothing.pages, None);
+    let others = tree.items.iter().filter(|item| item.pages.is_some());
+    let listed = rows.map(|(number, ..)| number.trim_start_matches("Item ").replace('.', ""));
+    for item in others {
+        assert!(listed.contains(&item.number), "{} is invented", item.number);
     }
 }
 
