@@ -52,6 +52,64 @@ fn headings_over_lines_cells_and_spans_are_one() {
 }
 
 #[test]
+fn cells_of_a_heading_with_different_links_are_one_heading() {
+    let rows = [
+        ("Item 1.", "Business", "a"),
+        ("Item 1A.", "Risk Factors", "b"),
+        ("Item 2.", "Properties", "c"),
+        ("Item 3.", "Legal Proceedings", "d"),
+    ];
+    // The number leads to one place, and the title to another.
+    let listed: String = (3..)
+        .zip(rows)
+        .map(|(page, (number, title, anchor))| {
+            format!(
+                "<tr><td><a href='#{anchor}1'>{number}</a></td><td><a href='#{anchor}2'>{title}</a></td><td align=right><a href='#{anchor}1'>{page}</a></td></tr>"
+            )
+        })
+        .collect();
+    let listed = format!(
+        "<p align=center><b>TABLE OF CONTENTS</b></p><table width='100%'>{listed}</table>{BREAK}"
+    );
+    let body: String = rows
+        .iter()
+        .map(|(number, title, anchor)| {
+            format!(
+                "<table width='100%'><tr valign=top><td width='12%'><a id='{anchor}1' href='#toc'><b>{number}</b></a></td><td><a id='{anchor}2' href='#top'><b>{title}</b></a></td></tr></table>{}{BREAK}",
+                text(title)
+            )
+        })
+        .collect();
+    for (contents, first) in [("", 2), (listed.as_str(), 3)] {
+        let tree = tree(&report(2023, contents, &body));
+        let found: Vec<(&str, &str, u32, u32)> = tree
+            .items
+            .iter()
+            .filter_map(|item| {
+                let pages = item.pages?;
+                let number = item.number.as_str();
+                Some((
+                    number,
+                    item.title.as_str(),
+                    pages.start().get(),
+                    pages.end().get(),
+                ))
+            })
+            .collect();
+        let expected: Vec<(&str, &str, u32, u32)> = (first..)
+            .zip([
+                ("1", "Business"),
+                ("1A", "Risk Factors"),
+                ("2", "Properties"),
+                ("3", "Legal Proceedings"),
+            ])
+            .map(|(page, (number, title))| (number, title, page, page))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn an_item_of_the_years_without_an_attestation_is_item_9a() {
     check(
         &report(

@@ -5,3 +5,6 @@ mod ends;
 mod filing;
 mod forms;
 mod headings;
+mod registrants;
+mod titles_by_year;
+mod wrong_contents;
