@@ -1,14 +1,21 @@
 """Compares parts and trees of EDGAR submissions with a list made by another program (see tests/bench/containers).
 
-usage: containers.py parts LIST PARTS    compares the lines of `submission_parts` with the list
-       containers.py trees FOLDER OUT    checks OUT/NAME.tree and OUT/NAME.text
+usage: containers.py parts LIST PARTS      compares the lines of `submission_parts` with the list
+       containers.py items DATA OUT A|B    writes OUT/items-HALF.jsonl and OUT/truth-HALF/ for eval_items.py from OUT/NAME.items and
+                                           OUT/NAME.tree
+       containers.py trees FOLDER OUT      checks OUT/NAME.tree and OUT/NAME.text
 """
 
 import json
 import pathlib
 import re
+import shutil
 import sys
 
+from halves import half_of
+from html import prediction
+
+HALVES = json.loads((pathlib.Path(__file__).parent.parent / "truth/halves.json").read_text())
 # Kinds of the list, and ours. JSON, scripts and data of the viewer are told by their type, not by their content.
 KINDS = {"text": "text", "html": "html", "html (inline XBRL)": "inline_xbrl", "xbrl": "xbrl", "xml": "xml", "uuencoded": "encoded"}
 # Words that only files for machines have.
@@ -55,6 +62,41 @@ def compare_parts(listing, lines):
     return wrong == 0 and not want
 
 
+def half(entry):
+    """The half of a container's first issuer: that of its name in halves.json, else by its first letter, as html.py has it."""
+    name = entry["header"]["parties"][0]["name"].upper()
+    return half_of(re.sub(r"\W", "", name), HALVES)[1] or ("A" if name[0] <= "H" else "B")
+
+
+def with_bytes(items, tree, raw):
+    """Items of text without markup have lines in place of bytes: those of their sections."""
+    starts = [0, *(match.end() for match in re.finditer(rb"\n", raw)), len(raw)]
+    lines = {section["section_id"]: section["lines"] for section in tree["sections"]}
+    for item in items:
+        section = lines.get(item["section_id"])
+        if section and not item.get("bytes"):
+            item["bytes"] = [starts[section[0] - 1], starts[section[1]]]
+    return items
+
+
+def prepare_items(data, out, chosen):
+    data, out = pathlib.Path(data), pathlib.Path(out)
+    entries = {entry["file"]: entry for entry in json.loads((data / "containers/containers.json").read_text())}
+    truths = out / f"truth-{chosen}"
+    truths.mkdir()
+    with open(out / f"items-{chosen}.jsonl", "w") as predictions:
+        for truth in sorted((data / "truth/items-containers").glob("*.json")):
+            name = json.loads(truth.read_text())["file"]
+            if half(entries[name]) != chosen:
+                continue
+            shutil.copy(truth, truths)
+            raw = (data / "containers" / name).read_bytes()
+            items, tree = (json.loads((out / f"{name}.{what}").read_text()) for what in ("items", "tree"))
+            rows = prediction(name, with_bytes(items["items"], tree, raw), raw)
+            predictions.write(json.dumps(rows | {"file": name}) + "\n")
+    return True
+
+
 def check_trees(folder, out):
     bad = 0
     for entry in json.loads((pathlib.Path(folder) / "containers.json").read_text()):
@@ -75,5 +117,5 @@ def check_trees(folder, out):
 
 
 if __name__ == "__main__":
-    command, first, second = sys.argv[1:4]
-    sys.exit(0 if {"parts": compare_parts, "trees": check_trees}[command](first, second) else 1)
+    command, *arguments = sys.argv[1:]
+    sys.exit(0 if {"parts": compare_parts, "items": prepare_items, "trees": check_trees}[command](*arguments) else 1)
