@@ -26,6 +26,8 @@ mod outline;
 mod page_images;
 mod pipeline;
 mod prompts;
+mod scan_fixture;
+mod scanned_pages;
 mod scans;
 mod seen_scans;
 mod serve;

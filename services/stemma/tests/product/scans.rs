@@ -2,172 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use sha2::{Digest, Sha256};
-use stemma_document::{Page, PageNo, Pt, Recognition, Rect, SourceBody, Word};
-use stemma_extract::{
-    EncodedSource, ExtractJob, ImageColor, ImageRequest, ImageScale, Limits, ModelFile, PageRegion,
-    RecognizeRequest,
-};
-use stemma_filings::{Filing, FilingKind, Spec, generate};
-use stemma_render::Pixels;
+use stemma_document::{Pt, Recognition, Rect, Word};
+use stemma_filings::{FilingKind, Spec, generate};
 
 use crate::crash::{assert_untouched, stored_files};
+use crate::scan_fixture::{PAGES, Sheet, filing, has_tesseract, read, read_twice, scan, tesseract};
 use crate::support::{StemmaCommand, TestEnv, codes, start_position, started_tasks, trees};
-
-// Pages that are enough for most tests: reading one takes a second or two.
-const PAGES: u32 = 4;
-const DPI: u32 = 150;
-const COARSE_DPI: u32 = 60;
-
-/// A page of a scan.
-pub enum Sheet {
-    Straight(u32),
-    /// With so few pixels that text recognition is unsure of many words.
-    Coarse(u32),
-    UpsideDown(u32),
-    /// Turned by a quarter clockwise.
-    Right(u32),
-    /// Turned by a quarter the other way.
-    Left(u32),
-    Blank,
-    /// 20,000 × 20,000 pixels, of which the file has few bytes.
-    Huge,
-}
-
-impl Sheet {
-    fn dpi(&self) -> u32 {
-        match self {
-            Self::Coarse(_) => COARSE_DPI,
-            _ => DPI,
-        }
-    }
-}
-
-pub fn filing() -> Filing {
-    generate(&Spec {
-        pages: PAGES,
-        ..Spec::new(FilingKind::TenQ, 7)
-    })
-}
-
-/// A PDF whose pages are images of pages of another.
-pub fn scan(pdf: &[u8], sheets: &[Sheet]) -> Vec<u8> {
-    let mut objects = vec![b"<</Type/Catalog/Pages 2 0 R>>".to_vec(), Vec::new()];
-    let mut kids = String::new();
-    for sheet in sheets {
-        let (width, height, pixels) = match sheet {
-            Sheet::Straight(page)
-            | Sheet::Coarse(page)
-            | Sheet::UpsideDown(page)
-            | Sheet::Right(page)
-            | Sheet::Left(page) => draw(pdf, *page, sheet.dpi()),
-            Sheet::Blank => (100, 130, vec![250; 13_000]),
-            // 128 gray pixels each.
-            Sheet::Huge => (20_000, 20_000, [129, 128].repeat(20_000 * 20_000 / 128)),
-        };
-        let [w, h] = [width, height].map(|side| f64::from(side) * 72.0 / f64::from(sheet.dpi()));
-        let placed = match sheet {
-            Sheet::UpsideDown(_) => format!("q -{w} 0 0 -{h} {w} {h} cm /I Do Q"),
-            Sheet::Right(_) => format!("q 0 -{w} {h} 0 0 {w} cm /I Do Q"),
-            Sheet::Left(_) => format!("q 0 {w} -{h} 0 {h} 0 cm /I Do Q"),
-            Sheet::Straight(_) | Sheet::Coarse(_) | Sheet::Blank | Sheet::Huge => {
-                format!("q {w} 0 0 {h} 0 0 cm /I Do Q")
-            }
-        };
-        let filter = match sheet {
-            Sheet::Huge => "/Filter/RunLengthDecode",
-            _ => "",
-        };
-        let mut image = format!(
-            "<</Type/XObject/Subtype/Image/Width {width}/Height {height}/ColorSpace/DeviceGray/BitsPerComponent 8{filter}/Length {}>>stream\n",
-            pixels.len()
-        )
-        .into_bytes();
-        image.extend(pixels);
-        image.extend(b"\nendstream");
-        objects.push(image);
-        let length = placed.len();
-        objects.push(format!("<</Length {length}>>stream\n{placed}\nendstream").into_bytes());
-        let content = objects.len();
-        let image = content - 1;
-        let (wide, high) = match sheet {
-            Sheet::Right(_) | Sheet::Left(_) => (h, w),
-            _ => (w, h),
-        };
-        let page = format!(
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 {wide} {high}]/Resources<</XObject<</I {image} 0 R>>>>/Contents {content} 0 R>>"
-        );
-        objects.push(page.into_bytes());
-        kids += &format!("{} 0 R ", objects.len());
-    }
-    objects[1] = format!("<</Type/Pages/Count {}/Kids[{kids}]>>", sheets.len()).into_bytes();
-    let mut out = b"%PDF-1.4\n".to_vec();
-    let mut table = String::from("0000000000 65535 f \n");
-    for (index, object) in objects.iter().enumerate() {
-        table += &format!("{:010} 00000 n \n", out.len());
-        write!(out, "{} 0 obj", index + 1).unwrap();
-        out.extend(object);
-        out.extend(b" endobj\n");
-    }
-    let start = out.len();
-    let size = objects.len() + 1;
-    write!(
-        out,
-        "xref\n0 {size}\n{table}trailer<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n"
-    )
-    .unwrap();
-    out
-}
-
-fn draw(pdf: &[u8], page: u32, dpi: u32) -> (u16, u16, Vec<u8>) {
-    let request = ImageRequest {
-        page: PageNo::new(page).unwrap(),
-        scale: ImageScale::Dpi(dpi),
-        region: PageRegion::WHOLE,
-        color: ImageColor::Gray,
-    };
-    let drawn = stemma_render::draw(pdf, None, &Limits::default(), &request).unwrap();
-    let (Pixels::Gray(pixels) | Pixels::Rgb(pixels)) = drawn.pixels;
-    (drawn.width, drawn.height, pixels)
-}
-
-pub fn read(pdf: &[u8], page: u32, program: &Path) -> Page {
-    read_twice(pdf, page, program, None)
-}
-
-fn read_twice(pdf: &[u8], page: u32, program: &Path, second_reader: Option<ModelFile>) -> Page {
-    let job = ExtractJob::new("scan.pdf".into(), pdf.to_vec(), None, Limits::default());
-    let request = RecognizeRequest {
-        page: PageNo::new(page).unwrap(),
-        program: program.into(),
-        languages: vec!["eng".into()],
-        second_reader,
-    };
-    let reply = stemma_ocr::read_page(&job, &request).unwrap();
-    let source = EncodedSource::open(reply).unwrap().decode().unwrap();
-    match source.body {
-        SourceBody::Pages(mut pages) => pages.pop().unwrap(),
-        SourceBody::Lines(_) => panic!("no pages"),
-    }
-}
-
-pub fn tesseract() -> Option<PathBuf> {
-    let found = stemma_ocr::find_program(std::env::var_os("PATH").as_deref());
-    if found.is_none() {
-        println!("skipped: tesseract is not installed");
-    }
-    found
-}
-
-fn has_tesseract() -> bool {
-    tesseract().is_some()
-}
 
 fn straight(pages: u32) -> Vec<Sheet> {
     (1..=pages).map(Sheet::Straight).collect()

@@ -7,7 +7,7 @@ use stemma_extract::{ExtractJob, ImageRequest, ImageScale, Limits};
 use stemma_sim::{Behavior, Provider};
 use tokio::runtime::Runtime;
 
-use crate::scans::{Sheet, filing, read, scan, tesseract};
+use crate::scan_fixture::{Sheet, filing, read, scan, tesseract};
 use crate::support::{StemmaCommand, TestEnv, trees};
 
 // As large as models read it.
