@@ -17,6 +17,7 @@ mod diff;
 mod edgar;
 mod facts;
 mod hostile;
+mod hostile_html;
 mod html;
 mod incremental;
 mod items;
