@@ -15,6 +15,7 @@ mod crash;
 mod determinism;
 mod diff;
 mod edgar;
+mod exhibits;
 mod facts;
 mod hostile;
 mod hostile_html;
