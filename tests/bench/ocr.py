@@ -22,6 +22,10 @@ from measure import PR_SET_CHILD_SUBREAPER, adopt_the_rest  # noqa: E402
 BOUNDS = range(50, 96, 5)
 # Of `Recognition` in shared/document.
 SURE = 80
+# So many words after a title, some sentences, may give the figure or words of a question.
+OPENING = 80
+# Issue 20: search finds the pages of a copy nearly as often as those of the original.
+MARK_HITS = 0.05
 
 
 def stemma(binary, store, *arguments):
@@ -125,10 +129,11 @@ VARIANTS = {
     "sideways, right": dict(dpi=200, jpeg=True, turn=1),
     "sideways, left": dict(dpi=200, jpeg=True, turn=3),
     "two-up": dict(dpi=200, jpeg=True, two_up=True),
+    "stacked": dict(dpi=150, change="noise", degrees=0.7, scanned=True),
 }
 
 
-def make(pdf, path, folder, dpi, jpeg=False, change=None, **shape):
+def make(pdf, path, folder, dpi, jpeg=False, change=None, scanned=False, **shape):
     images = list(drawn(pdf, folder, dpi, jpeg))
     if change:
         changed = {
@@ -138,19 +143,28 @@ def make(pdf, path, folder, dpi, jpeg=False, change=None, **shape):
         }[change]
         images = [(changed(pixels, width, n), width, *rest) for n, (pixels, width, *rest) in enumerate(images)]
     write_pdf(path, images, dpi, **shape)
+    if scanned:
+        # A scanner compresses last what is skewed and noisy.
+        write_pdf(path, drawn(path, folder, dpi, jpeg=True), dpi)
+
+
+def unite(pdf, path, folder, spans):
+    """Writes the pages of spans that count from 0, without their ends."""
+    parts = [f"{folder}/part-{start}-{end}.pdf" for start, end in spans]
+    for (start, end), part in zip(spans, parts):
+        subprocess.run(["pdftocairo", "-pdf", "-f", str(start + 1), "-l", str(end), pdf, part], check=True)
+    subprocess.run(["pdfunite", *parts, path], check=True)
 
 
 def cut(pdf, path, folder, count):
-    """Half of the pages from the start, half from the middle, where filings have tables."""
+    """Half of the pages from the start, half from the middle, where filings have tables. Returns the spans of the others."""
     info = subprocess.run(["pdfinfo", pdf], capture_output=True, text=True, check=True).stdout
     total = int(re.search(r"^Pages:\s+(\d+)", info, re.M).group(1))
     half = count // 2
     middle = max(half, min(total // 2, total - half))
     pages = sorted({*range(min(half, total)), *range(middle, min(middle + half, total))})
-    parts = [f"{folder}/part-{page}.pdf" for page in pages]
-    for page, part in zip(pages, parts):
-        subprocess.run(["pdftocairo", "-pdf", "-f", str(page + 1), "-l", str(page + 1), pdf, part], check=True)
-    subprocess.run(["pdfunite", *parts, path], check=True)
+    unite(pdf, path, folder, [(page, page + 1) for page in pages])
+    return [span for span in ((half, middle), (middle + half, total)) if span[0] < span[1]]
 
 
 PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "\u00a0": " ", "$": " "})
@@ -194,6 +208,54 @@ def headings(binary, store, doc):
     return found
 
 
+def plain_words(text):
+    """Words as a question has them: lower case, without marks around them, and without the colon of a field."""
+    return [word for word in (word.strip(".,;'\"()[]{}*-%").lower() for word in words(text.replace(":", " "))) if word]
+
+
+def candidates(some):
+    """What may single out a page: figures of three digits and more, and pairs of words of four letters and more."""
+    for word, following in zip(some, [*some[1:], ""]):
+        if re.fullmatch(r"[\d.,]+", word) and sum(map(str.isdigit, word)) > 2:
+            yield "figure", word
+        elif min(len(word), len(following)) > 3 and word.isalpha() and following.isalpha():
+            yield "pair", f"{word} {following}"
+
+
+def questions(binary, store, originals, rest):
+    """[(question, page)]: the title of a section, and the first figure, or the first pair of words, of its text on a page that stands
+    on no other page of the filing. Where sections share it, the deepest gives the title."""
+    pages = [plain_words(text) for text in originals]
+    on_pages = Counter(found for page in [*pages, *map(plain_words, rest)] for found in set(candidates(page)))
+    titles = {}
+    for section in json.loads(stemma(binary, store, "tree", "original", "--json"))["sections"]:
+        title = plain_words(section["title"])
+        first, last = section["pages"]
+        for page in range(first, last + 1):
+            text = pages[page - 1]
+            places = [i + len(title) for i in range(len(text)) if text[i:i + len(title)] == title] if page == first else [0]
+            if not title or not places:
+                continue
+            opening = text[places[0]:places[0] + OPENING]
+            single = [found for found in candidates(opening) if on_pages[found] == 1]
+            for kind in ("figure", "pair"):
+                found = next((found for found in single if found[0] == kind), None)
+                if found:
+                    titles[found, page] = title
+    return [(" ".join([*title, found]), page) for ((_, found), page), title in titles.items()]
+
+
+def count_hits(binary, store, doc, asked, folder, pages_a_side=1):
+    """How many questions have their page of a document among the first five results."""
+    batch = Path(f"{folder}/questions.jsonl")
+    batch.write_text("".join(json.dumps({"id": str(i), "query": query}) + "\n" for i, (query, _) in enumerate(asked)))
+    answers = [json.loads(line) for line in stemma(binary, store, "search", "--batch", str(batch)).splitlines()]
+    if len(answers) != len(asked) or any("error" in answer for answer in answers):
+        sys.exit(f"search: {len(answers)} answers to {len(asked)} questions: {answers}")
+    wanted = [[doc, (page + pages_a_side - 1) // pages_a_side] for _, page in asked]
+    return sum(page in answer["ranked_pages"][:5] for page, answer in zip(wanted, answers))
+
+
 def cpu_used():
     """Of all processes so far. Those that ended without their parent are waited for here."""
     adopt_the_rest()
@@ -221,14 +283,28 @@ class Row:
         share = lambda part, whole: f"{n[part] / n[whole]:.4f}" if n[whole] else "-"  # noqa: E731
         heads = f"{2 * n['heads_right'] / n['heads']:.3f}" if n["heads"] else "-"
         return (f"{share('found', 'words')} | {share('right', 'sure')} | {share('sure', 'numbers')} | {share('order', 'words')} "
-                f"| {heads} | {n['cpu'] / max(1, n['pages']):.2f} | {n['pages']}")
+                f"| {heads} | {share('hits', 'asked')} | {share('hits_original', 'asked')} | {n['asked']} "
+                f"| {n['cpu'] / max(1, n['pages']):.2f} | {n['pages']}")
+
+    def falls_short(self):
+        n = self.counts
+        return n["hits_original"] - n["hits"] > MARK_HITS * n["asked"]
 
 
-def compare(binary, cut_pdf, folder, rows, half):
+def texts_of(binary, store, doc):
+    return [page["text"] for page in json.loads(stemma(binary, store, "cat", doc, "--json"))["pages"]]
+
+
+def compare(binary, cut_pdf, others, folder, rows, half):
+    """`others` are the filing's other pages, which search may find instead; None if it has none."""
     store = f"{folder}/store"
     stemma(binary, store, "ingest", cut_pdf, "--ocr", "never")
-    original = [page["text"] for page in json.loads(stemma(binary, store, "cat", "original", "--json"))["pages"]]
+    original = texts_of(binary, store, "original")
     truth = headings(binary, store, "original")
+    if others:
+        stemma(binary, store, "ingest", others, "--ocr", "never")
+    asked = questions(binary, store, original, texts_of(binary, store, "others") if others else [])
+    hits_original = count_hits(binary, store, "original", asked, folder)
     for name, shape in VARIANTS.items():
         copy = f"{folder}/copy.pdf"
         make(cut_pdf, copy, folder, **shape)
@@ -241,6 +317,10 @@ def compare(binary, cut_pdf, folder, rows, half):
         row.counts["pages"] += len(original)
         pages = json.loads(stemma(binary, copies, "cat", "copy", "--json"))["pages"]
         two_up = shape.get("two_up")
+        if others:
+            stemma(binary, copies, "ingest", others, "--ocr", "never")
+        hits = count_hits(binary, copies, "copy", asked, folder, pages_a_side=2 if two_up else 1)
+        row.counts.update(asked=len(asked), hits_original=hits_original, hits=hits)
         texts = ["\n".join(original[i:i + 2]) for i in range(0, len(original), 2)] if two_up else original
         for text, read in zip(texts, pages):
             row.add_page(text, read)
@@ -315,13 +395,16 @@ def main():
         half = half_of(Path(pdf).stem, halves)[1] or "B"
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             cut_pdf = f"{folder}/original.pdf"
-            cut(pdf, cut_pdf, folder, int(count))
+            spans = cut(pdf, cut_pdf, folder, int(count))
             if mode == "bounds":
                 add_bounds(binary, cut_pdf, folder, counts[half])
             elif mode == "readers":
                 add_readers(binary, os.environ["OCR_MODEL"], cut_pdf, folder, rows, half)
             else:
-                compare(binary, cut_pdf, folder, rows, half)
+                others = f"{folder}/others.pdf" if spans else None
+                if others:
+                    unite(pdf, others, folder, spans)
+                compare(binary, cut_pdf, others, folder, rows, half)
     if mode == "readers":
         print_readers(rows)
         return
@@ -332,10 +415,12 @@ def main():
                 right, sure = seen["right", bound], seen["sure", bound]
                 print(f"| {half} | {bound} | {right / max(1, sure):.4f} | {sure / seen['all']:.3f} |")
         return
-    print("| half | copy | words | sure numbers right | numbers sure | order | heads F1 | CPU s/page | pages |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| half | copy | words | sure numbers right | numbers sure | order | heads F1 | hit@5 | of the original | questions | CPU s/page | pages |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for (half, name), row in sorted(rows.items(), key=lambda item: (item[0][0], list(VARIANTS).index(item[0][1]))):
         print(f"| {half} | {name} | {row.line()} |")
+    missed = [f"{half} {name}" for (half, name), row in rows.items() if row.falls_short()]
+    print(f"hit@5 more than {MARK_HITS} below the original: {', '.join(missed) or 'none'}")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"peak memory of a process: {peak:.0f} MB")
 
