@@ -1,16 +1,25 @@
 //! Verifies where an Item starts and ends: its own heading and the next one are compared with the lines at their places.
 
+use std::collections::BTreeMap;
+
 use stemma_document::{
-    Boundary, BoundaryEvidence, Section, SectionKind, SectionSpan, SectionTree, Source, text,
+    Boundary, BoundaryEvidence, PageNo, Section, SectionId, SectionKind, SectionSpan, SectionTree,
+    Source, text,
 };
 
 use super::item_text::truncate_text;
-use crate::structure::form_items::title_similarity;
+use super::match_sections::ItemSection;
+use crate::structure::form_items::{FormEntry, KnownForm, title_similarity};
 
 // A heading may wrap over this many lines.
 const HEADING_LINES: usize = 4;
 // Lower than for locating titles: the place is known, and only a wrong one must be recognized.
 const MIN_SIMILARITY: f32 = 0.5;
+// A line of an Item that is as similar to the title of another is its heading, and no sentence that mentions it.
+const MIN_OTHER_SIMILARITY: f32 = 0.8;
+const MAX_HEADING_BYTES: usize = 250;
+// Longer lines that end without a stop go on in the next: in `Item 1A. Risk Factors`, for example.
+const MAX_SHORT_WORDS: usize = 8;
 
 /// Evidence for the heading of a section and for the next heading.
 pub(super) fn find_boundary(
@@ -47,6 +56,58 @@ pub(super) fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Opti
         next = child;
     }
     Some(next)
+}
+
+/// The Items of a form and where they are.
+pub(super) struct FormItems<'a> {
+    pub(super) entries: &'a [FormEntry],
+    pub(super) places: &'a BTreeMap<usize, ItemSection<'a>>,
+}
+
+/// Whether a line of an Item is the heading of another Item of the form, with its number and title: the Item ends before it,
+/// although the tree goes on.
+// A running head names the Item that begins on its page.
+pub(super) fn holds_other_item(
+    items: &FormItems<'_>,
+    entry: &FormEntry,
+    form: KnownForm,
+    sections: &[&Section],
+    source: &Source,
+) -> bool {
+    // The sections of an Item follow each other.
+    let ids = sections.first().zip(sections.last());
+    let is_inside =
+        |id: SectionId| ids.is_some_and(|(first, last)| (first.id..=last.id).contains(&id));
+    let begins_there = |key: usize, page: Option<PageNo>| {
+        let place = items.places.get(&key).map(|place| place.section);
+        place.is_some_and(|section| {
+            let (first, _) = start(section.span);
+            page.is_some_and(|page| page.get() == first) && !is_inside(section.id)
+        })
+    };
+    let is_other = |line: &text::BodyLine<'_>| {
+        let keys = form.keys_of(line.text, Some(entry.part));
+        let other = keys.filter(|(first, last)| first == last && *first != entry.key);
+        let other = other.filter(|(key, _)| !begins_there(*key, line.page));
+        let other = other.and_then(|(key, _)| items.entries.iter().find(|entry| entry.key == key));
+        let title = KnownForm::item_title(line.text);
+        other.zip(title).is_some_and(|(other, title)| {
+            title_similarity(&title, other.title) >= MIN_OTHER_SIMILARITY
+        })
+    };
+    sections.iter().any(|section| {
+        let lines = text::own_lines(section, &source.body);
+        let mut before = "";
+        lines.iter().any(|line| {
+            let text = line.text.trim();
+            let is_start = before.ends_with(['.', ':', ';', '?', '!'])
+                || before.split_whitespace().count() <= MAX_SHORT_WORDS;
+            if !text.is_empty() {
+                before = text;
+            }
+            is_start && text.len() <= MAX_HEADING_BYTES && is_other(line)
+        })
+    })
 }
 
 fn start(span: SectionSpan) -> (u32, u32) {

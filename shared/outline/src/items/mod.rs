@@ -22,6 +22,7 @@ use stemma_document::{
     SectionTree, Source, SourceBody,
 };
 
+use self::boundary::FormItems;
 use self::item_text::{ItemText, truncate_text};
 use self::match_sections::ItemSection;
 use self::targets::{TargetFinder, link};
@@ -94,6 +95,10 @@ impl ItemMap<'_> {
             match_sections::match_sections(self.tree, self.form, is_submission(self.source));
         let starts = places.values().map(|place| place.section.id).collect();
         let finder = TargetFinder::new(self.tree, self.source, self.form, &places);
+        let form_items = FormItems {
+            entries: &entries,
+            places: &places,
+        };
         let year = expected::filing_year(&self.tree.facts);
         let is_expected = |entry: &FormEntry| expected::is_expected(self.form.name(), entry, year);
         let mut items: Vec<FilingItem> = Vec::new();
@@ -105,7 +110,7 @@ impl ItemMap<'_> {
                 .filter(|place| place.numbered || indexed.is_none());
             match (place, indexed) {
                 (Some(place), _) => {
-                    items.push(self.item_from_section(entry, place, &starts, &finder));
+                    items.push(self.item_from_section(&form_items, entry, place, &starts, &finder));
                 }
                 (None, Some(row)) => items.push(self.item_from_index(entry, row, &finder)),
                 (None, None) if is_expected(entry) => {
@@ -148,6 +153,7 @@ impl ItemMap<'_> {
     /// An Item with a heading.
     fn item_from_section(
         &self,
+        form_items: &FormItems<'_>,
         entry: &FormEntry,
         place: &ItemSection<'_>,
         starts: &BTreeSet<SectionId>,
@@ -226,6 +232,10 @@ impl ItemMap<'_> {
         if !boundary.heading.verified && content.is_empty() {
             content.extend(finder.unprinted_start(section));
         }
+        // Combined headings and lists of exhibits name other Items.
+        let holds_other = !combined
+            && !is_list
+            && boundary::holds_other_item(form_items, entry, self.form, &sections, self.source);
         sections.extend(behind);
         let (pages, tokens) = extent(&sections, section, after);
         let bytes = byte_extent(&sections, section, after);
@@ -240,7 +250,7 @@ impl ItemMap<'_> {
             section: Some(section.id),
             pages,
             tokens,
-            boundary_unverifiable: !boundary::is_verified(&boundary),
+            boundary_unverifiable: !boundary::is_verified(&boundary) || holds_other,
             boundary: Some(boundary),
             content,
             ..self.empty_item(entry)

@@ -191,6 +191,9 @@ fn items_in_another_order_are_found_where_they_stand() {
             let pages = item.pages.expect("its heading is printed");
             assert_eq!(pages.start().get(), page, "{number}");
             assert_eq!(item.status.as_str(), "full", "{number}");
+            // An Item that takes in others says so.
+            let ends_there = pages.end().get() == page;
+            assert!(ends_there || item.boundary_unverifiable, "{number}");
         }
         let found = tree.items.iter().filter(|item| item.pages.is_some());
         assert_eq!(found.count(), starts.len(), "no other Item is invented");

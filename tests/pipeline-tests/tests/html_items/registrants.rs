@@ -49,6 +49,15 @@ fn starts(tree: &SectionTree) -> Vec<(&str, u32)> {
         .collect()
 }
 
+/// Items whose end is in doubt: those that hold the headings of others.
+fn in_doubt(tree: &SectionTree) -> Vec<&str> {
+    let items = tree.items.iter();
+    items
+        .filter(|item| item.section.is_some() && item.boundary_unverifiable)
+        .map(|item| item.number.as_str())
+        .collect()
+}
+
 #[test]
 fn items_for_all_registrants_hold_the_text_of_each() {
     let headings = [&FRONT[..], &FIGURES, &BACK].concat();
@@ -101,13 +110,16 @@ fn items_repeated_for_each_registrant_are_those_of_the_first() {
         ("9", 10),
         ("9A", 11),
     ];
-    assert_eq!(starts(&combined_report(&statements_repeated)), expected);
+    let tree = combined_report(&statements_repeated);
+    assert_eq!(starts(&tree), expected);
+    assert_eq!(in_doubt(&tree), ["8"]);
     let all = [&FRONT[..], &FIGURES, &BACK].concat();
     let all_repeated = [items_of(first, &all), items_of(second, &all)].concat();
     let tree = combined_report(&all_repeated);
     let numbers = ["1", "1A", "2", "3", "7", "8", "9", "9A"];
     let expected: Vec<(&str, u32)> = numbers.into_iter().zip(2..).collect();
     assert_eq!(starts(&tree), expected);
+    assert_eq!(in_doubt(&tree), ["9A"]);
     // The Items of the second registrant are sections.
     let titles = tree
         .walk()
