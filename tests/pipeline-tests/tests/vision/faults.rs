@@ -108,13 +108,13 @@ fn a_page_is_seen_after_a_fault_that_passes() {
 #[test]
 fn a_page_that_a_model_cannot_see_is_a_gap_and_seen_by_a_later_run() {
     let lines = page_lines(&filing());
-    // Five attempts, three replies that cannot be used, and as many of five parts each.
+    // Five attempts, three replies that cannot be used, and one of five parts that does not end.
     for (fault, code, calls) in [
         (Fault::Status(500), "model.server_error", 5),
         (Fault::Status(503), "model.server_error", 5),
         (Fault::Timeout, "model.timeout", 5),
         (Fault::NotJson, "model.reply_unreadable", 3),
-        (Fault::Truncated, "model.reply_unreadable", 15),
+        (Fault::Truncated, "model.reply_unreadable", 5),
     ] {
         simulate(async {
             let store = Arc::<MemoryBlobs>::default();
