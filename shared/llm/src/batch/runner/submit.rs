@@ -101,6 +101,11 @@ impl BatchRunner {
         let mut counts = Some(ours.clone());
         if queue.store.write(seq, "submitted", &ours).await? == PutOutcome::Exists {
             counts = queue.store.read_or_remove(seq, "submitted").await?;
+            // A torn record was removed, and is made again.
+            if counts.is_none() {
+                queue.store.write(seq, "submitted", &ours).await?;
+                counts = Some(ours.clone());
+            }
         }
         // Two processes submitted the same plan. The other batch counts, so ours is stopped before it costs much.
         if counts
