@@ -194,10 +194,9 @@ impl<W: Work> TaskExecutor<W> {
         let running = self.presence.start_task(task, stage.lane(), now);
         // A result is dropped once it is stored, so the artifact is looked for after it: a holder whose lease was lost with the
         // ledger may have stored it meanwhile.
-        let earlier_result = if stage.lane() == Lane::Llm {
-            self.while_leased(task, self.held_artifact(task)).await?
-        } else {
-            None
+        let earlier_result = match stage.lane() {
+            Lane::Llm => self.while_leased(task, self.held_artifact(task)).await?,
+            _ => None,
         };
         // Checked under the lease: a previous holder has either stored its artifact by now, or never will.
         let stored = artifact::outcome(blobs, &task.run.scope, &task.key);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::scan_fixture::{PICTURE, Sheet, has_tesseract, scan};
 use crate::support::{TestEnv, codes, trees};
 
-// Reading a page takes at most some 10 s of CPU time, and a busy machine gives less of it.
+// Reading a page takes some seconds of CPU time, for which a busy machine needs longer.
 const LIMIT: Duration = Duration::from_secs(110);
 const TOPICS: [&str; 6] = [
     "harbors",

@@ -274,13 +274,13 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         let now_ms = self.env.now_ms();
         {
             let mut stats = self.stats.lock();
-            let is_due = now_ms >= stats.reported_ms + REPORT_EVERY_MS;
+            let is_old = now_ms >= stats.reported_ms + REPORT_EVERY_MS;
             let states_limits = limits != (None, None);
-            let is_new = states_limits && (stats.rate_limits != limits || is_due);
-            if !is_new && !runs_low(quota, reported) {
+            let is_due = states_limits && (stats.rate_limits != limits || is_old);
+            if !is_due && !runs_low(quota, reported) {
                 return;
             }
-            if is_new {
+            if is_due {
                 stats.rate_limits = limits;
                 stats.reported_ms = now_ms;
             }

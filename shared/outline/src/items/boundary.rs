@@ -60,6 +60,7 @@ pub(super) fn next_section<'t>(tree: &'t SectionTree, section: &Section) -> Opti
 
 /// The Items of a form and where they are.
 pub(super) struct FormItems<'a> {
+    pub(super) form: KnownForm,
     pub(super) entries: &'a [FormEntry],
     pub(super) places: &'a BTreeMap<usize, ItemSection<'a>>,
 }
@@ -70,7 +71,6 @@ pub(super) struct FormItems<'a> {
 pub(super) fn holds_other_item(
     items: &FormItems<'_>,
     entry: &FormEntry,
-    form: KnownForm,
     sections: &[&Section],
     source: &Source,
 ) -> bool {
@@ -86,7 +86,7 @@ pub(super) fn holds_other_item(
         })
     };
     let is_other = |line: &text::BodyLine<'_>| {
-        let keys = form.keys_of(line.text, Some(entry.part));
+        let keys = items.form.keys_of(line.text, Some(entry.part));
         let other = keys.filter(|(first, last)| first == last && *first != entry.key);
         let other = other.filter(|(key, _)| !begins_there(*key, line.page));
         let other = other.and_then(|(key, _)| items.entries.iter().find(|entry| entry.key == key));

@@ -96,6 +96,7 @@ impl ItemMap<'_> {
         let starts = places.values().map(|place| place.section.id).collect();
         let finder = TargetFinder::new(self.tree, self.source, self.form, &places);
         let form_items = FormItems {
+            form: self.form,
             entries: &entries,
             places: &places,
         };
@@ -235,7 +236,7 @@ impl ItemMap<'_> {
         // Combined headings and lists of exhibits name other Items.
         let holds_other = !combined
             && !is_list
-            && boundary::holds_other_item(form_items, entry, self.form, &sections, self.source);
+            && boundary::holds_other_item(form_items, entry, &sections, self.source);
         sections.extend(behind);
         let (pages, tokens) = extent(&sections, section, after);
         let bytes = byte_extent(&sections, section, after);

@@ -338,7 +338,8 @@ impl FakePayer {
         self.0.lock().joined += 1;
     }
 
-    pub(super) fn hide_jobs(&self, calls: u32) {
+    /// The next calls fail to learn who pays.
+    pub(super) fn fail_jobs(&self, calls: u32) {
         self.0.lock().unknown = calls;
     }
 

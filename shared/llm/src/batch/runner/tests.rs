@@ -68,7 +68,7 @@ async fn a_plan_that_cannot_be_read_now_is_not_submitted_again() {
 async fn replies_are_charged_once_it_is_known_who_pays() {
     let fixture = Fixture::new(NAMED);
     fixture.add("a", 25).await;
-    fixture.payer.hide_jobs(3);
+    fixture.payer.fail_jobs(3);
     fixture.run_until_answered(Crash::Never).await;
     fixture.assert_paid_once(25).await;
     let spent = fixture.named_spending().await;
