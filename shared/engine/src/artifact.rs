@@ -10,6 +10,8 @@
 //! header, an empty object `{key}.torn` tells those who read no blobs. An object of an unknown format is not torn: a newer
 //! program wrote it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -188,6 +190,23 @@ pub async fn outcome(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> PortResul
         Lookup::Found(head) => Some(head.into_outcome()),
         Lookup::Missing { .. } => None,
     })
+}
+
+/// Fails if the artifact is stored: for a task that waited before it pays for a call. If the ledger was lost meanwhile,
+/// another worker may have executed the task.
+///
+/// # Errors
+/// Throttled (not counted) if the artifact is stored, or the store is unavailable.
+pub async fn ensure_missing(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<(), Failure> {
+    if readable_outcome(blobs, scope, key).await?.is_none() {
+        return Ok(());
+    }
+    let message = "another worker has stored the result";
+    Err(Failure::throttled(
+        "engine.already_stored",
+        message,
+        Duration::ZERO,
+    ))
 }
 
 /// As [`outcome`], but `None` for an artifact that this process can never read either: whoever executes the task decides

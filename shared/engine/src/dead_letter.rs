@@ -325,14 +325,14 @@ impl DeadLetterHandler {
         record_failure(&self.ports, &task.run, &task.key, record).await
     }
 
-    // Whether a worker holds the task or gave it back in order. A connection that breaks again and again loses acknowledgements:
-    // the message reaches the delivery limit although its task is healthy, and another message continues it. If that is lost as
-    // well, the coordinator publishes the task again.
+    // Whether a worker holds the task or gave it back in order, or the ledger does not know it. A connection that breaks again
+    // and again loses acknowledgements: the message reaches the delivery limit although its task is healthy, and another message
+    // continues it. If that is lost as well, or the ledger is, the coordinator publishes the task again.
     async fn is_handled_elsewhere(&self, task: &TaskMessage) -> PortResult<bool> {
         let now_ms = self.env.now_ms();
         let open = self.ports.ledger.open_tasks(&task.run.run).await?;
         let task = open.iter().find(|open| open.key == task.key);
-        Ok(task.is_some_and(|open| {
+        Ok(task.is_none_or(|open| {
             let lease = open.lease.as_ref();
             open.retry.is_some() || lease.is_some_and(|(_, until_ms)| *until_ms > now_ms)
         }))
@@ -372,6 +372,17 @@ mod tests {
         }
     }
 
+    async fn request(ports: &Ports, task: &TaskMessage) {
+        let spec = [TaskSpec {
+            key: task.key,
+            stage: task.stage.clone(),
+            lane: Lane::Llm,
+        }];
+        let ledger = ports.ledger.raw();
+        let requested = ledger.request_tasks(&task.run.run, &spec, 0, 60_000);
+        requested.await.unwrap();
+    }
+
     #[tokio::test(start_paused = true)]
     async fn letters_say_queue_deliveries_and_reason_and_differ_by_queue() {
         let env = Env::simulated(1);
@@ -408,6 +419,7 @@ mod tests {
     async fn a_task_that_comes_again_is_one_letter() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
+        request(&ports, &task(1)).await;
         let handler = DeadLetterHandler {
             env: env.clone(),
             ports: ports.clone(),
@@ -464,7 +476,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn undeliverable_message_of_a_task_that_a_worker_handles_fails_nothing() {
+    async fn undeliverable_message_of_a_healthy_task_fails_nothing() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
         let handler = DeadLetterHandler {
@@ -474,15 +486,8 @@ mod tests {
         let task = task(env.now_ms());
         let run = &task.run.run;
         let key = &task.key;
-        let spec = [TaskSpec {
-            key: *key,
-            stage: task.stage.clone(),
-            lane: Lane::Llm,
-        }];
         let ledger = ports.ledger.raw();
         let now_ms = env.now_ms();
-        let requested = ledger.request_tasks(run, &spec, now_ms, now_ms + 60_000);
-        requested.await.unwrap();
         let dead = |reason: DeadReason| Message {
             dead: Some(reason),
             ..crate::message::encode(&task).unwrap()
@@ -490,6 +495,10 @@ mod tests {
         let undeliverable = dead(DeadReason::undeliverable("llm.bulk"));
         let letters = || count(ports.blobs.raw().as_ref(), 10);
 
+        handler.handle(&undeliverable, 0).await;
+        assert_eq!(letters().await.unwrap(), 0, "it was lost with the ledger");
+
+        request(&ports, &task).await;
         let lease = ledger.lease(
             run,
             key,

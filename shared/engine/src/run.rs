@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tracing::Instrument;
 
@@ -21,7 +22,7 @@ use crate::metrics;
 use crate::outcome::record_failure;
 use crate::port_error::{PortError, PortResult};
 use crate::ports::Ports;
-use crate::queue::{Message, Queue, QueueName};
+use crate::queue::{Message, Queue, QueueName, RetryDelay};
 use crate::replay::{FlowStop, Memo, Replay, ReplayResult, TaskRequest};
 use crate::schedule::REPUBLISH_AFTER_MS;
 use crate::trace::RunTrace;
@@ -55,6 +56,15 @@ pub(crate) struct OpenRun<W: Flow> {
     // Whether the ledger has the run as parked.
     parked: bool,
     pub(crate) progress: RunProgress,
+}
+
+// Why tasks are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Publication {
+    Requested,
+    // Requested long before the ledger lost the run. Perhaps a worker executes it and has not yet renewed its lease.
+    RequestedBeforeLoss,
+    Overdue,
 }
 
 struct UnfinishedTask {
@@ -100,7 +110,7 @@ impl<W: Flow> OpenRun<W> {
     }
 
     // Carries over requests from a run whose ledger state was lost: tasks published a moment ago are not published
-    // again. If their messages were lost too, they become overdue soon.
+    // again, and others a little later. If messages of the former were lost too, they become overdue soon.
     pub(crate) fn carry_over(mut self, previous: Self) -> Self {
         self.in_flight = previous.in_flight;
         let outcomes = previous.outcomes;
@@ -177,7 +187,8 @@ impl<W: Flow> OpenRun<W> {
             let missing = missing.into_iter().chain(torn);
             let (again, new) = missing.partition(|request| overdue.remove(&request.key));
             self.publish_new(env, ports, new).await?;
-            self.publish(env, ports, again, true).await?;
+            self.publish(env, ports, again, Publication::Overdue)
+                .await?;
             // Only now, so that a publication that fails is repeated soon.
             if !republished.is_empty() {
                 let run = &self.header.at.run;
@@ -379,24 +390,20 @@ impl<W: Flow> OpenRun<W> {
             .request_tasks(&self.header.at.run, &tasks, now, now + REPUBLISH_AFTER_MS)
             .await?;
         let recent_ms = now.saturating_sub(REPUBLISH_AFTER_MS);
-        let new: HashSet<TaskKey> = new
+        let new: HashSet<TaskKey> = new.into_iter().collect();
+        let requests = requests
             .into_iter()
-            .filter(|key| {
-                self.in_flight
-                    .get(key)
-                    .is_none_or(|requested_ms| *requested_ms <= recent_ms)
-            })
+            .filter(|request| new.contains(&request.key));
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            requests.partition(|request| self.in_flight.contains_key(&request.key));
+        let old = known
+            .into_iter()
+            .filter(|request| self.in_flight[&request.key] <= recent_ms)
             .collect();
-        self.publish(
-            env,
-            ports,
-            requests
-                .into_iter()
-                .filter(|request| new.contains(&request.key))
-                .collect(),
-            false,
-        )
-        .await
+        self.publish(env, ports, unknown, Publication::Requested)
+            .await?;
+        self.publish(env, ports, old, Publication::RequestedBeforeLoss)
+            .await
     }
 
     // Asks the ledger which tasks wait for a batch. Only those that ask a model can, and no young one matters.
@@ -440,7 +447,7 @@ impl<W: Flow> OpenRun<W> {
         env: &Env,
         ports: &Ports,
         requests: Vec<TaskRequest>,
-        again: bool,
+        publication: Publication,
     ) -> PortResult<()> {
         let Some(first) = requests.first() else {
             return Ok(());
@@ -455,10 +462,10 @@ impl<W: Flow> OpenRun<W> {
             job = %self.header.opened_by,
             stage = first.stage,
             tasks = requests.len(),
-            again,
+            ?publication,
         );
         let below = Some(trace.traceparent(&wave));
-        self.publish_wave(env, ports, requests, again, &below)
+        self.publish_wave(env, ports, requests, publication, &below)
             .instrument(span)
             .await
     }
@@ -468,9 +475,10 @@ impl<W: Flow> OpenRun<W> {
         env: &Env,
         ports: &Ports,
         requests: Vec<TaskRequest>,
-        again: bool,
+        publication: Publication,
         trace: &Option<String>,
     ) -> PortResult<()> {
+        let again = publication == Publication::Overdue;
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
         for request in requests {
             // What is published again may be of a newer coordinator that went, so all workers must receive it.
@@ -495,7 +503,15 @@ impl<W: Flow> OpenRun<W> {
         }
         for (queue, messages) in by_queue {
             for batch in messages.chunks(PUBLISH_AT_ONCE) {
-                ports.queue.publish(queue, batch.to_vec()).await?;
+                let batch = batch.to_vec();
+                if publication != Publication::RequestedBeforeLoss {
+                    ports.queue.publish(queue, batch).await?;
+                    continue;
+                }
+                // Longer than between two renewals of a lease.
+                let delay = RetryDelay::Short;
+                let later = |message| ports.queue.publish_later(queue, message, delay);
+                try_join_all(batch.into_iter().map(later)).await?;
             }
             metrics::published(queue, messages.len(), again);
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use stemma_engine::artifact;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use stemma_engine::flow::JobManifest;
@@ -26,6 +27,9 @@ use crate::{FilingTask, WorkerDeps};
 const RECORD_TIMEOUT: Duration = Duration::from_secs(300);
 // Delay before the task is tried again.
 const RECORD_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+// A call that waited longer for its permit and reservation may have been made by another worker.
+const MAX_UNCHECKED_WAIT_MS: Millis = 3_000;
 
 // Whoever submits a job may have a clock that is ahead of those of workers. Records name their job, so none of another is counted.
 const CLOCK_TOLERANCE_MS: Millis = 3_600_000;
@@ -51,6 +55,8 @@ pub(crate) struct TaskCallLog {
     task: TaskKey,
     stage: &'static str,
     attempt: u32,
+    // When the artifact of the task was known to be missing.
+    missing_at_ms: Millis,
 }
 
 impl TaskCallLog {
@@ -76,6 +82,7 @@ impl TaskCallLog {
             task: TaskKey::builder("batch", 1).finish(),
             stage: "batch",
             attempt: 1,
+            missing_at_ms: env.now_ms(),
         }
     }
 
@@ -177,7 +184,20 @@ impl CallBudget for TaskCallLog {
                 call,
                 Arc::new(self.clone()),
             )
-            .await
+            .await?;
+        if self.env.now_ms() <= self.missing_at_ms + MAX_UNCHECKED_WAIT_MS {
+            return Ok(());
+        }
+        let missing = artifact::ensure_missing(&self.ports.blobs, &self.run.scope, &self.task);
+        if let Err(failure) = missing.await {
+            let unused = SpendAmount {
+                nanodollars: Some(0),
+                tokens: 0,
+            };
+            self.settle(call, unused).await;
+            return Err(failure);
+        }
+        Ok(())
     }
 
     async fn settle(&self, call: &CallReservation, used: SpendAmount) {
@@ -217,5 +237,51 @@ impl CallLog for TaskCallLog {
         reply: &ReplyStats,
     ) -> Result<(), Failure> {
         self.write(request, reply, false).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_engine::RunId;
+    use stemma_engine::artifact::Artifact;
+
+    use super::*;
+
+    // After a loss of the ledger two workers may execute a task, and one of them may wait for a permit.
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_waited_is_not_made_if_its_result_was_stored_meanwhile() {
+        let env = Env::simulated(1);
+        let ports = Ports::memory(&env);
+        let run = RunRef {
+            run: RunId("run".into()),
+            header: "c/x/header".into(),
+            scope: "c/x/d/1".into(),
+        };
+        let log = TaskCallLog {
+            env: env.clone(),
+            ports: ports.clone(),
+            budgets: Arc::default(),
+            models: BTreeMap::new(),
+            owners: Arc::default(),
+            collection: "c/x".into(),
+            run: run.clone(),
+            task: TaskKey::builder("summarize", 1).finish(),
+            stage: "summarize",
+            attempt: 1,
+            missing_at_ms: env.now_ms(),
+        };
+        let call = CallReservation {
+            id: 1,
+            max: SpendAmount::default(),
+            timeout: Duration::from_secs(60),
+        };
+        env.sleep(Duration::from_secs(10)).await;
+        log.reserve(&call).await.unwrap();
+
+        let artifact = Artifact::new(b"1", &[]).unwrap();
+        let stored = artifact.store(&ports.blobs, &run.scope, &log.task);
+        stored.await.unwrap();
+        let failure = log.reserve(&call).await.unwrap_err();
+        assert_eq!(failure.code, "engine.already_stored");
     }
 }

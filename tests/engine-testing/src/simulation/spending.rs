@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use stemma_engine::artifact;
 use stemma_engine::blobs::{Blobs, list_all, put_json};
 use stemma_engine::env::{Env, Millis};
 use stemma_engine::failure::Failure;
@@ -175,6 +176,16 @@ impl CallPayer {
             .reserve(task.env, task.ports, &owners, &call, log)
             .await;
         if let Err(failure) = reserved {
+            self.spending.lock().give_up(id);
+            return Err(failure);
+        }
+        let stored = artifact::ensure_missing(&task.ports.blobs, &task.run.scope, &task.key);
+        if let Err(failure) = stored.await {
+            let used = tokens(0);
+            let settled = self
+                .budgets
+                .settle(task.env, task.ports, &owners, &call, used);
+            settled.await;
             self.spending.lock().give_up(id);
             return Err(failure);
         }

@@ -30,6 +30,7 @@ use crate::request::{Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
 pub(super) const HOUR: Duration = Duration::from_secs(3_600);
 // How long a batch takes.
 const BATCH_MS: Millis = 3_600_000;
+const PLAN: &str = "/plan.json";
 
 /// Whether a provider knows the names of batches.
 pub(super) const NAMED: bool = true;
@@ -43,11 +44,25 @@ pub(super) enum Crash {
     After(usize),
 }
 
+// How many of the next operations on plans fail.
+#[derive(Default)]
+struct PlanFaults {
+    refused_reads: AtomicU32,
+    // Of writes that take effect.
+    lost_replies: AtomicU32,
+}
+
+fn take_one(left: &AtomicU32) -> bool {
+    let one_less = |left: u32| left.checked_sub(1);
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+        .is_ok()
+}
+
 struct Steps {
     done: Mutex<usize>,
     crash: Crash,
     crashed: CancellationToken,
-    refused_plans: Arc<AtomicU32>,
+    plan_faults: Arc<PlanFaults>,
 }
 
 impl Steps {
@@ -79,8 +94,7 @@ pub(super) struct Fixture {
     pub(super) provider: Arc<FakeProvider>,
     pub(super) payer: Arc<FakePayer>,
     ids: Mutex<Vec<String>>,
-    // Plans that the store refuses to read next.
-    refused_plans: Arc<AtomicU32>,
+    plan_faults: Arc<PlanFaults>,
 }
 
 impl Fixture {
@@ -105,7 +119,7 @@ impl Fixture {
             provider,
             payer: Arc::default(),
             ids: Mutex::default(),
-            refused_plans: Arc::default(),
+            plan_faults: Arc::default(),
         }
     }
 
@@ -179,7 +193,7 @@ impl Fixture {
             done: Mutex::new(0),
             crash,
             crashed: crashed.clone(),
-            refused_plans: Arc::clone(&self.refused_plans),
+            plan_faults: Arc::clone(&self.plan_faults),
         });
         let run = self.runner(&steps).run(CancellationToken::new(), HOUR);
         tokio::select! {
@@ -210,7 +224,7 @@ impl Fixture {
             done: Mutex::new(0),
             crash: Crash::Never,
             crashed: CancellationToken::new(),
-            refused_plans: Arc::clone(&self.refused_plans),
+            plan_faults: Arc::clone(&self.plan_faults),
         });
         let run = self.runner(&steps).run(CancellationToken::new(), HOUR);
         assert!(tokio::time::timeout(time, run).await.is_err());
@@ -218,7 +232,16 @@ impl Fixture {
 
     /// The store refuses the next reads of plans.
     pub(super) fn refuse_plans(&self, reads: u32) {
-        self.refused_plans.store(reads, Ordering::Relaxed);
+        self.plan_faults
+            .refused_reads
+            .store(reads, Ordering::Relaxed);
+    }
+
+    /// The replies to the next writes of plans are lost.
+    pub(super) fn lose_plan_replies(&self, writes: u32) {
+        self.plan_faults
+            .lost_replies
+            .store(writes, Ordering::Relaxed);
     }
 
     pub(super) async fn end_run(&self, run: &str) {
@@ -611,17 +634,15 @@ struct CrashingBlobs(Arc<MemoryBlobs>, Arc<Steps>);
 #[async_trait]
 impl Blobs for CrashingBlobs {
     async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
-        self.1.step(self.0.put(key, bytes)).await
+        let put = self.1.step(self.0.put(key, bytes)).await;
+        if key.ends_with(PLAN) && take_one(&self.1.plan_faults.lost_replies) {
+            return Err(PortError::transient("blobs.put", "connection reset"));
+        }
+        put
     }
 
     async fn get(&self, key: &str) -> PortResult<Option<Bytes>> {
-        let refused = &self.1.refused_plans;
-        let one_less = |left: u32| left.checked_sub(1);
-        if key.ends_with("/plan.json")
-            && refused
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-                .is_ok()
-        {
+        if key.ends_with(PLAN) && take_one(&self.1.plan_faults.refused_reads) {
             return Err(PortError::refused("blobs.get", "access denied"));
         }
         self.0.get(key).await

@@ -50,8 +50,15 @@ impl BatchRunner {
             items: draft.items.iter().map(|item| item.id.clone()).collect(),
             runs,
         };
-        if queue.store.write(seq, "plan", &plan).await? == PutOutcome::Exists {
-            // Ours from before a lost reply, or that of another process: the log tells.
+        let is_stored = match queue.store.write(seq, "plan", &plan).await? {
+            PutOutcome::Created => true,
+            // Ours, if the reply to an earlier attempt was lost; or that of another process.
+            PutOutcome::Exists => {
+                let first: Option<BatchPlan> = queue.store.read(seq, "plan").await?;
+                first.is_some_and(|first| first.name == plan.name)
+            }
+        };
+        if !is_stored {
             self.release_reservations(&draft.items).await;
             queue.reload();
             return Ok(None);
