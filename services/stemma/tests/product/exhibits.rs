@@ -57,6 +57,12 @@ fn a_current_report_leads_to_the_exhibit_with_its_content() {
     let places = items[0]["content"].as_array().unwrap();
     assert_eq!(places.len(), 1, "{answer:#}");
     assert_eq!(places[0]["text"], "Exhibit 99.1", "{answer:#}");
+    let exhibit = lab.stemma(
+        "store",
+        ["--json", "stat", places[0]["to"].as_str().unwrap()],
+    );
+    let exhibit = exhibit.run().json();
+    assert_eq!(exhibit["section"]["title"], "EX-99.1", "{exhibit:#}");
 
     // What the report does not say itself is found in its exhibit.
     let arguments = ["--json", "search", "record sales of anvils"];

@@ -358,8 +358,18 @@ impl MentionIndex {
                     None => Some(*own_top) == top,
                 })
         });
-        let only = fitting.next()?;
-        fitting.next().is_none().then_some(only)
+        match (fitting.next(), fitting.next()) {
+            (Some(only), None) => Some(only),
+            // An exhibit may begin with its own name.
+            (None, _) if mention.kind == MentionKind::Exhibit => {
+                let tops = ids
+                    .iter()
+                    .map(|id| self.ancestors_of(*id).map(|(top, _)| top));
+                let first = ids.first().copied();
+                first.filter(|first| tops.into_iter().all(|top| top == Some(first)))
+            }
+            _ => None,
+        }
     }
 
     fn ancestors_of(&self, id: SectionId) -> Option<&(SectionId, Option<String>)> {
@@ -410,7 +420,8 @@ fn roman_part(title: &str) -> Option<String> {
     part.filter(|_| is_roman(&number)).map(|_| number)
 }
 
-/// Names of a section in mentions: the word and number at the start of its title, or its number among the notes.
+/// Names of a section in mentions: the word and number at the start of its title, the number of an exhibit in a submission
+/// (`EX-99.1`), or its number among the notes.
 fn names(section: &Section, in_notes: bool) -> Vec<(MentionKind, String)> {
     let words: Vec<&str> = section.title.split_whitespace().take(10).collect();
     let mut names = Vec::new();
@@ -430,6 +441,11 @@ fn names(section: &Section, in_notes: bool) -> Vec<(MentionKind, String)> {
                 .map_while(|word| parse_number(word, *kind))
                 .map(|number| (*kind, number)),
         ),
+        None if bare.starts_with("ex-") => {
+            let number = words[0].get("ex-".len()..).unwrap_or_default();
+            let number = parse_number(number, MentionKind::Exhibit);
+            names.extend(number.map(|number| (MentionKind::Exhibit, number)));
+        }
         None => {
             let kind = if in_notes {
                 MentionKind::Note
@@ -506,6 +522,26 @@ mod tests {
         Item 7. Discussion: Exhibit 10.1 -> ?
         Item 1A. Risk: Appendix A -> Appendix A
         2. Leases: Note 1 -> 1. Basis
+        ");
+    }
+
+    #[test]
+    fn exhibits_of_submissions_are_named_by_their_type() {
+        let pages = [
+            "Report\nSee Exhibit 99.1, Exhibit 10.1 and Exhibit 5.1.",
+            "EX-99.1\nExhibit 99.1\nSales rose.",
+            "EX-10.1 Agreement\ntext",
+        ];
+        let entries = [
+            (1, 0, 1, "Report"),
+            (2, 0, 1, "EX-99.1"),
+            (2, 1, 2, "Exhibit 99.1"),
+            (3, 0, 1, "EX-10.1 Agreement"),
+        ];
+        insta::assert_snapshot!(render(&pages, &entries, &[]), @r"
+        Report: Exhibit 99.1 -> EX-99.1
+        Report: Exhibit 10.1 -> EX-10.1 Agreement
+        Report: Exhibit 5.1 -> ?
         ");
     }
 

@@ -305,7 +305,13 @@ impl IndexReader<'_, '_> {
             } else {
                 cell.get(start - position..).unwrap_or("")
             };
-            let (words, places) = split_page_references(cell);
+            let (bare, cell_mark) = split_mark(cell);
+            let (mut words, places) = split_page_references(bare);
+            if places.is_empty() {
+                words = cell;
+            } else if !cell_mark.is_empty() {
+                *mark = Some(cell_mark.into());
+            }
             for place in places
                 .into_iter()
                 .take(MAX_PAGE_REFERENCES - entry.printed.len().min(MAX_PAGE_REFERENCES))
@@ -501,6 +507,13 @@ fn note_of(words: &str) -> Option<IndexNote> {
     }
     let elsewhere = key.contains("proxystatement") || key.contains("incorporatedbyreference");
     elsewhere.then_some(IndexNote::ByReference)
+}
+
+// `4-6*`: the text, and the mark of a footnote behind it.
+fn split_mark(cell: &str) -> (&str, &str) {
+    let cell = cell.trim();
+    let text = cell.trim_end_matches(['*', '†', '‡']);
+    (text, &cell[text.len()..])
 }
 
 /// `(a)`, `*`, `†`, `(1)`.

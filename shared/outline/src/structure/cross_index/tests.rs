@@ -93,6 +93,35 @@ fn index_rows_locate_items() {
     }
 }
 
+#[test]
+fn footnote_marks_behind_page_references_are_read() {
+    let mut doc = report(1);
+    let rows = [
+        ("Item 5. Market for Registrant's Common Equity", "18, 20*"),
+        ("Item 11. Executive Compensation", "7†"),
+        ("Item 12. Security Ownership", "*"),
+    ];
+    for (text, pages) in rows {
+        doc.add(1, line(text).cells(&[pages]));
+    }
+    doc.add(
+        1,
+        line("* Incorporated by reference to the proxy statement."),
+    );
+    let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
+    let rendered: Vec<String> = draft
+        .cross_index
+        .iter()
+        .filter(|row| ["5", "11", "12"].contains(&row.item.as_str()))
+        .map(render)
+        .collect();
+    insta::assert_snapshot!(rendered.join("\n"), @r#"
+    Some(3) 5 "Market for Registrant's Common Equity" ["18-18", "20-20"] [] Some(ByReference)
+    Some(3) 11 "Executive Compensation" ["7-7"] [] None
+    Some(3) 12 "Security Ownership" [] [] Some(ByReference)
+    "#);
+}
+
 fn render(row: &IndexRow) -> String {
     let pages: Vec<_> = row
         .pages
