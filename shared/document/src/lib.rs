@@ -57,8 +57,8 @@ pub use outline::{
 pub use page::{PageLabel, PageNo, PageSpan, Position};
 pub use page_origin::{DisputedWord, PageOrigin, Recognition, WordReading};
 pub use source::{
-    ByteSpan, Defect, Destination, Extent, Heading, Line, LineRole, Link, OutlineItem, Page,
-    Source, SourceBody, SourceFormat, StyleRun, TextLines, Word,
+    ByteSpan, Defect, Destination, Emphasis, Extent, Heading, Line, LineRole, Link, OutlineItem,
+    Page, Source, SourceBody, SourceFormat, StyleRun, TextLines, Word,
 };
 pub use tree::{
     Gap, Method, ModelAnswers, Provenance, RecognizedPage, Reference, ReferenceTarget, Section,

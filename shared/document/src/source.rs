@@ -237,7 +237,31 @@ pub struct StyleRun {
     pub size: Pt,
     /// Font weight of at least 600.
     pub bold: bool,
-    pub italic: bool,
+    pub emphasis: Emphasis,
+}
+
+/// How text is set off from other text of its size and weight.
+// Stored by its number, where older versions stored whether text is italic.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub enum Emphasis {
+    #[default]
+    None,
+    Italic,
+    /// An underline or a color, of upright text that is neither bold nor a link; only in HTML.
+    Decoration,
+}
+
+impl Emphasis {
+    /// As of a font.
+    pub fn for_font(is_italic: bool) -> Self {
+        if is_italic { Self::Italic } else { Self::None }
+    }
+
+    pub fn is_some(self) -> bool {
+        self != Self::None
+    }
 }
 
 /// A word of a line. Its box has the height of the line.

@@ -514,7 +514,8 @@ fn decode_frame<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T,
 mod tests {
     use proptest::prelude::*;
     use stemma_document::{
-        DisputedWord, GridCell, GridLine, Line, LineRole, PageLabel, Pt, Rect, StyleRun, Turn, Word,
+        DisputedWord, Emphasis, GridCell, GridLine, Line, LineRole, PageLabel, Pt, Rect, StyleRun,
+        Turn, Word,
     };
 
     use super::*;
@@ -527,7 +528,7 @@ mod tests {
                 end: 6,
                 size: Pt::new(9.5),
                 bold: true,
-                italic: false,
+                emphasis: Emphasis::Italic,
             }],
             words: vec![Word {
                 start: 0,

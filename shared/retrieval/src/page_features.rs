@@ -171,7 +171,7 @@ fn is_heading(line: &PageLine<'_>, usual: f32) -> bool {
     let words = line.text.split_whitespace().count();
     let lettered = line.text.chars().filter(|c| c.is_alphabetic()).count() * 2 > line.text.len();
     let stands_out = style.bold
-        || style.italic
+        || style.emphasis.is_some()
         || usual > 0.0 && style.size.points() > HEADING_SIZE_RATIO * usual;
     lettered
         && (1..=HEADING_WORDS).contains(&words)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Destination, Line, Link, Page, PageNo, Pt, Rect, Source, SourceBody, SourceFormat, StyleRun,
+    Destination, Emphasis, Line, Link, Page, PageNo, Pt, Rect, Source, SourceBody, SourceFormat, StyleRun,
     Word,
 };
 
@@ -142,8 +142,8 @@ fn write(bodies: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// A source with pages, separated by form feeds. The first characters of a line are its style: `*` bold, `/` italic, `^`
-/// larger, a tab indents, `@x` links to page `x`. A tab inside a line is a wide gap.
+/// A source with pages, separated by form feeds. The first characters of a line are its style: `*` bold, `/` italic, `_`
+/// underlined, `^` larger, a tab indents, `@x` links to page `x`. A tab inside a line is a wide gap.
 pub fn source_from_text(bytes: &[u8]) -> Source {
     let text = String::from_utf8_lossy(bytes);
     let mut pages = Vec::new();
@@ -187,7 +187,7 @@ pub fn source_from_text(bytes: &[u8]) -> Source {
 
 fn line(marked: &str, row: usize) -> (Line, Option<usize>) {
     let mut bold = false;
-    let mut italic = false;
+    let mut emphasis = Emphasis::None;
     let mut size = 1_000;
     let mut x = 7_200;
     let mut target = None;
@@ -198,7 +198,8 @@ fn line(marked: &str, row: usize) -> (Line, Option<usize>) {
         };
         match mark {
             '*' => bold = true,
-            '/' => italic = true,
+            '/' => emphasis = Emphasis::Italic,
+            '_' => emphasis = Emphasis::Decoration,
             '^' => size += 200,
             '\t' => x += 1_800,
             '@' => {
@@ -250,7 +251,7 @@ fn line(marked: &str, row: usize) -> (Line, Option<usize>) {
         end: text.len() as u32,
         size: Pt(size),
         bold,
-        italic,
+        emphasis,
     }];
     (
         Line {

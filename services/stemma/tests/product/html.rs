@@ -104,3 +104,54 @@ fn an_html_filing_is_ingested_like_a_pdf() {
     let section = risks["section_id"].as_str().unwrap();
     assert_eq!(hits["hits"][0]["locator"], format!("acme#{section}"));
 }
+
+#[test]
+fn underlined_and_colored_lines_head_sections_and_links_do_not() {
+    let headings = [
+        (
+            "<u>Competition</u>",
+            "We compete with many firms for berths, cranes and the people who run them.",
+        ),
+        (
+            "<u>Employees</u>",
+            "We have two hundred employees in three harbors, and most belong to a union.",
+        ),
+        (
+            "<a name=\"r\"><u>Regulation</u></a>",
+            "Harbors are regulated by the state, and cranes by the body that tests them.",
+        ),
+        (
+            "<font color=\"#003366\">Properties</font>",
+            "Our office stands in Bergen, on land that belongs to the city and is leased.",
+        ),
+        (
+            "<font color=\"#003366\">Seasons</font>",
+            "Winter is slow. In summer we need more people than we have, and hire students.",
+        ),
+        (
+            "<a href=\"#r\" style=\"color:blue\">Back to the regulation</a>",
+            "Summer ends early in the north, and so does the season of most harbors there.",
+        ),
+    ];
+    let body: String = headings
+        .iter()
+        .map(|(heading, text)| format!("<p>{heading}</p><p>{text}</p><p>{text}</p>"))
+        .collect();
+    let lab = TestEnv::new();
+    lab.put(
+        "harbor.htm",
+        format!("<html><body><p><b>Harbor Works</b></p>{body}</body></html>"),
+    );
+    lab.ingest("store", &[]);
+    let tree = lab.stemma("store", ["tree", "harbor"]).run().out;
+    for title in [
+        "Competition",
+        "Employees",
+        "Regulation",
+        "Properties",
+        "Seasons",
+    ] {
+        assert!(tree.contains(title), "{title}: {tree}");
+    }
+    assert!(!tree.contains("Back"), "{tree}");
+}

@@ -139,7 +139,7 @@ impl<'a> TextLine<'a> {
             end,
             size: Pt::new(style.size),
             bold: style.bold,
-            italic: style.italic,
+            emphasis: style.emphasis(),
         };
         match self.runs.last_mut() {
             Some(last) if StyleRun { end, ..*last } == run => last.end = end,

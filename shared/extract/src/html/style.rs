@@ -1,5 +1,7 @@
 //! The look of elements: inline styles, old attributes and the defaults of HTML.
 
+use stemma_document::Emphasis;
+
 use super::elements::Name;
 use super::tokens::StartTag;
 
@@ -7,6 +9,12 @@ use super::tokens::StartTag;
 const INITIAL_SIZE: f32 = 12.0;
 // `<font size=1>` to `7`: the sizes of browsers in points.
 const FONT_SIZES: [f32; 7] = [7.5, 10.0, 12.0, 13.5, 18.0, 24.0, 36.0];
+// The basic color names of CSS.
+const COLOR_NAMES: [&str; 13] = [
+    "blue", "red", "green", "navy", "maroon", "purple", "teal", "olive", "lime", "aqua", "fuchsia",
+    "yellow", "orange",
+];
+const GRAY_NAMES: [&str; 5] = ["black", "white", "gray", "grey", "silver"];
 const HEADING_SIZES: [f32; 6] = [2.0, 1.5, 1.17, 1.0, 0.83, 0.67];
 // Indentation of lists and of the descriptions in them, in points.
 const LIST_INDENT: f32 = 30.0;
@@ -29,6 +37,11 @@ pub(super) struct Style {
     pub(super) size: f32,
     pub(super) bold: bool,
     pub(super) italic: bool,
+    pub(super) underlined: bool,
+    /// Neither black, white nor gray.
+    pub(super) colored: bool,
+    /// Links are underlined and colored by custom, which says nothing about their text.
+    pub(super) linked: bool,
     pub(super) raised: bool,
     pub(super) upper: bool,
     pub(super) hidden: bool,
@@ -44,12 +57,26 @@ pub(super) struct Style {
     pub(super) first: f32,
 }
 
+impl Style {
+    pub(super) fn emphasis(&self) -> Emphasis {
+        let is_decorated = (self.underlined || self.colored) && !self.bold && !self.linked;
+        match self.italic {
+            true => Emphasis::Italic,
+            false if is_decorated => Emphasis::Decoration,
+            false => Emphasis::None,
+        }
+    }
+}
+
 impl Default for Style {
     fn default() -> Self {
         Self {
             size: INITIAL_SIZE,
             bold: false,
             italic: false,
+            underlined: false,
+            colored: false,
+            linked: false,
             raised: false,
             upper: false,
             hidden: false,
@@ -94,6 +121,9 @@ pub(super) struct Declared {
     size: Option<Length>,
     bold: Option<bool>,
     italic: Option<bool>,
+    underlined: Option<bool>,
+    colored: Option<bool>,
+    linked: bool,
     raised: bool,
     upper: Option<bool>,
     invisible: bool,
@@ -138,6 +168,10 @@ impl Declared {
                 declared.width = attribute_length(value);
             } else if tag.name == Name::Font && key.eq_ignore_ascii_case(b"size") {
                 declared.size = font_size(value).or(declared.size);
+            } else if tag.name == Name::Font && key.eq_ignore_ascii_case(b"color") {
+                declared.colored = is_colored(value).or(declared.colored);
+            } else if tag.name == Name::A && key.eq_ignore_ascii_case(b"href") {
+                declared.linked = true;
             }
         }
         declared.read_style(style);
@@ -149,6 +183,7 @@ impl Declared {
         match name {
             Name::B | Name::Strong => declared.bold = Some(true),
             Name::I | Name::Em => declared.italic = Some(true),
+            Name::U => declared.underlined = Some(true),
             Name::Big => declared.size = Some(Length::Em(1.2)),
             Name::Small => declared.size = Some(Length::Em(0.83)),
             Name::Sup | Name::Sub => declared.raised = true,
@@ -199,6 +234,11 @@ impl Declared {
             b"font-weight" => self.bold = weight(value).or(self.bold),
             b"font-style" => self.italic = Some(is(b"italic") || is(b"oblique")),
             b"font" => self.read_font(value),
+            b"color" => self.colored = is_colored(value).or(self.colored),
+            b"text-decoration" | b"text-decoration-line" => {
+                let mut words = value.split(u8::is_ascii_whitespace);
+                self.underlined = Some(words.any(|word| word.eq_ignore_ascii_case(b"underline")));
+            }
             b"text-align" => self.align = align(value).or(self.align),
             b"text-indent" => self.first = length(value),
             b"margin-left" | b"margin-inline-start" => self.left[MARGIN] = length(value),
@@ -283,6 +323,9 @@ impl Declared {
         style.raised |= self.raised;
         style.bold = self.bold.unwrap_or(outer.bold);
         style.italic = self.italic.unwrap_or(outer.italic);
+        style.underlined = self.underlined.unwrap_or(outer.underlined);
+        style.colored = self.colored.unwrap_or(outer.colored);
+        style.linked |= self.linked;
         style.upper = self.upper.unwrap_or(outer.upper);
         style.pre = self.pre.unwrap_or(outer.pre);
         style.align = self.align.unwrap_or(outer.align);
@@ -363,6 +406,42 @@ fn weight(value: &[u8]) -> Option<bool> {
     }
 }
 
+// Whether a color is one, and not a shade of gray; `None` if it is not understood.
+fn is_colored(value: &[u8]) -> Option<bool> {
+    // `#333` and `#1d1c1d` are printed as black.
+    const MIN_SPREAD: u8 = 64;
+    let text = std::str::from_utf8(value).ok()?.trim();
+    let text = text.trim_end_matches("!important").trim_end();
+    let hex = match text.strip_prefix('#') {
+        Some(hex) => hex,
+        // `<font color="0000ff">`
+        None if text.len() == 6 && text.bytes().all(|b| b.is_ascii_hexdigit()) => text,
+        None => "",
+    };
+    let digit = |at: usize| u8::from_str_radix(hex.get(at..=at)?, 16).ok();
+    let rgb = match (hex.len(), text.get(..4)) {
+        (3 | 4, _) => [digit(0)? * 17, digit(1)? * 17, digit(2)? * 17],
+        (6 | 8, _) => {
+            let byte = |at: usize| Some(digit(at)? << 4 | digit(at + 1)?);
+            [byte(0)?, byte(2)?, byte(4)?]
+        }
+        (_, Some(start)) if start.eq_ignore_ascii_case("rgb(") => {
+            let mut parts = text[4..].trim_end_matches(')').split(',');
+            let mut part = || parts.next()?.trim().parse().ok();
+            [part()?, part()?, part()?]
+        }
+        _ => {
+            let is = |name: &&str| text.eq_ignore_ascii_case(name);
+            let is_gray = GRAY_NAMES.iter().any(is);
+            let is_color = COLOR_NAMES.iter().any(is);
+            return (is_gray || is_color).then_some(is_color);
+        }
+    };
+    let [red, green, blue] = rgb;
+    let spread = red.max(green).max(blue) - red.min(green).min(blue);
+    Some(spread >= MIN_SPREAD)
+}
+
 fn is_break(value: &[u8]) -> bool {
     let value = value.to_ascii_lowercase();
     matches!(
@@ -438,6 +517,33 @@ mod tests {
             panic!("no tag")
         };
         Declared::from_tag(&tag).apply(tag.name, &Style::default())
+    }
+
+    #[test]
+    fn underlines_and_colors_decorate_regular_text_that_is_no_link() {
+        for tag in [
+            "<u>",
+            "<span style='text-decoration: underline dotted'>",
+            "<span style='color:#fc671a'>",
+            "<span style='color:#00F'>",
+            "<span style='color: rgb(0, 51, 102)'>",
+            "<font color=Navy>",
+            "<font color=\"0000ff\">",
+        ] {
+            assert_eq!(style(tag).emphasis(), Emphasis::Decoration, "{tag}");
+        }
+        for tag in [
+            "<span style='text-decoration:none'>",
+            "<span style='color:#1d1c1d'>",
+            "<span style='color:white'>",
+            "<span style='color:inherit'>",
+            "<span style='color:#é0'>",
+            "<span style='color:rgb(999,0,0)'>",
+            "<b style='text-decoration:underline'>",
+            "<a href='#x' style='color:blue;text-decoration:underline'>",
+        ] {
+            assert_eq!(style(tag).emphasis(), Emphasis::None, "{tag}");
+        }
     }
 
     #[test]

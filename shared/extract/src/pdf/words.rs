@@ -1,6 +1,6 @@
 //! Builds the text, words and styles of a line from its glyphs.
 
-use stemma_document::{Pt, StyleRun, Word};
+use stemma_document::{Emphasis, Pt, StyleRun, Word};
 
 use super::font::SOFT_HYPHEN;
 use super::glyph::UNMAPPED;
@@ -65,11 +65,12 @@ impl LineText {
             end: length(&self.text),
             size: Pt::new(mark.size),
             bold: mark.bold,
-            italic: mark.italic,
+            emphasis: Emphasis::for_font(mark.italic),
         };
         match self.runs.last_mut() {
             Some(run)
-                if (run.size, run.bold, run.italic) == (style.size, style.bold, style.italic) => {}
+                if (run.size, run.bold, run.emphasis)
+                    == (style.size, style.bold, style.emphasis) => {}
             Some(run) => {
                 run.end = style.end;
                 self.runs.push(style);

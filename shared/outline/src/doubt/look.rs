@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use stemma_document::text::normalize_key;
 use stemma_document::{
-    DoubtCode, DoubtReason, Line, Page, Section, SectionId, SectionKind, SectionSpan, SectionTree,
-    Source, SourceBody,
+    DoubtCode, DoubtReason, Emphasis, Line, Page, Section, SectionId, SectionKind, SectionSpan,
+    SectionTree, Source, SourceBody,
 };
 
 use super::{share_of, sign};
@@ -21,8 +21,8 @@ const ROW_POINTS: f32 = 3.0;
 /// A heading wraps over at most so many lines.
 const TITLE_LINES: usize = 4;
 
-/// Half points, bold, italic.
-type Look = (i32, bool, bool);
+/// Half points, bold, emphasis.
+type Look = (i32, bool, Emphasis);
 
 /// The looks of headings, and the lines that have such a look.
 pub(super) struct HeadingLooks<'t> {
@@ -142,7 +142,7 @@ fn heading_starts(tree: &SectionTree) -> HashMap<(usize, usize), (usize, &Sectio
 fn look_of(line: &Line) -> Look {
     let style = line.style();
     let half_points = (style.size.points() * 2.0).round() as i32;
-    (half_points, style.bold, style.italic)
+    (half_points, style.bold, style.emphasis)
 }
 
 /// The look of most of the text.
@@ -153,7 +153,7 @@ fn text_look(pages: &[Page]) -> Look {
         *bytes.entry(look_of(line)).or_default() += line.text.len();
     }
     let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
-    most.map_or((0, false, false), |(look, _)| look)
+    most.map_or((0, false, Emphasis::None), |(look, _)| look)
 }
 
 /// Lines by row; a line beside another one is a cell or a caption.

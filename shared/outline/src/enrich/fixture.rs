@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    DraftEntry, EntryVerdict, EvidenceSource, Line, LineRole, LocatedEntry, Method, Page, PageNo,
-    Position, Pt, Rect, SectionStart, SectionTree, Source, SourceBody, SourceFormat, StyleRun,
-    TextLines, VerifiedOutline, furniture,
+    DraftEntry, Emphasis, EntryVerdict, EvidenceSource, Line, LineRole, LocatedEntry, Method, Page,
+    PageNo, Position, Pt, Rect, SectionStart, SectionTree, Source, SourceBody, SourceFormat,
+    StyleRun, TextLines, VerifiedOutline, furniture,
 };
 
 fn source(format: SourceFormat, body: SourceBody) -> Source {
@@ -34,7 +34,7 @@ fn line(text: &str, index: usize) -> Line {
         end: text.len() as u32,
         size: Pt::new(10.0),
         bold,
-        italic: false,
+        emphasis: Emphasis::None,
     };
     let rect = Rect::new(72.0, y, 540.0, y + 10.0);
     Line {

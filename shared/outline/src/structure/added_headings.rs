@@ -378,7 +378,7 @@ fn stands_above_table(sheet: &LineTable<'_>, last: usize) -> bool {
 fn is_set_like_text(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> bool {
     (row.size - sheet.body).abs() < 0.6
         && row.bold == sheet.body_bold
-        && row.italic == sheet.body_italic
+        && row.emphasis == sheet.body_emphasis
         && !row.caps
         && numbering::parse_numbers(row.text).is_empty()
 }

@@ -218,8 +218,8 @@ pub(super) fn inside_paragraph(sheet: &LineTable<'_>, at: usize) -> bool {
         return false;
     };
     let size_alike = (above.size - row.size).abs() < 0.6;
-    // Italics inside a paragraph emphasize; a change to bold starts something new.
-    let look_alike = above.bold == row.bold || (row.italic && !row.bold);
+    // Italics and underlines inside a paragraph emphasize; a change to bold starts something new.
+    let look_alike = above.bold == row.bold || (row.emphasis.is_some() && !row.bold);
     let unfinished = !line_features::is_finished(above.text) && !above.text.ends_with(['”', ')']);
     unfinished
         && above.words >= 8

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Destination, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, SourceBody, SourceFormat,
-    StyleRun, TextLines, Word, furniture,
+    Destination, Emphasis, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, SourceBody,
+    SourceFormat, StyleRun, TextLines, Word, furniture,
 };
 
 /// A line under construction.
@@ -16,7 +16,7 @@ pub struct FixtureLine {
     indent: f32,
     size: f32,
     bold: bool,
-    italic: bool,
+    emphasis: Emphasis,
     /// Bytes at the start that are bold and italic.
     run_in: u32,
     /// The cells behind the first are smaller by this many points.
@@ -32,7 +32,7 @@ pub fn line(text: &str) -> FixtureLine {
         indent: 0.0,
         size: 10.0,
         bold: false,
-        italic: false,
+        emphasis: Emphasis::None,
         run_in: 0,
         cells_smaller: 0.0,
     }
@@ -48,7 +48,7 @@ impl FixtureLine {
         self
     }
     pub fn italic(mut self) -> Self {
-        self.italic = true;
+        self.emphasis = Emphasis::Italic;
         self
     }
     /// Sets the start of the text, up to `phrase`, in bold italics.
@@ -263,7 +263,7 @@ fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
         end: text.len() as u32,
         size: Pt::new(line.size - line.cells_smaller),
         bold: line.bold,
-        italic: line.italic,
+        emphasis: line.emphasis,
     };
     let first = StyleRun {
         end: line.text.len() as u32,
@@ -276,7 +276,7 @@ fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
         let phrase = StyleRun {
             end: line.run_in,
             bold: true,
-            italic: true,
+            emphasis: Emphasis::Italic,
             ..run
         };
         vec![phrase, run]

@@ -1,5 +1,7 @@
 //! Heading styles: size, weight, case, alignment and numbering of a heading.
 
+use stemma_document::Emphasis;
+
 use super::line_features::{LineFeatures, LineTable, RunIn};
 use super::numbering::{self, NumberClass};
 
@@ -13,7 +15,7 @@ pub(super) struct HeadingStyle {
     plain: bool,
     small: bool,
     left: bool,
-    italic: bool,
+    emphasis: Emphasis,
     /// A whole sentence, as in headings of risk factors. Ranks below a title of the same style.
     pub(super) sentence: bool,
     /// A phrase at the start of a paragraph. Ranks below a title on its own line.
@@ -83,7 +85,7 @@ impl HeadingStyle {
         })
     }
 
-    /// Whether two styles differ at most in slant, place or half a point.
+    /// Whether two styles differ at most in emphasis, place or half a point.
     pub(super) fn is_level_of(&self, other: &HeadingStyle) -> bool {
         let look = |style: &HeadingStyle| {
             (
@@ -116,7 +118,7 @@ pub(super) fn style_of(sheet: &LineTable<'_>, row: &LineFeatures<'_>) -> Heading
         plain: !row.bold,
         small: !row.caps,
         left: !row.centered,
-        italic: row.italic,
+        emphasis: row.emphasis,
         sentence: false,
         run_in: false,
         tier: NumberTier::from_class(numbered),
@@ -131,7 +133,7 @@ pub(super) fn style_of_run_in(
 ) -> HeadingStyle {
     HeadingStyle {
         plain: !phrase.bold,
-        italic: phrase.italic,
+        emphasis: phrase.emphasis,
         left: true,
         run_in: true,
         ..style_of(sheet, row)

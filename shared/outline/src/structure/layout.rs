@@ -1,4 +1,4 @@
-//! Finds headings by layout: size, weight, capitals, italics, numbers and space.
+//! Finds headings by layout: size, weight, capitals, emphasis, numbers and space.
 //!
 //! First each row is judged by itself and its neighbors (`is_candidate`), then headings are compared with each other
 //! (`heading_filters`). The filters need the full list, so nothing is dropped early for being too frequent.
@@ -72,7 +72,7 @@ pub(super) fn find_headings(
     headings
 }
 
-/// The heading that a bold or italic phrase at the start of a paragraph is; it may fill the first row and end in the next.
+/// The heading that a bold or emphasized phrase at the start of a paragraph is; it may fill the first row and end in the next.
 fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
     let row = &sheet.rows[at];
     let (phrase, last) = match (row.run_in, sheet.next_on_page(at)) {
@@ -80,7 +80,7 @@ fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
         (None, Some(next)) if is_full(row, next) => (next.run_in?, at + 1),
         _ => return None,
     };
-    let is_marked = phrase.bold && !sheet.body_bold || phrase.italic && !sheet.body_italic;
+    let is_marked = phrase.bold && !sheet.body_bold || sheet.is_emphasized(phrase.emphasis);
     let starts = |c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(' && row.words > 1;
     if !is_marked || !row.text.starts_with(starts) {
         return None;
@@ -111,11 +111,11 @@ fn run_in_heading(sheet: &LineTable<'_>, at: usize) -> Option<LayoutHeading> {
     })
 }
 
-/// Whether a bold or italic phrase fills the row and goes on in the next one, before regular text.
+/// Whether a bold or emphasized phrase fills the row and goes on in the next one, before regular text.
 fn is_full(row: &LineFeatures<'_>, next: &LineFeatures<'_>) -> bool {
     let is_alike = next
         .run_in
-        .is_some_and(|phrase| (phrase.bold, phrase.italic) == (row.bold, row.italic));
+        .is_some_and(|phrase| (phrase.bold, phrase.emphasis) == (row.bold, row.emphasis));
     is_alike
         && next.gap < 0.4
         && row.cells == 1
@@ -188,10 +188,10 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     let wraps = sheet
         .next_on_page(at)
         .is_some_and(|next| next.gap < 0.75 + sheet.leading && LineTable::same_style(row, next));
-    let marked = row.bold || row.italic || row.caps;
+    let marked = row.bold || row.emphasis.is_some() || row.caps;
     if !starts
         || (ends_mid_sentence(row)
-            && !(wraps && (row.bold || row.italic))
+            && !(wraps && (row.bold || row.emphasis.is_some()))
             && !(marked && opens_text(sheet, at, at)))
         || is_boilerplate(row)
         || inside_paragraph(sheet, at)
@@ -213,16 +213,15 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
     let bold = row.bold && !sheet.body_bold && sized;
     let caps = row.caps && row.size > sheet.body - 1.3 && row.gap > 0.3 && letters >= 5;
-    let italic = row.italic
-        && !sheet.body_italic
+    let emphasized = sheet.is_emphasized(row.emphasis)
         && (row.words <= 14 || number.is_some())
         && row.gap > 0.35
         && row.size > sheet.body - 1.3;
     let over_table = row.size <= sheet.body + 0.8 && number.is_none() && stands_on_table(sheet, at);
-    !over_table && (large || bold || caps || italic) || is_plain_numbered(sheet, at, number)
+    !over_table && (large || bold || caps || emphasized) || is_plain_numbered(sheet, at, number)
 }
 
-/// Whether a bold or italic sentence stands by itself above a paragraph of another style.
+/// Whether a bold or emphasized sentence stands by itself above a paragraph of another style.
 fn opens_text(sheet: &LineTable<'_>, first: usize, last: usize) -> bool {
     let row = &sheet.rows[last];
     let has_paragraph_below = sheet.next_on_page(last).is_some_and(|next| {
@@ -231,7 +230,7 @@ fn opens_text(sheet: &LineTable<'_>, first: usize, last: usize) -> bool {
         is_apart && !LineTable::same_style(row, next)
     });
     has_paragraph_below
-        && (row.bold || row.italic)
+        && (row.bold || row.emphasis.is_some())
         && row.text.ends_with('.')
         && sheet.rows[first].gap > 0.5 + sheet.leading
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stemma_document::{GridLine, Line, LineRole, Page, StyleRun};
+use stemma_document::{Emphasis, GridLine, Line, LineRole, Page, StyleRun};
 
 use super::statements::names_statement;
 use super::{item_grammar, numbering, titles};
@@ -38,7 +38,7 @@ pub(super) struct LineFeatures<'a> {
     /// Font size, or an estimate from the line height if the font reports none.
     pub(super) size: f32,
     pub(super) bold: bool,
-    pub(super) italic: bool,
+    pub(super) emphasis: Emphasis,
     /// Capitals only.
     pub(super) caps: bool,
     pub(super) centered: bool,
@@ -66,13 +66,13 @@ pub(super) struct LineFeatures<'a> {
     pub(super) run_in: Option<RunIn<'a>>,
 }
 
-/// A bold or italic phrase at the start of a line of regular text: `Goodwill. We test goodwill …`.
+/// A bold or emphasized phrase at the start of a line of regular text: `Goodwill. We test goodwill …`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunIn<'a> {
     /// Without the mark that ends it.
     pub(super) text: &'a str,
     pub(super) bold: bool,
-    pub(super) italic: bool,
+    pub(super) emphasis: Emphasis,
 }
 
 /// All lines of a document and their common features.
@@ -85,7 +85,7 @@ pub(super) struct LineTable<'a> {
     pub(super) body: f32,
     /// Whether the body text is bold.
     pub(super) body_bold: bool,
-    pub(super) body_italic: bool,
+    pub(super) body_emphasis: Emphasis,
     /// Extra gap between the lines of a paragraph, in font sizes; 0 unless the text is double-spaced.
     pub(super) leading: f32,
     /// Whole numbers at the start of short lines.
@@ -106,7 +106,7 @@ impl<'a> LineTable<'a> {
             starts,
             body: 10.0,
             body_bold: false,
-            body_italic: false,
+            body_emphasis: Emphasis::None,
             leading: 0.0,
             numbers: BTreeSet::new(),
         };
@@ -144,18 +144,23 @@ impl<'a> LineTable<'a> {
             .filter(|next| next.page == self.rows[row].page)
     }
 
-    /// Whether two rows have the same size, weight and slant.
+    /// Whether text is emphasized, and the body text is not in the same way.
+    pub(super) fn is_emphasized(&self, emphasis: Emphasis) -> bool {
+        emphasis.is_some() && emphasis != self.body_emphasis
+    }
+
+    /// Whether two rows have the same size, weight and emphasis.
     pub(super) fn same_style(a: &LineFeatures<'_>, b: &LineFeatures<'_>) -> bool {
-        (a.size - b.size).abs() < 0.6 && a.bold == b.bold && a.italic == b.italic
+        (a.size - b.size).abs() < 0.6 && a.bold == b.bold && a.emphasis == b.emphasis
     }
 
     // Only lines of prose vote, by their letters. In filings with many tables the small print of cells would win otherwise,
     // and all prose would look like headings.
     fn find_body(&mut self, pages: &[Page]) {
-        let mut sizes: BTreeMap<(i32, bool, bool), usize> = BTreeMap::new();
+        let mut sizes: BTreeMap<(i32, bool, Emphasis), usize> = BTreeMap::new();
         let mut fallback = sizes.clone();
         for row in &self.rows {
-            let style = ((row.size * 2.0).round() as i32, row.bold, row.italic);
+            let style = ((row.size * 2.0).round() as i32, row.bold, row.emphasis);
             let width = pages
                 .get(row.page as usize)
                 .map_or(0.0, |page| page.width.points());
@@ -165,11 +170,11 @@ impl<'a> LineTable<'a> {
             }
         }
         let styles = if sizes.is_empty() { fallback } else { sizes };
-        if let Some(((size, bold, italic), _)) = styles
+        if let Some(((size, bold, emphasis), _)) = styles
             .into_iter()
             .max_by_key(|(style, letters)| (*letters, *style))
         {
-            (self.body, self.body_bold, self.body_italic) = (size as f32 / 2.0, bold, italic);
+            (self.body, self.body_bold, self.body_emphasis) = (size as f32 / 2.0, bold, emphasis);
         }
     }
 
@@ -265,14 +270,14 @@ impl<'a> LineTable<'a> {
         1 + up + down
     }
 
-    // A line is prose if it is long, if the next line continues it, or if it continues the line above. Bold and italic lines
+    // A line is prose if it is long, if the next line continues it, or if it continues the line above. Bold and emphasized lines
     // are exempt as long as at most four of them stand together: headings are short runs, emphasized paragraphs are not.
     fn mark_prose(&mut self, pages: &[Page]) {
         for at in 0..self.rows.len() {
             let row = &self.rows[at];
             let width = pages[row.page as usize].width.points();
             let next = self.next_on_page(at);
-            let marked = (row.bold && !self.body_bold) || (row.italic && !self.body_italic);
+            let marked = (row.bold && !self.body_bold) || self.is_emphasized(row.emphasis);
             let heavy = marked && self.marked_run(at) <= 4;
             let before = at
                 .checked_sub(1)
@@ -410,7 +415,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
         y1: rect.y1.points(),
         size,
         bold: style.bold,
-        italic: style.italic,
+        emphasis: style.emphasis,
         caps: upper >= 4 && lower * 8 <= upper && !acronym,
         centered: false,
         words: u16::try_from(titles::word_count(text)).unwrap_or(u16::MAX),
@@ -433,12 +438,15 @@ fn read_line(page: usize, line: usize, source: &Line) -> LineFeatures<'_> {
 
 fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
     const MARKS: [char; 5] = ['.', ':', '—', '–', '-'];
-    let first = line.runs.first().filter(|run| run.bold || run.italic)?;
+    let first = line
+        .runs
+        .first()
+        .filter(|run| run.bold || run.emphasis.is_some())?;
     // A bold phrase may have words in italics.
     let marked = line
         .runs
         .iter()
-        .take_while(|run| run.bold == first.bold && (run.bold || run.italic))
+        .take_while(|run| run.bold == first.bold && (run.bold || run.emphasis.is_some()))
         .last()?;
     let phrase = line.text.get(..marked.end as usize)?.trim();
     let rest = line.text.get(marked.end as usize..)?.trim_start();
@@ -453,7 +461,7 @@ fn read_run_in(line: &Line) -> Option<RunIn<'_>> {
     (is_closed && is_title && is_sentence).then_some(RunIn {
         text,
         bold: first.bold,
-        italic: first.italic,
+        emphasis: first.emphasis,
     })
 }
 
@@ -486,7 +494,7 @@ fn is_titled(line: &Line, end: usize) -> bool {
     let Some((first, rest)) = line.runs.split_first() else {
         return false;
     };
-    (first.bold || first.italic)
+    (first.bold || first.emphasis.is_some())
         && first.end as usize + 1 >= end
         && !rest.is_empty()
         && rest

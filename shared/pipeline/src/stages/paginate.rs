@@ -77,7 +77,7 @@ impl Stage for Paginate {
     type Outcome = PaginateOutcome;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 17;
+    const REVISION: u32 = 18;
     const LANE: Lane = Lane::Cpu;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);

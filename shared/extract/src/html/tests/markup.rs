@@ -60,7 +60,7 @@ fn tags_that_overlap_style_what_they_hold() {
             line.runs.iter().map(move |run| {
                 let text = line.text[start as usize..run.end as usize].to_string();
                 start = run.end;
-                (text, run.bold, run.italic)
+                (text, run.bold, run.emphasis == Emphasis::Italic)
             })
         })
         .collect();

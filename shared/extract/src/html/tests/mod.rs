@@ -3,7 +3,7 @@ mod layout;
 mod markup;
 mod tables;
 
-use stemma_document::{Line, Page, Source, SourceBody};
+use stemma_document::{Emphasis, Line, Page, Source, SourceBody};
 
 use super::read;
 use crate::Limits;
