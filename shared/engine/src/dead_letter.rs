@@ -314,9 +314,9 @@ impl DeadLetterHandler {
             .dead
             .as_ref()
             .is_some_and(DeadReason::is_undeliverable)
-            && self.is_handled_elsewhere(task).await?
+            && self.may_go_on(task).await?
         {
-            tracing::warn!(run = %task.run.run, stage = task.stage, "dropped a message whose acknowledgements were lost; its task goes on");
+            tracing::warn!(run = %task.run.run, stage = task.stage, "dropped a message that reached the delivery limit; its task goes on, has ended, or was lost with the ledger");
             return Ok(());
         }
         let poison = poison_failure(&task.stage);
@@ -328,7 +328,7 @@ impl DeadLetterHandler {
     // Whether a worker holds the task or gave it back in order, or the ledger does not know it. A connection that breaks again
     // and again loses acknowledgements: the message reaches the delivery limit although its task is healthy, and another message
     // continues it. If that is lost as well, or the ledger is, the coordinator publishes the task again.
-    async fn is_handled_elsewhere(&self, task: &TaskMessage) -> PortResult<bool> {
+    async fn may_go_on(&self, task: &TaskMessage) -> PortResult<bool> {
         let now_ms = self.env.now_ms();
         let open = self.ports.ledger.open_tasks(&task.run.run).await?;
         let task = open.iter().find(|open| open.key == task.key);

@@ -224,6 +224,7 @@ impl<W: Work> TaskExecutor<W> {
             message: &message.body,
             class: task.class,
             attempt: attempts,
+            began_ms: self.env.now_ms(),
             settings: settings.as_ref(),
             tools: self.tools.as_ref(),
             ports: &self.ports,

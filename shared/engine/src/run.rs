@@ -16,7 +16,7 @@ use crate::flow::{Flow, FlowOutput};
 use crate::heartbeat::{OldestTask, RunProgress};
 use crate::key::{Lane, RunHeader, TaskKey, artifacts_prefix, failures_prefix};
 use crate::latency::LatencyHistogram;
-use crate::ledger::{Ledger, ScheduledItem, TaskOutcome, TaskSpec};
+use crate::ledger::{Ledger, RENEWAL_GRACE, ScheduledItem, TaskOutcome, TaskSpec};
 use crate::message::{TaskMessage, encode};
 use crate::metrics;
 use crate::outcome::record_failure;
@@ -508,8 +508,7 @@ impl<W: Flow> OpenRun<W> {
                     ports.queue.publish(queue, batch).await?;
                     continue;
                 }
-                // Longer than between two renewals of a lease.
-                let delay = RetryDelay::Short;
+                let delay = RetryDelay::at_least(RENEWAL_GRACE.as_millis() as Millis);
                 let later = |message| ports.queue.publish_later(queue, message, delay);
                 try_join_all(batch.into_iter().map(later)).await?;
             }

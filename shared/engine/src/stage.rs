@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::artifact;
 use crate::blobs::Blobs;
-use crate::env::Env;
+use crate::env::{Env, Millis};
 use crate::failure::Failure;
 use crate::key::{Lane, Priority, RunHeader, RunRef, TaskKey, TaskKeyBuilder};
 use crate::port_error::{PortError, PortErrorKind};
@@ -104,6 +104,8 @@ pub struct TaskContext<'a, W: Work> {
     pub class: Priority,
     /// Number of this attempt, from 1.
     pub attempt: u32,
+    /// When the attempt began. The artifact of the task did not exist then.
+    pub began_ms: Millis,
     pub settings: &'a W::Settings,
     pub tools: &'a W::Tools,
     pub ports: &'a Ports,

@@ -182,7 +182,9 @@ impl<const R: u32> Stage for Ask<R> {
 
     async fn run(&self, task: &TaskContext<'_, ChainWork<R>>) -> StageResult<u32> {
         task.tools.count(Self::NAME, &self.document);
-        task.env.sleep(Duration::from_secs(2)).await;
+        let is_long = self.document.starts_with("asks-long");
+        let seconds = if is_long { 120 } else { 2 };
+        task.env.sleep(Duration::from_secs(seconds)).await;
         let record = (format!("calls/{}", self.document), Bytes::from_static(b"1"));
         let reply = Bytes::from_static(b"a reply");
         Ok(StageOutput::new(1, vec![("reply", reply)]).with_records(vec![record]))

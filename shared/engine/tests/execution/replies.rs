@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use stemma_engine::blobs::Blobs;
+use stemma_engine::dead_letter::{self, DeadLetter};
+use stemma_engine::key::{RunId, RunRef, TaskKey};
 use stemma_engine_testing::fault::{FaultPlan, Outage};
 use tokio_util::sync::CancellationToken;
 
@@ -52,4 +54,38 @@ async fn a_reply_outlives_its_process_while_the_store_is_away() {
     for ending in [Ending::Killed, Ending::Drained] {
         assert_eq!(replies_asked_for(ending).await, 1, "{ending:?}");
     }
+}
+
+// Whoever replays a dead letter makes the ledger forget the run, and with it the leases of other tasks.
+#[tokio::test(start_paused = true)]
+async fn a_call_under_way_is_not_made_again_when_its_run_is_loaded_again() {
+    let cluster = Cluster::new(FaultPlan::default());
+    let _coordinator = cluster.coordinator();
+    let job = cluster.submit(&["asks-long"]).await;
+    let stop = CancellationToken::new();
+    let _first = cluster.worker_with_tasks("first", 1, &stop);
+    cluster.env.sleep(Duration::from_secs(75)).await;
+    let _second = cluster.worker("second");
+    assert_eq!(cluster.runs.of("ask", "asks-long"), 1);
+    let letter = DeadLetter {
+        id: "letter".into(),
+        at_ms: 0,
+        queue: None,
+        deliveries: 0,
+        run: Some(RunRef {
+            run: RunId("asks-long".into()),
+            header: "c/x/d/asks-long/header".into(),
+            scope: "c/x/d/asks-long".into(),
+        }),
+        key: Some(TaskKey::builder("other", 1).finish()),
+        stage: None,
+        attempts: 0,
+        reason: String::new(),
+        begins: String::new(),
+    };
+    let replayed = dead_letter::replay(&cluster.ports, &letter);
+    replayed.await.unwrap();
+    let report = cluster.report(&job, Duration::from_secs(600)).await;
+    assert_eq!(report.counts.done, 1);
+    assert_eq!(cluster.runs.of("ask", "asks-long"), 1);
 }

@@ -166,7 +166,7 @@ impl Batcher {
         }
         let env = task.env.clone();
         let client = Arc::clone(client);
-        let log = TaskCallLog::for_task(task, question.stage);
+        let log = TaskCallLog::for_batch(task, question.stage);
         let question = question.build_request(task.settings, model, String::new());
         let call = BatchCall {
             env,

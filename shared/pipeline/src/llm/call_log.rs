@@ -55,8 +55,8 @@ pub(crate) struct TaskCallLog {
     task: TaskKey,
     stage: &'static str,
     attempt: u32,
-    // When the artifact of the task was known to be missing.
-    missing_at_ms: Millis,
+    // When the artifact of the task was known to be missing; `None` for calls that answer several tasks.
+    missing_at_ms: Option<Millis>,
 }
 
 impl TaskCallLog {
@@ -65,7 +65,16 @@ impl TaskCallLog {
             task: task.key,
             stage,
             attempt: task.attempt,
+            missing_at_ms: Some(task.began_ms),
             ..Self::for_run(task.env, task.ports, task.tools, task.run)
+        }
+    }
+
+    /// As [`Self::for_task`], for calls that answer other tasks as well.
+    pub(super) fn for_batch(task: &FilingTask<'_>, stage: &'static str) -> Self {
+        Self {
+            missing_at_ms: None,
+            ..Self::for_task(task, stage)
         }
     }
 
@@ -82,7 +91,7 @@ impl TaskCallLog {
             task: TaskKey::builder("batch", 1).finish(),
             stage: "batch",
             attempt: 1,
-            missing_at_ms: env.now_ms(),
+            missing_at_ms: None,
         }
     }
 
@@ -185,7 +194,8 @@ impl CallBudget for TaskCallLog {
                 Arc::new(self.clone()),
             )
             .await?;
-        if self.env.now_ms() <= self.missing_at_ms + MAX_UNCHECKED_WAIT_MS {
+        let is_recent = |checked_ms| self.env.now_ms() <= checked_ms + MAX_UNCHECKED_WAIT_MS;
+        if self.missing_at_ms.is_none_or(is_recent) {
             return Ok(());
         }
         let missing = artifact::ensure_missing(&self.ports.blobs, &self.run.scope, &self.task);
@@ -268,7 +278,7 @@ mod tests {
             task: TaskKey::builder("summarize", 1).finish(),
             stage: "summarize",
             attempt: 1,
-            missing_at_ms: env.now_ms(),
+            missing_at_ms: Some(env.now_ms()),
         };
         let call = CallReservation {
             id: 1,

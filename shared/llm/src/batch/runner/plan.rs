@@ -36,7 +36,7 @@ impl BatchRunner {
             return Ok(None);
         }
         candidates.sort_by_key(|id| (queue.waiting.get(id).copied(), id.clone()));
-        let draft = self.draft(queue, candidates, max_requests).await?;
+        let mut draft = self.draft(queue, candidates, max_requests).await?;
         if draft.items.is_empty() {
             return Ok(None);
         }
@@ -50,18 +50,20 @@ impl BatchRunner {
             items: draft.items.iter().map(|item| item.id.clone()).collect(),
             runs,
         };
-        let is_stored = match queue.store.write(seq, "plan", &plan).await? {
-            PutOutcome::Created => true,
-            // Ours, if the reply to an earlier attempt was lost; or that of another process.
-            PutOutcome::Exists => {
-                let first: Option<BatchPlan> = queue.store.read(seq, "plan").await?;
-                first.is_some_and(|first| first.name == plan.name)
+        if queue.store.write(seq, "plan", &plan).await? == PutOutcome::Exists {
+            // Of another process, or ours from before a write that failed, or whose reply was lost.
+            let stored: Option<BatchPlan> = queue.store.read(seq, "plan").await?;
+            let is_ours = stored
+                .as_ref()
+                .is_some_and(|stored| stored.name == plan.name);
+            if !is_ours {
+                // A request has one reservation, whatever plan it is in.
+                let held = stored.map(|stored| stored.items).unwrap_or_default();
+                draft.items.retain(|item| !held.contains(&item.id));
+                self.release_reservations(&draft.items).await;
+                queue.reload();
+                return Ok(None);
             }
-        };
-        if !is_stored {
-            self.release_reservations(&draft.items).await;
-            queue.reload();
-            return Ok(None);
         }
         tracing::info!(
             batch = plan.name,

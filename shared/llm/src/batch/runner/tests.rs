@@ -66,15 +66,18 @@ async fn a_plan_that_cannot_be_read_now_is_not_submitted_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_whose_reply_is_lost_keeps_its_reservations() {
-    let fixture = Fixture::new(NAMED);
-    fixture.add("a", 4).await;
-    fixture.lose_plan_replies(1);
-    fixture.run_for(HOUR / 6).await;
-    assert_eq!(fixture.provider.batch_sizes(), [4]);
-    assert_eq!(fixture.payer.reserved(), 400);
-    fixture.run_until_answered(Crash::Never).await;
-    fixture.assert_paid_once(4).await;
-    assert_eq!(fixture.payer.reserved(), 0);
+    // Of one attempt, and of all attempts of a round.
+    for replies in [1, 20] {
+        let fixture = Fixture::new(NAMED);
+        fixture.add("a", 4).await;
+        fixture.lose_plan_replies(replies);
+        fixture.run_for(HOUR / 6).await;
+        assert_eq!(fixture.provider.batch_sizes(), [4], "{replies}");
+        assert_eq!(fixture.payer.reserved(), 400, "{replies}");
+        fixture.run_until_answered(Crash::Never).await;
+        fixture.assert_paid_once(4).await;
+        assert_eq!(fixture.payer.reserved(), 0, "{replies}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
