@@ -241,7 +241,7 @@ pub struct StyleRun {
 }
 
 /// How text is set off from other text of its size and weight.
-// Stored by its number, where older versions stored whether text is italic.
+// Stored by its number, where sources of PDF had whether text is italic: their bytes stay as they were.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

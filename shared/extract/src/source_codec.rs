@@ -588,6 +588,30 @@ mod tests {
     }
 
     #[test]
+    fn emphasis_is_stored_where_a_flag_for_italics_was() {
+        let run = |emphasis| StyleRun {
+            end: 6,
+            size: Pt(950),
+            bold: true,
+            emphasis,
+        };
+        for (emphasis, is_italic) in [(Emphasis::None, false), (Emphasis::Italic, true)] {
+            let flagged = (6_u32, 950_i32, true, is_italic);
+            assert_eq!(
+                postcard::to_allocvec(&run(emphasis)),
+                postcard::to_allocvec(&flagged)
+            );
+        }
+        let mut source = paged(1);
+        let SourceBody::Pages(pages) = &mut source.body else {
+            unreachable!()
+        };
+        pages[0].lines[0].runs = vec![run(Emphasis::Decoration)];
+        let packed = EncodedSource::open(encode_source(&source).unwrap()).unwrap();
+        assert_eq!(packed.decode().unwrap(), source);
+    }
+
+    #[test]
     fn bytes_of_lines_round_trip() {
         let mut source = paged(130);
         let SourceBody::Pages(pages) = &mut source.body else {

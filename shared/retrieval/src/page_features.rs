@@ -1,8 +1,9 @@
 //! The text of a page, tokenized once, and its ranking features: headings, row labels, column years and statements.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use stemma_document::Line;
+use stemma_document::{Emphasis, Line};
 
 use crate::statement_pages::{
     Confidence, STATEMENT_LINES, StatementKind, classify_statements, is_toc,
@@ -72,10 +73,10 @@ impl PageFeatures {
     /// section of a document without pages.
     pub fn new(text: &PageText, lines: &[PageLine<'_>], page: u32) -> Self {
         let mut features = Self::default();
-        let usual = body_size(lines);
+        let usual = BodyLook::new(lines);
         for (line, range) in lines.iter().zip(&text.lines) {
             features.add_row(line.text, range.start);
-            if features.headings.len() < MAX_HEADINGS && is_heading(line, usual) {
+            if features.headings.len() < MAX_HEADINGS && is_heading(line, &usual) {
                 features.headings.push(range.clone());
             }
         }
@@ -143,27 +144,40 @@ impl PageFeatures {
     }
 }
 
-// The font size of most characters, in points.
-fn body_size(lines: &[PageLine<'_>]) -> f32 {
-    let mut sizes: Vec<(f32, usize)> = Vec::new();
-    for line in lines {
-        let Some(layout) = line.layout else { continue };
-        let size = layout.style().size.points();
-        match sizes
-            .iter_mut()
-            .find(|(existing, _)| (*existing - size).abs() < 0.05)
-        {
-            Some((_, letters)) => *letters += line.text.len(),
-            None => sizes.push((size, line.text.len())),
-        }
-    }
-    sizes
-        .into_iter()
-        .max_by_key(|(_, letters)| *letters)
-        .map_or(0.0, |(size, _)| size)
+/// The look of most characters of a page.
+struct BodyLook {
+    /// In points; 0 without a layout.
+    size: f32,
+    emphasis: Emphasis,
 }
 
-fn is_heading(line: &PageLine<'_>, usual: f32) -> bool {
+impl BodyLook {
+    fn new(lines: &[PageLine<'_>]) -> Self {
+        let mut sizes: Vec<(f32, usize)> = Vec::new();
+        let mut emphases: BTreeMap<Emphasis, usize> = BTreeMap::new();
+        for line in lines {
+            let Some(layout) = line.layout else { continue };
+            let style = layout.style();
+            let size = style.size.points();
+            match sizes
+                .iter_mut()
+                .find(|(existing, _)| (*existing - size).abs() < 0.05)
+            {
+                Some((_, letters)) => *letters += line.text.len(),
+                None => sizes.push((size, line.text.len())),
+            }
+            *emphases.entry(style.emphasis).or_default() += line.text.len();
+        }
+        let size = sizes.into_iter().max_by_key(|(_, letters)| *letters);
+        let emphasis = emphases.into_iter().max_by_key(|(_, letters)| *letters);
+        Self {
+            size: size.map_or(0.0, |(size, _)| size),
+            emphasis: emphasis.map_or(Emphasis::None, |(emphasis, _)| emphasis),
+        }
+    }
+}
+
+fn is_heading(line: &PageLine<'_>, usual: &BodyLook) -> bool {
     let Some(layout) = line.layout else {
         return false;
     };
@@ -171,8 +185,8 @@ fn is_heading(line: &PageLine<'_>, usual: f32) -> bool {
     let words = line.text.split_whitespace().count();
     let lettered = line.text.chars().filter(|c| c.is_alphabetic()).count() * 2 > line.text.len();
     let stands_out = style.bold
-        || style.emphasis.is_some()
-        || usual > 0.0 && style.size.points() > HEADING_SIZE_RATIO * usual;
+        || style.emphasis.is_some() && style.emphasis != usual.emphasis
+        || usual.size > 0.0 && style.size.points() > HEADING_SIZE_RATIO * usual.size;
     lettered
         && (1..=HEADING_WORDS).contains(&words)
         && stands_out

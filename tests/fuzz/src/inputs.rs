@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Destination, Emphasis, Line, Link, Page, PageNo, Pt, Rect, Source, SourceBody, SourceFormat, StyleRun,
-    Word,
+    Destination, Emphasis, Line, Link, Page, PageNo, Pt, Rect, Source, SourceBody, SourceFormat,
+    StyleRun, Word,
 };
 
 const MAX_PAGES: usize = 8;

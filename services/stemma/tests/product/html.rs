@@ -155,3 +155,22 @@ fn underlined_and_colored_lines_head_sections_and_links_do_not() {
     }
     assert!(!tree.contains("Back"), "{tree}");
 }
+
+#[test]
+fn text_in_one_color_has_headings_by_weight_alone() {
+    let text =
+        "We rent cranes to harbors in the north, and repair them where they stand, in all weather.";
+    let body: String = ["Cranes", "Harbors", "Weather"]
+        .iter()
+        .map(|title| format!("<p><b>{title}</b></p><p>{text}</p><p>Short remark</p><p>{text}</p>"))
+        .collect();
+    let lab = TestEnv::new();
+    let page = format!("<html><body style=\"color:#003366\">{body}</body></html>");
+    lab.put("harbor.htm", page);
+    lab.ingest("store", &[]);
+    let tree = lab.stemma("store", ["tree", "harbor"]).run().out;
+    for title in ["Cranes", "Harbors", "Weather"] {
+        assert!(tree.contains(title), "{title}: {tree}");
+    }
+    assert!(!tree.contains("Short remark"), "{tree}");
+}

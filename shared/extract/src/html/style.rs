@@ -14,7 +14,8 @@ const COLOR_NAMES: [&str; 13] = [
     "blue", "red", "green", "navy", "maroon", "purple", "teal", "olive", "lime", "aqua", "fuchsia",
     "yellow", "orange",
 ];
-const GRAY_NAMES: [&str; 5] = ["black", "white", "gray", "grey", "silver"];
+// `windowtext` is the black of Word.
+const GRAY_NAMES: [&str; 6] = ["black", "white", "gray", "grey", "silver", "windowtext"];
 const HEADING_SIZES: [f32; 6] = [2.0, 1.5, 1.17, 1.0, 0.83, 0.67];
 // Indentation of lists and of the descriptions in them, in points.
 const LIST_INDENT: f32 = 30.0;
@@ -121,7 +122,7 @@ pub(super) struct Declared {
     size: Option<Length>,
     bold: Option<bool>,
     italic: Option<bool>,
-    underlined: Option<bool>,
+    underlined: bool,
     colored: Option<bool>,
     linked: bool,
     raised: bool,
@@ -183,7 +184,7 @@ impl Declared {
         match name {
             Name::B | Name::Strong => declared.bold = Some(true),
             Name::I | Name::Em => declared.italic = Some(true),
-            Name::U => declared.underlined = Some(true),
+            Name::U => declared.underlined = true,
             Name::Big => declared.size = Some(Length::Em(1.2)),
             Name::Small => declared.size = Some(Length::Em(0.83)),
             Name::Sup | Name::Sub => declared.raised = true,
@@ -237,7 +238,10 @@ impl Declared {
             b"color" => self.colored = is_colored(value).or(self.colored),
             b"text-decoration" | b"text-decoration-line" => {
                 let mut words = value.split(u8::is_ascii_whitespace);
-                self.underlined = Some(words.any(|word| word.eq_ignore_ascii_case(b"underline")));
+                self.underlined |= words.any(|word| {
+                    let word = word.split(|byte| *byte == b'!').next().unwrap_or(word);
+                    word.eq_ignore_ascii_case(b"underline")
+                });
             }
             b"text-align" => self.align = align(value).or(self.align),
             b"text-indent" => self.first = length(value),
@@ -323,7 +327,8 @@ impl Declared {
         style.raised |= self.raised;
         style.bold = self.bold.unwrap_or(outer.bold);
         style.italic = self.italic.unwrap_or(outer.italic);
-        style.underlined = self.underlined.unwrap_or(outer.underlined);
+        // A line below text goes on below all that it holds.
+        style.underlined |= self.underlined;
         style.colored = self.colored.unwrap_or(outer.colored);
         style.linked |= self.linked;
         style.upper = self.upper.unwrap_or(outer.upper);
@@ -426,8 +431,9 @@ fn is_colored(value: &[u8]) -> Option<bool> {
             [byte(0)?, byte(2)?, byte(4)?]
         }
         (_, Some(start)) if start.eq_ignore_ascii_case("rgb(") => {
-            let mut parts = text[4..].trim_end_matches(')').split(',');
-            let mut part = || parts.next()?.trim().parse().ok();
+            let numbers = text[4..].trim_end_matches(')');
+            let mut parts = numbers.split([',', ' ']).filter(|part| !part.is_empty());
+            let mut part = || parts.next()?.parse().ok();
             [part()?, part()?, part()?]
         }
         _ => {
@@ -527,6 +533,8 @@ mod tests {
             "<span style='color:#fc671a'>",
             "<span style='color:#00F'>",
             "<span style='color: rgb(0, 51, 102)'>",
+            "<span style='color:rgb(0 51 102)'>",
+            "<span style='text-decoration:underline!important'>",
             "<font color=Navy>",
             "<font color=\"0000ff\">",
         ] {
@@ -536,6 +544,7 @@ mod tests {
             "<span style='text-decoration:none'>",
             "<span style='color:#1d1c1d'>",
             "<span style='color:white'>",
+            "<span style='color:windowtext'>",
             "<span style='color:inherit'>",
             "<span style='color:#é0'>",
             "<span style='color:rgb(999,0,0)'>",

@@ -351,6 +351,14 @@ impl MentionIndex {
         // A name that many sections share says nothing, and searching all of them for each mention would be quadratic.
         let ids = ids.get(..ids.len().min(64))?;
         let top = self.ancestors_of(from).map(|(top, _)| *top);
+        // An exhibit of a submission may begin with its own name.
+        let exhibit = ids.first().filter(|_| mention.kind == MentionKind::Exhibit);
+        if let Some(exhibit) = exhibit {
+            let mut tops = ids.iter().map(|id| self.ancestors_of(*id));
+            if tops.all(|top| top.is_some_and(|(top, _)| top == exhibit)) {
+                return Some(*exhibit);
+            }
+        }
         let mut fitting = ids.iter().copied().filter(|id| {
             self.ancestors_of(*id)
                 .is_some_and(|(own_top, own_part)| match &mention.part {
@@ -358,18 +366,8 @@ impl MentionIndex {
                     None => Some(*own_top) == top,
                 })
         });
-        match (fitting.next(), fitting.next()) {
-            (Some(only), None) => Some(only),
-            // An exhibit may begin with its own name.
-            (None, _) if mention.kind == MentionKind::Exhibit => {
-                let tops = ids
-                    .iter()
-                    .map(|id| self.ancestors_of(*id).map(|(top, _)| top));
-                let first = ids.first().copied();
-                first.filter(|first| tops.into_iter().all(|top| top == Some(first)))
-            }
-            _ => None,
-        }
+        let only = fitting.next()?;
+        fitting.next().is_none().then_some(only)
     }
 
     fn ancestors_of(&self, id: SectionId) -> Option<&(SectionId, Option<String>)> {
@@ -429,6 +427,9 @@ fn names(section: &Section, in_notes: bool) -> Vec<(MentionKind, String)> {
         .first()
         .map(|word| word.to_lowercase())
         .unwrap_or_default();
+    let exhibit = bare
+        .strip_prefix("ex-")
+        .and_then(|number| parse_number(number, MentionKind::Exhibit));
     let titled = WORDS
         .iter()
         .find(|(word, kind)| *kind != MentionKind::Page && word.eq_ignore_ascii_case(&bare));
@@ -441,10 +442,8 @@ fn names(section: &Section, in_notes: bool) -> Vec<(MentionKind, String)> {
                 .map_while(|word| parse_number(word, *kind))
                 .map(|number| (*kind, number)),
         ),
-        None if bare.starts_with("ex-") => {
-            let number = words[0].get("ex-".len()..).unwrap_or_default();
-            let number = parse_number(number, MentionKind::Exhibit);
-            names.extend(number.map(|number| (MentionKind::Exhibit, number)));
+        None if exhibit.is_some() => {
+            names.extend(exhibit.map(|number| (MentionKind::Exhibit, number)));
         }
         None => {
             let kind = if in_notes {
@@ -529,7 +528,7 @@ mod tests {
     fn exhibits_of_submissions_are_named_by_their_type() {
         let pages = [
             "Report\nSee Exhibit 99.1, Exhibit 10.1 and Exhibit 5.1.",
-            "EX-99.1\nExhibit 99.1\nSales rose.",
+            "EX-99.1\nExhibit 99.1\nSales rose. This Exhibit 99.1 is not audited.",
             "EX-10.1 Agreement\ntext",
         ];
         let entries = [
@@ -542,6 +541,7 @@ mod tests {
         Report: Exhibit 99.1 -> EX-99.1
         Report: Exhibit 10.1 -> EX-10.1 Agreement
         Report: Exhibit 5.1 -> ?
+        Exhibit 99.1: Exhibit 99.1 -> EX-99.1
         ");
     }
 

@@ -419,7 +419,10 @@ impl IndexReader<'_, '_> {
             .zip(marks)
             .filter(|(_, own)| own.as_deref() == Some(mark))
         {
-            entry.note = entry.note.or(Some(note));
+            // A footnote to pages, such as `Includes the report of the auditors`, says something about them.
+            if elsewhere || entry.printed.is_empty() {
+                entry.note = entry.note.or(Some(note));
+            }
         }
     }
 }

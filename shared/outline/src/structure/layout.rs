@@ -188,10 +188,11 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
     let wraps = sheet
         .next_on_page(at)
         .is_some_and(|next| next.gap < 0.75 + sheet.leading && LineTable::same_style(row, next));
-    let marked = row.bold || row.emphasis.is_some() || row.caps;
+    let emphasized = sheet.is_emphasized(row.emphasis);
+    let marked = row.bold || emphasized || row.caps;
     if !starts
         || (ends_mid_sentence(row)
-            && !(wraps && (row.bold || row.emphasis.is_some()))
+            && !(wraps && (row.bold || emphasized))
             && !(marked && opens_text(sheet, at, at)))
         || is_boilerplate(row)
         || inside_paragraph(sheet, at)
@@ -213,7 +214,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
     let bold = row.bold && !sheet.body_bold && sized;
     let caps = row.caps && row.size > sheet.body - 1.3 && row.gap > 0.3 && letters >= 5;
-    let emphasized = sheet.is_emphasized(row.emphasis)
+    let emphasized = emphasized
         && (row.words <= 14 || number.is_some())
         && row.gap > 0.35
         && row.size > sheet.body - 1.3;
@@ -230,7 +231,7 @@ fn opens_text(sheet: &LineTable<'_>, first: usize, last: usize) -> bool {
         is_apart && !LineTable::same_style(row, next)
     });
     has_paragraph_below
-        && (row.bold || row.emphasis.is_some())
+        && (row.bold || sheet.is_emphasized(row.emphasis))
         && row.text.ends_with('.')
         && sheet.rows[first].gap > 0.5 + sheet.leading
 }

@@ -508,6 +508,7 @@ mod tests {
                 message: &Bytes::new(),
                 class,
                 attempt: 1,
+                began_ms: env.now_ms(),
                 settings,
                 tools,
                 ports,

@@ -100,6 +100,7 @@ fn footnote_marks_behind_page_references_are_read() {
         ("Item 5. Market for Registrant's Common Equity", "18, 20*"),
         ("Item 11. Executive Compensation", "7†"),
         ("Item 12. Security Ownership", "*"),
+        ("Item 15. Exhibits and Financial Statement Schedules", "21‡"),
     ];
     for (text, pages) in rows {
         doc.add(1, line(text).cells(&[pages]));
@@ -108,17 +109,19 @@ fn footnote_marks_behind_page_references_are_read() {
         1,
         line("* Incorporated by reference to the proxy statement."),
     );
+    doc.add(1, line("‡ Includes the report of the auditors."));
     let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
     let rendered: Vec<String> = draft
         .cross_index
         .iter()
-        .filter(|row| ["5", "11", "12"].contains(&row.item.as_str()))
+        .filter(|row| ["5", "11", "12", "15"].contains(&row.item.as_str()))
         .map(render)
         .collect();
     insta::assert_snapshot!(rendered.join("\n"), @r#"
     Some(3) 5 "Market for Registrant's Common Equity" ["18-18", "20-20"] [] Some(ByReference)
     Some(3) 11 "Executive Compensation" ["7-7"] [] None
     Some(3) 12 "Security Ownership" [] [] Some(ByReference)
+    Some(3) 15 "Exhibits and Financial Statement Schedules" ["21-21"] [] None
     "#);
 }
 

@@ -259,7 +259,8 @@ impl OutlineBuilder<'_, '_> {
         };
         let heading = (last.rows.1 + 1..next.rows.0).find(|at| {
             let row = &self.sheet.rows[*at];
-            let stands_out = row.bold || row.caps || row.centered || row.emphasis.is_some();
+            let emphasized = self.sheet.is_emphasized(row.emphasis);
+            let stands_out = row.bold || row.caps || row.centered || emphasized;
             let is_title = stands_out && !row.prose && !row.table && !row.running;
             is_title && row.words <= TITLE_WORDS && row.key.contains("executiveofficers")
         });
