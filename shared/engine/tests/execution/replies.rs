@@ -64,7 +64,8 @@ async fn a_call_under_way_is_not_made_again_when_its_run_is_loaded_again() {
     let job = cluster.submit(&["asks-long"]).await;
     let stop = CancellationToken::new();
     let _first = cluster.worker_with_tasks("first", 1, &stop);
-    cluster.env.sleep(Duration::from_secs(75)).await;
+    // Between two renewals of its lease.
+    cluster.env.sleep(Duration::from_secs(76)).await;
     let _second = cluster.worker("second");
     assert_eq!(cluster.runs.of("ask", "asks-long"), 1);
     let letter = DeadLetter {
