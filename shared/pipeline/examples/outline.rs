@@ -1,6 +1,6 @@
-//! Prints the outline of PDF files and writes it as PageIndex-compatible JSON.
+//! Prints the outline of PDF and HTML files and writes it as PageIndex-compatible JSON.
 //!
-//! `cargo run --example outline -- [--json DIR] FILE.pdf …`; `FILE.source.json` (a serialized `Source`) is read as well.
+//! `cargo run --example outline -- [--json DIR] FILE.pdf FILE.htm …`; `FILE.source.json` (a serialized `Source`) is read as well.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -60,6 +60,10 @@ fn read(file: &Path) -> Result<Source> {
     let bytes = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     if file.extension().is_some_and(|extension| extension == "pdf") {
         return pdf::read(&bytes, None, &Limits::default(), 1)
+            .with_context(|| format!("reading {}", file.display()));
+    }
+    if file.extension().is_some_and(|extension| extension == "htm") {
+        return stemma_extract::html::read(&bytes, &Limits::default())
             .with_context(|| format!("reading {}", file.display()));
     }
     serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", file.display()))

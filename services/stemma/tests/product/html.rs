@@ -174,3 +174,43 @@ fn text_in_one_color_has_headings_by_weight_alone() {
     }
     assert!(!tree.contains("Short remark"), "{tree}");
 }
+
+/// Headings and paragraphs have the same space above, as `<p>` without a style has it.
+#[test]
+fn headings_as_close_as_paragraphs_are_sections() {
+    let risks = [
+        "We depend on a few suppliers of resin, and an interruption of supply could harm us.",
+        "Our customers may cancel their orders on short notice, which would reduce our revenue.",
+        "A flood at our plant in Ohio would interrupt production for weeks or for months.",
+        "If we cannot hire and keep skilled welders, our growth may be limited in all regions.",
+    ];
+    let text = |n: usize| {
+        format!(
+            "<p>The plant moved {n} machines before the new rules took effect. Margins improved in the second half of the year.</p>"
+        )
+    };
+    let risks_html: String = (0..)
+        .zip(risks)
+        .map(|(n, risk)| format!("<p><b><i>{risk}</i></b></p>{}{}", text(n), text(n + 10)))
+        .collect();
+    let page = format!(
+        "<html><body><p align=center><b>FORM 10-K</b></p><p>For the fiscal year ended December 31, 2015</p>\
+         <p><b>Item 1. Business</b></p>{0}{1}<p><b>Item 1A. Risk Factors</b></p>{0}{risks_html}\
+         <p><b>Item 7. Management&#8217;s Discussion and Analysis of Financial Condition and Results of Operations</b></p>\
+         <p><i>Overview</i></p>{0}{1}<p><i>Net Sales</i></p>{0}{1}\
+         <p><b>Item 15. Exhibits and Financial Statement Schedules</b></p>\
+         <table><tr><td><b>Exhibit No.</b></td><td><b>Description</b></td></tr><tr><td>3.1</td><td>Articles of Incorporation</td></tr>\
+         <tr><td>10.1</td><td>Lease of the plant</td></tr></table></body></html>",
+        text(1),
+        text(2),
+    );
+    let lab = TestEnv::new();
+    lab.put("pump.htm", page);
+    lab.ingest("store", &[]);
+    let tree = lab.stemma("store", ["tree", "pump"]).run().out;
+    let titles = risks.iter().chain(&["Overview", "Net Sales"]);
+    for title in titles {
+        assert!(tree.contains(title), "{title}: {tree}");
+    }
+    assert!(!tree.contains("Exhibit No."), "{tree}");
+}

@@ -12,6 +12,8 @@ use super::tokens::{StartTag, Token, Tokenizer};
 
 // Open elements. Browsers stop at 512, too; deeper ones change nothing but still end lines.
 const MAX_DEPTH: usize = 512;
+// Least space around an inline element that separates words, in font sizes: a space is as wide.
+const MIN_SPACE: f32 = 0.25;
 // Tables in tables. Deeper ones are read as text.
 const MAX_TABLES: usize = 12;
 // A rule of at least this share of the page separates pages in files without other breaks.
@@ -163,6 +165,7 @@ impl<'a> Reader<'a> {
             self.end_line();
             self.space = self.space.max(declared.space(&style).0);
         }
+        self.push_inline_space(name, is_block, declared.inline_space(&style).0, &style);
         match name {
             Name::Br => self.line_break(&style),
             Name::Page => self.page_break(),
@@ -375,6 +378,8 @@ impl<'a> Reader<'a> {
             let height = open.declared.height(&open.style);
             self.space = self.space.max(below).max(height);
         }
+        let after = open.declared.inline_space(&open.style).1;
+        self.push_inline_space(open.name, open.is_block, after, &open.style);
         if open.in_table {
             self.end_line();
             match open.name {
@@ -390,6 +395,14 @@ impl<'a> Reader<'a> {
         }
         if open.declared.break_after && !open.style.hidden {
             self.page_break();
+        }
+    }
+
+    // `<span>1.</span><span style="padding-left:20pt">Business</span>` are two words.
+    fn push_inline_space(&mut self, name: Name, is_block: bool, points: f32, style: &Style) {
+        let is_phrase = matches!(name, Name::Span | Name::Font | Name::A | Name::B | Name::I);
+        if is_phrase && !is_block && !style.hidden && points > MIN_SPACE * style.size {
+            self.line.push(' ', style, ByteSpan { start: 0, end: 0 });
         }
     }
 

@@ -336,25 +336,25 @@ impl Declared {
         style.align = self.align.unwrap_or(outer.align);
         style.hidden |= self.display == Some(Display::None) || self.invisible || name.is_hidden();
         style.at_bottom |= self.at_bottom && self.is_absolute;
-        let sum = |lengths: [Option<Length>; 2]| -> f32 {
-            let lengths = lengths.into_iter().flatten();
-            lengths
-                .map(|length| length.points(style.size, CONTENT_WIDTH))
-                .sum()
-        };
         if name.is_cell() {
             style.left = 0.0;
             style.right = 0.0;
             style.first = 0.0;
         }
         if self.is_block(name) || name.is_cell() {
-            style.left = (style.left + sum(self.left)).clamp(-MAX_LENGTH, MAX_LENGTH);
-            style.right = (style.right + sum(self.right)).clamp(-MAX_LENGTH, MAX_LENGTH);
+            style.left = (style.left + total(self.left, style.size)).clamp(-MAX_LENGTH, MAX_LENGTH);
+            style.right =
+                (style.right + total(self.right, style.size)).clamp(-MAX_LENGTH, MAX_LENGTH);
         }
         if let Some(first) = self.first {
             style.first = first.points(style.size, CONTENT_WIDTH);
         }
         style
+    }
+
+    /// Space before and after an element within a line, in points.
+    pub(super) fn inline_space(&self, style: &Style) -> (f32, f32) {
+        (total(self.left, style.size), total(self.right, style.size))
     }
 
     /// Whether an element with this name starts and ends a line.
@@ -387,6 +387,14 @@ impl Declared {
             length => Some((length.points(INITIAL_SIZE, 0.0) / CONTENT_WIDTH).clamp(0.0, 1.0)),
         }
     }
+}
+
+// The points of a margin and a padding.
+fn total(lengths: [Option<Length>; 2], size: f32) -> f32 {
+    let lengths = lengths.into_iter().flatten();
+    lengths
+        .map(|length| length.points(size, CONTENT_WIDTH))
+        .sum()
 }
 
 fn align(value: &[u8]) -> Option<Align> {

@@ -39,6 +39,7 @@ impl KnownForm {
         let mut current = 0;
         let mut annual = 0;
         let mut quarterly = 0;
+        let mut has_report_items = false;
         for title in titles {
             let Some(head) =
                 item_grammar::parse_heading(title).filter(|head| !head.tags.is_empty())
@@ -46,13 +47,15 @@ impl KnownForm {
                 continue;
             };
             current += u32::from(head.current);
+            // A registration statement has Items from 13 on in its Part II.
+            has_report_items |= !head.current && head.tags[0].0 < 13;
             // Only an annual report has Items above 6.
             annual += u32::from(!head.current && head.tags[0].0 >= 7);
             quarterly += u32::from(!head.current && head.tags[0].0 < 7);
         }
         match (current, annual, quarterly) {
             (current, 0, 0) if current > 0 => Some(Self(SecForm::Current)),
-            (_, annual, _) if annual >= 4 => Some(Self(SecForm::Annual)),
+            (_, annual, _) if annual >= 4 && has_report_items => Some(Self(SecForm::Annual)),
             (_, 0, quarterly) if quarterly >= 4 => Some(Self(SecForm::Quarterly)),
             _ => None,
         }
@@ -217,5 +220,8 @@ mod tests {
             Some("10-K")
         );
         assert_eq!(form(&["Item 1. Business"]), None);
+        // Part II of a registration statement.
+        let statement = ["Item 13. A", "Item 14. B", "Item 15. C", "Item 16. D"];
+        assert_eq!(form(&statement), None);
     }
 }

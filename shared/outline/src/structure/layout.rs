@@ -165,6 +165,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         || row.prose
         || row.marked
         || tabular
+        || heads_exhibits(row)
         || (letters < 3 && !(cjk && letters >= 2))
         || row.words > 24
         || row.words == 0
@@ -220,6 +221,12 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         && row.size > sheet.body - 1.3;
     let over_table = row.size <= sheet.body + 0.8 && number.is_none() && stands_on_table(sheet, at);
     !over_table && (large || bold || caps || emphasized) || is_plain_numbered(sheet, at, number)
+}
+
+/// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.
+fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
+    let first = titles::normalize_key(row.first_cell);
+    row.cells >= 2 && matches!(first.as_str(), "exhibit" | "exhibitno" | "exhibitnumber")
 }
 
 /// Whether a bold or emphasized sentence stands by itself above a paragraph of another style.

@@ -86,6 +86,8 @@ pub(super) struct LineTable<'a> {
     /// Whether the body text is bold.
     pub(super) body_bold: bool,
     pub(super) body_emphasis: Emphasis,
+    /// Whether a line is a whole paragraph, and rows of tables are declared: in HTML.
+    pub(super) has_blocks: bool,
     /// Extra gap between the lines of a paragraph, in font sizes; 0 unless the text is double-spaced.
     pub(super) leading: f32,
     /// Whole numbers at the start of short lines.
@@ -107,6 +109,10 @@ impl<'a> LineTable<'a> {
             body: 10.0,
             body_bold: false,
             body_emphasis: Emphasis::None,
+            has_blocks: pages
+                .iter()
+                .flat_map(|page| &page.lines)
+                .any(|line| line.bytes.is_some()),
             leading: 0.0,
             numbers: BTreeSet::new(),
         };
@@ -181,6 +187,10 @@ impl<'a> LineTable<'a> {
     // In double-spaced texts (rules, manuscripts) the gap between any two lines is as large as the one above a heading. All
     // limits on gaps therefore add `leading`, the median gap inside paragraphs beyond the usual one.
     fn find_leading(&mut self) {
+        // There, gaps are those between paragraphs.
+        if self.has_blocks {
+            return;
+        }
         let pairs = self.rows.windows(2).filter(|pair| {
             let above = &pair[0];
             let row = &pair[1];

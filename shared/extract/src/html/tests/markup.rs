@@ -129,3 +129,17 @@ fn a_link_around_a_block_covers_its_text() {
     let line = &pages(&source)[0].lines[0];
     assert_eq!((link.rect, source.links.len()), (line.rect, 1));
 }
+
+#[test]
+fn space_around_inline_elements_separates_words() {
+    for html in [
+        "<div><span>1.</span><span style='padding-left:20pt'>Basis</span></div>",
+        "<div><span style='margin-right:1em'>1.</span><span>Basis</span></div>",
+    ] {
+        assert_eq!(text(html), ["1. Basis"], "{html}");
+    }
+    assert_eq!(
+        text("<div>B<span style='padding-left:1pt'>asis</span></div>"),
+        ["Basis"]
+    );
+}
