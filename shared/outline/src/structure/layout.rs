@@ -9,6 +9,7 @@ use super::false_headings::{
 };
 use super::heading_filters::{self, OPEN_WORDS, PAGE_TOP};
 use super::heading_style::{LayoutHeading, style_of, style_of_run_in};
+use super::levels;
 use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::numbering::{self, NumberClass};
 use super::outline_head::LAYOUT_RANK;
@@ -323,7 +324,9 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
             last += 1;
             continue;
         }
-        let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
+        let statement = is_statement_title(sheet, last)
+            || is_statement_title(sheet, last + 1)
+            || levels::names_notes(next.text);
         let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
         let close = near && LineTable::same_style(row, next) && row.caps == next.caps;
         // A numbered row starts a new heading, except in `… AS ADOPTED PURSUANT TO` / `SECTION 906 …`.
@@ -408,6 +411,22 @@ mod tests {
                 .bold(),
         );
         assert_eq!(titles_of(&doc), ["Overview", "Liquidity"]);
+    }
+
+    #[test]
+    fn title_of_the_notes_does_not_continue_the_name_above() {
+        let mut doc = Doc::new(1);
+        let notes = "Notes to Consolidated Financial Statements";
+        doc.add(
+            0,
+            line("Example Company and Subsidiaries")
+                .bold()
+                .at(220.0, 60.0),
+        );
+        doc.add(0, line(notes).bold().at(200.0, 72.0));
+        doc.prose(0, 10.0, 4);
+        let titles = titles_of(&doc);
+        assert!(titles.iter().any(|title| title == notes), "{titles:?}");
     }
 
     #[test]
