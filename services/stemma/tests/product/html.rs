@@ -193,11 +193,12 @@ fn headings_as_close_as_paragraphs_are_sections() {
         .zip(risks)
         .map(|(n, risk)| format!("<p><b><i>{risk}</i></b></p>{}{}", text(n), text(n + 10)))
         .collect();
+    let page_break = "<hr style='page-break-after:always'>";
     let page = format!(
         "<html><body><p align=center><b>FORM 10-K</b></p><p>For the fiscal year ended December 31, 2015</p>\
-         <p><b>Item 1. Business</b></p>{0}{1}<p><b>Item 1A. Risk Factors</b></p>{0}{risks_html}\
+         <p><b>Item 1. Business</b></p>{0}{1}<p><b>Item 1A. Risk Factors</b></p>{0}{risks_html}{page_break}\
          <p><b>Item 7. Management&#8217;s Discussion and Analysis of Financial Condition and Results of Operations</b></p>\
-         <p><i>Overview</i></p>{0}{1}<p><i>Net Sales</i></p>{0}{1}\
+         <p><i>Overview</i></p>{0}{1}<p><i>Net Sales</i></p>{0}{1}{page_break}\
          <p><b>Item 15. Exhibits and Financial Statement Schedules</b></p>\
          <table><tr><td><b>Exhibit No.</b></td><td><b>Description</b></td></tr><tr><td>3.1</td><td>Articles of Incorporation</td></tr>\
          <tr><td>10.1</td><td>Lease of the plant</td></tr></table></body></html>",
@@ -212,5 +213,35 @@ fn headings_as_close_as_paragraphs_are_sections() {
     for title in titles {
         assert!(tree.contains(title), "{title}: {tree}");
     }
-    assert!(!tree.contains("Exhibit No."), "{tree}");
+    let is_section = tree
+        .lines()
+        .any(|line| line.contains("├ Exhibit No.") || line.contains("└ Exhibit No."));
+    assert!(!is_section, "{tree}");
+}
+
+#[test]
+fn the_first_section_of_an_article_may_have_its_title() {
+    let text = "The lender may end the commitment after a notice of thirty days, as the law of the state allows it.";
+    let articles: String = [("I", 1, "Definitions"), ("II", 2, "Events of Default"), ("III", 3, "Covenants")]
+        .iter()
+        .map(|(roman, number, title)| {
+            format!(
+                "<p align=center><b>ARTICLE {roman}</b></p><p align=center><b><u>{}</u></b></p>\
+                 <p>Section {number}.01 <u>{title}</u>. {text} {text}</p><p>Section {number}.02 <u>Other Terms</u>. {text} {text}</p>",
+                title.to_uppercase()
+            )
+        })
+        .collect();
+    let lab = TestEnv::new();
+    let page =
+        format!("<html><body><p align=center><b>CREDIT AGREEMENT</b></p>{articles}</body></html>");
+    lab.put("credit.htm", page);
+    lab.ingest("store", &[]);
+    let tree = lab.stemma("store", ["tree", "credit"]).run().out;
+    for number in ["1.01", "1.02", "2.01", "2.02", "3.01", "3.02"] {
+        assert!(
+            tree.contains(&format!("Section {number}")),
+            "{number}: {tree}"
+        );
+    }
 }

@@ -135,8 +135,8 @@ pub(super) struct Declared {
     left: [Option<Length>; 2],
     right: [Option<Length>; 2],
     first: Option<Length>,
-    above: Option<Length>,
-    below: Option<Length>,
+    above: [Option<Length>; 2],
+    below: [Option<Length>; 2],
     height: Option<Length>,
     width: Option<Length>,
     pub(super) display: Option<Display>,
@@ -146,7 +146,7 @@ pub(super) struct Declared {
     pub(super) is_low: bool,
 }
 
-// Indices of `left` and `right`.
+// Indices of the sides.
 const MARGIN: usize = 0;
 const PADDING: usize = 1;
 
@@ -176,6 +176,10 @@ impl Declared {
             }
         }
         declared.read_style(style);
+        if tag.name.is_cell() {
+            // Rows of tables have their own distance.
+            (declared.above[PADDING], declared.below[PADDING]) = (None, None);
+        }
         declared
     }
 
@@ -199,12 +203,12 @@ impl Declared {
                 declared.bold = Some(true);
                 let size = HEADING_SIZES.get(usize::from(level).wrapping_sub(1));
                 declared.size = size.map(|size| Length::Em(*size));
-                declared.above = Some(Length::Em(0.8));
-                declared.below = Some(Length::Em(0.8));
+                declared.above[MARGIN] = Some(Length::Em(0.8));
+                declared.below[MARGIN] = Some(Length::Em(0.8));
             }
             Name::P => {
-                declared.above = Some(Length::Em(1.0));
-                declared.below = Some(Length::Em(1.0));
+                declared.above[MARGIN] = Some(Length::Em(1.0));
+                declared.below[MARGIN] = Some(Length::Em(1.0));
             }
             Name::Pre => declared.pre = Some(true),
             Name::List | Name::Dd => declared.left[MARGIN] = Some(Length::Points(LIST_INDENT)),
@@ -249,8 +253,10 @@ impl Declared {
             b"padding-left" => self.left[PADDING] = length(value),
             b"margin-right" => self.right[MARGIN] = length(value),
             b"padding-right" => self.right[PADDING] = length(value),
-            b"margin-top" => self.above = length(value),
-            b"margin-bottom" => self.below = length(value),
+            b"margin-top" => self.above[MARGIN] = length(value),
+            b"padding-top" => self.above[PADDING] = length(value),
+            b"margin-bottom" => self.below[MARGIN] = length(value),
+            b"padding-bottom" => self.below[PADDING] = length(value),
             b"margin" => self.read_sides(value, MARGIN),
             b"padding" => self.read_sides(value, PADDING),
             b"height" | b"min-height" => self.height = length(value),
@@ -308,10 +314,8 @@ impl Declared {
         let left = words.next().unwrap_or(right);
         self.left[kind] = left;
         self.right[kind] = right;
-        if kind == MARGIN {
-            self.above = top;
-            self.below = bottom;
-        }
+        self.above[kind] = top;
+        self.below[kind] = bottom;
     }
 
     /// The style of an element inside of one with the style `outer`.
@@ -368,8 +372,11 @@ impl Declared {
 
     /// Space above and below a block, in points. A block without text may have a height instead.
     pub(super) fn space(&self, style: &Style) -> (f32, f32) {
-        let points = |length: Option<Length>| {
-            length.map_or(0.0, |length| length.points(style.size, 0.0).max(0.0))
+        let points = |lengths: [Option<Length>; 2]| -> f32 {
+            let lengths = lengths.into_iter().flatten();
+            lengths
+                .map(|length| length.points(style.size, 0.0).max(0.0))
+                .sum()
         };
         (points(self.above), points(self.below))
     }
@@ -561,6 +568,23 @@ mod tests {
         ] {
             assert_eq!(style(tag).emphasis(), Emphasis::None, "{tag}");
         }
+    }
+
+    #[test]
+    fn margins_and_paddings_add_up_to_the_space_around_a_block() {
+        let space = |html: &str| {
+            let Some(Token::Start(tag)) = Tokenizer::new(html.as_bytes()).next() else {
+                panic!("no tag")
+            };
+            Declared::from_tag(&tag).space(&Style::default())
+        };
+        let paragraph = "<p style='margin-top:6pt;padding-top:12px;padding-bottom:3pt'>";
+        assert_eq!(space(paragraph), (15.0, 15.0));
+        assert_eq!(
+            space("<div style='padding:4pt 1pt;margin:2pt'>"),
+            (6.0, 6.0)
+        );
+        assert_eq!(space("<td style='padding:4pt'>"), (0.0, 0.0));
     }
 
     #[test]

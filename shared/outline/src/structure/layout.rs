@@ -9,11 +9,10 @@ use super::false_headings::{
 };
 use super::heading_filters::{self, OPEN_WORDS, PAGE_TOP};
 use super::heading_style::{LayoutHeading, style_of, style_of_run_in};
-use super::levels;
 use super::line_features::{LineFeatures, LineTable, is_finished};
 use super::numbering::{self, NumberClass};
 use super::outline_head::LAYOUT_RANK;
-use super::statements::is_statement_title;
+use super::statements::{is_statement_title, names_notes};
 use super::titles;
 
 // Shorter titles with a full stop are run-in labels rather than sentences.
@@ -326,7 +325,7 @@ fn last_wrapped_row(sheet: &LineTable<'_>, excluded: &[bool], first: usize) -> u
         }
         let statement = is_statement_title(sheet, last)
             || is_statement_title(sheet, last + 1)
-            || levels::names_notes(next.text);
+            || names_notes(next.text);
         let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
         let close = near && LineTable::same_style(row, next) && row.caps == next.caps;
         // A numbered row starts a new heading, except in `… AS ADOPTED PURSUANT TO` / `SECTION 906 …`.

@@ -7,7 +7,7 @@ use stemma_document::EvidenceSource;
 
 use super::numbering::{self, NumberClass};
 use super::outline_head::{LAYOUT_RANK, OutlineHead};
-use super::statements::{is_statement_key, names_report};
+use super::statements::{is_statement_key, names_notes, names_report};
 use super::titles;
 
 // Heads behind the last member of a sequence that may belong to it; bounds the work on hostile files.
@@ -214,11 +214,6 @@ fn is_from_layout(head: &OutlineHead) -> bool {
         head.evidence,
         EvidenceSource::Layout | EvidenceSource::Model | EvidenceSource::Window
     )
-}
-
-/// Whether it is the heading above the notes to the statements.
-pub(super) fn names_notes(title: &str) -> bool {
-    titles::normalize_key(title).starts_with("notesto")
 }
 
 /// Whether numbers of this class always name sections, never entries of lists.

@@ -133,7 +133,11 @@ fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     let mut folded: Vec<OutlineHead> = Vec::with_capacity(heads.len());
     for head in heads.drain(..) {
         let repeats = folded.last().is_some_and(|above| {
-            let near = head.rows.0.saturating_sub(above.rows.1) <= 3 && above.rank < head.rank;
+            // `Section 2.01 Events of Default` is the first of Article II, `Events of Default`.
+            let is_counted = head.number.is_some() && head.number != above.number;
+            let near = head.rows.0.saturating_sub(above.rows.1) <= 3
+                && above.rank < head.rank
+                && !is_counted;
             let from_layout =
                 head.evidence == EvidenceSource::Layout && sheet.starts_page(head.rows.0);
             let page = sheet.rows[head.rows.0].page;

@@ -52,3 +52,8 @@ pub(super) fn names_report(title: &str) -> bool {
     ];
     key.contains("report") && owner.iter().any(|owner| key.starts_with(owner))
 }
+
+/// Whether it is the heading above the notes to the statements.
+pub(super) fn names_notes(title: &str) -> bool {
+    titles::normalize_key(title).starts_with("notesto")
+}

@@ -58,8 +58,8 @@ impl BatchRunner {
                 .is_some_and(|stored| stored.name == plan.name);
             if !is_ours {
                 // A request has one reservation, whatever plan it is in.
-                let held = stored.map(|stored| stored.items).unwrap_or_default();
-                draft.items.retain(|item| !held.contains(&item.id));
+                let stored_ids = stored.map(|stored| stored.items).unwrap_or_default();
+                draft.items.retain(|item| !stored_ids.contains(&item.id));
                 self.release_reservations(&draft.items).await;
                 queue.reload();
                 return Ok(None);

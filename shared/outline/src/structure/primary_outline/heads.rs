@@ -3,9 +3,9 @@
 use stemma_document::EvidenceSource;
 
 use super::OutlineBuilder;
-use crate::structure::levels::names_notes;
 use crate::structure::numbering::{self, NumberClass};
 use crate::structure::outline_head::{OutlineHead, RANK_STEP};
+use crate::structure::statements::names_notes;
 use crate::structure::titles::{self, TitleKeys};
 
 // Each new head is compared with the heads of three pages. Without the limit, thousands of bookmarks that point to one
