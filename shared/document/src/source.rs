@@ -241,7 +241,7 @@ pub struct StyleRun {
 }
 
 /// How text is set off from other text of its size and weight.
-// Stored by its number, where sources of PDF had whether text is italic: their bytes stay as they were.
+// Stored as its number: 0 and 1 are the bytes of the flag for italics that it replaced, so sources of PDF stay as they were.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -254,7 +254,7 @@ pub enum Emphasis {
 }
 
 impl Emphasis {
-    /// As of a font.
+    /// The emphasis of text in an italic or an upright font.
     pub fn for_font(is_italic: bool) -> Self {
         if is_italic { Self::Italic } else { Self::None }
     }

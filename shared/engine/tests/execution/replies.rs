@@ -58,7 +58,7 @@ async fn a_reply_outlives_its_process_while_the_store_is_away() {
 
 // Whoever replays a dead letter makes the ledger forget the run, and with it the leases of other tasks.
 #[tokio::test(start_paused = true)]
-async fn a_call_under_way_is_not_made_again_when_its_run_is_loaded_again() {
+async fn a_call_under_way_is_not_made_again_when_its_run_is_reloaded() {
     let cluster = Cluster::new(FaultPlan::default());
     let _coordinator = cluster.coordinator();
     let job = cluster.submit(&["asks-long"]).await;

@@ -122,7 +122,8 @@ impl<'a> TextLine<'a> {
         self.bytes = Some(self.bytes.map_or(bytes, |before| before.union(bytes)));
     }
 
-    fn push_space(&mut self, c: char, style: &Style) {
+    /// Makes room for the white space `c`.
+    pub(super) fn push_space(&mut self, c: char, style: &Style) {
         // Spaces at the start of a line count only if they are written to be seen.
         let is_seen = style.pre || c == '\u{a0}';
         if self.text.is_empty() && !is_seen {

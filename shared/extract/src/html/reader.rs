@@ -12,7 +12,7 @@ use super::tokens::{StartTag, Token, Tokenizer};
 
 // Open elements. Browsers stop at 512, too; deeper ones change nothing but still end lines.
 const MAX_DEPTH: usize = 512;
-// Least space around an inline element that separates words, in font sizes: a space is as wide.
+// Least space around an inline element that separates words, in font sizes: the width of a space character.
 const MIN_SPACE: f32 = 0.25;
 // Tables in tables. Deeper ones are read as text.
 const MAX_TABLES: usize = 12;
@@ -402,7 +402,7 @@ impl<'a> Reader<'a> {
     fn push_inline_space(&mut self, name: Name, is_block: bool, points: f32, style: &Style) {
         let is_phrase = matches!(name, Name::Span | Name::Font | Name::A | Name::B | Name::I);
         if is_phrase && !is_block && !style.hidden && points > MIN_SPACE * style.size {
-            self.line.push(' ', style, ByteSpan { start: 0, end: 0 });
+            self.line.push_space(' ', style);
         }
     }
 

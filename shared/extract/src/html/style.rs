@@ -331,7 +331,7 @@ impl Declared {
         style.raised |= self.raised;
         style.bold = self.bold.unwrap_or(outer.bold);
         style.italic = self.italic.unwrap_or(outer.italic);
-        // A line below text goes on below all that it holds.
+        // As in browsers, an element inside cannot remove the underline.
         style.underlined |= self.underlined;
         style.colored = self.colored.unwrap_or(outer.colored);
         style.linked |= self.linked;
@@ -346,9 +346,10 @@ impl Declared {
             style.first = 0.0;
         }
         if self.is_block(name) || name.is_cell() {
-            style.left = (style.left + total(self.left, style.size)).clamp(-MAX_LENGTH, MAX_LENGTH);
+            style.left =
+                (style.left + sum_points(self.left, style.size)).clamp(-MAX_LENGTH, MAX_LENGTH);
             style.right =
-                (style.right + total(self.right, style.size)).clamp(-MAX_LENGTH, MAX_LENGTH);
+                (style.right + sum_points(self.right, style.size)).clamp(-MAX_LENGTH, MAX_LENGTH);
         }
         if let Some(first) = self.first {
             style.first = first.points(style.size, CONTENT_WIDTH);
@@ -358,7 +359,10 @@ impl Declared {
 
     /// Space before and after an element within a line, in points.
     pub(super) fn inline_space(&self, style: &Style) -> (f32, f32) {
-        (total(self.left, style.size), total(self.right, style.size))
+        (
+            sum_points(self.left, style.size),
+            sum_points(self.right, style.size),
+        )
     }
 
     /// Whether an element with this name starts and ends a line.
@@ -396,8 +400,8 @@ impl Declared {
     }
 }
 
-// The points of a margin and a padding.
-fn total(lengths: [Option<Length>; 2], size: f32) -> f32 {
+// A margin and a padding, in points.
+fn sum_points(lengths: [Option<Length>; 2], size: f32) -> f32 {
     let lengths = lengths.into_iter().flatten();
     lengths
         .map(|length| length.points(size, CONTENT_WIDTH))
@@ -426,9 +430,9 @@ fn weight(value: &[u8]) -> Option<bool> {
     }
 }
 
-// Whether a color is one, and not a shade of gray; `None` if it is not understood.
+// Whether a CSS color has a hue and is no shade of gray; `None` if it cannot be parsed.
 fn is_colored(value: &[u8]) -> Option<bool> {
-    // `#333` and `#1d1c1d` are printed as black.
+    // Between the strongest and the weakest channel. `#1d1c1d` is printed as black.
     const MIN_SPREAD: u8 = 64;
     let text = std::str::from_utf8(value).ok()?.trim();
     let text = text.trim_end_matches("!important").trim_end();

@@ -16,11 +16,11 @@ pub(super) const PAGE_TOP: usize = 5;
 const TABLE_SHARE: f32 = 0.4;
 // More unnumbered headings of one style than pages are labels; short documents may have `MIN_DENSE` in any case.
 const MIN_DENSE: usize = 24;
-// Headings stand above paragraphs, labels mostly above rows. Where rows are declared they are no candidates, and what stands
-// above a table is often its heading. With the lower share, sections that authors leave out of their outlines of PDF files become
-// more: on half B of `tests/bench/structure` (outline removed) .61 of the sections are in the outline instead of .68.
+// A style of which this share stands above paragraphs is one of headings, not of labels. HTML declares the rows of tables, so
+// that labels in them are no candidates, and a lower share is enough. For PDF the lower share costs precision: .61 instead of
+// .68 on half B of `tests/bench/structure` (outline removed).
 const OVER_TEXT: f32 = 0.9;
-const DECLARED_OVER_TEXT: f32 = 0.75;
+const HTML_OVER_TEXT: f32 = 0.75;
 // Sentences of one style form a series of headings, such as risk factors. More than twelve are a list finer than the
 // sections that authors put into outlines: they only divide sections that are too large.
 const SERIES: usize = 12;
@@ -172,7 +172,7 @@ pub(super) fn filter_styles(sheet: &LineTable<'_>, headings: &mut Vec<LayoutHead
     }
     let limit = MIN_DENSE.max(sheet.pages());
     let over_text_share = if sheet.has_blocks {
-        DECLARED_OVER_TEXT
+        HTML_OVER_TEXT
     } else {
         OVER_TEXT
     };

@@ -7,7 +7,7 @@ use super::numbering::{self, NumberClass};
 
 /// The style of a heading; smaller values rank higher.
 // The derived order is the rank of styles without any other evidence. Fields therefore stand in order of weight: size
-// first, then bold, capitals, centering. `false` sorts before `true`, so each flag names the weaker property.
+// first, then bold, capitals, centering, emphasis. `false` sorts before `true`, so each flag names the weaker property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct HeadingStyle {
     /// Half points below 1000 points, so that larger sizes sort first.

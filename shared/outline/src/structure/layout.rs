@@ -225,8 +225,8 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
 
 /// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.
 fn heads_exhibits(row: &LineFeatures<'_>) -> bool {
-    let first = titles::normalize_key(row.first_cell);
-    row.cells >= 2 && matches!(first.as_str(), "exhibit" | "exhibitno" | "exhibitnumber")
+    let is_column = |key: &str| matches!(key, "exhibit" | "exhibitno" | "exhibitnumber");
+    row.cells >= 2 && is_column(&titles::normalize_key(row.first_cell))
 }
 
 /// Whether a bold or emphasized sentence stands by itself above a paragraph of another style.

@@ -187,7 +187,7 @@ impl<'a> LineTable<'a> {
     // In double-spaced texts (rules, manuscripts) the gap between any two lines is as large as the one above a heading. All
     // limits on gaps therefore add `leading`, the median gap inside paragraphs beyond the usual one.
     fn find_leading(&mut self) {
-        // There, gaps are those between paragraphs.
+        // In HTML all gaps are between paragraphs, and say nothing about the distance of lines.
         if self.has_blocks {
             return;
         }

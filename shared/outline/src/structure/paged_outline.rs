@@ -134,10 +134,10 @@ fn fold_repeats(sheet: &LineTable<'_>, heads: &mut Vec<OutlineHead>) {
     for head in heads.drain(..) {
         let repeats = folded.last().is_some_and(|above| {
             // `Section 2.01 Events of Default` is the first of Article II, `Events of Default`.
-            let is_counted = head.number.is_some() && head.number != above.number;
+            let has_own_number = head.number.is_some() && head.number != above.number;
             let near = head.rows.0.saturating_sub(above.rows.1) <= 3
                 && above.rank < head.rank
-                && !is_counted;
+                && !has_own_number;
             let from_layout =
                 head.evidence == EvidenceSource::Layout && sheet.starts_page(head.rows.0);
             let page = sheet.rows[head.rows.0].page;
