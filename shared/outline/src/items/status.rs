@@ -133,6 +133,9 @@ pub(super) fn status_by_text(form: &str, entry: &FormEntry, body: &ItemText) -> 
     if !is_long(form, entry) && only_negates(body) {
         return ItemStatus::None;
     }
+    if points_to_annual_report(form, entry, body) {
+        return ItemStatus::ByReference;
+    }
     let short = body.words == 0 || least_words(form, entry).is_some_and(|least| body.words < least);
     match short {
         // A list of statements with page numbers is a reference.
@@ -162,6 +165,17 @@ fn only_negates(body: &ItemText) -> bool {
     body.words <= NEGATING_WORDS && !body.sentences.is_empty() && body.sentences.iter().all(negates)
 }
 
+/// Whether the risk factors of a quarterly report are those of the annual report. Its Item 1A asks for changes alone.
+fn points_to_annual_report(form: &str, entry: &FormEntry, body: &ItemText) -> bool {
+    let is_update = form == "10-Q" && entry.part == 2 && entry.number == "1A";
+    let sentences = || body.sentences.iter().map(|text| text.to_lowercase());
+    is_update
+        && body.words <= STATED_WORDS
+        && sentences().any(|text| text.contains("10-k") || text.contains("annual report"))
+        // `Except as set forth below` announces factors.
+        && !sentences().any(|text| text.contains(" below") || text.contains("following"))
+}
+
 /// Whether the words are a list with page numbers.
 fn lists_pages(body: &ItemText) -> bool {
     let words = body
@@ -185,7 +199,8 @@ fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
     if normalize_key(&section.title).ends_with("reserved") && body.words <= NOTHING_WORDS {
         return Some(ItemStatus::Reserved);
     }
-    if body.own_words > NOTHING_WORDS {
+    // `Item 4. Mine Safety Disclosures: Not applicable`, with the executive officers below it, which have no Item of their own.
+    if body.own_words > NOTHING_WORDS || body.words > REFERRING_WORDS {
         return None;
     }
     // `Item 4. Mine Safety Disclosures – Not applicable`

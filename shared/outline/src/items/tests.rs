@@ -184,6 +184,43 @@ fn answer_may_stand_in_the_heading() {
 }
 
 #[test]
+fn not_applicable_above_a_long_text_is_full() {
+    for (words, status) in [(380, ItemStatus::NotApplicable), (410, ItemStatus::Full)] {
+        let page = format!(
+            "PART I\nItem 4. Mine Safety Disclosures\nNot applicable.\nExecutive Officers\n{}PART II",
+            filler(words)
+        );
+        let lines = 4 + filler(words).lines().count() as u32;
+        let headings = [
+            (1, 0, 1, "PART I"),
+            (1, 1, 2, "Item 4. Mine Safety Disclosures"),
+            (1, 3, 3, "Executive Officers"),
+            (1, lines, 1, "PART II"),
+        ];
+        let items = map("10-K", &[&page], &headings, &[]);
+        let item = items.iter().find(|item| item.id == "10-K.I.4").unwrap();
+        assert_eq!(item.status, status, "{words} words");
+    }
+}
+
+#[test]
+fn quarterly_risk_factors_of_the_annual_report_are_a_reference() {
+    let status = |text: &str| {
+        let page = format!("PART II\nItem 1A. Risk Factors\n{text}");
+        let headings = [(1, 0, 1, "PART II"), (1, 1, 2, "Item 1A. Risk Factors")];
+        let items = map("10-Q", &[&page], &headings, &[]);
+        let item = items.iter().find(|item| item.id == "10-Q.II.1A");
+        item.map(|item| item.status)
+    };
+    let reference = "Carefully consider the factors discussed in Item 1A of our Form 10-K.\nThey could harm our forge, its \
+                     tongs and its coal.\nOther risks that we do not know may do so as well, as may those we think small.";
+    assert_eq!(status(reference), Some(ItemStatus::ByReference));
+    let added = "Except as set forth below, the risk factors in our Form 10-K apply.\nThe price of coal could rise again \
+                 and again, and customers of the forge could go elsewhere.\nOur smiths could leave us for the mill.";
+    assert_eq!(status(added), Some(ItemStatus::Full));
+}
+
+#[test]
 fn unverified_boundary_is_flagged() {
     let page = "Some words that open the page.\nMore of them stand here.\nItem 8.01. Other Events.\nWe opened a forge.";
     let headings = [
