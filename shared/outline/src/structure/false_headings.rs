@@ -17,6 +17,10 @@ pub(super) fn is_date_line(text: &str) -> bool {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty());
+    // The heading of the year 2000 problem, in filings of 1997 to 2000.
+    if text.trim().eq_ignore_ascii_case("year 2000") {
+        return false;
+    }
     let mut numbers = false;
     let all = words.take(40).all(|word| {
         let number = word.starts_with(|c: char| c.is_ascii_digit());

@@ -196,6 +196,7 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
             && !(wraps && (row.bold || emphasized))
             && !(marked && opens_text(sheet, at, at)))
         || is_boilerplate(row)
+        || is_below_signature(sheet, at)
         || inside_paragraph(sheet, at)
     {
         return false;
@@ -221,6 +222,24 @@ fn is_candidate(sheet: &LineTable<'_>, at: usize) -> bool {
         && row.size > sheet.body - 1.3;
     let over_table = row.size <= sheet.body + 0.8 && number.is_none() && stands_on_table(sheet, at);
     !over_table && (large || bold || caps || emphasized) || is_plain_numbered(sheet, at, number)
+}
+
+/// Whether the row is the name below a signature, or the office close below the name.
+fn is_below_signature(sheet: &LineTable<'_>, at: usize) -> bool {
+    let page = sheet.rows_on(sheet.rows[at].page as usize);
+    let rows = &sheet.rows[page.start..=at];
+    let is_name = |signature: &LineFeatures<'_>, row: &LineFeatures<'_>| {
+        let signer = signature
+            .text
+            .rsplit_once("/s/")
+            .map(|(_, name)| titles::normalize_key(name));
+        signer.is_some_and(|signer| !signer.is_empty() && row.key.starts_with(&signer))
+    };
+    match rows {
+        [.., signature, row] if is_name(signature, row) => true,
+        [.., signature, name, row] => is_name(signature, name) && row.gap < 0.75 + sheet.leading,
+        _ => false,
+    }
 }
 
 /// Whether the row is the head of a list of exhibits: `Exhibit No.` and `Description`.
@@ -589,6 +608,8 @@ mod tests {
         let mut doc = Doc::new(2);
         doc.section(0, "2023 Financial Results");
         doc.section(0, "17 Fields of Use");
+        doc.section(0, "Year 2000");
+        doc.section(0, "Year 1999");
         doc.prose(1, 10.0, 6);
         for exhibit in ["Exhibit 10.1 Credit Agreement", "Exhibit 10.2 Lease"] {
             doc.add(1, line(exhibit).bold());
@@ -596,7 +617,7 @@ mod tests {
         doc.section(1, "Lemma 3 (Bound)");
         assert_eq!(
             titles_of(&doc),
-            ["2023 Financial Results", "17 Fields of Use"]
+            ["2023 Financial Results", "17 Fields of Use", "Year 2000"]
         );
         let source = doc.source();
         let sheet = LineTable::new(doc.pages(&source));
@@ -650,6 +671,9 @@ mod tests {
             doc.prose(0, 10.0, 4);
         }
         doc.add(0, line("By: /s/ Jane Roe").bold());
+        let name = doc.add(0, line("Jane Roe").bold());
+        let office = line("Chief Financial Officer").bold();
+        doc.add(0, office.at(72.0, name.y1.points() + 2.0));
         doc.add(0, line("“Plan” means this Savings Plan").bold());
         assert_eq!(
             titles_of(&doc),

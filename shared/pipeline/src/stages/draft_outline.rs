@@ -59,7 +59,7 @@ impl Stage for DraftOutline {
 
     const NAME: &'static str = "draft_outline";
     // The sum over all stages never falls: this includes the stages that are gone.
-    const REVISION: u32 = 11;
+    const REVISION: u32 = 12;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
