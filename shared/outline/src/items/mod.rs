@@ -191,15 +191,17 @@ impl ItemMap<'_> {
         let after = match_sections::matter_after_items(section, is_list);
         let behind = match_sections::section_behind(self.tree, section, starts, is_list)
             .filter(|_| after.is_none());
+        // The executive officers are content, although the Item itself has none.
+        if let Some(officers) = behind.filter(|_| !is_list && status::says_nothing(status)) {
+            content.push(section_link(officers));
+            status = ItemStatus::Full;
+        }
         let last = behind.unwrap_or(section);
         let next = after.or_else(|| boundary::next_section(self.tree, last));
         let boundary = boundary::find_boundary(section, next, self.source);
         let referring: Vec<&str> = match status {
             ItemStatus::ByReference => body.referring().collect(),
-            ItemStatus::None
-            | ItemStatus::NotApplicable
-            | ItemStatus::Reserved
-            | ItemStatus::Omitted => Vec::new(),
+            status if status::says_nothing(status) => Vec::new(),
             _ => {
                 let brief = body.words <= status::REFERRING_WORDS;
                 let long = status::is_long(form, entry);

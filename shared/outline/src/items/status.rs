@@ -91,6 +91,14 @@ pub(super) fn classify(
     empty_status(section, body).unwrap_or_else(|| status_by_text(form, entry, body))
 }
 
+/// Whether the filer says that the Item has no content.
+pub(super) fn says_nothing(status: ItemStatus) -> bool {
+    matches!(
+        status,
+        ItemStatus::None | ItemStatus::NotApplicable | ItemStatus::Reserved | ItemStatus::Omitted
+    )
+}
+
 /// Whether an Item is a list of exhibits.
 pub(super) fn is_list(form: &str, entry: &FormEntry) -> bool {
     LIST_ITEMS.contains(&(form, entry.part, entry.number.as_str()))
@@ -199,7 +207,7 @@ fn empty_status(section: &Section, body: &ItemText) -> Option<ItemStatus> {
     if normalize_key(&section.title).ends_with("reserved") && body.words <= NOTHING_WORDS {
         return Some(ItemStatus::Reserved);
     }
-    // `Item 4. Mine Safety Disclosures: Not applicable`, with the executive officers below it, which have no Item of their own.
+    // A section below `Not applicable.` may have content, as that of the executive officers.
     if body.own_words > NOTHING_WORDS || body.words > REFERRING_WORDS {
         return None;
     }

@@ -184,23 +184,34 @@ fn answer_may_stand_in_the_heading() {
 }
 
 #[test]
-fn not_applicable_above_a_long_text_is_full() {
-    for (words, status) in [(380, ItemStatus::NotApplicable), (410, ItemStatus::Full)] {
+fn executive_officers_are_content_of_an_item_that_is_not_applicable() {
+    let status = |level, words, title| {
         let page = format!(
-            "PART I\nItem 4. Mine Safety Disclosures\nNot applicable.\nExecutive Officers\n{}PART II",
+            "PART I\nItem 4. Mine Safety Disclosures\nNot applicable.\n{title}\n{}PART II",
             filler(words)
         );
         let lines = 4 + filler(words).lines().count() as u32;
         let headings = [
             (1, 0, 1, "PART I"),
             (1, 1, 2, "Item 4. Mine Safety Disclosures"),
-            (1, 3, 3, "Executive Officers"),
+            (1, 3, level, title),
             (1, lines, 1, "PART II"),
         ];
         let items = map("10-K", &[&page], &headings, &[]);
-        let item = items.iter().find(|item| item.id == "10-K.I.4").unwrap();
-        assert_eq!(item.status, status, "{words} words");
-    }
+        let item = items.iter().find(|item| item.id == "10-K.I.4");
+        item.map(|item| item.status)
+    };
+    let officers = "Executive Officers of the Registrant";
+    assert_eq!(status(2, 100, officers), Some(ItemStatus::Full));
+    assert_eq!(status(3, 410, officers), Some(ItemStatus::Full));
+    assert_eq!(
+        status(3, 380, "Definitions"),
+        Some(ItemStatus::NotApplicable)
+    );
+    assert_eq!(
+        status(2, 410, "Definitions"),
+        Some(ItemStatus::NotApplicable)
+    );
 }
 
 #[test]
