@@ -45,7 +45,7 @@ fn officers_without_a_number_belong_to_the_item_before_them() {
         )
     };
     let unnumbered = ends(&officers("Information about our Executive Officers"));
-    assert_eq!(unnumbered[1], "4 not_applicable president for years.");
+    assert_eq!(unnumbered[1], "4 full president for years.");
     let numbered = ends(&officers("Item 4A. Executive Officers of the Registrant"));
     assert_eq!(
         numbered[1..3],
