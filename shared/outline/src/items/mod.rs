@@ -192,7 +192,7 @@ impl ItemMap<'_> {
         let behind = match_sections::section_behind(self.tree, section, starts, is_list)
             .filter(|_| after.is_none());
         // The executive officers are content, although the Item itself has none.
-        if let Some(officers) = behind.filter(|_| !is_list && status::says_nothing(status)) {
+        if let Some(officers) = behind.filter(|_| !is_list && status::has_no_content(status)) {
             content.push(section_link(officers));
             status = ItemStatus::Full;
         }
@@ -201,7 +201,7 @@ impl ItemMap<'_> {
         let boundary = boundary::find_boundary(section, next, self.source);
         let referring: Vec<&str> = match status {
             ItemStatus::ByReference => body.referring().collect(),
-            status if status::says_nothing(status) => Vec::new(),
+            status if status::has_no_content(status) => Vec::new(),
             _ => {
                 let brief = body.words <= status::REFERRING_WORDS;
                 let long = status::is_long(form, entry);

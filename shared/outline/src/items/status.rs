@@ -92,7 +92,7 @@ pub(super) fn classify(
 }
 
 /// Whether the filer says that the Item has no content.
-pub(super) fn says_nothing(status: ItemStatus) -> bool {
+pub(super) fn has_no_content(status: ItemStatus) -> bool {
     matches!(
         status,
         ItemStatus::None | ItemStatus::NotApplicable | ItemStatus::Reserved | ItemStatus::Omitted
