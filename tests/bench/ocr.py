@@ -7,6 +7,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -133,6 +134,14 @@ VARIANTS = {
 }
 
 
+def wanted_variants():
+    """Of `--copies`, or all."""
+    names = [name.strip() for name in os.environ.get("OCR_COPIES", "").split(";") if name.strip()] or list(VARIANTS)
+    if unknown := set(names) - set(VARIANTS):
+        sys.exit(f"no such copy: {', '.join(sorted(unknown))}; there are {'; '.join(VARIANTS)}")
+    return {name: VARIANTS[name] for name in names}
+
+
 def make(pdf, path, folder, dpi, jpeg=False, change=None, scanned=False, **shape):
     images = list(drawn(pdf, folder, dpi, jpeg))
     if change:
@@ -157,7 +166,11 @@ def unite(pdf, path, folder, spans):
 
 
 def cut(pdf, path, folder, count):
-    """Half of the pages from the start, half from the middle, where filings have tables. Returns the spans of the others."""
+    """`count` pages, half from the start, half from the middle, where filings have tables, or `all`. Returns the spans of the others."""
+    if count == "all":
+        shutil.copyfile(pdf, path)
+        return []
+    count = int(count)
     info = subprocess.run(["pdfinfo", pdf], capture_output=True, text=True, check=True).stdout
     total = int(re.search(r"^Pages:\s+(\d+)", info, re.M).group(1))
     half = count // 2
@@ -167,11 +180,11 @@ def cut(pdf, path, folder, count):
     return [span for span in ((half, middle), (middle + half, total)) if span[0] < span[1]]
 
 
-PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "\u00a0": " ", "$": " "})
+PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "\u00a0": " ", "$": " ", "%": " "})
 
 
 def words(text):
-    """Words with a letter or digit. Quotes and dashes have one form; currency signs are words or parts of one, so they are left out."""
+    """Words with a letter or digit. Quotes and dashes have one form; signs of currencies and percent are words or parts of one, so they are left out."""
     return [word for word in text.translate(PLAIN).split() if any(c.isalnum() for c in word)]
 
 
@@ -305,7 +318,7 @@ def compare(binary, cut_pdf, others, folder, rows, half):
         stemma(binary, store, "ingest", others, "--ocr", "never")
     asked = questions(binary, store, original, texts_of(binary, store, "others") if others else [])
     hits_original = count_hits(binary, store, "original", asked, folder)
-    for name, shape in VARIANTS.items():
+    for name, shape in wanted_variants().items():
         copy = f"{folder}/copy.pdf"
         make(cut_pdf, copy, folder, **shape)
         copies = f"{folder}/copies"
@@ -335,7 +348,7 @@ def add_bounds(reader, cut_pdf, folder, counts):
     """Counts for each bound of doubt how many numbers are at least as sure, and how many of these are right."""
     text = subprocess.run([reader, "--text", cut_pdf], capture_output=True, text=True, check=True).stdout
     original = text.split("\f")[:-1]
-    for shape in VARIANTS.values():
+    for shape in wanted_variants().values():
         if shape.get("two_up"):
             continue
         copy = f"{folder}/copy.pdf"
@@ -355,7 +368,7 @@ def add_readers(reader, model, cut_pdf, folder, rows, half):
     """Counts the numbers that are sure, and how many of these are right, with one reader and with two."""
     text = subprocess.run([reader, "--text", cut_pdf], capture_output=True, text=True, check=True).stdout
     original = text.split("\f")[:-1]
-    for name, shape in VARIANTS.items():
+    for name, shape in wanted_variants().items():
         if shape.get("two_up"):
             continue
         copy = f"{folder}/copy.pdf"
@@ -395,7 +408,7 @@ def main():
         half = half_of(Path(pdf).stem, halves)[1] or "B"
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             cut_pdf = f"{folder}/original.pdf"
-            spans = cut(pdf, cut_pdf, folder, int(count))
+            spans = cut(pdf, cut_pdf, folder, count)
             if mode == "bounds":
                 add_bounds(binary, cut_pdf, folder, counts[half])
             elif mode == "readers":

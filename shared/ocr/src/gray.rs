@@ -54,6 +54,36 @@ impl Gray {
         Self { pixels, ..*self }
     }
 
+    /// Gives a rectangle one shade. What is outside of the image is left out.
+    pub(crate) fn fill(&mut self, [columns, rows]: [Range<usize>; 2], shade: u8) {
+        let end = columns.end.min(self.width);
+        let start = columns.start.min(end);
+        let all = self.pixels.chunks_exact_mut(self.width);
+        for row in all.take(rows.end).skip(rows.start) {
+            row[start..end].fill(shade);
+        }
+    }
+
+    /// Whether a pixel is not 0, which it is then.
+    pub(crate) fn take(&mut self, x: usize, y: usize) -> bool {
+        std::mem::take(&mut self.pixels[y * self.width + x]) > 0
+    }
+
+    /// The shade that a share of the pixels reach, from the darkest. Half of them reach that of the paper on most pages.
+    pub(crate) fn quantile(&self, share: f32) -> u8 {
+        let mut shades = [0_usize; 256];
+        for pixel in &self.pixels {
+            shades[usize::from(*pixel)] += 1;
+        }
+        let wanted = (share * self.pixels.len() as f32) as usize;
+        let mut seen = 0;
+        let reached = shades.iter().position(|count| {
+            seen += count;
+            seen > wanted
+        });
+        reached.map_or(WHITE, |shade| u8::try_from(shade).unwrap_or(WHITE))
+    }
+
     // White outside of the image.
     fn at(&self, x: i64, y: i64) -> u8 {
         let inside = |at: i64, length: usize| usize::try_from(at).ok().filter(|at| *at < length);
@@ -201,6 +231,21 @@ mod tests {
         assert_eq!(half.pixels, [6, 5, 4, 3, 2, 1]);
         let back = quarter.turned(Turn::ThreeQuarters);
         assert_eq!(back, image);
+    }
+
+    #[test]
+    fn shades_are_counted_from_the_darkest() {
+        let image = Gray::new(4, 1, vec![200, 10, 200, 250]).unwrap();
+        let shades = [0.0, 0.3, 0.5, 1.0].map(|share| image.quantile(share));
+        assert_eq!(shades, [10, 200, 200, 255]);
+    }
+
+    #[test]
+    fn rectangles_end_at_the_edges_of_the_image() {
+        let mut image = Gray::new(3, 2, vec![0; 6]).unwrap();
+        image.fill([1..9, 1..9], 7);
+        image.fill([5..9, 0..1], 7);
+        assert_eq!(image.pixels, [0, 0, 0, 0, 7, 7]);
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub(crate) struct ReadWord {
     pub(crate) text: String,
     pub(crate) x0: f32,
     pub(crate) x1: f32,
+    /// Of its highest letter.
+    pub(crate) top: f32,
     /// From the top to the bottom of its letters.
     pub(crate) height: f32,
     pub(crate) baseline: f32,
@@ -19,6 +21,14 @@ pub(crate) struct ReadWord {
     pub(crate) is_sideways: bool,
     /// What a second reader read, if it is another figure.
     pub(crate) other: Option<String>,
+}
+
+impl ReadWord {
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let columns = self.x0 < other.x1 && other.x0 < self.x1;
+        let is_above = |one: &Self, other: &Self| one.top + one.height <= other.top;
+        columns && !is_above(self, other) && !is_above(other, self)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -103,6 +113,7 @@ fn read_word(title: &str, content: &str, line: LineShape) -> Option<ReadWord> {
         text,
         x0,
         x1,
+        top: y0,
         height: y1 - y0,
         baseline,
         line_height: line.height,

@@ -28,10 +28,13 @@ mod orientation;
 mod pp_ocr;
 mod program_processes;
 mod reading;
+mod rows;
 mod second_reader;
 mod skew;
 mod speckles;
 mod tesseract;
+mod type_style;
+mod unread;
 
 use stemma_document::{Source, SourceBody, SourceFormat};
 use stemma_extract::{

@@ -9,7 +9,7 @@ use std::ops::Range;
 use stemma_document::Turn;
 
 use crate::gray::Gray;
-use crate::skew;
+use crate::{rows, skew};
 
 // Pixels of the page for one of the image that is looked at: of 300 dpi 150, where small letters of five points are five high.
 const SHRINK: usize = 2;
@@ -90,21 +90,11 @@ fn line_parts_of_straight(image: &Gray) -> Vec<LinePart> {
         let columns = left..left + PART_WIDTH;
         let row_ink = |row: &&[bool]| row[columns.clone()].iter().filter(|ink| **ink).count();
         let profile: Vec<usize> = ink.iter().map(row_ink).collect();
-        let found = runs(&profile).filter_map(|rows| line_part(&ink, &profile, &columns, rows));
+        let found =
+            rows::runs(&profile, 0).filter_map(|rows| line_part(&ink, &profile, &columns, rows));
         parts.extend(found);
     }
     parts
-}
-
-// Of rows that are not empty.
-fn runs(profile: &[usize]) -> impl Iterator<Item = Range<usize>> {
-    let mut next = 0;
-    std::iter::from_fn(move || {
-        let top = next + profile[next..].iter().position(|ink| *ink > 0)?;
-        let height = profile[top..].iter().position(|ink| *ink == 0);
-        next = height.map_or(profile.len(), |height| top + height);
-        Some(top..next)
-    })
 }
 
 fn line_part(

@@ -10,7 +10,9 @@ use crate::cpu_budget::CpuBudget;
 use crate::gray::Gray;
 use crate::hocr::{self, ReadWord};
 use crate::second_reader::{self, LineReader};
-use crate::{orientation, skew, tesseract};
+use crate::tesseract::{self, Segmentation, TextImage};
+use crate::unread::UnreadRows;
+use crate::{blur, orientation, rows, skew, type_style};
 
 const POINTS_PER_INCH: f32 = 72.0;
 
@@ -40,6 +42,7 @@ pub(crate) fn read(
     }
     let reading = |image, turn| Reading::new(Sheet::new(image, turn), scale, request, budget);
     let finished = |mut reading: Reading<'_>| {
+        reading.read_rest(scale, request, budget)?;
         if let Some(second) = second {
             let words = &mut reading.words;
             second_reader::confirm_numbers(words, &reading.sheet.straight, second, budget)?;
@@ -99,6 +102,7 @@ struct Sheet<'i> {
     skew: f32,
     // How the page was turned, of which this is the upright image.
     turn: Turn,
+    is_blurred: bool,
 }
 
 struct Reading<'i> {
@@ -114,9 +118,24 @@ impl<'i> Sheet<'i> {
             _ => Cow::Owned(image.straightened(skew)),
         };
         Self {
+            is_blurred: blur::is_blurred(&straight),
             straight,
             skew,
             turn,
+        }
+    }
+
+    fn text_image<'p>(
+        &self,
+        pixels: &'p Gray,
+        scale: f32,
+        segmentation: Segmentation,
+    ) -> TextImage<'p> {
+        TextImage {
+            pixels,
+            dpi: (scale * POINTS_PER_INCH).round() as u32,
+            segmentation,
+            is_blurred: self.is_blurred,
         }
     }
 }
@@ -135,12 +154,41 @@ impl<'i> Reading<'i> {
         request: &RecognizeRequest,
         budget: &CpuBudget,
     ) -> Result<Self, ExtractError> {
-        let dpi = (scale * POINTS_PER_INCH).round() as u32;
-        let hocr = tesseract::recognize(&sheet.straight, dpi, request, budget)?;
-        let mut words = hocr::parse(&hocr);
-        words.iter_mut().for_each(cut_leader);
-        words.retain(is_word);
+        let segmentation = if rows::are_separate(&sheet.straight) {
+            Segmentation::Lines
+        } else {
+            Segmentation::Blocks
+        };
+        let image = sheet.text_image(&sheet.straight, scale, segmentation);
+        let words = read_words(image, request, budget)?;
         Ok(Self { sheet, words })
+    }
+
+    // Reads what tesseract left out, or read as something that is hardly text.
+    fn read_rest(
+        &mut self,
+        scale: f32,
+        request: &RecognizeRequest,
+        budget: &CpuBudget,
+    ) -> Result<(), ExtractError> {
+        let is_clear = |word: &&ReadWord| word.confidence >= READABLE && !word.is_sideways;
+        let clear: Vec<&ReadWord> = self.words.iter().filter(is_clear).collect();
+        let unread = UnreadRows::find(&self.sheet.straight, &clear);
+        let Some(unread) = unread.filter(|_| !budget.is_nearly_used_up()) else {
+            return Ok(());
+        };
+        let sheet = &self.sheet;
+        let image = sheet.text_image(&unread.image, scale, Segmentation::Sparse);
+        let mut found = read_words(image, request, budget)?;
+        found.retain(|word| is_clear(&word));
+        for word in &mut found {
+            word.top += unread.first as f32;
+            word.baseline += unread.first as f32;
+        }
+        self.words
+            .retain(|word| is_clear(&word) || !found.iter().any(|other| word.overlaps(other)));
+        self.words.append(&mut found);
+        Ok(())
     }
 
     // Characters of upright words that were read well.
@@ -169,19 +217,25 @@ impl<'i> Reading<'i> {
     }
 
     fn page(&self, scale: f32) -> Page {
-        let usual = self.usual_height();
+        let heights = self.words.iter().map(|word| (word.line_height, word));
+        // In pixels.
+        let usual = median_of_characters(heights).unwrap_or(0.0);
+        let styles = type_style::type_styles(&self.sheet.straight, &self.words);
         // Of a picture without letters tesseract makes words of lines and stains, and is sure of none.
         let has_letters = self.words.iter().any(|word| word.confidence >= READABLE);
         let placed: Vec<PlacedWord> = self
             .words
             .iter()
+            .zip(styles)
             .filter(|_| has_letters)
-            .map(|word| PlacedWord {
+            .map(|(word, style)| PlacedWord {
                 text: word.text.clone(),
                 x0: word.x0 / scale,
                 x1: word.x1 / scale,
                 baseline: word.baseline / scale,
                 size: font_size(word.line_height, usual, scale),
+                bold: style.bold,
+                italic: style.italic,
                 reading: WordReading {
                     confidence: word.confidence,
                     other: word.other.clone(),
@@ -195,22 +249,53 @@ impl<'i> Reading<'i> {
         page.turn = self.sheet.turn;
         page
     }
+}
 
-    // The median of all characters, in pixels.
-    fn usual_height(&self) -> f32 {
-        let mut heights: Vec<(f32, usize)> = self
-            .words
-            .iter()
-            .map(|word| (word.line_height, length(word)))
-            .collect();
-        heights.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let half = heights.iter().map(|(_, count)| count).sum::<usize>() / 2;
-        let mut before = 0;
-        let median = heights.iter().find(|(_, count)| {
-            before += count;
-            before > half
-        });
-        median.map_or(0.0, |(height, _)| *height)
+/// The median of what is measured of words, of which each character counts once.
+pub(crate) fn median_of_characters<'w>(
+    measured: impl Iterator<Item = (f32, &'w ReadWord)>,
+) -> Option<f32> {
+    let counted = measured.map(|(value, word)| (value, length(word)));
+    let mut counted: Vec<(f32, usize)> = counted.collect();
+    counted.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let half = counted.iter().map(|(_, count)| count).sum::<usize>() / 2;
+    let mut before = 0;
+    let median = counted.iter().find(|(_, count)| {
+        before += count;
+        before > half
+    });
+    median.map(|(value, _)| *value)
+}
+
+fn read_words(
+    image: TextImage<'_>,
+    request: &RecognizeRequest,
+    budget: &CpuBudget,
+) -> Result<Vec<ReadWord>, ExtractError> {
+    let hocr = tesseract::recognize(image, request, budget)?;
+    let words = hocr::parse(&hocr).into_iter();
+    let mut words: Vec<ReadWord> = words.flat_map(split_date).collect();
+    words.iter_mut().for_each(cut_leader);
+    words.retain(is_word);
+    restore_numerals(&mut words);
+    Ok(words)
+}
+
+// Letters and signs that tesseract reads in the place of a capital I.
+const LIKE_NUMERAL: [char; 4] = ['I', 'l', '|', '!'];
+
+// `PART |` and `Part Il` are PART I and Part II.
+fn restore_numerals(words: &mut [ReadWord]) {
+    for at in 1..words.len() {
+        let text = &words[at].text;
+        let numeral =
+            text.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '|' && c != '!');
+        let is_numeral =
+            (1..=3).contains(&numeral.len()) && numeral.chars().all(|c| LIKE_NUMERAL.contains(&c));
+        if is_numeral && words[at - 1].text.eq_ignore_ascii_case("part") {
+            let rest = &text[numeral.len()..];
+            words[at].text = format!("{}{rest}", "I".repeat(numeral.len()));
+        }
     }
 }
 
@@ -241,6 +326,32 @@ fn cut_leader(word: &mut ReadWord) {
     }
 }
 
+// `31,2022` is a day and a year, whose narrow space was not seen: no number has four digits behind a comma, and one or two before it.
+fn split_date(word: ReadWord) -> Vec<ReadWord> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let parts = word.text.split_once(',');
+    let is_date = |(day, rest): &(&str, &str)| {
+        matches!(day.len(), 1 | 2) && digits(day) == day.len() && digits(rest) == 4
+    };
+    let Some((day, year)) = parts.filter(is_date) else {
+        return vec![word];
+    };
+    // As if all characters had the same width.
+    let share = (day.len() + 1) as f32 / length(&word) as f32;
+    let middle = word.x0 + share * (word.x1 - word.x0);
+    let day = ReadWord {
+        text: format!("{day},"),
+        x1: middle,
+        ..word.clone()
+    };
+    let year = ReadWord {
+        text: year.to_owned(),
+        x0: middle,
+        ..word
+    };
+    vec![day, year]
+}
+
 // In points, rounded to halves, as sizes are set.
 fn font_size(height: f32, usual: f32, scale: f32) -> f32 {
     let height = if (height - usual).abs() < SAME_SIZE * usual {
@@ -256,19 +367,23 @@ fn font_size(height: f32, usual: f32, scale: f32) -> f32 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn leaders_are_no_words() {
-        let word = |text: &str, height, confidence| ReadWord {
+    fn word(text: &str, height: f32, confidence: u8) -> ReadWord {
+        ReadWord {
             text: text.into(),
             x0: 0.0,
-            x1: 90.0,
+            x1: 80.0,
+            top: 40.0 - height,
             height,
             baseline: 40.0,
             line_height: 40.0,
             confidence,
             is_sideways: false,
             other: None,
-        };
+        }
+    }
+
+    #[test]
+    fn leaders_are_no_words() {
         let mut words = vec![
             word("Risk", 29.0, 96),
             word("Factors.......ccee", 29.0, 50),
@@ -283,6 +398,51 @@ mod tests {
         words.retain(is_word);
         let kept: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         assert_eq!(kept, ["Risk", "Factors", "....12", "-", "sum"]);
+    }
+
+    #[test]
+    fn numerals_of_parts_are_restored() {
+        let restored = |before: &str, text: &str| {
+            let mut words = [before, text].map(|text| word(text, 29.0, 95));
+            restore_numerals(&mut words);
+            words[1].text.clone()
+        };
+        for (read, numeral) in [
+            ("|", "I"),
+            ("Il", "II"),
+            ("l", "I"),
+            ("Ill.", "III."),
+            ("!", "I"),
+        ] {
+            assert_eq!(restored("PART", read), numeral);
+            assert_eq!(restored("part", read), numeral);
+            assert_eq!(restored("row", read), read);
+        }
+        for other in ["1", "11", "IV", "III", "Illinois", "of", ""] {
+            assert_eq!(restored("Part", other), other);
+        }
+    }
+
+    #[test]
+    fn day_and_year_are_two_words() {
+        let split = |text: &str| {
+            let words = split_date(word(text, 29.0, 95)).into_iter();
+            words
+                .map(|word| (word.text, word.x0, word.x1))
+                .collect::<Vec<_>>()
+        };
+        let expected = [("31,".into(), 0.0, 30.0), ("2022,".into(), 30.0, 80.0)];
+        assert_eq!(split("31,2022,"), expected);
+        for number in [
+            "31,202",
+            "31,20225",
+            "1,234,5678",
+            "131,2022",
+            "Dec,2022",
+            ",2022",
+        ] {
+            assert_eq!(split(number).len(), 1, "{number}");
+        }
     }
 
     const GARBAGE: &str = "<span class=\"ocr_line\" title=\"bbox 10 90 300 140; baseline 0 -10; x_size 40\"><span class=\"ocrx_word\" title=\"bbox 10 90 90 130; x_wconf 20\">suqiyxg</span></span>";
@@ -316,6 +476,7 @@ mod tests {
             let script = format!(
                 "case \"$*\" in
                  *'--psm 0'*) {orientation};;
+                 *'--psm 11'*) ;;
                  *) if [ -e $FOLDER/read ]; then {upright}; else : > $FOLDER/read; echo '{GARBAGE}'; fi;;
                  esac"
             );
@@ -334,7 +495,7 @@ mod tests {
         let word = "<span class=\"ocrx_word\" title=\"bbox 10 90 90 130; x_wconf 95\">run";
         let line = GARBAGE.split_once("<span class=\"ocrx_word\"").unwrap().0;
         let script = format!(
-            "case \"$*\" in *'--psm 0'*) exit 1;; esac
+            "case \"$*\" in *'--psm 0'*) exit 1;; *'--psm 11'*) exit 0;; esac
              echo >> $FOLDER/runs
              runs=$(wc -l < $FOLDER/runs)
              if [ $runs -eq {garbage} ]; then echo '{GARBAGE}'; else echo '{line}{word}'$runs'</span></span>'; fi"
@@ -368,17 +529,7 @@ mod tests {
     fn picture_of_which_no_word_is_sure_has_no_text() {
         let image = Gray::new(400, 400, vec![255; 160_000]).unwrap();
         let lines = |confidences: [u8; 2]| {
-            let words = confidences.map(|confidence| ReadWord {
-                text: "ip".into(),
-                x0: 10.0,
-                x1: 60.0,
-                height: 29.0,
-                baseline: 80.0,
-                line_height: 40.0,
-                confidence,
-                is_sideways: false,
-                other: None,
-            });
+            let words = confidences.map(|confidence| word("ip", 29.0, confidence));
             let reading = Reading {
                 words: words.to_vec(),
                 ..Reading::blank(&image)

@@ -120,6 +120,7 @@ mod tests {
             text: text.into(),
             x0,
             x1: x0 + 20.0 * text.len() as f32,
+            top: baseline - 29.0,
             height: 29.0,
             baseline,
             line_height: 40.0,

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use stemma_extract::{ExtractError, RecognizeRequest};
 
-use crate::blur;
 use crate::cpu_budget::CpuBudget;
 use crate::gray::Gray;
 use crate::program_processes::ProgramProcesses;
@@ -25,23 +24,53 @@ const POLL: Duration = Duration::from_millis(10);
 // How often the system is asked what all processes use. Asking takes some milliseconds.
 const USAGE_POLL: Duration = Duration::from_millis(250);
 
+/// An image with what was found out about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextImage<'i> {
+    pub(crate) pixels: &'i Gray,
+    pub(crate) dpi: u32,
+    pub(crate) segmentation: Segmentation,
+    pub(crate) is_blurred: bool,
+}
+
+/// Where lines of text are searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Segmentation {
+    /// Across the image.
+    Lines,
+    /// In blocks of text, as columns and captions.
+    Blocks,
+    /// Anywhere.
+    Sparse,
+}
+
+impl Segmentation {
+    // The mode of tesseract. None of these looks for the orientation.
+    fn mode(self) -> &'static str {
+        match self {
+            Self::Lines => "6",
+            Self::Blocks => "3",
+            Self::Sparse => "11",
+        }
+    }
+}
+
 /// Recognizes the text of an image, as hOCR.
 pub(crate) fn recognize(
-    image: &Gray,
-    dpi: u32,
+    image: TextImage<'_>,
     request: &RecognizeRequest,
     budget: &CpuBudget,
 ) -> Result<String, ExtractError> {
     let languages = request.languages.join("+");
-    let dpi = dpi.to_string();
+    let dpi = image.dpi.to_string();
     let mut arguments = vec!["-", "-"];
-    if blur::is_blurred(image) {
+    if image.is_blurred {
         // By Sauvola. One bound for the whole page, which is better where letters have sharp edges, loses the fine strokes.
         arguments.extend(["-c", "thresholding_method=2"]);
     }
-    // Fully automatic layout, without looking for the orientation.
-    arguments.extend(["-l", &languages, "--psm", "3", "--dpi", &dpi, "hocr"]);
-    run(&request.program, &arguments, Some(image), budget)
+    let mode = image.segmentation.mode();
+    arguments.extend(["-l", &languages, "--psm", mode, "--dpi", &dpi, "hocr"]);
+    run(&request.program, &arguments, Some(image.pixels), budget)
         .map_err(|failure| failure.into_error(request))
 }
 

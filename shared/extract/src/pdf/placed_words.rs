@@ -14,6 +14,8 @@ pub struct PlacedWord {
     pub baseline: f32,
     /// Font size.
     pub size: f32,
+    pub bold: bool,
+    pub italic: bool,
     pub reading: WordReading,
 }
 
@@ -67,8 +69,8 @@ fn glyphs(word: &PlacedWord) -> Vec<Glyph> {
             direction: Direction::Right,
             tilt: 0,
         },
-        bold: false,
-        italic: false,
+        bold: word.bold,
+        italic: word.italic,
         invisible: false,
     };
     let letters = word.text.chars().enumerate();
@@ -90,6 +92,8 @@ mod tests {
             x1: x0 + 5.0 * text.len() as f32,
             baseline,
             size: 10.0,
+            bold: false,
+            italic: false,
             reading: WordReading {
                 confidence,
                 other: None,

@@ -77,7 +77,7 @@ impl Stage for Recognize {
 
     const NAME: &'static str = "recognize";
     // Raised, too, when `shared/ocr` reads other words on the same page.
-    const REVISION: u32 = 3;
+    const REVISION: u32 = 4;
     const LANE: Lane = Lane::Ocr;
     // Includes the wait for a free child behind the other tasks of the worker.
     const DEADLINE: Duration = Duration::from_secs(600);
