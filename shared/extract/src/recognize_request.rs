@@ -28,9 +28,9 @@ pub struct ModelFile {
 }
 
 impl RecognizeRequest {
-    /// CPU time that drawing and reading a page may take. A dense page takes three to four seconds (`tests/bench/ocr`). Coarse
-    /// print takes longer, on a slow processor more than ten, and must not be lost there.
-    pub const MAX_SECONDS: u32 = 20;
+    /// CPU time that drawing and reading a page may take. A dense page takes two to three seconds (`tests/bench/ocr`), coarse print of 60
+    /// dpi as long.
+    pub const MAX_SECONDS: u32 = 10;
 
     /// That a page takes longer.
     pub fn timeout_error() -> ExtractError {

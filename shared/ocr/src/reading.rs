@@ -29,6 +29,13 @@ const MIN_SIZE: f32 = 3.0;
 // Of the height of a line. Letters without ascenders take half of it, dots a tenth.
 const LEADER_HEIGHT: f32 = 0.3;
 
+// Points. A4 and Letter are 595 and 612 wide; a landscape page of that size has room for one page only.
+const SMALLEST_PAGE: f32 = 500.0;
+// Points, in the middle of two pages: half an inch.
+const GUTTER: f32 = 36.0;
+// Of the characters. Where fewer were read well, print is bad rather than left out, and reading it again takes as long and finds as little.
+const MIN_CLEAR: f32 = 0.8;
+
 /// Reads an image that was drawn with `scale` pixels for a point, and its numbers again with a second reader.
 pub(crate) fn read(
     image: &Gray,
@@ -173,8 +180,10 @@ impl<'i> Reading<'i> {
     ) -> Result<(), ExtractError> {
         let is_clear = |word: &&ReadWord| word.confidence >= READABLE && !word.is_sideways;
         let clear: Vec<&ReadWord> = self.words.iter().filter(is_clear).collect();
-        let unread = UnreadRows::find(&self.sheet.straight, &clear);
-        let Some(unread) = unread.filter(|_| !budget.is_nearly_used_up()) else {
+        if self.share(self.readable()) < MIN_CLEAR || budget.is_nearly_used_up() {
+            return Ok(());
+        }
+        let Some(unread) = UnreadRows::find(&self.sheet.straight, &clear) else {
             return Ok(());
         };
         let sheet = &self.sheet;
@@ -202,18 +211,19 @@ impl<'i> Reading<'i> {
     }
 
     fn is_legible(&self) -> bool {
-        self.is_most(self.readable())
+        self.share(self.readable()) >= MIN_READABLE
     }
 
     // Tesseract reads lines that run down the page as well, but says nothing about their baselines. It does not read those that
     // run up.
     fn sideways_turn(&self) -> Option<Turn> {
-        self.is_most(self.read_well(true)).then_some(Turn::Quarter)
+        (self.share(self.read_well(true)) >= MIN_READABLE).then_some(Turn::Quarter)
     }
 
-    fn is_most(&self, characters: usize) -> bool {
+    // Of all characters.
+    fn share(&self, characters: usize) -> f32 {
         let all: usize = self.words.iter().map(length).sum();
-        all > 0 && characters as f32 >= MIN_READABLE * all as f32
+        characters as f32 / all.max(1) as f32
     }
 
     fn page(&self, scale: f32) -> Page {
@@ -245,10 +255,23 @@ impl<'i> Reading<'i> {
         let width = self.sheet.straight.width as f32 / scale;
         let height = self.sheet.straight.height as f32 / scale;
         let skew = (self.sheet.skew * 100.0).round() as i16;
-        let mut page = lay_out_words(width, height, skew, &placed);
+        let mut page = lay_out_words(width, height, skew, &printed_pages(placed, width, height));
         page.turn = self.sheet.turn;
         page
     }
+}
+
+// The words of each printed page, of which two stand side by side where an image is as large as both and nothing is printed between.
+fn printed_pages(words: Vec<PlacedWord>, width: f32, height: f32) -> Vec<Vec<PlacedWord>> {
+    let middle = width / 2.0;
+    let is_page = middle >= SMALLEST_PAGE && middle < height;
+    let is_across =
+        |word: &PlacedWord| word.x0 < middle + GUTTER / 2.0 && word.x1 > middle - GUTTER / 2.0;
+    if !is_page || words.iter().any(is_across) {
+        return vec![words];
+    }
+    let (left, right): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.x1 < middle);
+    vec![left, right]
 }
 
 /// The median of what is measured of words, of which each character counts once.
@@ -398,6 +421,34 @@ mod tests {
         words.retain(is_word);
         let kept: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         assert_eq!(kept, ["Risk", "Factors", "....12", "-", "sum"]);
+    }
+
+    #[test]
+    fn wide_sheets_show_two_pages_unless_words_stand_in_the_middle() {
+        let placed = |x0: f32, x1: f32| PlacedWord {
+            text: "word".into(),
+            x0,
+            x1,
+            baseline: 100.0,
+            size: 10.0,
+            bold: false,
+            italic: false,
+            reading: WordReading {
+                confidence: 95,
+                other: None,
+            },
+        };
+        let counts = |words: &[(f32, f32)], width, height| -> Vec<usize> {
+            let words = words.iter().map(|(x0, x1)| placed(*x0, *x1)).collect();
+            let pages = printed_pages(words, width, height);
+            pages.iter().map(Vec::len).collect()
+        };
+        let both = [(72.0, 90.0), (684.0, 700.0), (72.0, 500.0)];
+        assert_eq!(counts(&both, 1224.0, 792.0), [2, 1]);
+        assert_eq!(counts(&both, 842.0, 595.0), [3], "one landscape page");
+        assert_eq!(counts(&both, 1224.0, 600.0), [3], "a wide sheet");
+        let title = [(72.0, 90.0), (580.0, 640.0)];
+        assert_eq!(counts(&title, 1224.0, 792.0), [2]);
     }
 
     #[test]

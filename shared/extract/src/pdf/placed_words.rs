@@ -23,10 +23,26 @@ pub struct PlacedWord {
 const SPACE: f32 = 0.25;
 
 /// Lays out recognized words as the words of text pages: rows across the cells of tables, columns one after another.
-pub fn lay_out_words(width: f32, height: f32, skew: i16, words: &[PlacedWord]) -> Page {
-    let glyphs: Vec<Glyph> = words.iter().flat_map(glyphs).collect();
-    let mut page = lay_out(width, height, &glyphs);
-    let readings = page.lines.iter().flat_map(|line| {
+/// `sheets` are the words of the printed pages that one image shows, in the order in which they are read.
+pub fn lay_out_words(width: f32, height: f32, skew: i16, sheets: &[Vec<PlacedWord>]) -> Page {
+    let glyphs: Vec<Vec<Glyph>> = sheets
+        .iter()
+        .map(|words| words.iter().flat_map(glyphs).collect())
+        .collect();
+    let pages = glyphs.iter().map(|glyphs| lay_out(width, height, glyphs));
+    let pages: Vec<Page> = pages.collect();
+    let readings = pages.iter().zip(sheets);
+    let readings = readings.flat_map(|(page, words)| readings_of(page, words));
+    let recognition = Recognition::new(skew, readings);
+    let mut page = lay_out(width, height, &[]);
+    page.lines = pages.into_iter().flat_map(|page| page.lines).collect();
+    page.origin = PageOrigin::Recognized(Box::new(recognition));
+    page
+}
+
+// For each word of the lines of a page.
+fn readings_of(page: &Page, words: &[PlacedWord]) -> impl Iterator<Item = WordReading> {
+    page.lines.iter().flat_map(|line| {
         let on_line =
             |read: &&PlacedWord| (line.rect.y0..=line.rect.y1).contains(&Pt::new(read.baseline));
         let sources: Vec<&PlacedWord> = words.iter().filter(on_line).collect();
@@ -37,10 +53,7 @@ pub fn lay_out_words(width: f32, height: f32, skew: i16, words: &[PlacedWord]) -
             };
             reading_of(sources.iter().filter(within).copied())
         })
-    });
-    let recognition = Recognition::new(skew, readings);
-    page.origin = PageOrigin::Recognized(Box::new(recognition));
-    page
+    })
 }
 
 // The reading of a word that consists of these. A word that cannot be traced is as unsure as the least sure one.
@@ -103,14 +116,14 @@ mod tests {
 
     #[test]
     fn the_cells_of_a_row_are_one_line_and_words_keep_their_confidence() {
-        let words = [
+        let words = vec![
             word("Net", 72.0, 100.0, 96),
             word("sales", 90.0, 100.4, 95),
             word("Costs", 72.0, 114.0, 91),
             word("1,234", 400.0, 100.2, 61),
             word("567", 410.0, 114.1, 90),
         ];
-        let page = lay_out_words(612.0, 792.0, 0, &words);
+        let page = lay_out_words(612.0, 792.0, 0, &[words]);
         assert_eq!(page.text(), "Net sales 1,234\nCosts 567");
         let read = page.recognition().unwrap();
         assert_eq!(read.confidences, [96, 95, 61, 91, 90]);
@@ -119,18 +132,31 @@ mod tests {
 
     #[test]
     fn words_keep_what_the_second_reader_read() {
-        let mut words = [
+        let mut words = vec![
             word("Sales", 72.0, 100.0, 96),
             word("$", 400.0, 100.0, 96),
             word("1,234", 405.0, 100.0, 60),
         ];
         words[2].reading.other = Some("1,284".into());
-        let page = lay_out_words(612.0, 792.0, 0, &words);
+        let page = lay_out_words(612.0, 792.0, 0, &[words]);
         assert_eq!(page.text(), "Sales $ 1,234");
         let read = page.recognition().unwrap();
         assert_eq!(read.confidences, [96, 96, 60]);
         let disputed = read.disputed.iter();
         let disputed: Vec<_> = disputed.map(|one| (one.word, &*one.other)).collect();
         assert_eq!(disputed, [(2, "1,284")]);
+    }
+
+    #[test]
+    fn printed_pages_side_by_side_are_read_one_after_the_other() {
+        let left = vec![word("One", 72.0, 100.0, 96), word("two", 72.0, 114.0, 95)];
+        let right = vec![
+            word("three", 684.0, 100.0, 94),
+            word("four", 684.0, 114.0, 93),
+        ];
+        let page = lay_out_words(1224.0, 792.0, 0, &[left, right]);
+        assert_eq!(page.text(), "One\ntwo\nthree\nfour");
+        assert_eq!(page.recognition().unwrap().confidences, [96, 95, 94, 93]);
+        assert_eq!(page.width, Pt::new(1224.0));
     }
 }
