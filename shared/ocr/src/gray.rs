@@ -75,11 +75,11 @@ impl Gray {
         for pixel in &self.pixels {
             shades[usize::from(*pixel)] += 1;
         }
-        let wanted = (share * self.pixels.len() as f32) as usize;
+        let rank = (share * self.pixels.len() as f32) as usize;
         let mut seen = 0;
         let reached = shades.iter().position(|count| {
             seen += count;
-            seen > wanted
+            seen > rank
         });
         reached.map_or(WHITE, |shade| u8::try_from(shade).unwrap_or(WHITE))
     }

@@ -32,7 +32,7 @@ pub(crate) struct TypeStyle {
 
 /// The style of each word.
 pub(crate) fn type_styles(image: &Gray, words: &[ReadWord]) -> Vec<TypeStyle> {
-    let shades = Shades::of(image);
+    let shades = Shades::for_image(image);
     let inks: Vec<Option<Ink>> = words
         .iter()
         .map(|word| shades.ink_of(image, word))
@@ -83,7 +83,7 @@ struct Shades {
 }
 
 impl Shades {
-    fn of(image: &Gray) -> Self {
+    fn for_image(image: &Gray) -> Self {
         let dark = f32::from(image.quantile(DARKEST));
         let light = f32::from(image.quantile(1.0 - DARKEST));
         let paper = f32::from(image.quantile(0.5));

@@ -1,6 +1,6 @@
 //! Pages that text recognition reads have a lane of their own on a cluster: `why` says that no worker serves it, and one that does gives
 //! the trees of a run in one process.
-#![expect(clippy::unwrap_used, reason = "tests and their helpers")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers")]
 
 use std::time::{Duration, Instant};
 
