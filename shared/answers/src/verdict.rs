@@ -58,16 +58,15 @@ pub(super) fn judge_claim(
     };
     verdict.computed = result.as_ref().map(|computed| computed.value);
     let cells = verdict.check_figures(&statement, result.as_ref(), cited);
-    verdict.reason = failed.or(verdict.reason.take());
+    // Whatever else is wrong with a figure may come from reading it wrongly.
+    let disputed = cited.iter().find_map(is_disputed);
+    verdict.reason = disputed.or(failed).or(verdict.reason.take());
     if verdict.reason.is_none() && result.is_none() {
         verdict.reason = contradicts_direction(&statement, &cells, cited).err();
     }
     let mut texts = cited.iter().filter_map(|one| one.text.as_ref());
     if texts.any(|text| text.is_too_long) {
         let reason = "a cited sentence is too long to be read".to_owned();
-        verdict.reason.get_or_insert(reason);
-    }
-    if let Some(reason) = cited.iter().find_map(is_disputed) {
         verdict.reason.get_or_insert(reason);
     }
     let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.is_verbatim());
