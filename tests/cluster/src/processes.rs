@@ -484,17 +484,21 @@ mod tests {
     #[tokio::test]
     async fn frozen_processes_go_on_with_their_children_when_thawed() {
         let (folder, mut fleet) = fleet(&format!(
-            "cd {}; (for i in $(seq 100); do date +%s%N > tick; sleep 0.05; done) & wait",
+            "cd {}; (for i in $(seq 200); do date +%s%N > next; mv next tick; sleep 0.05; done) & wait",
             "$(dirname \"$0\")"
         ));
         let name = fleet.spawn(ServiceRole::Worker, &[]).unwrap();
         let tick = || fs::read_to_string(folder.path().join("tick")).unwrap_or_default();
         let pause = || sleep(Duration::from_millis(400));
-        pause().await;
+        let written = async {
+            while tick().is_empty() {
+                pause().await;
+            }
+        };
+        timeout(Duration::from_secs(10), written).await.unwrap();
         fleet.freeze(&name).unwrap();
         pause().await;
         let frozen = tick();
-        assert!(!frozen.is_empty());
         pause().await;
         assert_eq!(tick(), frozen);
         fleet.thaw(&name).unwrap();
