@@ -35,6 +35,7 @@ mod speckles;
 mod tesseract;
 mod type_style;
 mod unread;
+mod words;
 
 use stemma_document::{Source, SourceBody, SourceFormat};
 use stemma_extract::{
