@@ -23,7 +23,15 @@ pub(crate) struct ReadWord {
     pub(crate) other: Option<String>,
 }
 
+// Baselines of words of a line differ by less of its height.
+const SAME_LINE: f32 = 0.3;
+
 impl ReadWord {
+    /// Whether both stand on one line.
+    pub(crate) fn is_on_line_of(&self, other: &Self) -> bool {
+        (self.baseline - other.baseline).abs() < SAME_LINE * self.line_height
+    }
+
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let columns = self.x0 < other.x1 && other.x0 < self.x1;
         let is_above = |one: &Self, other: &Self| one.top + one.height <= other.top;

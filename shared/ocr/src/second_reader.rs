@@ -21,8 +21,6 @@ const MARGIN: f32 = 0.15;
 const REACH: f32 = 0.4;
 // Of the height of a line, from its top to the baseline (Times and Helvetica: 0.77).
 const ASCENT: f32 = 0.77;
-// Baselines of words of a line differ by less of its height.
-const SAME_LINE: f32 = 0.3;
 
 /// Reads the text in an image of one line.
 pub(crate) trait LineReader: Send + Sync {
@@ -64,8 +62,7 @@ fn line_image(words: &[ReadWord], at: usize, image: &Gray) -> Option<Gray> {
     if word.is_sideways || height < 1.0 {
         return None;
     }
-    let is_beside = |other: &&ReadWord| (other.baseline - word.baseline).abs() < SAME_LINE * height;
-    let neighbors = || words.iter().filter(is_beside);
+    let neighbors = || words.iter().filter(|other| word.is_on_line_of(other));
     let ends = neighbors().map(|other| other.x1);
     let starts = neighbors().map(|other| other.x0);
     let before = ends.filter(|end| *end <= word.x0).fold(f32::MIN, f32::max);

@@ -19,8 +19,6 @@ const SLANT: f32 = 0.2;
 const FEWEST_LETTERS: usize = 3;
 // Fewer strokes, as those of a dash, say nothing.
 const FEWEST_STROKES: usize = 8;
-// Of a baseline, in heights of lines.
-const SAME_LINE: f32 = 0.3;
 // Of the pixels of a page. Dust has fewer, letters more.
 const DARKEST: f32 = 0.005;
 
@@ -37,8 +35,9 @@ pub(crate) fn type_styles(image: &Gray, words: &[ReadWord]) -> Vec<TypeStyle> {
         .iter()
         .map(|word| shades.ink_of(image, word))
         .collect();
-    let stroke =
-        |(ink, word): (&Option<Ink>, &ReadWord)| Some(ink.as_ref()?.stroke()? / word.line_height);
+    let stroke = |(ink, word): (&Option<Ink>, &ReadWord)| {
+        Some(ink.as_ref()?.stroke_width()? / word.line_height)
+    };
     let strokes: Vec<Option<f32>> = inks.iter().zip(words).map(stroke).collect();
     let measured = strokes.iter().zip(words);
     let measured = measured.filter_map(|(stroke, word)| Some(((*stroke)?, word)));
@@ -63,8 +62,7 @@ fn like_neighbors(measured: &[Option<bool>], words: &[ReadWord], at: usize) -> b
     let word = &words[at];
     let neighbor = |other: Option<usize>| {
         let other = other.filter(|other| *other < words.len())?;
-        let distance = (words[other].baseline - word.baseline).abs();
-        measured[other].filter(|_| distance < SAME_LINE * word.line_height)
+        measured[other].filter(|_| word.is_on_line_of(&words[other]))
     };
     match (
         neighbor(at.checked_sub(1)),
@@ -123,7 +121,7 @@ struct Ink {
 
 impl Ink {
     // The median width of the strokes that the rows cross, in pixels. Gray edges count in part.
-    fn stroke(&self) -> Option<f32> {
+    fn stroke_width(&self) -> Option<f32> {
         let mut strokes = Vec::new();
         for row in &self.rows {
             let mut start = 0;

@@ -23,15 +23,20 @@ pub struct PlacedWord {
 const SPACE: f32 = 0.25;
 
 /// Lays out recognized words as the words of text pages: rows across the cells of tables, columns one after another.
-/// `sheets` are the words of the printed pages that one image shows, in the order in which they are read.
-pub fn lay_out_words(width: f32, height: f32, skew: i16, sheets: &[Vec<PlacedWord>]) -> Page {
-    let glyphs: Vec<Vec<Glyph>> = sheets
+/// `printed_pages` are the words of each page that one image shows, in the order in which they are read.
+pub fn lay_out_words(
+    width: f32,
+    height: f32,
+    skew: i16,
+    printed_pages: &[Vec<PlacedWord>],
+) -> Page {
+    let glyphs: Vec<Vec<Glyph>> = printed_pages
         .iter()
         .map(|words| words.iter().flat_map(glyphs).collect())
         .collect();
     let pages = glyphs.iter().map(|glyphs| lay_out(width, height, glyphs));
     let pages: Vec<Page> = pages.collect();
-    let readings = pages.iter().zip(sheets);
+    let readings = pages.iter().zip(printed_pages);
     let readings = readings.flat_map(|(page, words)| readings_of(page, words));
     let recognition = Recognition::new(skew, readings);
     let mut page = lay_out(width, height, &[]);
