@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stemma_answers::tree_search::{AnswerModel, Knowledge, VisionModel};
+use stemma_answers::tree_search::{AnswerModel, Knowledge, LlmClientSettings, VisionModel};
 use stemma_archive::Vision;
 use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Ports};
@@ -18,6 +18,9 @@ use crate::embeddings::EmbeddingClient;
 use crate::error::CommandError;
 use crate::output::Output;
 use crate::page_images::page_images;
+
+// What a call may wait for its permit beside the time of the call itself.
+const CALL_SLACK_SECONDS: u64 = 5;
 
 /// Clients of all models for this process, which providers see as `process`; empty if none is configured.
 pub fn model_clients(
@@ -85,9 +88,23 @@ pub fn vision(
     };
     let model = VisionModel {
         model_client,
-        settings: config.reason.client,
+        settings: question_settings(config, &config.vision.model),
     };
     Ok(Some(Vision::new(env.clone(), model, page_images(context)?)))
+}
+
+// A person waits for a call of a slow model as long as the call may take.
+fn question_settings(config: &Config, name: &str) -> LlmClientSettings {
+    let settings = config.reason.client;
+    let mut providers = config.providers().into_iter();
+    let provider = providers.find(|(candidate, _)| candidate == name);
+    let call_seconds = provider.map_or(0, |(_, provider)| {
+        provider.endpoint.timeout_seconds + CALL_SLACK_SECONDS
+    });
+    LlmClientSettings {
+        patience_seconds: settings.patience_seconds.max(call_seconds),
+        ..settings
+    }
 }
 
 fn answer_model(
@@ -102,6 +119,7 @@ fn answer_model(
         return Ok(None);
     };
     let mut settings = config.reason.clone();
+    settings.client = question_settings(config, name);
     let most = model_settings.max_prompt_tokens_for(Purpose::Answers);
     settings.client.max_prompt_tokens = settings.client.max_prompt_tokens.min(most);
     let knowledge = knowledge(&settings.knowledge.files)?;

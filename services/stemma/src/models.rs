@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Secret};
 use stemma_llm::anthropic::Anthropic;
-use stemma_llm::client::{ModelClient, ModelClientSettings};
+use stemma_llm::client::{DEFAULT_MAX_REPLY_TOKENS, ModelClient, ModelClientSettings};
 use stemma_llm::http::EndpointError;
 use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
@@ -61,6 +61,9 @@ pub struct ProviderConfig {
     pub task_timeout_seconds: u64,
     /// How long the provider may be unreachable before interactive work fails, in seconds.
     pub interactive_patience_seconds: u64,
+    /// Most output tokens of a request that is asked again because its first reply ended before its text: room for a model that
+    /// thinks. No result depends on it.
+    pub max_reply_tokens: u32,
     pub batch: BatchConfig,
 }
 
@@ -104,6 +107,7 @@ impl Default for ProviderConfig {
             endpoint: EndpointConfig::default(),
             task_timeout_seconds: 480,
             interactive_patience_seconds: 120,
+            max_reply_tokens: DEFAULT_MAX_REPLY_TOKENS,
             batch: BatchConfig::default(),
         }
     }
@@ -132,6 +136,7 @@ pub struct ExtraModel {
     pub prices: Prices,
     pub concurrency: Option<u16>,
     pub timeout_seconds: Option<u64>,
+    pub max_reply_tokens: Option<u32>,
 }
 
 impl ExtraModel {
@@ -170,6 +175,7 @@ impl ExtraModel {
         };
         ProviderConfig {
             dialect: self.dialect.unwrap_or(model.dialect),
+            max_reply_tokens: self.max_reply_tokens.unwrap_or(model.max_reply_tokens),
             endpoint,
             ..model.clone()
         }
@@ -204,6 +210,7 @@ impl ProviderConfig {
         let settings = ModelClientSettings {
             task_timeout: Duration::from_secs(self.task_timeout_seconds),
             interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
+            max_reply_tokens: self.max_reply_tokens,
             ..self.endpoint.client_settings(name, client.host())
         };
         Ok(Arc::new(ModelClient::new(

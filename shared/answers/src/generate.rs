@@ -342,7 +342,10 @@ impl AnswerBuilder<'_, '_> {
                 true if SessionError::LIMITS.contains(&note.code.as_str()) => {
                     self.degrade(LIMIT_CODE, &note.message, "allow more calls or tokens");
                 }
-                true => self.degrade(&note.code, &note.message, RETRY_LATER),
+                true => {
+                    let next = note.next.as_deref().unwrap_or(RETRY_LATER);
+                    self.degrade(&note.code, &note.message, next);
+                }
                 false => self.step(
                     StepKind::Degrade,
                     format!("{}: {}", note.code, note.message),
@@ -408,7 +411,8 @@ impl AnswerBuilder<'_, '_> {
         }
         self.look().await;
         let session = self.drafting_session(session);
-        let prompt = prompt::answer_prompt(
+        let prompt =
+            prompt::answer_prompt(
             text,
             &self.question.earlier,
             self.search.known_missing_terms(),
@@ -506,11 +510,10 @@ impl AnswerBuilder<'_, '_> {
                 );
             }
             SessionError::Unavailable(failure) | SessionError::Unusable(failure) => {
-                let next = failure.next.clone().unwrap_or_else(|| RETRY_LATER.into());
                 self.degrade(
                     &failure.code,
                     &format!("{}: {instead}", failure.message),
-                    &next,
+                    error.next().unwrap_or(RETRY_LATER),
                 );
             }
         }
@@ -607,7 +610,7 @@ impl AnswerBuilder<'_, '_> {
         let id = self
             .degradation
             .as_ref()
-            .map_or_else(|| id.to_owned(), |degraded| degraded_id(id, &degraded.code));
+            .map_or_else(|| id.to_owned(), |degradation| degraded_id(id, degradation));
         Ok(Answer {
             id,
             question: question.text.clone(),

@@ -19,7 +19,7 @@ use stemma_engine::env::Millis;
 use stemma_engine::port_retry::with_retry;
 use stemma_engine::{Env, PortError, PortResult};
 
-use super::answer::{Answer, GenerationUsage};
+use super::answer::{Answer, Degradation, GenerationUsage};
 use stemma_retrieval::cache::Cache;
 
 const CACHE_BYTES: usize = 32 << 20;
@@ -91,7 +91,7 @@ impl AnswerStore {
             if answer
                 .degradation
                 .as_ref()
-                .is_some_and(|degraded| degraded_id(id, &degraded.code) == answer.id)
+                .is_some_and(|degraded| degraded_id(id, degraded) == answer.id)
             {
                 return Ok(Some(answer));
             }
@@ -308,8 +308,10 @@ pub(super) fn answer_id(parts: &impl Serialize) -> String {
 }
 
 /// The id of a degraded answer, from the id of the complete one and the reason: [`AnswerStore::get_promised`] finds one by the other.
-pub(super) fn degraded_id(id: &str, code: &str) -> String {
-    let digest = Digest::from_content(format!("{id} {code}").as_bytes()).to_string();
+/// Another cause with the same code is another answer, so that the reason shown is the present one.
+pub(super) fn degraded_id(id: &str, reason: &Degradation) -> String {
+    let text = format!("{id} {} {}", reason.code, reason.message);
+    let digest = Digest::from_content(text.as_bytes()).to_string();
     format!(
         "{}{}",
         &id[..id.len() - DEGRADED_DIGITS],
@@ -453,7 +455,7 @@ mod tests {
             next: None,
         };
         let degraded_answer = Answer {
-            id: degraded_id(&full.id, "model.away"),
+            id: degraded_id(&full.id, &degraded),
             degradation: Some(degraded),
             ..full.clone()
         };

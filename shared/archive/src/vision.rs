@@ -180,7 +180,7 @@ fn session_error(error: &SessionError) -> ApiError {
             ApiError::new("vision.limit", message, "allow more money")
         }
         SessionError::Unavailable(failure) | SessionError::Unusable(failure) => {
-            let next = failure.next.as_deref().unwrap_or("ask again later");
+            let next = error.next().unwrap_or("ask again later");
             ApiError::new(model_code(&failure.code), message, next)
         }
     }
@@ -188,12 +188,14 @@ fn session_error(error: &SessionError) -> ApiError {
 
 // Codes of the model that a person can act on; others are one.
 fn model_code(code: &str) -> &'static str {
-    const CODES: [&str; 5] = [
+    const CODES: [&str; 7] = [
         "model.no_images",
         "model.configuration",
         "model.refused",
         "model.throttled",
         "model.reply_unreadable",
+        "model.reply_cut_off",
+        "model.context_exceeded",
     ];
     CODES
         .into_iter()

@@ -44,7 +44,9 @@ impl Llm for Anthropic {
             .capabilities
             .post(&self.transport, "messages", request, request_body)
             .await?;
-        parse_response(&received, Some(request))
+        let reply = parse_response(&received, self.transport.host())?;
+        self.capabilities.check_enforcement(request, &reply);
+        Ok(reply)
     }
 
     async fn models(&self) -> Result<Vec<String>, LlmError> {
@@ -74,7 +76,7 @@ impl BatchDialect for Anthropic {
     }
 
     fn parse(&self, body: Value) -> Result<LlmReply, LlmError> {
-        parse_response(&HttpReply::from_batch(&body), None)
+        parse_response(&HttpReply::from_batch(&body), self.transport.host())
     }
 }
 
@@ -117,7 +119,7 @@ struct MessagesResponse {
     usage: MessagesUsage,
 }
 
-// Blocks other than `text` and `tool_use`, such as `thinking`, are ignored.
+// Blocks other than `text` and `tool_use` are not read. `thinking` and `redacted_thinking` tell that the model thought.
 #[derive(Deserialize)]
 struct ContentBlock {
     #[serde(rename = "type")]
@@ -157,13 +159,9 @@ impl From<MessagesUsage> for TokenUsage {
     }
 }
 
-// A batch knows nothing of the request any more; it holds first requests only.
-fn parse_response(
-    received: &HttpReply,
-    request: Option<&LlmRequest>,
-) -> Result<LlmReply, LlmError> {
-    let message: MessagesResponse = serde_json::from_slice(&received.bytes)
-        .map_err(|_| LlmError::unreadable("not a message", TokenUsage::default()))?;
+fn parse_response(received: &HttpReply, host: &str) -> Result<LlmReply, LlmError> {
+    let message: MessagesResponse =
+        serde_json::from_slice(&received.bytes).map_err(|_| received.not_a_reply(host))?;
     let usage: TokenUsage = message.usage.into();
     let input = message
         .content
@@ -194,16 +192,13 @@ fn parse_response(
         (_, Some(input)) => (input.to_string(), FinishReason::Complete),
         (_, None) => (written, FinishReason::Complete),
     };
-    let reply = LlmReply {
+    let has_thought = (message.content.iter()).any(|block| block.kind.ends_with("thinking"));
+    LlmReply {
         text,
         usage,
         finish,
+        has_thought,
         rate_limits: received.rate_limits,
-    };
-    let is_first = request.is_none_or(|request| request.follow_up.is_none());
-    let is_truncated_tool = finish == FinishReason::Length && input.is_some() && is_first;
-    if is_truncated_tool {
-        return Ok(reply);
     }
-    reply.non_empty()
+    .explained()
 }

@@ -1,14 +1,16 @@
 //! Adapts requests to what a provider supports.
 //!
-//! When a provider rejects a request with 400 and names a parameter, the request is sent again without it. Once accepted,
-//! the reduced form is used for all later requests of this process. The digest of the request does not change.
+//! When a provider rejects a request and names a parameter, whatever the status, the request is sent again without it. Once
+//! accepted, the reduced form is used for all later requests of this process. A server that accepts a schema and replies with
+//! prose does not enforce it: later requests bring the schema in their prompt. The digest of the request does not change.
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::error_body::FORMAT_FIELDS;
 use crate::http::{HttpError, HttpReply, HttpTransport};
 use crate::image::{PageImage, message_content};
-use crate::request::{LlmError, LlmRequest};
+use crate::request::{LlmError, LlmReply, LlmRequest};
 
 const MAX_ATTEMPTS: usize = 6;
 
@@ -25,9 +27,12 @@ pub(crate) struct RequestShape {
 pub(crate) enum ResponseFormat {
     // The provider enforces the JSON schema.
     Schema,
-    // The provider enforces JSON; the schema is part of the system prompt.
+    // As `json_object` with a schema, which llama.cpp's Python server and others enforce. The schema is part of the system
+    // prompt, too, as with all weaker formats.
+    ObjectSchema,
+    // The provider enforces JSON.
     Object,
-    // Nothing is enforced; the schema is part of the system prompt.
+    // Nothing is enforced.
     Text,
 }
 
@@ -46,39 +51,37 @@ impl RequestShape {
         temperature: true,
     };
 
-    // `None` if the message names none of the parameters that can be dropped.
+    // `None` if the message names none of the parameters that can be dropped. Some servers quote the whole request after the
+    // parameter that they reject, so the one that is named first counts.
     fn relaxed(self, message: &str, has_json_mode: bool) -> Option<Self> {
         let message = message.to_lowercase();
-        let mentions = |words: &[&str]| words.iter().any(|word| message.contains(word));
-        if mentions(&["temperature"]) && self.temperature {
-            return Some(Self {
-                temperature: false,
-                ..self
-            });
-        }
-        if mentions(&["max_completion_tokens", "max_tokens"])
-            && self.limit == LimitField::MaxTokens
-            && has_json_mode
-        {
-            return Some(Self {
-                limit: LimitField::MaxCompletionTokens,
-                ..self
-            });
-        }
-        let structure = [
-            "response_format",
-            "json_schema",
-            "json_object",
-            "schema",
-            "grammar",
-            "structured",
-            "tool",
+        let first = |words: &[&str]| words.iter().filter_map(|word| message.find(word)).min();
+        let without_temperature = self.temperature.then_some(Self {
+            temperature: false,
+            ..self
+        });
+        let other_limit = (has_json_mode && self.limit == LimitField::MaxTokens).then_some(Self {
+            limit: LimitField::MaxCompletionTokens,
+            ..self
+        });
+        let candidates = [
+            (first(&["temperature"]), without_temperature),
+            (first(&["max_completion_tokens", "max_tokens"]), other_limit),
+            (
+                first(&FORMAT_FIELDS),
+                self.with_weaker_format(has_json_mode),
+            ),
         ];
-        if !mentions(&structure) {
-            return None;
-        }
+        let named = candidates
+            .into_iter()
+            .filter_map(|(at, relaxed)| Some((at?, relaxed?)));
+        named.min_by_key(|(at, _)| *at).map(|(_, relaxed)| relaxed)
+    }
+
+    fn with_weaker_format(self, has_json_mode: bool) -> Option<Self> {
         let format = match self.format {
-            ResponseFormat::Schema if has_json_mode => ResponseFormat::Object,
+            ResponseFormat::Schema if has_json_mode => ResponseFormat::ObjectSchema,
+            ResponseFormat::ObjectSchema => ResponseFormat::Object,
             ResponseFormat::Schema | ResponseFormat::Object => ResponseFormat::Text,
             ResponseFormat::Text => return None,
         };
@@ -111,9 +114,10 @@ impl ProviderCapabilities {
     ) -> Result<HttpReply, LlmError> {
         let initial = *self.shape.lock();
         let mut shape = initial;
-        let mut first = None;
         let quoted = [request.system.as_str(), request.user.as_str()];
-        for _ in 0..MAX_ATTEMPTS {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
             let HttpError { error, detail } =
                 match transport.post(path, &body(request, shape), &quoted).await {
                     Ok(received) => {
@@ -122,18 +126,33 @@ impl ProviderCapabilities {
                     }
                     Err(error) => error,
                 };
-            let relaxed = detail.and_then(|detail| shape.relaxed(&detail, self.has_json_mode));
-            // If the relaxed request fails as well, the parameter was not the cause, so the first error is reported.
-            let Some(relaxed) = relaxed else {
-                return Err(first.unwrap_or(error));
+            let relaxed = detail
+                .filter(|_| attempts < MAX_ATTEMPTS)
+                .and_then(|detail| shape.relaxed(&detail, self.has_json_mode));
+            if let Some(relaxed) = relaxed {
+                shape = relaxed;
+                continue;
+            }
+            let LlmError::ContextExceeded { message, .. } = error else {
+                return Err(error);
             };
-            first.get_or_insert(error);
-            shape = relaxed;
+            // The server took the form and rejects the length.
+            self.remember(initial, shape);
+            return Err(LlmError::ContextExceeded {
+                message,
+                needed_tokens: request.context_tokens(),
+            });
         }
-        Err(first.unwrap_or(LlmError::Refused {
-            status: 400,
-            message: String::new(),
-        }))
+    }
+
+    /// Learns from a reply to `request`: one that is prose, although a schema was sent, shows that the server ignores schemas.
+    pub(crate) fn check_enforcement(&self, request: &LlmRequest, reply: &LlmReply) {
+        let shape = self.shape();
+        let is_prose = !reply.text.trim().is_empty() && !reply.text.contains('{');
+        if is_prose && response_format(request, shape) == ResponseFormat::Schema {
+            let relaxed = shape.with_weaker_format(self.has_json_mode);
+            self.remember(shape, relaxed.unwrap_or(shape));
+        }
     }
 
     /// The shape that the provider accepts, as far as is known.
@@ -153,7 +172,7 @@ impl ProviderCapabilities {
 
     fn remember(&self, previous: RequestShape, accepted: RequestShape) {
         if previous != accepted {
-            tracing::info!(shape = ?accepted, "the provider rejects the strict request form; using a relaxed form from now on");
+            tracing::info!(shape = ?accepted, "the provider does not support the strict request form; using a relaxed form from now on");
             *self.shape.lock() = accepted;
         }
     }
@@ -163,7 +182,7 @@ impl ProviderCapabilities {
 pub(crate) fn system_prompt(request: &LlmRequest, format: ResponseFormat) -> String {
     match format {
         ResponseFormat::Schema => request.system.clone(),
-        ResponseFormat::Object | ResponseFormat::Text => format!(
+        ResponseFormat::ObjectSchema | ResponseFormat::Object | ResponseFormat::Text => format!(
             "{}\n\nAnswer with one JSON object that fits this JSON schema, and with nothing else:\n{}",
             request.system, request.schema.json
         ),
@@ -220,17 +239,18 @@ mod tests {
             })
         );
         let object = relaxed("'response_format' of type 'json_schema' is not supported").unwrap();
+        assert_eq!(object.format, ResponseFormat::ObjectSchema);
+        let object = object.relaxed("unknown parameter: 'response_format.schema'", true);
+        let object = object.unwrap();
         assert_eq!(object.format, ResponseFormat::Object);
         let text = object.relaxed("response_format is unknown", true).unwrap();
         assert_eq!(text.format, ResponseFormat::Text);
         assert_eq!(text.relaxed("response_format", true), None);
-        assert_eq!(
-            strict
-                .relaxed("tool_choice is not supported", false)
-                .unwrap()
-                .format,
-            ResponseFormat::Text
-        );
+        let without_tools = strict.relaxed("tool_choice is not supported", false);
+        assert_eq!(without_tools.unwrap().format, ResponseFormat::Text);
+        // The parameter that is named first is the rejected one: the rest may quote the request.
+        let quoting = relaxed("('body', 'response_format'): invalid, input {'temperature': 0}");
+        assert_eq!(quoting.unwrap().format, ResponseFormat::ObjectSchema);
         assert_eq!(
             relaxed("context_length_exceeded: maximum context length is 8192"),
             None

@@ -8,6 +8,17 @@ const MAX_ERROR_CHARS: usize = 200;
 // An error message that shares this many consecutive characters with the prompt counts as quoting it.
 const QUOTE_CHARS: usize = 16;
 
+// Parameters that ask for a form of reply, and other names for them in errors.
+pub(crate) const FORMAT_FIELDS: [&str; 7] = [
+    "response_format",
+    "json_schema",
+    "json_object",
+    "schema",
+    "grammar",
+    "structured",
+    "tool",
+];
+
 // Providers send `{"error": {"code", "type", "message", "param"}}`, `{"error": "text"}` or `{"detail": …}`. Bodies that
 // are not JSON are ignored.
 #[derive(Default)]
@@ -83,6 +94,28 @@ impl ErrorBody {
             "unknown variant",
         ]);
         is_about_images && is_about_models
+    }
+
+    // Whether the server does not know a form of reply. Servers say so with 400, 404, 422 and 500 (llama.cpp's Python server, old
+    // versions of llama.cpp). Words that an error of another kind may have, too, do not count.
+    pub(crate) fn rejects_format(&self) -> bool {
+        let text = self.full_text().to_lowercase();
+        FORMAT_FIELDS[..3].iter().any(|field| text.contains(field))
+    }
+
+    // Whether the prompt, or prompt and reply, exceed the context, in the words of OpenAI, Anthropic, vLLM, llama.cpp,
+    // Ollama and LM Studio.
+    pub(crate) fn exceeds_context(&self) -> bool {
+        let text = self.full_text().to_lowercase();
+        let phrases = [
+            "context_length_exceeded",
+            "context length",
+            "context size",
+            "context window",
+            "n_ctx",
+            "prompt is too long",
+        ];
+        phrases.iter().any(|phrase| text.contains(phrase))
     }
 
     pub(crate) fn full_text(&self) -> String {
@@ -171,6 +204,46 @@ mod tests {
             "unknown variant `json_schema`",
         ] {
             assert!(!rejects(message), "{message}");
+        }
+    }
+
+    #[test]
+    fn servers_without_schemas_and_short_contexts_are_recognized() {
+        let body = |message: &str| ErrorBody::from_value(&json!({ "error": message }));
+        for message in [
+            "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\"}]",
+            "response_format type must be one of \"text\" or \"json_object\", but got: json_schema",
+            "unknown variant `json_schema`",
+        ] {
+            let body = body(message);
+            assert!(
+                body.rejects_format() && !body.exceeds_context(),
+                "{message}"
+            );
+        }
+        for message in [
+            "This model's maximum context length is 2048 tokens, however you requested 2600 tokens",
+            "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+            "the input length exceeds the context length",
+            "Requested tokens (9000) exceed context window of 512",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+        ] {
+            let body = body(message);
+            assert!(
+                body.exceeds_context() && !body.rejects_format(),
+                "{message}"
+            );
+        }
+        for message in [
+            "out of memory",
+            "the tool server is away",
+            "model is loading",
+        ] {
+            let body = body(message);
+            assert!(
+                !body.exceeds_context() && !body.rejects_format(),
+                "{message}"
+            );
         }
     }
 

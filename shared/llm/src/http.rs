@@ -74,6 +74,14 @@ pub(crate) struct HttpReply {
 }
 
 impl HttpReply {
+    /// Why this is no reply of a model. Some gateways report failures with status 200.
+    pub(crate) fn not_a_reply(&self, host: &str) -> LlmError {
+        if self.bytes.trim_ascii_start().starts_with(b"<") {
+            return LlmError::NoApi { host: host.into() };
+        }
+        LlmError::unreadable("not a chat completion", TokenUsage::default())
+    }
+
     /// The reply of a line of a batch: its body, without headers.
     pub(crate) fn from_batch(body: &Value) -> Self {
         Self {
@@ -289,6 +297,11 @@ impl HttpTransport {
             408 => LlmError::TimedOut(self.timeout),
             // Servers say so with 400, 404 and 500.
             400 | 404.. if body.rejects_images() => LlmError::NoImages { status, message },
+            400 | 404.. if body.exceeds_context() => LlmError::ContextExceeded {
+                message,
+                needed_tokens: 0,
+            },
+            400 | 404.. if body.rejects_format() => LlmError::Refused { status, message },
             500.. => LlmError::Server { status, message },
             300..=399 => LlmError::Configuration {
                 status,
@@ -299,13 +312,7 @@ impl HttpTransport {
             400 if body.is_unknown_model() => LlmError::Configuration { status, message },
             _ => LlmError::Refused { status, message },
         };
-        let is_rejected_request = matches!(
-            error,
-            LlmError::Refused {
-                status: 400 | 422,
-                ..
-            }
-        );
+        let is_rejected_request = matches!(error, LlmError::Refused { .. });
         HttpError {
             error,
             detail: is_rejected_request.then(|| body.full_text()),

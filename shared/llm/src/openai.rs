@@ -39,7 +39,9 @@ impl Llm for OpenAi {
             .capabilities
             .post(&self.transport, "chat/completions", request, request_body)
             .await?;
-        parse_response(&received, Some(request))
+        let reply = parse_response(&received, self.transport.host(), Some(request))?;
+        self.capabilities.check_enforcement(request, &reply);
+        Ok(reply)
     }
 
     async fn models(&self) -> Result<Vec<String>, LlmError> {
@@ -69,7 +71,7 @@ impl BatchDialect for OpenAi {
     }
 
     fn parse(&self, body: Value) -> Result<LlmReply, LlmError> {
-        parse_response(&HttpReply::from_batch(&body), None)
+        parse_response(&HttpReply::from_batch(&body), self.transport.host(), None)
     }
 }
 
@@ -94,6 +96,9 @@ fn request_body(request: &LlmRequest, shape: RequestShape) -> Value {
             let schema = json!({ "name": request.schema.name, "strict": true, "schema": request.schema.json });
             Some(json!({ "type": "json_schema", "json_schema": schema }))
         }
+        ResponseFormat::ObjectSchema => {
+            Some(json!({ "type": "json_object", "schema": request.schema.json }))
+        }
         ResponseFormat::Object => Some(json!({ "type": "json_object" })),
         ResponseFormat::Text => None,
     };
@@ -115,13 +120,26 @@ struct CompletionChoice {
     finish_reason: Option<String>,
 }
 
-// `reasoning_content` and similar fields are ignored.
+// What a model thinks is not read, only that it does: vLLM, DeepSeek and llama.cpp name it `reasoning_content`, Ollama and
+// OpenRouter `reasoning`.
 #[derive(Deserialize)]
 struct ChoiceMessage {
     #[serde(default)]
     content: Option<MessageContent>,
     #[serde(default)]
     refusal: Option<String>,
+    #[serde(default)]
+    reasoning: Option<String>,
+    #[serde(default)]
+    reasoning_content: Option<String>,
+}
+
+impl ChoiceMessage {
+    fn has_thought(&self, text: &str) -> bool {
+        let thoughts = [&self.reasoning, &self.reasoning_content];
+        let has_reasoning = (thoughts.into_iter().flatten()).any(|text| !text.trim().is_empty());
+        has_reasoning || text.trim_start().starts_with("<think>")
+    }
 }
 
 #[derive(Deserialize)]
@@ -147,6 +165,14 @@ struct CompletionUsage {
     completion_tokens: Option<u32>,
     #[serde(default)]
     prompt_tokens_details: Option<PromptTokensDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<CompletionTokensDetails>,
+}
+
+#[derive(Deserialize)]
+struct CompletionTokensDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -158,10 +184,11 @@ struct PromptTokensDetails {
 // A batch knows nothing of the request any more.
 fn parse_response(
     received: &HttpReply,
+    host: &str,
     request: Option<&LlmRequest>,
 ) -> Result<LlmReply, LlmError> {
-    let completion: CompletionResponse = serde_json::from_slice(&received.bytes)
-        .map_err(|_| LlmError::unreadable("not a chat completion", TokenUsage::default()))?;
+    let completion: CompletionResponse =
+        serde_json::from_slice(&received.bytes).map_err(|_| received.not_a_reply(host))?;
     let choice = completion.choices.into_iter().next();
     let (text, refused) = choice.as_ref().map(message_text).unwrap_or_default();
     let usage = usage_or_estimate(completion.usage.as_ref(), request, &text);
@@ -184,13 +211,18 @@ fn parse_response(
             message: "refused by the model".into(),
         });
     }
+    let details = completion
+        .usage
+        .and_then(|usage| usage.completion_tokens_details);
+    let reasoning_tokens = details.and_then(|details| details.reasoning_tokens);
     LlmReply {
+        has_thought: choice.message.has_thought(&text) || reasoning_tokens > Some(0),
         text,
         usage,
         finish,
         rate_limits: received.rate_limits,
     }
-    .non_empty()
+    .explained()
 }
 
 // Returns the text of a choice and whether the model refused to answer.

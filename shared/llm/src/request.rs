@@ -14,6 +14,9 @@ use crate::tokens;
 
 // Roles and separators of a chat cost tokens besides the texts.
 const ENVELOPE_TOKENS: u32 = 16;
+// A prompt counts as cut when the server read less than two thirds of its texts and so many tokens are missing: vocabularies
+// differ less.
+const MIN_CUT_TOKENS: u32 = 1_000;
 
 /// A client for one provider.
 #[async_trait]
@@ -133,6 +136,28 @@ impl LlmRequest {
         blake3::hash(&json).to_hex().as_str()[..32].to_string()
     }
 
+    /// Tokens of context that prompt and reply need, rounded up to a power of two: contexts are set in such numbers.
+    pub fn context_tokens(&self) -> u32 {
+        let needed = self.prompt_tokens().saturating_add(self.max_output_tokens);
+        needed.checked_next_power_of_two().unwrap_or(needed)
+    }
+
+    // The tokens of the texts, of which the server read only `read`; `None` if it read all. Servers need not count schemas, and
+    // count images in their own ways.
+    pub(crate) fn cut_tokens(&self, read: u32, prompt_tokens: u32) -> Option<u32> {
+        let is_cut = |sent: u32| {
+            u64::from(read) * 3 < u64::from(sent) * 2 && sent.saturating_sub(read) >= MIN_CUT_TOKENS
+        };
+        if read == 0 || !is_cut(prompt_tokens) {
+            return None;
+        }
+        let schema = tokens::count(&self.schema.json.to_string());
+        let images = self.images.iter().map(PageImage::tokens);
+        let other = images.fold(schema, u32::saturating_add);
+        let sent = prompt_tokens.saturating_sub(other);
+        is_cut(sent).then_some(sent)
+    }
+
     /// Prompt size in o200k tokens, an estimate for models with another vocabulary. Images count as
     /// [`image_tokens`](crate::image::image_tokens) says.
     pub fn prompt_tokens(&self) -> u32 {
@@ -158,6 +183,8 @@ pub struct LlmReply {
     pub text: String,
     pub usage: TokenUsage,
     pub finish: FinishReason,
+    /// Whether the model thought before it wrote, as far as the provider tells. Thinking counts as output.
+    pub has_thought: bool,
     pub rate_limits: ReportedLimits,
 }
 
@@ -168,18 +195,22 @@ impl LlmReply {
             text: text.into(),
             usage,
             finish: FinishReason::Complete,
+            has_thought: false,
             rate_limits: ReportedLimits::default(),
         }
     }
 
-    // Reasoning models may spend the whole output limit before the first character of the reply.
-    pub(crate) fn non_empty(self) -> Result<Self, LlmError> {
-        match (self.text.trim().is_empty(), self.finish) {
-            (false, _) => Ok(self),
-            (true, FinishReason::Length) => {
-                Err(LlmError::unreadable("cut off before any text", self.usage))
-            }
-            (true, FinishReason::Complete) => Err(LlmError::unreadable("empty", self.usage)),
+    /// Whether there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    // A reply without text that is not complete, or was thought about, is one with too little room. Any other is unusable.
+    pub(crate) fn explained(self) -> Result<Self, LlmError> {
+        let is_explained = self.finish == FinishReason::Length || self.has_thought;
+        match self.is_empty() && !is_explained {
+            true => Err(LlmError::unreadable("empty", self.usage)),
+            false => Ok(self),
         }
     }
 }
@@ -233,6 +264,25 @@ pub enum LlmError {
     /// The provider rejects this request. The status is 200 if the reply itself is a refusal.
     #[error("the provider refused the request with status {status}{}", message_suffix(.message))]
     Refused { status: u16, message: String },
+    /// What answers is no model: the address is wrong, or a gateway is in between.
+    #[error("{host} answers with a web page, not with a chat completion")]
+    NoApi { host: String },
+    /// The prompt, or prompt and reply, exceed the context of the model or of its server.
+    #[error("the prompt does not fit into the model's context{}", message_suffix(.message))]
+    ContextExceeded {
+        message: String,
+        /// [`LlmRequest::context_tokens`].
+        needed_tokens: u32,
+    },
+    /// The server cut the prompt at its context without an error. The reply is to another prompt.
+    #[error("the model's server cut the prompt: it read {read} of {sent} tokens")]
+    PromptCut {
+        read: u32,
+        sent: u32,
+        /// [`LlmRequest::context_tokens`].
+        needed_tokens: u32,
+        usage: TokenUsage,
+    },
     /// The model, or its server, takes no images.
     #[error("the model takes no images (status {status}){}", message_suffix(.message))]
     NoImages { status: u16, message: String },
@@ -273,7 +323,8 @@ impl LlmError {
             Self::Unreachable(_) => "model.unreachable",
             Self::TimedOut(_) => "model.timeout",
             Self::Server { .. } => "model.server_error",
-            Self::Configuration { .. } => "model.configuration",
+            Self::Configuration { .. } | Self::NoApi { .. } => "model.configuration",
+            Self::ContextExceeded { .. } | Self::PromptCut { .. } => "model.context_exceeded",
             Self::Refused { .. } => "model.refused",
             Self::NoImages { .. } => "model.no_images",
             Self::Unreadable { .. } => "model.reply_unreadable",
@@ -283,7 +334,7 @@ impl LlmError {
     /// The tokens that the provider bills for the failed call, as far as it tells.
     pub fn billed_usage(&self) -> TokenUsage {
         match self {
-            Self::Unreadable { usage, .. } => *usage,
+            Self::Unreadable { usage, .. } | Self::PromptCut { usage, .. } => *usage,
             _ => TokenUsage::default(),
         }
     }
@@ -304,19 +355,39 @@ impl LlmError {
             Self::Throttled { retry_after, .. } => {
                 Failure::throttled(code, message, retry_after.unwrap_or(DEFAULT_PAUSE))
             }
-            Self::Unreachable(_)
-            | Self::TimedOut(_)
-            | Self::Server { .. }
-            | Self::Unreadable { .. } => Failure::transient(code, message),
+            Self::Unreachable(_) => Failure::transient(code, message)
+                .with_next("start the model's server, or correct model.base_url"),
+            Self::TimedOut(_) => Failure::transient(code, message)
+                .with_next("raise model.timeout_seconds if the model is slow"),
+            Self::Server { .. } => Failure::transient(code, message)
+                .with_next("ask again; if it fails again, see the log of the model's server"),
+            Self::Unreadable { .. } => Failure::transient(code, message),
             Self::Configuration { .. } => Failure::throttled(code, message, CONFIGURATION_PAUSE)
                 .with_next(
                     "check model.base_url, model.api_key, model.name and the provider's quota",
                 ),
-            Self::Refused { .. } => Failure::permanent(code, message),
+            Self::NoApi { .. } => Failure::throttled(code, message, CONFIGURATION_PAUSE).with_next(
+                "check model.base_url: it is the address of the API, as http://127.0.0.1:11434/v1 is of Ollama's",
+            ),
+            Self::ContextExceeded { needed_tokens, .. }
+            | Self::PromptCut { needed_tokens, .. } => Failure::permanent(code, message)
+                .with_next(longer_context(*needed_tokens)),
+            Self::Refused { status: 200, .. } => Failure::permanent(code, message)
+                .with_next("ask in other words, or choose another model"),
+            Self::Refused { .. } => Failure::permanent(code, message)
+                .with_next("correct what the provider names, or choose another model"),
             Self::NoImages { .. } => Failure::permanent(code, message)
                 .with_next("set vision.model to a model that takes images, or leave it empty"),
         }
     }
+}
+
+/// How to give a model more context.
+pub(crate) fn longer_context(tokens: u32) -> String {
+    format!(
+        "give the model a context of {tokens} tokens (Ollama: OLLAMA_CONTEXT_LENGTH={tokens}, llama.cpp: --ctx-size {tokens}, \
+         llama-cpp-python: --n_ctx {tokens}), or choose one with a longer context"
+    )
 }
 
 #[cfg(test)]

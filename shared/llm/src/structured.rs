@@ -1,20 +1,26 @@
 //! Typed completions: a request is retried until a reply parses and validates.
 //!
-//! Within one task attempt a request is sent at most three times, each through breaker and rate limits. A third invalid reply
-//! fails the task permanently, since further calls would cost money with little hope. Task attempts are for calls without a
-//! reply. A reply cut off at the output limit is continued at most four times; the parts count as one reply. One that still has no
-//! end fails the task at once: a model that repeats itself would do so again, at five times the cost of a reply.
+//! What follows a reply that cannot be used depends on why:
+//!
+//! - Its text is not what was asked for: the model is told, at most twice.
+//! - It ended at the output limit within its JSON: it is continued, at most four times. The parts count as one reply. One that still
+//!   has no end fails the task: a model that repeats itself would do so again, at five times the cost of a reply.
+//! - It ended before its text, since the model thought or wrote prose: the request is sent once more with more room.
+//! - It is to a prompt that the server cut: the task fails.
+//!
+//! Failed replies are final for the task, since further calls would cost money with little hope. Task attempts are for calls without
+//! a reply. Each call goes through breaker and rate limits.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
-use stemma_engine::{Failure, Priority};
+use stemma_engine::{Failure, FailureKind, Priority};
 
-use crate::client::{ModelClient, ReplyStats};
+use crate::client::{CallError, ModelClient, ReplyStats, TimedReply};
 use crate::prices::CallBudget;
 use crate::reply::{is_continuable, join_continuation, parse};
-use crate::request::{FinishReason, FollowUp, LlmReply, LlmRequest, TokenUsage};
+use crate::request::{FinishReason, FollowUp, LlmReply, LlmRequest, TokenUsage, longer_context};
 
 const MAX_RETRIES: u32 = 2;
 const MAX_CONTINUATIONS: usize = 4;
@@ -72,6 +78,8 @@ pub async fn complete_from<T: DeserializeOwned, U>(
     call_log: &dyn CallLog,
     check: impl Fn(T) -> Result<U, String>,
 ) -> Result<StructuredOutput<U>, Failure> {
+    let mut current = request.clone();
+    current.max_output_tokens = client.reply_limit(request.max_output_tokens);
     let mut call = StructuredCall {
         first,
         client,
@@ -79,65 +87,140 @@ pub async fn complete_from<T: DeserializeOwned, U>(
         call_log,
         deadline_ms: client.deadline_ms(),
         prompt_tokens: None,
+        raised_limit: client.raised_reply_limit(current.max_output_tokens),
+        cut_off: None,
     };
-    let mut current = request.clone();
     let mut retries = 0;
     loop {
-        let FullReply {
-            text,
-            replies,
-            output_tokens,
-            error,
-            is_endless,
-        } = call.complete_reply(&mut current).await?;
-        let parsed = error.map_or_else(|| parse(&text).and_then(&check), Err);
-        let error = match parsed {
+        let full = match call.complete_reply(&mut current).await {
+            Ok(full) => full,
+            Err(failure) if call.is_limit_refused(&failure) => {
+                call.lower_limit(&mut current, &failure)?;
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        let parsed = match full.defect {
+            None => parse(&full.text).and_then(&check).map_err(Defect::Invalid),
+            Some(defect) => Err(defect),
+        };
+        let defect = match parsed {
             Ok(value) => {
-                let prompt_tokens = call
-                    .prompt_tokens
-                    .unwrap_or_else(|| request.prompt_tokens());
+                call.learn_limit(&current);
                 return Ok(StructuredOutput {
                     value,
                     usage: TokenUsage {
-                        prompt_tokens,
-                        output_tokens,
+                        prompt_tokens: call
+                            .prompt_tokens
+                            .unwrap_or_else(|| request.prompt_tokens()),
+                        output_tokens: full.output_tokens,
                         cached_tokens: 0,
                     },
-                    replies,
+                    replies: full.replies,
                 });
             }
-            Err(error) => error,
+            Err(defect) => defect,
         };
-        call.record_rejected(request, &replies).await?;
+        call.record_rejected(request, &full.replies).await?;
         tracing::info!(
             stage = request.schema.name,
             retries,
-            error,
+            ?defect,
             "rejected a reply of the model"
         );
-        retries += 1;
-        if retries > MAX_RETRIES || is_endless {
-            return Err(unusable_reply(request.schema.name, retries, &error));
+        match defect {
+            Defect::CutOff(cut_off) => call.raise_limit(&mut current, cut_off)?,
+            Defect::Endless => return Err(endless_reply(&current)),
+            Defect::Invalid(error) if retries < MAX_RETRIES => {
+                retries += 1;
+                let quoted_bytes = full.text.floor_char_boundary(QUOTED_REPLY_BYTES);
+                current.follow_up = Some(FollowUp::Retry {
+                    reply: full.text[..quoted_bytes].into(),
+                    error,
+                });
+            }
+            Defect::Invalid(error) => {
+                return Err(unusable_reply(request.schema.name, retries + 1, &error));
+            }
         }
-        let quoted_bytes = text.floor_char_boundary(QUOTED_REPLY_BYTES);
-        // An empty reply gives the model nothing to correct, so the original request is sent again.
-        current.follow_up = (!text.trim().is_empty()).then(|| FollowUp::Retry {
-            reply: text[..quoted_bytes].into(),
-            error,
-        });
+    }
+}
+
+// Why a reply cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Defect {
+    // It is not what was asked for. The model is told.
+    Invalid(String),
+    CutOff(CutOff),
+    // Still cut off after the last continuation.
+    Endless,
+}
+
+// A reply that ended before its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CutOff {
+    has_thought: bool,
+    // Whether it ended at a limit, and not of itself.
+    at_limit: bool,
+    // The output limit of the request, and the tokens that came.
+    limit: u32,
+    output_tokens: u32,
+}
+
+impl CutOff {
+    // Whether something else than the limit of the request ended it: the context, or a limit of the server.
+    fn is_early(self) -> bool {
+        self.at_limit && self.output_tokens > 0 && self.output_tokens < self.limit / 4 * 3
+    }
+
+    fn failure(self, request: &LlmRequest) -> Failure {
+        let stage = request.schema.name;
+        let Self {
+            limit,
+            output_tokens,
+            ..
+        } = self;
+        let (message, next) = match (self.is_early(), self.at_limit) {
+            (true, _) => (
+                format!(
+                    "the reply to {stage} ended after {output_tokens} of {limit} tokens, before any answer: the context of the \
+                     model's server is full, or the server has a limit of its own"
+                ),
+                longer_context(request.context_tokens()),
+            ),
+            (false, true) => (
+                format!(
+                    "the reply to {stage} ended at its limit of {limit} tokens, before any answer{}",
+                    if self.has_thought {
+                        ": the model thought"
+                    } else {
+                        ""
+                    }
+                ),
+                format!(
+                    "raise model.max_reply_tokens above {limit}, or choose a model that thinks less"
+                ),
+            ),
+            (false, false) => (
+                format!(
+                    "the model thought about {stage} and wrote no answer, with room for {limit} tokens"
+                ),
+                "turn thinking off in the model's server, or choose another model".to_owned(),
+            ),
+        };
+        Failure::permanent("model.reply_cut_off", message).with_next(next)
     }
 }
 
 // A reply joined with its continuations.
+#[derive(Default)]
 struct FullReply {
     text: String,
     // Those without a line in the call log.
     replies: Vec<ReplyStats>,
     output_tokens: u32,
-    // Set if the reply is known to be invalid before parsing.
-    error: Option<String>,
-    // Still cut off after the last continuation.
-    is_endless: bool,
+    // Set if the reply is known to be unusable before parsing.
+    defect: Option<Defect>,
 }
 
 struct StructuredCall<'a> {
@@ -149,57 +232,54 @@ struct StructuredCall<'a> {
     deadline_ms: u64,
     // Of the first prompt, as billed by the provider.
     prompt_tokens: Option<u32>,
+    // The output limit to try after a reply that ended before its text; `None` once it was, or if there is no higher one.
+    raised_limit: Option<u32>,
+    // The reply for which the limit was raised.
+    cut_off: Option<CutOff>,
 }
 
 impl StructuredCall<'_> {
     // Sends the request, and continues the reply as long as it is cut off at the output limit.
     async fn complete_reply(&mut self, request: &mut LlmRequest) -> Result<FullReply, Failure> {
-        let mut full = FullReply {
-            text: String::new(),
-            replies: Vec::new(),
-            output_tokens: 0,
-            error: None,
-            is_endless: false,
-        };
+        let mut full = FullReply::default();
         let mut parts = 0;
         loop {
-            if let Some(reply) = self.first.take() {
-                parts += 1;
-                if !self.add_part(&mut full, request, parts, &reply) {
-                    return Ok(full);
-                }
-            }
-            let remaining =
-                Duration::from_millis(self.deadline_ms.saturating_sub(self.client.now_ms()));
-            let timed = match tokio::time::timeout(
-                remaining,
-                self.client.complete(request, self.class, self.call_log),
-            )
-            .await
-            {
-                Ok(Ok(timed)) => timed,
-                Ok(Err(error)) => match error.stats {
-                    // An unusable continuation makes the whole reply unusable.
-                    Some(stats) => {
-                        full.replies.push(stats);
+            let reply = match self.first.take() {
+                Some(reply) => reply,
+                None => match self.call(request).await {
+                    Ok(timed) => {
+                        full.replies.push(timed.stats());
+                        timed.reply
+                    }
+                    Err(CallError { failure, stats }) => {
+                        full.replies.extend(stats);
+                        if stats.is_none() || failure.kind == FailureKind::Permanent {
+                            self.record_rejected(request, &full.replies).await?;
+                            return Err(failure);
+                        }
+                        // An unusable continuation makes the whole reply unusable.
                         full.text.clear();
-                        full.error = Some(error.failure.message);
+                        full.defect = Some(Defect::Invalid(failure.message));
                         return Ok(full);
                     }
-                    None => return self.give_up(request, &full, error.failure).await,
                 },
-                Err(_) => {
-                    return self
-                        .give_up(request, &full, task_timeout(request.schema.name))
-                        .await;
-                }
             };
-            full.replies.push(timed.stats());
             parts += 1;
-            if !self.add_part(&mut full, request, parts, &timed.reply) {
+            if !self.add_part(&mut full, request, parts, &reply) {
                 return Ok(full);
             }
         }
+    }
+
+    // Makes one call within the deadline of the task.
+    async fn call(&self, request: &LlmRequest) -> Result<TimedReply, CallError> {
+        let remaining =
+            Duration::from_millis(self.deadline_ms.saturating_sub(self.client.now_ms()));
+        let call = self.client.complete(request, self.class, self.call_log);
+        let late = |_| Err(task_timeout(request.schema.name).into());
+        tokio::time::timeout(remaining, call)
+            .await
+            .unwrap_or_else(late)
     }
 
     // Joins the next part of a reply. Whether another part is to be asked for, which `request` then does.
@@ -216,28 +296,74 @@ impl StructuredCall<'_> {
         }
         full.output_tokens = full.output_tokens.saturating_add(usage.output_tokens);
         full.text = join_continuation(&full.text, &reply.text);
-        if reply.finish == FinishReason::Complete {
+        let at_limit = reply.finish == FinishReason::Length;
+        if !at_limit && !reply.is_empty() {
             return false;
         }
-        full.is_endless = parts > MAX_CONTINUATIONS;
-        if full.is_endless || !is_continuable(&full.text) {
-            full.error = Some("it does not end".into());
-            return false;
+        let cut_off = CutOff {
+            has_thought: reply.has_thought,
+            at_limit,
+            limit: request.max_output_tokens,
+            output_tokens: usage.output_tokens,
+        };
+        let has_begun = !full.text.trim().is_empty() && is_continuable(&full.text);
+        let may_raise = self.raised_limit.is_some() && !cut_off.is_early();
+        full.defect = match reply.has_thought {
+            true if may_raise || !has_begun => Some(Defect::CutOff(cut_off)),
+            false if !has_begun && (may_raise || cut_off.is_early()) => {
+                Some(Defect::CutOff(cut_off))
+            }
+            _ if !is_continuable(&full.text) => Some(Defect::Invalid("it does not end".into())),
+            _ if parts > MAX_CONTINUATIONS => Some(Defect::Endless),
+            _ => None,
+        };
+        if full.defect.is_none() {
+            request.follow_up = Some(FollowUp::Continue {
+                partial: full.text.clone(),
+            });
         }
-        request.follow_up = Some(FollowUp::Continue {
-            partial: full.text.clone(),
-        });
-        true
+        full.defect.is_none()
     }
 
-    async fn give_up(
-        &self,
-        request: &LlmRequest,
-        full: &FullReply,
-        failure: Failure,
-    ) -> Result<FullReply, Failure> {
-        self.record_rejected(request, &full.replies).await?;
-        Err(failure)
+    // Gives the model more room, once.
+    fn raise_limit(&mut self, request: &mut LlmRequest, cut_off: CutOff) -> Result<(), Failure> {
+        let raised = self.raised_limit.take().filter(|_| !cut_off.is_early());
+        let Some(raised) = raised else {
+            return Err(cut_off.failure(request));
+        };
+        request.max_output_tokens = raised;
+        self.cut_off = Some(cut_off);
+        Ok(())
+    }
+
+    // Whether the provider takes no output limit as high as the raised one.
+    fn is_limit_refused(&self, failure: &Failure) -> bool {
+        let codes = ["model.refused", "model.context_exceeded"];
+        self.cut_off.is_some() && codes.contains(&failure.code.as_str())
+    }
+
+    // A model that does not think writes its reply as text and in parts, within the limit there was. One that thinks cannot.
+    fn lower_limit(&mut self, request: &mut LlmRequest, refusal: &Failure) -> Result<(), Failure> {
+        let Some(cut_off) = self.cut_off.take().filter(|cut_off| !cut_off.has_thought) else {
+            let mut failure = refusal.clone();
+            failure.message = format!(
+                "the model thought beyond the limit of its reply, and a higher one is refused: {}",
+                failure.message
+            );
+            return Err(failure);
+        };
+        request.max_output_tokens = cut_off.limit;
+        request.follow_up = Some(FollowUp::Continue {
+            partial: String::new(),
+        });
+        Ok(())
+    }
+
+    // Later requests to a model that thinks begin with the limit that it needed.
+    fn learn_limit(&self, request: &LlmRequest) {
+        if self.cut_off.is_some_and(|cut_off| cut_off.has_thought) {
+            self.client.learn_reply_limit(request.max_output_tokens);
+        }
     }
 
     async fn record_rejected(
@@ -260,7 +386,19 @@ fn unusable_reply(stage: &str, replies: u32, error: &str) -> Failure {
         }
     };
     Failure::permanent("model.reply_unreadable", message)
-        .with_next("run the document again, or choose a model that supports JSON schemas")
+        .with_next("choose a model that can reply in a given JSON form: small ones often cannot")
+}
+
+fn endless_reply(request: &LlmRequest) -> Failure {
+    let stage = request.schema.name;
+    let message = format!(
+        "the reply to {stage} does not end: {} parts of {} tokens",
+        MAX_CONTINUATIONS + 1,
+        request.max_output_tokens
+    );
+    Failure::permanent("model.reply_unreadable", message).with_next(
+        "choose another model: this one repeats itself, or its limit of output is too low",
+    )
 }
 
 fn task_timeout(stage: &str) -> Failure {

@@ -107,7 +107,11 @@ async fn forced_tool_input_is_the_reply() {
         cached_tokens: 20,
         output_tokens: 4,
     };
-    assert_eq!(reply, Ok(LlmReply::new("{\"yes\":true}", usage)));
+    let expected = LlmReply {
+        has_thought: true,
+        ..LlmReply::new("{\"yes\":true}", usage)
+    };
+    assert_eq!(reply, Ok(expected));
     assert!(head.starts_with("post /v1/messages http/1.1"), "{head}");
     assert!(
         head.contains("x-api-key: top secret") && head.contains("anthropic-version: 2023-06-01"),

@@ -256,7 +256,13 @@ async fn error_statuses_map_to_codes() {
             "400 Bad",
             "",
             error_body("context_length_exceeded"),
-            "model.refused",
+            "model.context_exceeded",
+        ),
+        (
+            "500 Oops",
+            "",
+            r#"{"error":"the input length exceeds the context length"}"#.into(),
+            "model.context_exceeded",
         ),
         ("413 Large", "", error_body(""), "model.refused"),
         (
@@ -297,7 +303,6 @@ async fn error_statuses_map_to_codes() {
 #[tokio::test]
 async fn unusable_replies_are_unreadable_with_their_usage() {
     for (response, cost) in [
-        (completion(" ", "length"), 34),
         (completion("  ", "stop"), 34),
         (http("200 OK", "", b"no JSON"), 0),
         (
@@ -453,6 +458,21 @@ async fn serve_rejecting(
     reject: fn(&Value) -> Option<&'static str>,
     expected: usize,
 ) -> (String, tokio::task::JoinHandle<usize>) {
+    let respond = move |body: &Value| match reject(body) {
+        Some(message) => {
+            let error = json!({ "error": { "message": message } }).to_string();
+            (http("400 Bad", "", error.as_bytes()), false)
+        }
+        None => (completion("{\"yes\":true}", "stop"), true),
+    };
+    serve_until(respond, expected).await
+}
+
+// A server that responds as told, until `expected` responses were marked as the last of their call.
+async fn serve_until(
+    respond: impl Fn(&Value) -> (Response, bool) + Send + 'static,
+    expected: usize,
+) -> (String, tokio::task::JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move {
@@ -464,19 +484,8 @@ async fn serve_rejecting(
             let body: Value =
                 serde_json::from_str(received.split_once("\r\n\r\n").unwrap().1).unwrap();
             calls += 1;
-            let response = match reject(&body) {
-                Some(message) => http(
-                    "400 Bad",
-                    "",
-                    json!({ "error": { "message": message } })
-                        .to_string()
-                        .as_bytes(),
-                ),
-                None => {
-                    answered += 1;
-                    completion("{\"yes\":true}", "stop")
-                }
-            };
+            let (response, is_last) = respond(&body);
+            answered += usize::from(is_last);
             stream.write_all(&response.unwrap()).await.unwrap();
         }
         calls
@@ -515,7 +524,7 @@ async fn rejected_parameters_are_dropped_for_later_calls() {
 }
 
 #[tokio::test]
-async fn unresolvable_rejection_returns_the_first_error() {
+async fn unresolvable_rejection_returns_the_error() {
     let (url, serving) = serve_rejecting(
         |_| Some("the schema has too many tokens for this context"),
         1,
@@ -527,4 +536,149 @@ async fn unresolvable_rejection_returns_the_first_error() {
         "{error:?}"
     );
     serving.abort();
+}
+
+// The words of llama.cpp's Python server, of an old llama.cpp, and of another server.
+const SCHEMA_ERRORS: [(&str, &str); 3] = [
+    (
+        "500 Internal Server Error",
+        r#"{"error":{"message":"1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\", 'input': 'json_schema', 'ctx': {'expected': \"'text' or 'json_object'\"}}","type":"internal_server_error","param":null,"code":null}}"#,
+    ),
+    (
+        "500 Oops",
+        r#"{"error":{"code":500,"message":"response_format type must be one of \"text\" or \"json_object\", but got: json_schema","type":"server_error"}}"#,
+    ),
+    (
+        "404 Not Found",
+        r#"{"detail":"response_format of type json_schema is unknown here"}"#,
+    ),
+];
+
+#[tokio::test]
+async fn a_server_without_schemas_is_recognized_by_its_words_and_remembered() {
+    for (status, error) in SCHEMA_ERRORS {
+        let respond = move |body: &Value| {
+            let format = &body["response_format"];
+            if format["type"] == "json_schema" {
+                return (http(status, "", error.as_bytes()), false);
+            }
+            // Servers that know the next weaker form enforce the schema in it.
+            assert_eq!(format["type"], "json_object");
+            assert_eq!(format["schema"]["required"], json!(["yes"]));
+            (completion("{\"yes\":true}", "stop"), true)
+        };
+        let (url, serving) = serve_until(respond, 3).await;
+        let client = client(&url);
+        for _ in 0..3 {
+            let reply = client.complete(&request()).await.unwrap();
+            assert_eq!(reply.text, "{\"yes\":true}", "{status}");
+        }
+        assert_eq!(
+            serving.await.unwrap(),
+            1 + 3,
+            "{status}: the form is tried once"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_error_after_a_weaker_form_is_the_one_that_counts() {
+    let too_long = r#"{"error":{"message":"This model's maximum context length is 512 tokens, however you requested 900 tokens","code":"context_length_exceeded"}}"#;
+    let respond = move |body: &Value| match body["response_format"]["type"] == "json_schema" {
+        true => (
+            http(SCHEMA_ERRORS[0].0, "", SCHEMA_ERRORS[0].1.as_bytes()),
+            false,
+        ),
+        false => (http("400 Bad", "", too_long.as_bytes()), true),
+    };
+    let (url, serving) = serve_until(respond, 2).await;
+    let client = client(&url);
+    for _ in 0..2 {
+        let failure = client.complete(&request()).await.unwrap_err().failure();
+        assert_eq!(failure.code, "model.context_exceeded");
+        assert!(failure.message.contains("512 tokens"), "{failure}");
+        assert!(failure.next.unwrap().contains("--n_ctx 128"));
+    }
+    assert_eq!(serving.await.unwrap(), 1 + 2);
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_schemas_gets_them_in_the_prompt() {
+    let respond = |body: &Value| {
+        let system = body["messages"][0]["content"].as_str().unwrap();
+        let text = match system.contains("\"yes\"") {
+            true => "{\"yes\":true}",
+            false => "Yes.",
+        };
+        (completion(text, "stop"), true)
+    };
+    let (url, serving) = serve_until(respond, 3).await;
+    let client = client(&url);
+    let mut texts = Vec::new();
+    for _ in 0..3 {
+        texts.push(client.complete(&request()).await.unwrap().text);
+    }
+    assert_eq!(texts, ["Yes.", "{\"yes\":true}", "{\"yes\":true}"]);
+    assert_eq!(serving.await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn replies_that_only_thought_are_told_from_empty_ones() {
+    let message = |message: Value, reason: &str, details: Value| {
+        let usage = json!({ "prompt_tokens": 9, "completion_tokens": 64, "completion_tokens_details": details });
+        let choice = json!({ "message": message, "finish_reason": reason });
+        http(
+            "200 OK",
+            "",
+            json!({ "choices": [choice], "usage": usage })
+                .to_string()
+                .as_bytes(),
+        )
+    };
+    for (text, reason, details) in [
+        (
+            json!({ "content": "", "reasoning_content": "Let me see" }),
+            "stop",
+            json!({}),
+        ),
+        (
+            json!({ "content": null, "reasoning": "Let me see" }),
+            "length",
+            json!({}),
+        ),
+        (
+            json!({ "content": "" }),
+            "length",
+            json!({ "reasoning_tokens": 64 }),
+        ),
+        (
+            json!({ "content": "<think>Let me see" }),
+            "length",
+            json!(null),
+        ),
+        (
+            json!({ "content": "", "reasoning": "Let me", "reasoning_content": "Let me" }),
+            "stop",
+            json!({}),
+        ),
+    ] {
+        let (_, reply) = serve_one_call(message(text.clone(), reason, details)).await;
+        assert!(reply.unwrap().has_thought, "{text}");
+    }
+    let (_, reply) = serve_one_call(completion(" ", "length")).await;
+    let reply = reply.unwrap();
+    assert!(reply.is_empty() && !reply.has_thought && reply.finish == FinishReason::Length);
+}
+
+#[tokio::test]
+async fn a_web_page_is_a_wrong_address() {
+    for page in [
+        "<html><body>502 Bad Gateway</body></html>",
+        "\n<!DOCTYPE html>",
+    ] {
+        let failure = error(http("200 OK", "", page.as_bytes())).await.failure();
+        assert_eq!(failure.code, "model.configuration");
+        assert!(failure.message.contains("web page"), "{failure}");
+        assert!(failure.next.unwrap().contains("model.base_url"));
+    }
 }

@@ -22,6 +22,7 @@ use stemma_llm::structured::{CallLog, StructuredOutput, complete_structured};
 struct ReplayLlm {
     replies: Mutex<VecDeque<Result<LlmReply, LlmError>>>,
     follow_ups: Mutex<Vec<Option<FollowUp>>>,
+    limits: Mutex<Vec<u32>>,
     pause: Duration,
 }
 
@@ -32,6 +33,7 @@ impl Llm for ReplayLlm {
             .lock()
             .unwrap()
             .push(request.follow_up.clone());
+        self.limits.lock().unwrap().push(request.max_output_tokens);
         tokio::time::sleep(self.pause).await;
         self.replies.lock().unwrap().pop_front().unwrap()
     }
@@ -133,14 +135,16 @@ fn request() -> LlmRequest {
         user: "u".into(),
         images: Vec::new(),
         schema: OutputSchema::strict("s", &json!({ "title": { "type": "string" } })),
-        max_output_tokens: 100,
+        max_output_tokens: LIMIT,
         follow_up: None,
         urgency: 0,
     }
 }
 
-async fn run_structured(replies: Vec<Result<LlmReply, LlmError>>, pause: Duration) -> CallOutcome {
-    let env = Env::simulated(1);
+fn client_with(
+    replies: Vec<Result<LlmReply, LlmError>>,
+    pause: Duration,
+) -> (ModelClient, Arc<ReplayLlm>) {
     let script = Arc::new(ReplayLlm {
         replies: Mutex::new(replies.into()),
         pause,
@@ -148,14 +152,20 @@ async fn run_structured(replies: Vec<Result<LlmReply, LlmError>>, pause: Duratio
     });
     let settings = ModelClientSettings {
         task_timeout: Duration::from_secs(100),
+        max_reply_tokens: RAISED,
         ..ModelClientSettings::unlimited("m", "host")
     };
     let client = ModelClient::new(
-        env,
+        Env::simulated(1),
         Arc::new(MemoryLimiter::default()),
         Arc::<ReplayLlm>::clone(&script),
         settings,
     );
+    (client, script)
+}
+
+async fn run_structured(replies: Vec<Result<LlmReply, LlmError>>, pause: Duration) -> CallOutcome {
+    let (client, script) = client_with(replies, pause);
     let rejected = RejectedReplies::default();
     let answer = complete_structured(
         &client,
@@ -197,6 +207,199 @@ fn complete_reply(text: &str) -> Result<LlmReply, LlmError> {
 }
 
 const GOOD: &str = r#"{"title":"Risk Factors"}"#;
+// Of requests, and of those that are asked again with more room.
+const LIMIT: u32 = 100;
+const RAISED: u32 = 900;
+
+// A reply of a model that thought for so many tokens and wrote `text`.
+fn thinking_reply(
+    text: &str,
+    output_tokens: u32,
+    finish: FinishReason,
+) -> Result<LlmReply, LlmError> {
+    let usage = TokenUsage {
+        prompt_tokens: 20,
+        cached_tokens: 0,
+        output_tokens,
+    };
+    Ok(LlmReply {
+        finish,
+        has_thought: true,
+        ..LlmReply::new(text, usage)
+    })
+}
+
+fn prose_cut_at(output_tokens: u32) -> Result<LlmReply, LlmError> {
+    let reply = thinking_reply("Let me see", output_tokens, FinishReason::Length);
+    reply.map(|reply| LlmReply {
+        has_thought: false,
+        ..reply
+    })
+}
+
+// The results of as many requests to one client, and the limit of each call.
+async fn ask_times(
+    times: usize,
+    replies: Vec<Result<LlmReply, LlmError>>,
+) -> (Vec<Result<String, Failure>>, Vec<u32>) {
+    let (client, script) = client_with(replies, Duration::ZERO);
+    let mut results = Vec::new();
+    for _ in 0..times {
+        let request = request();
+        let log = RejectedReplies::default();
+        let read = |reply: TitleOutput| Ok(reply.title);
+        let result = complete_structured(&client, &request, Priority::Bulk, &log, read).await;
+        results.push(result.map(|output| output.value));
+    }
+    let limits = script.limits.lock().unwrap().clone();
+    (results, limits)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_thinks_gets_more_room_once_and_keeps_it() {
+    let good = || Ok("Risk Factors".to_owned());
+    for cut_off in [
+        thinking_reply("", LIMIT, FinishReason::Length),
+        thinking_reply(r#"{"ti"#, LIMIT, FinishReason::Length),
+        thinking_reply("<think>Let me see", LIMIT, FinishReason::Length),
+        thinking_reply("", 60, FinishReason::Complete),
+    ] {
+        let answered = || thinking_reply(GOOD, 600, FinishReason::Complete);
+        let (results, limits) = ask_times(2, vec![cut_off, answered(), answered()]).await;
+        assert_eq!(results, [good(), good()]);
+        assert_eq!(limits, [LIMIT, RAISED, RAISED]);
+    }
+    // A model that does not think needed more room for this reply alone.
+    let prose = prose_cut_at(LIMIT);
+    let (results, limits) =
+        ask_times(2, vec![prose, complete_reply(GOOD), complete_reply(GOOD)]).await;
+    assert_eq!(results, [good(), good()]);
+    assert_eq!(limits, [LIMIT, RAISED, LIMIT]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_without_text_is_asked_for_twice_at_most_and_names_its_cause() {
+    let ended = |tokens| thinking_reply("", tokens, FinishReason::Length);
+    let refused = || {
+        Err(LlmError::Refused {
+            status: 400,
+            message: "max_tokens is too large".into(),
+        })
+    };
+    for (replies, limits, code, cause, next) in [
+        (
+            vec![ended(LIMIT), ended(RAISED)],
+            vec![LIMIT, RAISED],
+            "model.reply_cut_off",
+            "its limit of 900 tokens, before any answer: the model thought",
+            "model.max_reply_tokens",
+        ),
+        // Not the limit of the request ended it.
+        (
+            vec![ended(LIMIT / 2)],
+            vec![LIMIT],
+            "model.reply_cut_off",
+            "after 50 of 100 tokens",
+            "OLLAMA_CONTEXT_LENGTH=256",
+        ),
+        (
+            vec![ended(LIMIT), ended(RAISED / 2)],
+            vec![LIMIT, RAISED],
+            "model.reply_cut_off",
+            "after 450 of 900 tokens",
+            "OLLAMA_CONTEXT_LENGTH=1024",
+        ),
+        (
+            vec![
+                thinking_reply("", 60, FinishReason::Complete),
+                thinking_reply("", 60, FinishReason::Complete),
+            ],
+            vec![LIMIT, RAISED],
+            "model.reply_cut_off",
+            "wrote no answer",
+            "turn thinking off",
+        ),
+        (
+            vec![ended(LIMIT), refused()],
+            vec![LIMIT, RAISED],
+            "model.refused",
+            "a higher one is refused",
+            "choose another model",
+        ),
+    ] {
+        let (results, called) = ask_times(1, replies).await;
+        let failure = results[0].clone().unwrap_err();
+        assert_eq!(called, limits, "{failure}");
+        assert_eq!(failure.code, code);
+        assert_eq!(failure.kind, FailureKind::Permanent);
+        assert!(failure.message.contains(cause), "{failure}");
+        assert!(failure.next.unwrap().contains(next), "{cause}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_truncated_reply_is_written_as_text_where_more_room_is_refused() {
+    let refused = LlmError::Refused {
+        status: 400,
+        message: "max_tokens: 900 > 100".into(),
+    };
+    let cut_off = prose_cut_at(LIMIT).map(|reply| LlmReply {
+        text: String::new(),
+        ..reply
+    });
+    let replies = vec![
+        cut_off,
+        Err(refused),
+        reply(r#"{"title":"Ri"#, FinishReason::Length),
+        complete_reply(r#"sk Factors"}"#),
+    ];
+    let (answer, _, follow_ups) = run_structured(replies, Duration::ZERO).await;
+    assert_eq!(answer.unwrap().value, "Risk Factors");
+    let partial = String::new();
+    assert_eq!(follow_ups[2], Some(FollowUp::Continue { partial }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_prompt_is_an_error_that_says_what_context_is_needed() {
+    let read = |prompt_tokens: u32| {
+        let usage = TokenUsage {
+            prompt_tokens,
+            cached_tokens: 0,
+            output_tokens: 7,
+        };
+        Ok(LlmReply::new(GOOD, usage))
+    };
+    let long = LlmRequest {
+        user: "word ".repeat(6_000),
+        ..request()
+    };
+    for (prompt_tokens, is_cut) in [(2_050, true), (3_900, true), (4_100, false), (0, false)] {
+        let (client, script) = client_with(vec![read(prompt_tokens)], Duration::ZERO);
+        let log = RejectedReplies::default();
+        let title = |reply: TitleOutput| Ok(reply.title);
+        let result = complete_structured(&client, &long, Priority::Bulk, &log, title).await;
+        assert_eq!(script.limits.lock().unwrap().len(), 1);
+        assert_eq!(result.is_err(), is_cut, "{prompt_tokens}: {result:?}");
+        assert_eq!(
+            log.0.lock().unwrap().len(),
+            usize::from(is_cut),
+            "it is billed"
+        );
+        if let Err(failure) = result {
+            assert_eq!(failure.code, "model.context_exceeded");
+            assert!(
+                failure
+                    .message
+                    .contains(&format!("read {prompt_tokens} of ")),
+                "{failure}"
+            );
+            assert!(failure.next.unwrap().contains("OLLAMA_CONTEXT_LENGTH=8192"));
+        }
+    }
+    // Other counts of a short prompt are another vocabulary.
+    let (answer, ..) = run_structured(vec![read(1)], Duration::ZERO).await;
+    assert!(answer.is_ok());
+}
 
 #[tokio::test(start_paused = true)]
 async fn invalid_replies_are_retried_with_the_error() {
@@ -224,10 +427,14 @@ async fn invalid_replies_are_retried_with_the_error() {
         reply: r#"{"title":""}"#.into(),
         error: "the title is empty".into(),
     };
+    let empty = FollowUp::Retry {
+        reply: String::new(),
+        error: "the reply cannot be used: empty".into(),
+    };
     assert_eq!(
         follow_ups,
-        [None, Some(again), None],
-        "an empty reply is not quoted"
+        [None, Some(again), Some(empty)],
+        "the model is told that its reply was empty"
     );
 }
 
@@ -279,10 +486,7 @@ async fn a_reply_without_end_fails_the_task_after_four_continuations() {
 
 #[tokio::test(start_paused = true)]
 async fn prose_replies_are_not_continued() {
-    let replies = vec![
-        reply("Let me think", FinishReason::Length),
-        complete_reply(GOOD),
-    ];
+    let replies = vec![prose_cut_at(LIMIT), complete_reply(GOOD)];
     let (answer, rejected, follow_ups) = run_structured(replies, Duration::ZERO).await;
     assert_eq!(answer.unwrap().value, "Risk Factors");
     assert_eq!(rejected, 1);

@@ -76,7 +76,8 @@ fn without_model() -> Markup {
         div.remarks role="status" {
             p { "This server has no model, so questions show what a search finds. To have answers, start it with a model that speaks the interface of OpenAI, for example one that Ollama runs on this machine:" }
             pre tabindex="0" { code {
-                "export STEMMA_MODEL__NAME=qwen3:8b STEMMA_MODEL__BASE_URL=http://127.0.0.1:11434/v1\n"
+                "OLLAMA_CONTEXT_LENGTH=16384 ollama serve     # in a terminal of its own\n"
+                "export STEMMA_MODEL__NAME=qwen3:8b STEMMA_MODEL__BASE_URL=http://127.0.0.1:11434/v1 STEMMA_MODEL__TIMEOUT_SECONDS=600\n"
                 "stemma doctor          # checks that the model answers\n"
                 "stemma serve"
             } }

@@ -47,6 +47,39 @@ async fn without_a_model_the_answer_is_search_only() {
     );
 }
 
+// One store, and failures with the same code in turn.
+#[tokio::test]
+async fn the_reason_shown_is_that_of_this_run() {
+    let archive = TestArchive::new();
+    let refused = |message: &'static str| {
+        Model::new(move |_| {
+            Err(LlmError::Refused {
+                status: 400,
+                message: message.into(),
+            })
+        })
+        .1
+    };
+    let mut ids = Vec::new();
+    for message in [
+        "no such parameter",
+        "too many tokens",
+        "the account is closed",
+    ] {
+        let answer = archive.ask(refused(message), &capex_question()).await;
+        let reason = answer.degradation.unwrap();
+        assert!(reason.message.contains(message), "{}", reason.message);
+        assert_eq!(reason.code, "model.refused");
+        ids.push(answer.id);
+    }
+    // Each is found under its own id.
+    for id in &ids {
+        assert_eq!(archive.answers().get(id).await.unwrap().unwrap().id, *id);
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+}
+
 #[tokio::test]
 async fn an_index_behind_the_catalog_never_says_that_documents_do_not_have_it() {
     let mut archive = TestArchive::new();

@@ -58,7 +58,7 @@ pub struct LlmClientSettings {
     pub max_prompt_tokens: u32,
     /// Tokens of a reply, when the prompt does not set its own limit.
     pub max_output_tokens: u32,
-    /// Seconds for one call with all retries and waiting.
+    /// Seconds for one call with all retries and waiting; at least what one call may take (`model.timeout_seconds`).
     pub patience_seconds: u64,
 }
 
@@ -263,14 +263,24 @@ impl SessionError {
         }
     }
 
+    /// What to do about a failure of the model.
+    pub fn next(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable(failure) | Self::Unusable(failure) => failure.next.as_deref(),
+            Self::BudgetExhausted { .. } | Self::TooLong { .. } => None,
+        }
+    }
+
     fn from_failure(failure: Failure) -> Self {
         match failure.code.as_str() {
             BUDGET_EXHAUSTED => Self::BudgetExhausted {
                 message: failure.message,
             },
-            "model.reply_unreadable" | "model.refused" | "model.no_images" => {
-                Self::Unusable(failure)
-            }
+            "model.reply_unreadable"
+            | "model.reply_cut_off"
+            | "model.context_exceeded"
+            | "model.refused"
+            | "model.no_images" => Self::Unusable(failure),
             _ => Self::Unavailable(failure),
         }
     }
@@ -365,8 +375,9 @@ impl LlmSession {
             .unwrap_or_else(|_| {
                 Err(Failure::transient(
                     "model.task_timeout",
-                    format!("{stage} took longer than {patience:?}"),
-                ))
+                    format!("{stage} took longer than {} s", patience.as_secs()),
+                )
+                .with_next("raise model.timeout_seconds if the model is slow"))
             })
             .map_err(SessionError::from_failure)?;
         self.client.response_cache.put(&digest, raw).await;
@@ -412,6 +423,8 @@ impl LlmSession {
                 {
                     return Err(failure);
                 }
+                // A call that took too long would do so again.
+                _ if failure.code == "model.timeout" => return Err(failure),
                 FailureKind::Throttled { after_ms } => after_ms.max(1),
                 FailureKind::Transient if tries < MAX_RETRIES => RETRY_DELAY_MS << (tries - 1),
                 _ => return Err(failure),

@@ -91,8 +91,7 @@ pub struct TreeSearchTrace {
 impl TreeSearchTrace {
     // Something was done without the model.
     pub(super) fn note_failure(&mut self, what: &str, error: &SessionError) {
-        self.notes
-            .push(Note::new(error.code(), format!("{what}: {error}")));
+        self.notes.push(Note::from_error(what, error));
     }
 }
 
@@ -175,13 +174,24 @@ pub struct Note {
     pub code: String,
     /// Lower case, no full stop.
     pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 impl Note {
+    pub(super) fn from_error(what: &str, error: &SessionError) -> Self {
+        Self {
+            next: error.next().map(Into::into),
+            ..Self::new(error.code(), format!("{what}: {error}"))
+        }
+    }
+
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
             message: message.into(),
+            next: None,
         }
     }
 }

@@ -399,9 +399,7 @@ impl TreeSearcher {
         };
         let is_cut_short = ended.is_err();
         let what = ended.unwrap_or_else(|error| {
-            trace
-                .notes
-                .push(Note::new(error.code(), format!("{}: {error}", tree.name)));
+            trace.notes.push(Note::from_error(&tree.name, &error));
             chosen.map_or("lexical", TreeSearchStrategy::as_str)
         });
         Ok(Some(DocumentWalk {

@@ -11,6 +11,7 @@ mod settings;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -24,7 +25,7 @@ use tracing::{Instrument, field};
 
 use self::estimate::{CallSize, TokenEstimator};
 use self::permit::AdmissionQueue;
-pub use self::settings::ModelClientSettings;
+pub use self::settings::{DEFAULT_MAX_REPLY_TOKENS, ModelClientSettings};
 use crate::breaker::{Admission, Breaker};
 use crate::embeddings::{Embedder, EmbeddingReply, TextBatch};
 use crate::metrics;
@@ -55,6 +56,8 @@ pub struct ModelClient<C: ?Sized = dyn Llm> {
     breaker: Mutex<Breaker>,
     stats: Mutex<ModelStats>,
     estimator: Mutex<TokenEstimator>,
+    // Output tokens that the model was found to need, because it thinks; 0: what requests say suffices.
+    learned_reply_tokens: AtomicU32,
     // The batches that this process looks after.
     batches: Mutex<Vec<ModelBatch>>,
     // Cancelled when no call may begin any more.
@@ -77,8 +80,8 @@ impl ModelClient {
     /// # Errors
     /// The task's [`Failure`] and the cost of the reply, if there was one. Throttled (not counted as an attempt): open breaker,
     /// no permit within 30 s, a process that [begins no new calls](Self::stop_new_calls), or a provider that throttles or
-    /// rejects all requests. Transient: a failed call. Permanent: a refused request, or an outage longer than the configured
-    /// patience.
+    /// rejects all requests. Transient: a failed call. Permanent: a refused request, one that exceeds the context, or an outage
+    /// longer than the configured patience.
     pub async fn complete(
         &self,
         request: &LlmRequest,
@@ -94,8 +97,17 @@ impl ModelClient {
         };
         let call = async {
             let reply = self.client.complete(request).await?;
+            let usage = reply.usage;
+            if let Some(sent) = request.cut_tokens(usage.prompt_tokens, prompt_tokens) {
+                return Err(LlmError::PromptCut {
+                    read: usage.prompt_tokens,
+                    sent,
+                    needed_tokens: request.context_tokens(),
+                    usage,
+                });
+            }
             Ok(ProviderReply {
-                usage: reply.usage,
+                usage,
                 rate_limits: reply.rate_limits,
                 value: reply,
             })
@@ -180,6 +192,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             breaker,
             stats,
             estimator,
+            learned_reply_tokens: AtomicU32::default(),
             batches,
             stopped: CancellationToken::new(),
         }
@@ -245,10 +258,9 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
         metrics::record_call(&self.settings.bucket, outcome, took_ms);
         let used = match &result {
             Ok(reply) => self.cost(reply.usage),
-            Err(LlmError::Unreadable { usage, .. }) => self.cost(*usage),
             // The provider may bill a call that timed out here.
             Err(LlmError::TimedOut(_)) => max_cost,
-            Err(_) => self.cost(TokenUsage::default()),
+            Err(error) => self.cost(error.billed_usage()),
         };
         reserved.settle(used).await;
         match result {
@@ -293,6 +305,31 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     /// The cost of `usage`.
     pub fn cost(&self, usage: TokenUsage) -> SpendAmount {
         self.settings.prices.cost(usage)
+    }
+
+    /// The output limit of a request that asks for `tokens`: more, where the model was found to think.
+    pub(crate) fn reply_limit(&self, tokens: u32) -> u32 {
+        tokens.max(self.learned_reply_tokens.load(Ordering::Relaxed))
+    }
+
+    /// The output limit that is tried after a reply that ended too early; `None` if `tokens` is as much.
+    pub(crate) fn raised_reply_limit(&self, tokens: u32) -> Option<u32> {
+        Some(self.settings.max_reply_tokens).filter(|most| *most > tokens)
+    }
+
+    /// The model thinks, and its reply needed a raised limit: later requests begin with it.
+    pub(crate) fn learn_reply_limit(&self, tokens: u32) {
+        if self
+            .learned_reply_tokens
+            .fetch_max(tokens, Ordering::Relaxed)
+            < tokens
+        {
+            tracing::info!(
+                bucket = self.settings.bucket,
+                tokens,
+                "the model needs a higher output limit; using it from now on"
+            );
+        }
     }
 
     /// Live statistics for the heartbeat of this process.
@@ -400,7 +437,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
                 self.settle(estimated, 0);
                 self.report_rate_limits(*rate_limits);
             }
-            LlmError::Unreadable { usage, .. } => {
+            LlmError::Unreadable { usage, .. } | LlmError::PromptCut { usage, .. } => {
                 self.settle(estimated, usage.total());
                 stats = Some(ReplyStats {
                     usage: *usage,
@@ -410,13 +447,14 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             }
             // The provider may count a call that timed out here, so the estimate is not refunded.
             LlmError::TimedOut(_) => {}
-            LlmError::Configuration { .. } => {
+            LlmError::Configuration { .. } | LlmError::NoApi { .. } => {
                 self.settle(estimated, 0);
                 tracing::error!(bucket = self.settings.bucket, %error, "the provider rejects all requests; model tasks wait until its configuration is fixed");
             }
             LlmError::Unreachable(_)
             | LlmError::Server { .. }
             | LlmError::Refused { .. }
+            | LlmError::ContextExceeded { .. }
             | LlmError::NoImages { .. } => self.settle(estimated, 0),
         }
         if error.is_outage() {

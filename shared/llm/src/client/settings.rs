@@ -6,6 +6,9 @@ use stemma_engine::limit::Quota;
 
 use crate::prices::Prices;
 
+/// Room for a model that thinks; [`ModelClientSettings::max_reply_tokens`].
+pub const DEFAULT_MAX_REPLY_TOKENS: u32 = 16_000;
+
 /// Limits and timeouts for one model in one process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelClientSettings {
@@ -28,6 +31,8 @@ pub struct ModelClientSettings {
     pub patience: Duration,
     /// Outage after which interactive tasks fail permanently.
     pub interactive_patience: Duration,
+    /// Most output tokens of a request whose first reply ended before its text, as those of models that think may.
+    pub max_reply_tokens: u32,
 }
 
 impl ModelClientSettings {
@@ -44,6 +49,7 @@ impl ModelClientSettings {
             expected_workers: 1,
             patience: Duration::from_secs(3_600),
             interactive_patience: Duration::from_secs(120),
+            max_reply_tokens: DEFAULT_MAX_REPLY_TOKENS,
         }
     }
 

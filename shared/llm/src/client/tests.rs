@@ -21,12 +21,14 @@ struct FailingLlm {
 
 #[async_trait]
 impl Llm for FailingLlm {
-    async fn complete(&self, _: &LlmRequest) -> Result<LlmReply, LlmError> {
+    async fn complete(&self, request: &LlmRequest) -> Result<LlmReply, LlmError> {
         let env = self.env.lock().clone().unwrap();
         self.called_ms.lock().push(env.now_ms());
         env.sleep(Duration::from_millis(100)).await;
+        // Of a long prompt it does not tell: so few tokens would be a prompt that was cut.
+        let is_long = request.prompt_tokens() > 1_000;
         let usage = TokenUsage {
-            prompt_tokens: 40,
+            prompt_tokens: if is_long { 0 } else { 40 },
             output_tokens: 10,
             cached_tokens: 0,
         };

@@ -375,7 +375,10 @@ enum BatchError {
 
 fn classify_failure(failure: Failure) -> BatchError {
     match failure.code.as_str() {
-        "model.refused" | "model.request_too_large" | "model.reply_unreadable" => BatchError::Items,
+        "model.refused"
+        | "model.request_too_large"
+        | "model.reply_unreadable"
+        | "model.context_exceeded" => BatchError::Items,
         _ => BatchError::Provider(failure),
     }
 }
