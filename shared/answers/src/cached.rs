@@ -23,7 +23,7 @@ use stemma_engine::PortResult;
 use stemma_retrieval::search::DocumentScope;
 
 // Bump it when answers are generated differently, so that stored answers of older code are not reused.
-const REVISION: &str = "5";
+const REVISION: &str = "6";
 
 /// Answers over one snapshot of a collection. Cheap to build: one per question.
 pub struct CachedAnswerer<'a> {

@@ -412,13 +412,7 @@ impl AnswerBuilder<'_, '_> {
         self.look().await;
         let session = self.drafting_session(session);
         let prompt =
-            prompt::answer_prompt(
-            text,
-            &self.question.earlier,
-            self.search.known_missing_terms(),
-            &self.context,
-            self.pictures(),
-        );
+            prompt::answer_prompt(text, &self.question.earlier, &self.context, self.pictures());
         let validate = |draft| prompt::validate_draft(text, draft);
         match session.complete(&prompt, validate).await {
             Ok(draft) => {

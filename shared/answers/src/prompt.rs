@@ -10,7 +10,6 @@ use super::context::{AnswerContext, Passage};
 use super::request::ConversationTurn;
 use super::sight::{MAX_PICTURES, Picture};
 use crate::tree_search::{Prompt, one_line};
-use stemma_retrieval::search::MissingTerm;
 
 // Limits of a reply. More would not prove more, and would be stored.
 const MAX_CLAIMS: usize = 40;
@@ -208,7 +207,6 @@ pub(super) fn standalone_schema() -> OutputSchema {
 pub(super) fn answer_prompt(
     question: &str,
     earlier: &[ConversationTurn],
-    missing: &[MissingTerm],
     context: &AnswerContext,
     pictures: &[Picture],
 ) -> Prompt {
@@ -217,7 +215,7 @@ pub(super) fn answer_prompt(
         .with_max_output_tokens(MAX_REPLY_TOKENS)
         .with_block("Question", question);
     let prompt = with_pictures(prompt, pictures);
-    let prompt = with_missing(with_earlier(prompt, earlier), missing);
+    let prompt = with_earlier(prompt, earlier);
     let prompt = match context.describe_documents() {
         documents if documents.is_empty() => prompt,
         documents => prompt.with_block("Documents", documents),
@@ -249,21 +247,6 @@ fn with_pictures(prompt: Prompt, pictures: &[Picture]) -> Prompt {
     prompt
         .with_block("Pictures", list.join("\n"))
         .with_images(pictures.iter().map(|picture| picture.image.clone()))
-}
-
-// A fact that passages cannot show: what no document has.
-fn with_missing(prompt: Prompt, missing: &[MissingTerm]) -> Prompt {
-    let terms: Vec<String> = missing
-        .iter()
-        .map(|missing| one_line(&missing.term))
-        .collect();
-    match terms.as_slice() {
-        [] => prompt,
-        terms => prompt.with_block(
-            "Words of the question that no document has",
-            terms.join("; "),
-        ),
-    }
 }
 
 pub(super) fn standalone_prompt(question: &str, earlier: &[ConversationTurn]) -> Prompt {

@@ -58,7 +58,7 @@ impl AnswerBuilder<'_, '_> {
         if draft.is_complete() {
             return Ok(Some(draft));
         }
-        if let Some(absent) = self.absent_subject(text, &draft).await? {
+        if let Some(absent) = self.absent_subject(text, &draft) {
             let what = format!("left open: {absent}; not looked further");
             self.step(StepKind::Plan, what);
             return Ok(Some(draft));
@@ -93,26 +93,10 @@ impl AnswerBuilder<'_, '_> {
         }
     }
 
-    // What an open question is about, if no document has it: another search would find nothing.
-    async fn absent_subject(
-        &mut self,
-        text: &str,
-        draft: &DraftAnswer,
-    ) -> Result<Option<String>, AnswerError> {
-        let term = self.absent_term(text, draft);
-        if term.is_some() || self.search.low_evidence != Some(true) || !draft.claims.is_empty() {
-            return Ok(term);
-        }
-        let lacks_parts = self.lacks_parts(draft).await?;
-        Ok(
-            lacks_parts
-                .then(|| "no document that was read has the part that is missing".to_owned()),
-        )
-    }
-
-    // A name where no company is known, the only years of the question, or any word where the evidence is low. Other words do not tell: documents
-    // have others for the same thing.
-    fn absent_term(&self, text: &str, draft: &DraftAnswer) -> Option<String> {
+    // What an open question is about, if no document has it and the draft names nothing else to look for: a name where no company is
+    // known, the only years of the question, or any word where the evidence is low. Other words do not tell: documents have
+    // others for the same thing.
+    fn absent_subject(&self, text: &str, draft: &DraftAnswer) -> Option<String> {
         let search = &self.search;
         let is_open = |term: &str| {
             let mut parts = draft.missing.iter();
@@ -124,35 +108,15 @@ impl AnswerBuilder<'_, '_> {
         let is_year = |term: &str| years.iter().any(|year| year.to_string() == term);
         let terms = || search.known_missing_terms().iter();
         let missing_years = terms().filter(|missing| is_year(&missing.term)).count();
-        let absent = terms().find(|missing| {
+        let mut absent = terms().filter(|missing| {
             let is_subject = match is_year(&missing.term) {
                 true => missing_years == years.len(),
                 false => !names_company && is_name(text, &missing.term),
             };
             (is_subject || search.low_evidence == Some(true)) && is_open(&missing.term)
         });
+        let absent = absent.next().filter(|_| !names_more(text, draft));
         absent.map(ToString::to_string)
-    }
-
-    // Whether the missing parts name notes or Items, and no document that was read has one of them.
-    async fn lacks_parts(&mut self, draft: &DraftAnswer) -> Result<bool, AnswerError> {
-        let parts = draft.missing.iter().flat_map(|part| references_in(part));
-        let parts: Vec<Reference> = parts.collect();
-        let sources = self.answerer.sources;
-        let documents: BTreeSet<DocId> = self.context.passages.iter().map(|one| one.doc).collect();
-        for doc in documents {
-            let Some(document) = sources.catalog.get(doc)? else {
-                continue;
-            };
-            let tree = sources.store.tree(&document).await?;
-            let mut found = tree
-                .iter()
-                .flat_map(|tree| parts.iter().map(|part| part.section(tree)));
-            if found.any(|section| section.is_some()) {
-                return Ok(false);
-            }
-        }
-        Ok(!parts.is_empty())
     }
 
     // A search that was cut short cannot claim that the documents do not say.
@@ -198,7 +162,6 @@ impl AnswerBuilder<'_, '_> {
         let empty = prompt::answer_prompt(
             text,
             &self.question.earlier,
-            self.search.known_missing_terms(),
             &AnswerContext::default(),
             self.pictures(),
         );
@@ -414,13 +377,19 @@ fn names_term(text: &str, term: &str) -> bool {
     text.to_lowercase().contains(&term.to_lowercase())
 }
 
-// Whether a term of a question is written as a name, and not only because it begins the question.
+// Whether a draft says that something is missing in other words than the question: such as a statement, which can be looked for.
+fn names_more(question: &str, draft: &DraftAnswer) -> bool {
+    let asked: BTreeSet<String> = content_words(question).into_iter().collect();
+    let named = draft.missing.iter().flat_map(|part| content_words(part));
+    named.into_iter().any(|word| !asked.contains(&word))
+}
+
+// Whether a term of a question is written as a name, and not only because it begins the question. Abbreviations are none: most are
+// of measures, which documents write out.
 fn is_name(question: &str, term: &str) -> bool {
     let is_first = question.trim_start().starts_with(term) && !term.contains(' ');
-    !is_first
-        && term
-            .split_whitespace()
-            .all(|word| word.starts_with(char::is_uppercase))
+    let is_capitalized = |word: &str| word.starts_with(char::is_uppercase);
+    !is_first && term.split_whitespace().all(is_capitalized) && term.chars().any(char::is_lowercase)
 }
 
 fn title_words(title: &str) -> impl Iterator<Item = String> {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::json;
 use stemma_llm::request::LlmRequest;
 
-use super::test_archive::{TestArchive, capex_question, reader_of};
+use super::test_archive::{TestArchive, capex_question, reader_of, reader_reply};
+use crate::tree_search::LlmClient;
 use crate::tree_search::scripted::ScriptedModel as Model;
 use crate::{AnswerLimits, AnswerMode, AnswerOutcome, AskRequest, FURTHER_CALLS};
 use stemma_retrieval::search::MissingTerm;
@@ -95,7 +96,7 @@ async fn questions_about_what_no_document_has_take_no_further_calls() {
         ),
         ("What was 3M's capex in 1985?", "1985", 0.5, true),
         ("What are 3M's zeppelins?", "zeppelins", 0.02, true),
-        ("Who rents 3M's Note 99 property?", "", 0.02, true),
+        ("Who rents 3M's Note 99 property?", "", 0.02, false),
         // A word or name beside a known company, a year beside others: documents may have others for the same thing.
         ("What are 3M's zeppelins?", "zeppelins", 0.5, false),
         ("What did 3M lose in Caracas?", "Caracas", 0.5, false),
@@ -106,6 +107,8 @@ async fn questions_about_what_no_document_has_take_no_further_calls() {
             false,
         ),
         ("Who rents 3M's property?", "", 0.02, false),
+        // An abbreviation, which documents write out.
+        ("What was the DPO?", "DPO", 0.5, false),
     ] {
         let mut archive = TestArchive::new();
         archive.evidence = Some(evidence);
@@ -137,5 +140,69 @@ async fn questions_about_what_no_document_has_take_no_further_calls() {
             .iter()
             .any(|step| step.what.contains("not looked further"));
         assert_eq!(ended, is_absent, "{question}");
+    }
+}
+
+// Says what it lacks, as a statement or section of the documents, until a passage has `words`.
+fn honest_reader(words: &'static str, lacks: &'static str) -> (Arc<Model>, LlmClient) {
+    Model::new(move |request: &LlmRequest| {
+        let mut reply = reader_reply(words, request);
+        if reply["answerable"] == false {
+            reply["missing"] = json!([lacks]);
+        }
+        Ok(reply)
+    })
+}
+
+#[tokio::test]
+async fn a_named_lack_is_looked_for_although_no_document_has_a_word_of_the_question() {
+    for term in [
+        "DPO",
+        "P&L",
+        "PPNE",
+        "AGM",
+        "zeppelins",
+        "Oracle Health",
+        "1985",
+    ] {
+        for evidence in [0.02, 0.5] {
+            for (words, lacks, mode) in [
+                (
+                    "We may fail to retain people",
+                    "people who leave, Risk Factors",
+                    AnswerMode::Search,
+                ),
+                (
+                    "We lease zorbs to others",
+                    "rent, Lessor Disclosures",
+                    AnswerMode::Agent,
+                ),
+            ] {
+                let mut archive = TestArchive::new();
+                archive.evidence = Some(evidence);
+                archive.missing_terms = vec![MissingTerm {
+                    term: term.into(),
+                    nearest: Vec::new(),
+                }];
+                let (model, client) = honest_reader(words, lacks);
+                let tools = archive.tools();
+                let question = AskRequest::new(format!("How high was the {term}?"));
+                let answer = archive.ask_with_tools(client, &tools, &question).await;
+                assert_eq!(
+                    answer.outcome,
+                    AnswerOutcome::Answered,
+                    "{term}: {answer:?}"
+                );
+                assert_eq!(answer.mode, mode, "{term}");
+                assert!(answer.claims[0].verified, "{answer:?}");
+                // The list is for people.
+                let shown = answer.searched.known_missing_terms();
+                assert_eq!(shown[0].term, term);
+                for request in model.requests() {
+                    let told = request.user.matches(term).count();
+                    assert_eq!(told, 1, "only the question names it: {}", request.user);
+                }
+            }
+        }
     }
 }

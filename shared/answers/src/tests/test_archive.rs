@@ -385,22 +385,24 @@ impl ToolSet for StubTools {
 
 // Answers only from a page with `words`, and reads page 3 when it is asked for a tool.
 pub(super) fn reader_of(words: &'static str) -> (Arc<Model>, LlmClient) {
-    Model::new(move |request: &LlmRequest| {
-        if request.schema.name == "choose_tool" {
-            return Ok(json!({ "tool": "get_page_content", "pages": "3", "last": true }));
-        }
-        let numbers = (1..9).filter(|number| {
-            let passage = request.user.split(&format!("Passage {number}:")).nth(1);
-            passage.is_some_and(|text| {
-                text.split("Passage ")
-                    .next()
-                    .unwrap_or_default()
-                    .contains(words)
-            })
-        });
-        let claims: Vec<Value> = numbers
-            .map(|number| claim(words, &[(number, words)]))
-            .collect();
-        Ok(json!({ "answerable": !claims.is_empty(), "confidence": 1, "claims": claims }))
-    })
+    Model::new(move |request: &LlmRequest| Ok(reader_reply(words, request)))
+}
+
+pub(super) fn reader_reply(words: &str, request: &LlmRequest) -> Value {
+    if request.schema.name == "choose_tool" {
+        return json!({ "tool": "get_page_content", "pages": "3", "last": true });
+    }
+    let numbers = (1..9).filter(|number| {
+        let passage = request.user.split(&format!("Passage {number}:")).nth(1);
+        passage.is_some_and(|text| {
+            text.split("Passage ")
+                .next()
+                .unwrap_or_default()
+                .contains(words)
+        })
+    });
+    let claims: Vec<Value> = numbers
+        .map(|number| claim(words, &[(number, words)]))
+        .collect();
+    json!({ "answerable": !claims.is_empty(), "confidence": 1, "claims": claims })
 }
