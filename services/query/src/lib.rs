@@ -114,6 +114,8 @@ pub async fn serve(
         model.as_ref(),
         &stop,
     );
+    let indexing = Arc::clone(&archive);
+    health.add_troubles(move || indexing.index_troubles());
     let host_guard = HostGuard::new(listen, &query.hosts, &query.origins);
     let control = AccessControl::new(
         env.clone(),

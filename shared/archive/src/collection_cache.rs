@@ -14,13 +14,14 @@ use stemma_catalog::catalog::{Catalog, DocumentSet};
 use stemma_catalog::document_store::DocumentStore;
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
+use stemma_engine::port_monitor::{PortTrouble, TroubleKind};
 use stemma_engine::{Env, PortError, PortResult};
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
 use stemma_retrieval::embedding::routing::RoutedDocuments;
 use stemma_retrieval::index::commit::{IndexCommit, MissingDocuments};
 use stemma_retrieval::index::local_index::{IndexSettings, LocalIndex};
-use stemma_retrieval::index::{query, schema};
+use stemma_retrieval::index::{IndexError, query, schema};
 use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
@@ -58,6 +59,8 @@ type TreeKey = (DocId, u64);
 pub struct CollectionCache {
     env: Env,
     index: LocalIndex,
+    // Why the index cannot be brought up to date.
+    index_trouble: Mutex<Option<PortTrouble>>,
     aliases: AliasReader,
     semantic_router: Option<Arc<SemanticRouter>>,
     results: Cache<(u64, Digest), Arc<SearchResults>>,
@@ -105,6 +108,7 @@ impl CollectionCache {
         Arc::new(Self {
             env,
             index,
+            index_trouble: Mutex::default(),
             aliases,
             semantic_router,
             results: Cache::new(RESULTS_BYTES, RESULTS_MS),
@@ -125,6 +129,31 @@ impl CollectionCache {
 
     pub fn index(&self) -> &LocalIndex {
         &self.index
+    }
+
+    /// Notes how an update of the index ended. Returns whether it is the first failure after a success.
+    pub(crate) fn note_index_update<T>(&self, updated: &Result<T, IndexError>) -> bool {
+        let trouble = self.index_trouble.lock();
+        let mut trouble = trouble.unwrap_or_else(PoisonError::into_inner);
+        let before = trouble.take();
+        *trouble = updated.as_ref().err().map(|error| PortTrouble {
+            operation: "index.write".into(),
+            kind: TroubleKind::Refused,
+            since_ms: before
+                .as_ref()
+                .map_or_else(|| self.env.now_ms(), |it| it.since_ms),
+            error: match error {
+                IndexError::Disk { error, .. } => format!("the index cannot be written: {error}"),
+                error => error.to_string(),
+            },
+        });
+        before.is_none() && trouble.is_some()
+    }
+
+    /// Why the index cannot be brought up to date; `None` while it can.
+    pub(crate) fn index_trouble(&self) -> Option<PortTrouble> {
+        let trouble = self.index_trouble.lock();
+        trouble.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where the catalog is stored: beside the index.
@@ -301,7 +330,11 @@ impl CollectionCache {
                 return Ok(commit);
             }
             tokio::select! {
-                () = &mut timeout => return Err(PortError::transient("index.open", "the index is being built").into()),
+                () = &mut timeout => {
+                    let trouble = self.index_trouble().map(|trouble| trouble.error);
+                    let why = trouble.unwrap_or_else(|| "the index is being built".into());
+                    return Err(PortError::transient("index.open", why).into());
+                }
                 _ = commits.changed() => {}
             }
         }

@@ -4,16 +4,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use metrics::gauge;
 use stemma_answers::tree_search::AnswerModel;
+use stemma_catalog::catalog::Catalog;
 use stemma_catalog::watcher::CatalogWatcher;
 use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::port_monitor::PortTrouble;
 use stemma_engine::{Env, PortResult};
 use stemma_retrieval::embedding::SemanticRouter;
-use stemma_retrieval::index::local_index::IndexSettings;
+use stemma_retrieval::index::IndexError;
+use stemma_retrieval::index::local_index::{IndexSettings, SyncReport};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::index_disk::report_free_space;
 use crate::{Archive, CollectionCache};
 
 // Interval of polls for change records, so that a publication is visible within two seconds.
@@ -22,6 +27,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(700);
 const POLLS_PER_FULL_SCAN: u32 = 40;
 // The pause after a refresh is at least this multiple of its duration, so refreshing uses at most a third of the time.
 const REFRESH_PAUSE_FACTOR: u32 = 2;
+// The longest pause after an update of an index that failed or rebuilt it. The first is `POLL_INTERVAL`; they double.
+const MAX_INDEX_PAUSE: Duration = Duration::from_secs(30);
+// A failure of updates that lasts is logged this often.
+const INDEX_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The newest archive of each collection; a collection is missing until its catalog is first loaded.
 pub struct Collections {
@@ -63,6 +72,8 @@ impl Collections {
             refresh_requests: wakes,
             archives: RwLock::default(),
         });
+        let measuring = report_free_space(env.clone(), index.folder.clone(), stop.clone());
+        drop(env.spawn(measuring)); // ends with `stop`
         for collection in collections {
             let tasks = env.clone();
             let changes = watch::Sender::new(());
@@ -101,33 +112,47 @@ impl Collections {
         if let Err(error) = cache.index().open().await {
             tracing::warn!(%collection, %error, "the index cannot be opened");
         }
+        let mut failures = 0;
+        let mut logged = None;
         loop {
             let mut again = false;
             if let Some(archive) = self.get(collection) {
-                let began = Instant::now();
-                match cache.index().sync(archive.catalog(), &|_| {}).await {
-                    Ok(report) if report.missing > 0 => again = true, // another process on this machine is indexing them
-                    Ok(report) if report.indexed + report.removed > 0 => {
-                        let entered = report.indexed;
-                        let removed = report.removed;
-                        let millis = began.elapsed().as_millis();
-                        tracing::info!(%collection, entered, removed, millis, "index brought up to date");
-                    }
-                    Ok(_) => {}
-                    Err(error) => {
-                        tracing::warn!(%collection, %error, "the index cannot be brought up to date; answering from what it has");
-                        again = true;
-                    }
+                let updated = update_index(collection, cache, archive.catalog()).await;
+                again = updated.as_ref().is_ok_and(|report| report.missing > 0); // another process on this machine indexes them
+                let is_first = cache.note_index_update(&updated);
+                match &updated {
+                    Ok(report) if report.is_rebuilt => failures += 1,
+                    Ok(_) => failures = 0,
+                    Err(_) => failures += 1,
+                }
+                if let Err(error) = &updated
+                    && (is_first
+                        || logged.is_none_or(|at: Instant| at.elapsed() >= INDEX_LOG_INTERVAL))
+                {
+                    logged = Some(Instant::now());
+                    let next = match error {
+                        IndexError::Disk { .. } => {
+                            "give the disk space and make the folder writable"
+                        }
+                        _ => "see `stemma doctor`",
+                    };
+                    tracing::warn!(%collection, %error, next, "the index cannot be brought up to date; answering from what it has, and trying again");
                 }
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = env.sleep(POLL_INTERVAL), if again => {}
-                () = cache.index().damage_reported() => {}
-                change = changed.changed() => if change.is_err() { return },
+                () = env.sleep(index_pause(failures)), if again || failures > 0 => {}
+                () = cache.index().damage_reported(), if failures == 0 => {}
+                change = changed.changed(), if failures == 0 => if change.is_err() { return },
             }
         }
+    }
+
+    /// The collections whose index cannot be brought up to date, and why.
+    pub fn index_troubles(&self) -> Vec<PortTrouble> {
+        let caches = self.caches.values();
+        caches.filter_map(|cache| cache.index_trouble()).collect()
     }
 
     pub fn collections(&self) -> &[Collection] {
@@ -243,12 +268,51 @@ impl Collections {
     }
 }
 
+async fn update_index(
+    collection: &Collection,
+    cache: &CollectionCache,
+    catalog: &Catalog,
+) -> Result<SyncReport, IndexError> {
+    let missing = gauge!("stemma_index_documents_missing", "collection" => collection.to_string());
+    let began = Instant::now();
+    let index = cache.index();
+    let updated = index.sync(catalog, &|left| missing.set(left as f64)).await;
+    let left = match &updated {
+        Ok(report) => Ok(report.missing),
+        Err(_) => index.count_changes(catalog).await,
+    };
+    if let Ok(left) = left {
+        missing.set(left as f64);
+    }
+    if let Ok(report) = &updated
+        && report.indexed + report.removed > 0
+    {
+        let entered = report.indexed;
+        let removed = report.removed;
+        let millis = began.elapsed().as_millis();
+        tracing::info!(%collection, entered, removed, millis, "index brought up to date");
+    }
+    updated
+}
+
+// The pause before the next update of an index, after this many updates in a row that failed or rebuilt it.
+fn index_pause(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(10);
+    MAX_INDEX_PAUSE.min(POLL_INTERVAL * (1 << doublings))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::SearchRequest;
 
     const LIMIT: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn pauses_between_failing_updates_grow_up_to_half_a_minute() {
+        let pauses = [0, 1, 2, 3, 7, 100].map(|failures| index_pause(failures).as_millis());
+        assert_eq!(pauses, [700, 700, 1_400, 2_800, 30_000, 30_000]);
+    }
 
     #[tokio::test]
     async fn a_damaged_index_is_rebuilt_while_the_catalog_stays() {

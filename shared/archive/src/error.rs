@@ -101,11 +101,13 @@ pub fn is_store_error(code: &str) -> bool {
 
 impl From<PortError> for ApiError {
     fn from(error: PortError) -> Self {
-        let is_index_pending = error.port() == "index" && error.is_transient();
-        Self {
-            detail: is_index_pending.then(|| Box::new(ErrorDetail::IndexPending)),
-            ..Self::new("store.unreadable", error.to_string(), "stemma doctor")
+        if error.port() == "index" && error.is_transient() {
+            return Self {
+                detail: Some(Box::new(ErrorDetail::IndexPending)),
+                ..Self::new("index.building", error.message, "stemma index status")
+            };
         }
+        Self::new("store.unreadable", error.to_string(), "stemma doctor")
     }
 }
 

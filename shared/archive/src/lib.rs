@@ -25,6 +25,7 @@ mod facet_counts;
 mod facts;
 mod files;
 pub mod grep;
+mod index_disk;
 mod index_state;
 pub mod items;
 mod list;

@@ -60,7 +60,7 @@ struct HealthInner {
     round: AsyncMutex<()>,
     ended_rounds: AtomicU64,
     presence: Arc<HeartbeatReporter>,
-    troubles: TroubleSource,
+    troubles: Mutex<Vec<TroubleSource>>,
     needs_writes: bool,
 }
 
@@ -101,7 +101,7 @@ impl Health {
             round: AsyncMutex::default(),
             ended_rounds: AtomicU64::new(0),
             presence: Arc::clone(presence),
-            troubles,
+            troubles: Mutex::new(vec![troubles]),
             needs_writes,
         }))
     }
@@ -168,12 +168,21 @@ impl Health {
         Self::new(env, presence, vec![("blobs", check)], troubles, false)
     }
 
+    /// Also reports the troubles of `source`.
+    pub fn add_troubles(&self, source: impl Fn() -> Vec<PortTrouble> + Send + Sync + 'static) {
+        self.0
+            .troubles
+            .lock()
+            .push(Arc::new(move |_: Millis| source()));
+    }
+
     /// As of the last checks. Ports without an answer since this time are away.
     fn readiness(&self, since_ms: Millis) -> Readiness {
         let now_ms = self.0.env.now_ms();
         let away = self.unanswered_since(since_ms);
         let draining = self.0.presence.is_draining();
-        let troubles = (self.0.troubles)(now_ms);
+        let sources = self.0.troubles.lock().clone();
+        let troubles: Vec<_> = sources.iter().flat_map(|source| source(now_ms)).collect();
         let is_hindered = troubles
             .iter()
             .any(|trouble| self.0.needs_writes || !is_write(&trouble.operation));
@@ -271,7 +280,7 @@ fn blobs_answer(blobs: &Arc<dyn Blobs>) -> CheckFuture {
 }
 
 fn is_write(operation: &str) -> bool {
-    matches!(operation, "blobs.put" | "blobs.delete")
+    matches!(operation, "blobs.put" | "blobs.delete" | "index.write")
 }
 
 /// A running health server.

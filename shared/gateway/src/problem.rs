@@ -216,7 +216,7 @@ impl From<ApiError> for Problem {
             "model.away" | "model.throttled" => 503,
             "model.no_images" | "model.configuration" | "model.context_exceeded" => 501,
             "model.refused" | "model.reply_unreadable" | "model.reply_cut_off" => 502,
-            "store.unreadable" => 503,
+            "store.unreadable" | "index.building" => 503,
             "store.damaged" => 500,
             _ if error.is_not_found() => 404,
             _ => 422,
@@ -227,6 +227,10 @@ impl From<ApiError> for Problem {
         });
         let errors = wrong.into_iter().collect();
         let (detail, cause) = match status {
+            _ if error.is_index_pending() => {
+                let detail = "the index is not there yet";
+                (detail.to_owned(), Some(error.message))
+            }
             500.. if is_store_error(error.code) => {
                 ("the store cannot be read".to_owned(), Some(error.message))
             }
@@ -276,7 +280,9 @@ fn next_request(code: &str, has_candidates: bool) -> Option<&'static str> {
         "job.unknown" => "GET /v1/jobs lists the jobs",
         "dead_letter.unknown" => "GET /v1/health lists dead letters",
         "job.ended" => "GET /v1/jobs/{job} says how it ended",
-        "store.unreadable" | "image.busy" | "image.interrupted" => "try again in a moment",
+        "store.unreadable" | "index.building" | "image.busy" | "image.interrupted" => {
+            "try again in a moment"
+        }
         "image.not_a_pdf" | "image.not_drawable" => {
             "GET /v1/documents/{doc}/pages?range=5 reads the text of a page"
         }

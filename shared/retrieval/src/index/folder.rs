@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stemma_document::{Collection, DocId};
-use tantivy::directory::MmapDirectory;
+use tantivy::directory::{Directory, MmapDirectory};
+use tantivy::schema::IndexRecordOption;
 use tantivy::{
-    DocSet, Index, IndexReader, ReloadPolicy, Searcher, SegmentReader, TERMINATED,
-    schema::IndexRecordOption,
+    DocSet, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentReader, TERMINATED,
+    TantivyError,
 };
 
 use super::IndexError;
@@ -29,11 +30,18 @@ use super::shard::ShardId;
 // Names the snapshot that a generation was made from.
 const ORIGIN_FILE: &str = "origin";
 
+// Describes the commit of an index; the only file that is rewritten.
+pub(super) const META_FILE: &str = "meta.json";
+
+// Opens the files of a generation.
+type OpenDirectory = dyn Fn(&Path) -> Result<Box<dyn Directory>, TantivyError> + Send + Sync;
+
 /// The local index of a shard of a collection, for one revision.
 #[derive(Clone)]
 pub struct IndexFolder {
     path: PathBuf,
     mapper: Arc<DocMapper>,
+    open_directory: Arc<OpenDirectory>,
 }
 
 /// The right to write to a folder; released on drop.
@@ -63,7 +71,15 @@ impl IndexFolder {
         Self {
             path: cache.join(collection.as_str()).join(name),
             mapper,
+            open_directory: Arc::new(|path| Ok(Box::new(MmapDirectory::open(path)?))),
         }
+    }
+
+    /// Has the files of generations opened by `open_directory`.
+    #[cfg(test)]
+    pub(super) fn with_directories(mut self, open_directory: Arc<OpenDirectory>) -> Self {
+        self.open_directory = open_directory;
+        self
     }
 
     pub fn path(&self) -> &Path {
@@ -106,7 +122,15 @@ impl IndexFolder {
                 current.display()
             )));
         }
-        IndexGeneration::open(&self.path.join(name), &self.mapper).map(Some)
+        self.open_generation(&self.path.join(name)).map(Some)
+    }
+
+    /// Opens the generation at `path`.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] if it is not an index of this schema.
+    pub(super) fn open_generation(&self, path: &Path) -> Result<IndexGeneration, IndexError> {
+        IndexGeneration::open(path, (self.open_directory)(path)?, &self.mapper)
     }
 
     /// Creates an empty folder for the next generation.
@@ -130,8 +154,24 @@ impl IndexFolder {
     /// # Errors
     /// [`IndexError`] if it cannot be written.
     pub fn create(&self, path: &Path) -> Result<IndexGeneration, IndexError> {
-        Index::create_in_dir(path, self.mapper.schema.clone())?;
-        IndexGeneration::open(path, &self.mapper)
+        let schema = self.mapper.schema.clone();
+        Index::create(
+            (self.open_directory)(path)?,
+            schema,
+            IndexSettings::default(),
+        )?;
+        self.open_generation(path)
+    }
+
+    /// Removes a generation that could not be completed, so that it takes no space. The current one stays.
+    pub(super) fn discard(&self, _lock: &IndexLock, path: &Path) {
+        let current = fs::read_to_string(self.path.join("current"));
+        if current.is_ok_and(|current| path.ends_with(current)) {
+            return;
+        }
+        if let Err(error) = fs::remove_dir_all(path) {
+            tracing::warn!(path = %path.display(), %error, "an incomplete index cannot be removed");
+        }
     }
 
     /// Makes a generation the current one and deletes all others. Readers that have one open keep their files.
@@ -178,12 +218,11 @@ impl IndexFolder {
 }
 
 impl IndexGeneration {
-    /// Opens the index at `path`.
-    ///
-    /// # Errors
-    /// [`IndexError::Damaged`] if it is not an index of this schema.
-    pub(crate) fn open(path: &Path, mapper: &Arc<DocMapper>) -> Result<Self, IndexError> {
-        let directory = MmapDirectory::open(path).map_err(IndexError::damaged)?;
+    fn open(
+        path: &Path,
+        directory: Box<dyn Directory>,
+        mapper: &Arc<DocMapper>,
+    ) -> Result<Self, IndexError> {
         let mut index = Index::open(directory)?;
         mapper.check_schema(&index.schema())?;
         index.set_tokenizers(mapper.tokenizers.clone());
@@ -294,6 +333,17 @@ impl IndexGeneration {
             .collect();
         altered.sort();
         Ok(altered)
+    }
+
+    /// Removes the files that no commit has, such as those of a writer that failed. Nothing may write meanwhile.
+    ///
+    /// # Errors
+    /// [`IndexError::Disk`].
+    pub(super) fn remove_uncommitted(&self) -> Result<(), IndexError> {
+        let mut living = self.index.load_metas()?.list_segment_files();
+        living.insert(META_FILE.into());
+        self.index.directory().clone().garbage_collect(|| living)?;
+        Ok(())
     }
 
     /// Size on disk.

@@ -151,6 +151,18 @@ impl LocalIndex {
         Ok(report)
     }
 
+    /// Number of documents that an update would index or remove.
+    ///
+    /// # Errors
+    /// [`IndexError`] if the index or the catalog cannot be read.
+    pub async fn count_changes(&self, catalog: &Catalog) -> Result<usize, IndexError> {
+        let mut changes = 0;
+        for shard in &self.shards {
+            changes += shard.count_changes(catalog).await?;
+        }
+        Ok(changes)
+    }
+
     /// Reports that a search could not read a commit. The next update rebuilds the index, unless it has been replaced. Of
     /// several shards it rebuilds those whose files were altered: the search does not say which one it could not read.
     pub fn report_damage(&self, commit: &IndexCommit) {

@@ -22,6 +22,7 @@ pub mod doc_mapper;
 mod document_filter;
 mod document_fit;
 pub mod entry;
+mod entry_queue;
 mod evidence;
 #[cfg(test)]
 mod figure_tests;
@@ -51,10 +52,12 @@ pub mod sync;
 mod tests;
 mod word_splitter;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use stemma_engine::PortError;
 use tantivy::TantivyError;
+use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 
 /// Why an index cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -62,12 +65,9 @@ pub enum IndexError {
     /// The blob store failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The local disk failed.
+    /// The local disk failed, for example because it is full. The index is as good as before.
     #[error("{}: {error}", path.display())]
-    Disk {
-        path: PathBuf,
-        error: std::io::Error,
-    },
+    Disk { path: PathBuf, error: io::Error },
     /// Another update holds the writer.
     #[error("the index is being written to")]
     Busy,
@@ -77,7 +77,7 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    fn disk(path: &Path) -> impl Fn(std::io::Error) -> Self {
+    fn disk(path: &Path) -> impl Fn(io::Error) -> Self {
         let path = path.to_path_buf();
         move |error| Self::Disk {
             path: path.clone(),
@@ -90,16 +90,83 @@ impl IndexError {
     }
 }
 
+impl IndexError {
+    // Tantivy names files relative to the folder of the index, or not at all.
+    fn in_folder(self, folder: &Path) -> Self {
+        match self {
+            Self::Disk { path, error } => Self::Disk {
+                path: folder.join(path),
+                error,
+            },
+            other => other,
+        }
+    }
+}
+
 impl From<TantivyError> for IndexError {
     fn from(error: TantivyError) -> Self {
-        match error {
-            TantivyError::LockFailure(..) => Self::Busy,
-            TantivyError::IoError(error) => Self::Disk {
-                path: "index".into(),
-                error: std::io::Error::other(error),
-            },
-            other => Self::damaged(other),
+        match &error {
+            TantivyError::LockFailure(LockError::LockBusy, _) => return Self::Busy,
+            TantivyError::SystemError(message) if message.starts_with("Failed to spawn") => {
+                return Self::disk(Path::new(""))(io::Error::other(message.clone()));
+            }
+            _ => {}
         }
+        match disk_failure(&error) {
+            Some((path, failure)) => Self::disk(path)(failure),
+            None => Self::damaged(error),
+        }
+    }
+}
+
+// The failure of the disk that an error reports, and the file.
+fn disk_failure(error: &TantivyError) -> Option<(&Path, io::Error)> {
+    let unnamed = Path::new("");
+    let (path, failure) = match error {
+        TantivyError::IoError(error)
+        | TantivyError::LockFailure(LockError::IoError(error), _)
+        | TantivyError::OpenDirectoryError(OpenDirectoryError::FailedToCreateTempDir(error)) => {
+            (unnamed, error)
+        }
+        TantivyError::OpenDirectoryError(OpenDirectoryError::IoError {
+            io_error,
+            directory_path,
+        }) => (directory_path.as_path(), io_error),
+        TantivyError::OpenReadError(OpenReadError::IoError { io_error, filepath })
+        | TantivyError::OpenWriteError(OpenWriteError::IoError { io_error, filepath }) => {
+            (filepath.as_path(), io_error)
+        }
+        // What is left of an error of the system.
+        TantivyError::InternalError(message) => {
+            let failure = system_error(message)?;
+            return is_of_disk(&failure).then_some((unnamed, failure));
+        }
+        _ => return None,
+    };
+    is_of_disk(failure).then(|| (path, io::Error::new(failure.kind(), failure.to_string())))
+}
+
+// The error of the system with this message, which ends as in `No space left on device (os error 28)`.
+fn system_error(message: &str) -> Option<io::Error> {
+    let (_, code) = message.strip_suffix(')')?.rsplit_once("(os error ")?;
+    Some(io::Error::from_raw_os_error(code.parse().ok()?))
+}
+
+// Whether the system failed: a full or broken disk, missing permission, too many open files. Otherwise a file is missing, or
+// its content is wrong.
+fn is_of_disk(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        AlreadyExists, InvalidData, InvalidInput, IsADirectory, NotADirectory, NotFound, Other,
+        UnexpectedEof,
+    };
+    match error.kind() {
+        AlreadyExists | InvalidData | InvalidInput | IsADirectory | NotADirectory | NotFound
+        | UnexpectedEof => false,
+        Other => {
+            let inner = error.get_ref();
+            inner.is_some_and(|inner| inner.downcast_ref().is_some_and(is_of_disk))
+        }
+        _ => true,
     }
 }
 

@@ -183,11 +183,13 @@ impl ShardIndex {
         };
         let updated = match self.try_sync(catalog, damaged.is_some(), on_progress).await {
             Err(IndexError::Damaged(message)) => {
-                tracing::warn!(error = message, "index is damaged; rebuilding it");
+                let folder = self.folder.path().display();
+                tracing::warn!(%folder, error = message, "index is damaged; rebuilding it");
                 self.try_sync(catalog, true, on_progress).await
             }
             result => result,
         };
+        let updated = updated.map_err(|error| error.in_folder(self.folder.path()));
         let is_rebuilt = updated.as_ref().is_ok_and(|report| report.is_rebuilt);
         if !is_rebuilt && damaged.is_some() {
             *lock(&self.damage) = damaged; // another process writes to the index, or the store failed
@@ -475,12 +477,17 @@ impl ShardIndex {
             .snapshots
             .fetch(manifest, &path, near.map(|near| near.path.as_path()))
             .await;
-        let opened =
-            fetched.and_then(|bytes| Ok((IndexGeneration::open(&path, &self.mapper)?, bytes)));
+        let opened = fetched.and_then(|bytes| {
+            let generation = self.folder.open_generation(&path)?;
+            generation.set_origin(*seq)?;
+            self.folder.activate(lock, &generation)?;
+            Ok((generation, bytes))
+        });
+        if opened.is_err() {
+            self.folder.discard(lock, &path);
+        }
         match opened {
             Ok((generation, bytes)) => {
-                generation.set_origin(*seq)?;
-                self.folder.activate(lock, &generation)?;
                 self.publish(generation.clone(), None).await?;
                 Ok(Some((generation, bytes)))
             }
@@ -551,8 +558,14 @@ impl ShardIndex {
 
     async fn new_generation(&self, lock: &IndexLock) -> Result<IndexGeneration, IndexError> {
         let path = self.folder.next_path(lock)?;
-        let generation = self.folder.create(&path)?;
-        self.folder.activate(lock, &generation)?;
+        let created = self.folder.create(&path).and_then(|generation| {
+            self.folder.activate(lock, &generation)?;
+            Ok(generation)
+        });
+        if created.is_err() {
+            self.folder.discard(lock, &path);
+        }
+        let generation = created?;
         self.publish(generation.clone(), None).await?;
         Ok(generation)
     }

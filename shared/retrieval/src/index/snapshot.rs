@@ -23,7 +23,7 @@ use stemma_document::{Collection, Digest, blob_keys};
 use stemma_engine::blobs::{Blobs, PutOutcome, list_all};
 use stemma_engine::env::Millis;
 
-use super::folder::IndexGeneration;
+use super::folder::{IndexGeneration, META_FILE};
 use super::shard::{ShardCount, ShardId};
 use super::{IndexError, claim, run_blocking};
 
@@ -422,9 +422,6 @@ impl Snapshots {
 fn is_expired(at_ms: Millis, now_ms: Millis) -> bool {
     at_ms + GRACE_MS < now_ms
 }
-
-// Describes the commit of an index; the only file that is rewritten.
-const META_FILE: &str = "meta.json";
 
 // Files of the last commit.
 fn files_of(generation: &IndexGeneration) -> Result<Vec<PathBuf>, IndexError> {

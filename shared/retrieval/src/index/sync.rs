@@ -8,13 +8,11 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 use stemma_document::{CatalogEntry, DocId};
 use stemma_engine::PortResult;
-use tantivy::TantivyDocument;
 use tantivy::indexer::LogMergePolicy;
-use tantivy::schema::Document;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::commit::CommitPayload;
 use super::doc_mapper::DocMapper;
+use super::entry_queue::{EntryQueue, QueuedEntry};
 use super::folder::{DocumentVersions, IndexGeneration};
 use super::indexed_versions::IndexedVersions;
 use super::shard_index::OnProgress;
@@ -34,8 +32,6 @@ const THREADS: usize = 2;
 // Documents read at once. A decoded one has up to 100 MB; more of them hide the latency of a remote store.
 const SMALL_READS: usize = 2;
 const READS: usize = 4;
-// Entries on their way to the indexing threads, of 10 to 20 KB each. Those of a long section have up to 200 KB.
-const QUEUED_ENTRIES: usize = 128;
 // In a small update, larger segments are not merged, because users wait for it.
 const SMALL_MERGE_ENTRIES: usize = 20_000;
 // Segments with a larger share of deleted entries are rewritten.
@@ -123,22 +119,6 @@ pub struct CommitReport {
 
 type IndexWriter = tantivy::IndexWriter<QueuedEntry>;
 
-// An entry that waits to be indexed. The queue of the writer is bounded at 10,000 entries, which can be gigabytes, so each
-// entry holds a permit until it is indexed.
-struct QueuedEntry {
-    document: TantivyDocument,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Document for QueuedEntry {
-    type Value<'a> = <TantivyDocument as Document>::Value<'a>;
-    type FieldsValuesIter<'a> = <TantivyDocument as Document>::FieldsValuesIter<'a>;
-
-    fn iter_fields_and_values(&self) -> Self::FieldsValuesIter<'_> {
-        self.document.iter_fields_and_values()
-    }
-}
-
 /// The changes of one commit.
 pub struct CommitPlan<'a> {
     /// Documents to index.
@@ -162,6 +142,24 @@ pub async fn apply_diff(
     plan: CommitPlan<'_>,
     on_document: OnProgress<'_>,
 ) -> Result<CommitReport, IndexError> {
+    let committed = write_commit(generation, mapper, store, plan, on_document).await;
+    if committed.is_err() {
+        // What a failed writer leaves behind may be what fills the disk.
+        let generation = generation.clone();
+        if let Err(error) = run_blocking(move || generation.remove_uncommitted()).await {
+            tracing::debug!(%error, "files of a failed update could not be removed");
+        }
+    }
+    committed
+}
+
+async fn write_commit(
+    generation: &IndexGeneration,
+    mapper: &Arc<DocMapper>,
+    store: &dyn DocumentStore,
+    plan: CommitPlan<'_>,
+    on_document: OnProgress<'_>,
+) -> Result<CommitReport, IndexError> {
     let index = generation.index.clone();
     let small = plan.total <= SMALL_UPDATE;
     let writer = Arc::new(run_blocking(move || index_writer(&index, small)).await?);
@@ -172,7 +170,7 @@ pub async fn apply_diff(
         known_unreadable: plan.known_unreadable,
         ..CommitReport::default()
     };
-    let queue = Arc::new(Semaphore::new(QUEUED_ENTRIES));
+    let queue = Arc::new(EntryQueue::new());
     let work = plan
         .add
         .iter()
@@ -181,26 +179,27 @@ pub async fn apply_diff(
     let mut work = stream::iter(work)
         .buffer_unordered(if small { SMALL_READS } else { READS })
         .enumerate();
+    let mut failure = None;
     while let Some((before, (version, entries))) = work.next().await {
         on_document(before + 1);
-        let entries = match entries {
-            Err(IndexError::Port(error)) if error.is_transient() => {
-                tracing::warn!(doc = %version.0, %error, "document unavailable; it will be indexed later");
-                report.unavailable += 1;
-                continue;
-            }
-            entries => entries?,
-        };
         match entries {
-            Some(entries) => {
+            Ok(Some(entries)) => {
                 report.entries += entries;
                 report.known_unreadable.remove(&version.0);
                 report.indexed.push(version);
             }
-            None => {
+            Ok(None) => {
                 writer.delete_term(mapper.term(version.0));
                 report.known_unreadable.insert(version.0, version.1);
                 report.unreadable.push(version);
+            }
+            Err(IndexError::Port(error)) if error.is_transient() => {
+                tracing::warn!(doc = %version.0, %error, "document unavailable; it will be indexed later");
+                report.unavailable += 1;
+            }
+            Err(error) => {
+                queue.close(); // ends the work on the other documents, which holds the writer
+                failure.get_or_insert(error);
             }
         }
     }
@@ -209,7 +208,11 @@ pub async fn apply_diff(
         .ok_or_else(|| IndexError::Damaged("its writer is still in use".into()))?;
     let payload = serde_json::to_string(&CommitPayload::new(&report.known_unreadable))
         .map_err(IndexError::damaged)?;
-    run_blocking(move || commit(writer, &payload)).await?;
+    run_blocking(move || match failure {
+        None => commit(writer, &payload),
+        Some(failure) => Err(cause(writer, failure)),
+    })
+    .await?;
     Ok(report)
 }
 
@@ -238,15 +241,26 @@ fn commit(mut writer: IndexWriter, payload: &str) -> Result<(), IndexError> {
     Ok(())
 }
 
+// Why a writer failed. To who adds an entry it only says that one of its threads has failed; the thread itself says why.
+fn cause(mut writer: IndexWriter, failure: IndexError) -> IndexError {
+    match writer.prepare_commit() {
+        Err(error) => error.into(),
+        Ok(_) => failure,
+    }
+}
+
 // Replaces the entries of a document. Returns their number, or `None` if the document cannot be read.
 async fn index_document(
     writer: &Arc<IndexWriter>,
-    queue: &Arc<Semaphore>,
+    queue: &Arc<EntryQueue>,
     mapper: &Arc<DocMapper>,
     store: &dyn DocumentStore,
     entry: Arc<CatalogEntry>,
 ) -> ((DocId, u64), Result<Option<u64>, IndexError>) {
     let version = (entry.version.doc, entry.version.seq);
+    if queue.is_closed() {
+        return (version, Err(IndexError::Busy)); // never reported: the update has failed before
+    }
     let opened = match store
         .open(&CatalogDocument::from_published(
             Arc::clone(&entry),
@@ -271,7 +285,7 @@ async fn index_document(
         let mut entries = Ok(0);
         (mapper.map)(&entry, &opened, &mut |document| {
             if let Ok(count) = &mut entries {
-                match add_entry(&writer, &queue, document) {
+                match queue.add(&writer, document) {
                     Ok(()) => *count += 1,
                     Err(error) => entries = Err(error),
                 }
@@ -280,18 +294,4 @@ async fn index_document(
         entries.map(Some)
     });
     (version, indexed.await)
-}
-
-// Blocks while the queue is full.
-fn add_entry(
-    writer: &IndexWriter,
-    queue: &Arc<Semaphore>,
-    document: TantivyDocument,
-) -> Result<(), IndexError> {
-    let permit = futures::executor::block_on(Arc::clone(queue).acquire_owned());
-    writer.add_document(QueuedEntry {
-        document,
-        _permit: permit.map_err(IndexError::damaged)?,
-    })?;
-    Ok(())
 }

@@ -34,6 +34,7 @@ use stemma_catalog::fixtures::entry;
 use stemma_catalog::watcher::CatalogWatcher;
 
 mod shards;
+mod small_disk;
 mod unreadable;
 
 // Index entries per document.
@@ -436,7 +437,7 @@ async fn interrupted_update_keeps_the_last_commit() {
     let machine = machine.restarted();
     // A dropped writer may release its lock a little later.
     let mut report = machine.index.sync(&catalog_of(400), &|_| {}).await;
-    for _ in 0..100 {
+    for _ in 0..3_000 {
         if report.is_ok() {
             break;
         }
