@@ -17,11 +17,12 @@ use crate::dead_letter::disarm;
 use crate::env::{Env, Millis};
 use crate::heartbeat::HeartbeatReporter;
 use crate::metrics::InFlightMessage;
-use crate::port_error::PortResult;
+use crate::port_error::{PortError, PortResult};
 use crate::ports::Retrying;
 use crate::queue::{
     DeadReason, Delivery, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay,
 };
+use crate::repeated_log::RepeatedLog;
 
 /// Disposition of a handled message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +69,13 @@ const HAND_OVER_PAUSE: Duration = Duration::from_secs(5);
 // At least this long between two: where nobody else can process the messages either, ours must not wait for them.
 const HAND_OVER_EVERY_MS: Millis = 60_000;
 
+// Pauses between attempts to subscribe: they double from the first to the last.
+const SUBSCRIBE_PAUSE: Duration = Duration::from_millis(500);
+const MAX_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(8);
+
+// A process consumes some forty queues, and what fails for one usually fails for all.
+static FAILURES: RepeatedLog = RepeatedLog::new();
+
 // Total time for releasing interrupted messages.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -108,6 +116,7 @@ impl Consumer {
         let cut = CancellationToken::new();
         self.presence.register_lane(self.name, self.concurrency);
         let broker = self.queue.raw().as_ref();
+        let mut pause = SUBSCRIBE_PAUSE;
         while !stop.is_cancelled() {
             let subscribed = tokio::select! {
                 biased;
@@ -116,6 +125,7 @@ impl Consumer {
             };
             match subscribed {
                 Ok(mut deliveries) => {
+                    pause = SUBSCRIBE_PAUSE;
                     handler.on_subscribed(self.name);
                     let end = self
                         .consume(&mut deliveries, &mut running, &handler, &stop, &cut)
@@ -128,7 +138,9 @@ impl Consumer {
                             tracing::info!(queue = %self.name, "queue handed over: it has work of a newer program");
                         }
                         Err(error) => {
-                            tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
+                            if let Some(repeated) = self.note_failure(error) {
+                                tracing::warn!(queue = %self.name, %error, repeated, "subscription lost; subscribing again");
+                            }
                         }
                     }
                     drop(deliveries);
@@ -144,16 +156,25 @@ impl Consumer {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(queue = %self.name, %error, "cannot subscribe; trying again");
+                    if let Some(repeated) = self.note_failure(&error) {
+                        tracing::warn!(queue = %self.name, %error, repeated, "cannot subscribe; trying again");
+                    }
+                    pause = (2 * pause).min(MAX_SUBSCRIBE_PAUSE);
                 }
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = self.env.sleep(Duration::from_millis(500)) => {}
+                () = self.env.sleep(pause) => {}
             }
         }
         self.drain(&mut running, &cut).await;
+    }
+
+    // Whether to log a failure, and how many like it were not. Brokers quote the name of the queue: it is no other cause.
+    fn note_failure(&self, error: &PortError) -> Option<u64> {
+        let cause = error.message.split('\'').next().unwrap_or_default();
+        FAILURES.note(cause, self.env.now_ms())
     }
 
     /// Consumes until `stop`, until the queue is handed over, or until the subscription is lost.

@@ -40,6 +40,7 @@ pub mod ports;
 pub mod queue;
 pub mod reached_tasks;
 pub mod redis_client;
+mod repeated_log;
 pub mod replay;
 pub mod retry;
 pub mod round_robin;

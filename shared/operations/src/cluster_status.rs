@@ -226,6 +226,7 @@ mod tests {
             ready,
             unacked: 1,
             delayed: 0,
+            consumers: 1,
         };
         let listed = lanes(beats, &BTreeMap::from([(LANE, depth)]), 10_000);
         assert_eq!(listed.len(), 1);

@@ -89,7 +89,7 @@ impl Operations {
         manifest: &JobManifest,
         mut facts: DiagnosisContext,
     ) -> PortResult<WhyReport> {
-        facts.job = Some(diagnosis::job_facts(self.blobs(), manifest).await?);
+        facts.job = Some(diagnosis::job_facts(&self.ports, manifest).await?);
         let mut worst = (None, diagnosis::diagnose(&facts));
         if worst.1.cause == Cause::Long {
             // The oldest open document with the most serious cause stands for the job.
@@ -154,7 +154,7 @@ impl Operations {
         if facts.troubles.is_empty() {
             let job = self.waiting_job(&header).await?;
             if let Some(manifest) = self.find(&job.0).await? {
-                facts.job = Some(diagnosis::job_facts(self.blobs(), &manifest).await?);
+                facts.job = Some(diagnosis::job_facts(&self.ports, &manifest).await?);
             }
             facts.run = Some(self.run_facts(&header).await?);
         }

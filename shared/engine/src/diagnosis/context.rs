@@ -7,7 +7,6 @@ use futures::future::{join3, try_join, try_join_all};
 use serde::de::DeserializeOwned;
 
 use super::servers::{ServerTrouble, reported_troubles};
-use crate::blobs::Blobs;
 use crate::dead_letter::{self, DeadLetter};
 use crate::env::{Env, Millis};
 use crate::heartbeat::{HEARTBEAT_INTERVAL, Heartbeat, JobProgress};
@@ -44,6 +43,8 @@ pub struct JobFacts {
     pub control: JobControl,
     /// `None` while the job has not ended.
     pub report: Option<JobReport>,
+    /// The queue of its messages to coordinators, if none takes them.
+    pub untaken: Option<QueueName>,
 }
 
 #[derive(Debug, Clone)]
@@ -60,6 +61,8 @@ pub struct RunFacts {
     pub present: u64,
     /// Dead letters of the run.
     pub dead: Vec<DeadLetter>,
+    /// The queue of its messages to coordinators, if none takes them.
+    pub untaken: Option<QueueName>,
 }
 
 /// How long broker and Redis are waited for. People wait for the answer, and ask when servers are away.
@@ -163,9 +166,19 @@ async fn read_depths(ports: &Ports) -> PortResult<BTreeMap<(Lane, Priority), Dep
     Ok(try_join_all(depths).await?.into_iter().collect())
 }
 
+// The queue, if the broker says that nobody consumes it.
+async fn untaken(ports: &Ports, flow: QueueName) -> Option<QueueName> {
+    let depth = within(LOOK_TIMEOUT, "queue.depth", ports.queue.raw().depth(flow)).await;
+    depth
+        .is_ok_and(|depth| depth.consumers == 0)
+        .then_some(flow)
+}
+
 /// The facts about a job.
-pub async fn job_facts(blobs: &dyn Blobs, manifest: &JobManifest) -> PortResult<JobFacts> {
+pub async fn job_facts(ports: &Ports, manifest: &JobManifest) -> PortResult<JobFacts> {
+    let blobs = ports.blobs.raw().as_ref();
     Ok(JobFacts {
+        untaken: untaken(ports, QueueName::flow_for(&manifest.job.0)).await,
         job: manifest.job.clone(),
         submitted_ms: manifest.submitted_ms,
         control: jobs::load_control(blobs, &manifest.job).await?,
@@ -189,6 +202,7 @@ pub async fn run_facts(
         ports.ledger.raw().outcomes(run, 0).await?.entries.len() as u64
     };
     Ok(RunFacts {
+        untaken: untaken(ports, QueueName::for_run(run)).await,
         run: run.clone(),
         scope: header.at.scope.clone(),
         class: header.class,

@@ -19,7 +19,7 @@ use crate::ledger::{OpenTask, Retry};
 use crate::message::RunOutcome;
 use crate::port_monitor::{PortTrouble, TroubleKind};
 use crate::ports::Ports;
-use crate::queue::{Depth, Lane};
+use crate::queue::{Depth, Lane, QueueName};
 
 const NOW: Millis = 1_000_000_000;
 
@@ -132,6 +132,7 @@ fn facts(tasks: Vec<OpenTask>) -> DiagnosisContext {
             submitted_ms: NOW - 60_000,
             control: JobControl::default(),
             report: None,
+            untaken: None,
         }),
         run: Some(RunFacts {
             scope: "c/x/d/doc".into(),
@@ -141,6 +142,7 @@ fn facts(tasks: Vec<OpenTask>) -> DiagnosisContext {
             tasks,
             present: 20,
             dead: Vec::new(),
+            untaken: None,
         }),
         processes: vec![
             heartbeat("coordinator-1", "coordinator"),
@@ -157,6 +159,7 @@ fn facts(tasks: Vec<OpenTask>) -> DiagnosisContext {
                 ready: 40,
                 unacked: 5,
                 delayed: 0,
+                consumers: 2,
             },
         )]),
         troubles: Vec::new(),
@@ -276,6 +279,22 @@ fn diagnoses_lane_without_worker() {
             .says
             .contains("coordinator")
     );
+}
+
+#[test]
+fn diagnoses_a_queue_that_no_coordinator_takes() {
+    let says = "the coordinator does not take its queue flow.03";
+    let mut run = facts(vec![task(1)]);
+    run.run.as_mut().unwrap().untaken = Some(QueueName::Flow(3));
+    assert_eq!(check("run", &run, Cause::NoWorker).says, says);
+    let mut job = facts(Vec::new());
+    job.run = None;
+    job.job.as_mut().unwrap().untaken = Some(QueueName::Flow(3));
+    assert_eq!(check("job", &job, Cause::NoWorker).says, says);
+    // Where no coordinator lives, that is why.
+    job.processes.remove(0);
+    let says = check("no coordinator", &job, Cause::NoWorker).says;
+    assert_eq!(says, "no coordinator is alive");
 }
 
 #[test]

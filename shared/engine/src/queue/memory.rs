@@ -171,10 +171,12 @@ impl Queue for MemoryQueue {
         let ready = waiting.ready.len();
         let unacked = waiting.unacked.len();
         let delayed = waiting.delayed.len();
+        let consumers = waiting.subscribers.len();
         Ok(Depth {
             ready: ready as u64,
             unacked: unacked as u64,
             delayed: delayed as u64,
+            consumers: consumers as u64,
         })
     }
 }

@@ -256,6 +256,8 @@ pub struct Depth {
     pub unacked: u64,
     /// Waiting in a delay queue to return to this queue.
     pub delayed: u64,
+    /// Subscriptions of the queue.
+    pub consumers: u64,
 }
 
 impl Depth {
@@ -266,6 +268,7 @@ impl Depth {
             ready: self.ready + other.ready,
             unacked: self.unacked + other.unacked,
             delayed: self.delayed.max(other.delayed),
+            consumers: self.consumers + other.consumers,
         }
     }
 }

@@ -5,6 +5,7 @@
 mod broker;
 mod conformance;
 mod connection_loss;
+mod deleted_queues;
 mod faults;
 mod logins;
 mod refusals;

@@ -2,6 +2,7 @@
 
 use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext, JobFacts, Server};
 use crate::jobs::{CancelReason, JobEndReason, JobWait, PauseReason};
+use crate::queue::QueueName;
 
 pub(super) fn ended_job(job: &JobFacts) -> Option<Diagnosis> {
     let report = job.report.as_ref()?;
@@ -95,9 +96,24 @@ pub(super) fn no_coordinator(facts: &DiagnosisContext) -> Option<Diagnosis> {
     })
 }
 
+/// A coordinator lives, and none takes the messages of a job or run.
+pub(super) fn untaken_queue(untaken: Option<QueueName>) -> Option<Diagnosis> {
+    let queue = untaken?;
+    let says = format!("the coordinator does not take its queue {queue}");
+    Some(
+        Diagnosis::new(
+            Cause::NoWorker,
+            says,
+            "it subscribes to it again within seconds",
+        )
+        .owned_by("the operator of the services")
+        .with_remedy("if it lasts, its log says why; restarting the coordinator loses nothing"),
+    )
+}
+
 /// A job that has not ended and has no known open run.
 pub(super) fn unopened_job(facts: &DiagnosisContext, job: &JobFacts) -> Diagnosis {
-    if let Some(draft) = no_coordinator(facts) {
+    if let Some(draft) = no_coordinator(facts).or_else(|| untaken_queue(job.untaken)) {
         return draft;
     }
     let Some(progress) = facts

@@ -1,6 +1,6 @@
 //! Why a run is not done.
 
-use super::job::no_coordinator;
+use super::job::{no_coordinator, untaken_queue};
 use super::task::{open_task, task_since};
 use crate::diagnosis::{Cause, Diagnosis, DiagnosisContext, RunFacts};
 use crate::ledger::OpenTask;
@@ -68,7 +68,7 @@ fn dead_letter(id: &str, says: &str) -> Diagnosis {
 
 /// An open run: the hardest reason among its open tasks.
 pub(super) fn unfinished_run(facts: &DiagnosisContext, run: &RunFacts) -> Diagnosis {
-    if let Some(draft) = no_coordinator(facts) {
+    if let Some(draft) = no_coordinator(facts).or_else(|| untaken_queue(run.untaken)) {
         return draft;
     }
     if run.tasks.is_empty() {

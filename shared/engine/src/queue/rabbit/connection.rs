@@ -4,22 +4,25 @@
 //! connection is dropped with all its channels, a new one is opened with backoff, and the topology is declared again: a
 //! broker that has lost its data is complete before anyone publishes to it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
 use futures::StreamExt;
 use lapin::uri::AMQPUri;
-use lapin::{Channel, Connection, ConnectionProperties, Event};
+use lapin::{Channel, Connection, ConnectionProperties, ErrorKind, Event};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::RabbitSettings;
-use super::reply::{ANSWER_TIMEOUT, NO_ANSWER, with_timeout};
+use super::reply::{
+    ANSWER_TIMEOUT, NO_ANSWER, NOT_FOUND, port_error, reply_code, with_timeout, with_timeout_or,
+};
 use super::topology::Topology;
 use crate::env::Env;
 use crate::port_error::{PortError, PortErrorKind, PortResult};
+use crate::repeated_log::RepeatedLog;
 
 // How long callers wait for a connection that is being rebuilt, unless the connection says otherwise.
 pub(super) const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -77,8 +80,8 @@ pub(super) struct ConnectionHandle {
 
 impl ConnectionHandle {
     pub(super) async fn channel(&self, operation: &'static str) -> PortResult<Channel> {
-        self.reconnect
-            .check(with_timeout(operation, self.connection.create_channel()).await)
+        let created = self.connection.create_channel();
+        self.reconnect.request(operation, created).await
     }
 
     /// Declares the topology. A login without the permission checks that another process has declared it.
@@ -100,22 +103,45 @@ impl ConnectionHandle {
 
 // Requests a replacement of one specific connection. Raising it never affects a later connection.
 #[derive(Clone, Default)]
-pub(super) struct ReconnectSignal(CancellationToken);
+pub(super) struct ReconnectSignal {
+    raised: CancellationToken,
+    // Why it was first raised.
+    reason: Arc<OnceLock<String>>,
+}
 
 impl ReconnectSignal {
-    /// Passes a result through, and requests a reconnect if the broker did not answer at all.
-    pub(super) fn check<T>(&self, result: PortResult<T>) -> PortResult<T> {
-        if result
-            .as_ref()
-            .is_err_and(|error| error.message == NO_ANSWER)
-        {
-            self.raise();
-        }
-        result
+    /// Waits for the reply to a request, and requests a reconnect where only that helps: no answer, no channel left, or a
+    /// queue or exchange that someone has deleted. Reconnecting declares them again.
+    pub(super) async fn request<T>(
+        &self,
+        operation: &'static str,
+        request: impl Future<Output = lapin::Result<T>>,
+    ) -> PortResult<T> {
+        with_timeout_or(request, |error| self.port_error(operation, error)).await
     }
 
-    pub(super) fn raise(&self) {
-        self.0.cancel();
+    /// The port error of a failed request; `None` for one without an answer.
+    pub(super) fn port_error(
+        &self,
+        operation: &'static str,
+        error: Option<&lapin::Error>,
+    ) -> PortError {
+        match error {
+            None => self.raise(NO_ANSWER),
+            Some(error)
+                if reply_code(error) == Some(NOT_FOUND)
+                    || matches!(error.kind(), ErrorKind::ChannelsLimitReached) =>
+            {
+                self.raise(error.to_string());
+            }
+            Some(_) => {}
+        }
+        port_error(operation, error)
+    }
+
+    pub(super) fn raise(&self, reason: impl Into<String>) {
+        self.reason.get_or_init(|| reason.into());
+        self.raised.cancel();
     }
 }
 
@@ -165,6 +191,7 @@ impl SupervisedConnection {
             topology: topology.cloned(),
             env: env.clone(),
             states,
+            failures: RepeatedLog::default(),
         };
         env.spawn(supervisor.run(stop.clone()));
         Self {
@@ -237,6 +264,7 @@ struct ConnectionSupervisor {
     topology: Option<Arc<Topology>>,
     env: Env,
     states: watch::Sender<ConnectionState>,
+    failures: RepeatedLog,
 }
 
 impl ConnectionSupervisor {
@@ -265,7 +293,9 @@ impl ConnectionSupervisor {
         loop {
             let tried = (|| self.connect()).retry(self.backoff()).notify(|error, pause| {
                 self.states.send_replace(ConnectionState::Down(Some(error.clone())));
-                tracing::warn!(connection = self.purpose, %error, pause_ms = pause.as_millis(), "cannot connect to the broker; trying again");
+                if let Some(repeated) = self.failures.note(&error.message, self.env.now_ms()) {
+                    tracing::warn!(connection = self.purpose, %error, repeated, pause_ms = pause.as_millis(), "cannot connect to the broker; trying again");
+                }
             });
             if let Ok(connected) = tried.await {
                 return connected;
@@ -306,8 +336,9 @@ impl ConnectionSupervisor {
         loop {
             let event = tokio::select! {
                 biased;
-                () = handle.reconnect.0.cancelled() => {
-                    tracing::warn!(connection = self.purpose, "the broker does not answer; reconnecting");
+                () = handle.reconnect.raised.cancelled() => {
+                    let reason = handle.reconnect.reason.get().map_or("", String::as_str);
+                    tracing::warn!(connection = self.purpose, reason, "reconnecting to the broker");
                     return;
                 }
                 event = events.next() => event,

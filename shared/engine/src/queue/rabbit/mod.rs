@@ -151,9 +151,9 @@ impl Queue for RabbitQueue {
         prefetch: u16,
     ) -> PortResult<Box<dyn Subscription>> {
         let name = self.topology.queue(queue);
-        Ok(Box::new(
-            RabbitSubscription::open(&self.consumer_connection, name, prefetch).await?,
-        ))
+        let needed = Topology::is_needed(queue);
+        let opened = RabbitSubscription::open(&self.consumer_connection, name, needed, prefetch);
+        Ok(Box::new(opened.await?))
     }
 
     async fn announce(&self, topic: &str, event: Message) -> PortResult<()> {
@@ -176,20 +176,21 @@ impl Queue for RabbitQueue {
             .await?
             .channel("queue.depth")
             .await?;
-        let ready = topology::message_count(&channel, &self.topology.queue(queue)).await?;
-        let Some(ready) = ready else {
+        let counts = topology::queue_counts(&channel, &self.topology.queue(queue)).await?;
+        let Some((ready, consumers)) = counts else {
             return Ok(Depth::default()); // no service has declared it yet
         };
         let mut delayed = 0;
         for delay in RetryDelay::ALL {
             let name = self.topology.delay_queue(delay);
-            let waiting = topology::message_count(&channel, &name).await?;
-            delayed += waiting.unwrap_or(0);
+            let waiting = topology::queue_counts(&channel, &name).await?;
+            delayed += waiting.map_or(0, |(messages, _)| messages);
         }
         Ok(Depth {
             ready,
             unacked: 0,
             delayed,
+            consumers,
         })
     }
 

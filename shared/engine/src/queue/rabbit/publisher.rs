@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connection::{ConnectionHandle, SupervisedConnection};
 use super::encoding;
-use super::reply::{ANSWER_TIMEOUT, port_error, with_timeout};
+use super::reply::ANSWER_TIMEOUT;
 use super::topology::PublishRoute;
 use crate::port_error::{PortError, PortResult};
 use crate::queue::Message;
@@ -98,13 +98,8 @@ impl Publisher {
             return Ok(channel);
         }
         let channel = handle.channel(operation).await?;
-        handle.reconnect.check(
-            with_timeout(
-                operation,
-                channel.confirm_select(ConfirmSelectOptions::default()),
-            )
-            .await,
-        )?;
+        let selected = channel.confirm_select(ConfirmSelectOptions::default());
+        handle.reconnect.request(operation, selected).await?;
         Ok(channel)
     }
 }
@@ -130,10 +125,12 @@ async fn send(
         match confirm {
             Ok(None) => return Ok(()),
             Ok(Some(Ok(confirmation))) => check_confirm(operation, handle, route, &confirmation)?,
-            Ok(Some(Err(error))) => return Err(port_error(operation, Some(&error))),
+            Ok(Some(Err(error))) => {
+                return Err(handle.reconnect.port_error(operation, Some(&error)));
+            }
             Err(_) => {
                 let Some(reason) = handle.blocked.borrow().clone() else {
-                    return handle.reconnect.check(Err(port_error(operation, None)));
+                    return Err(handle.reconnect.port_error(operation, None));
                 };
                 if last_confirm.elapsed() >= BLOCKED_TIMEOUT {
                     return Err(blocked_error(operation, &reason));
@@ -154,7 +151,10 @@ fn check_confirm(
     let refusal = match confirmation {
         Confirmation::Ack(None) => return Ok(()),
         Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
-            handle.reconnect.raise(); // someone has deleted a queue: reconnecting declares it again
+            // Someone has deleted a queue: reconnecting declares it again.
+            handle
+                .reconnect
+                .raise(format!("a message to {} reaches no queue", route.key));
             "reaches no queue"
         }
         Confirmation::Nack(None) => "was refused by the broker",

@@ -12,6 +12,8 @@ use crate::port_error::{PortError, PortResult};
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 // AMQP reply code for a refused login or permission.
 const ACCESS_REFUSED: u16 = 403;
+// Likewise for a queue or exchange that does not exist.
+pub(super) const NOT_FOUND: u16 = 404;
 pub(super) const NO_ANSWER: &str = "the broker does not answer";
 
 pub(super) async fn with_timeout<T>(

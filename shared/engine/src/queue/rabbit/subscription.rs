@@ -22,24 +22,25 @@ impl RabbitSubscription {
     pub(super) async fn open(
         connection: &SupervisedConnection,
         queue: ShortString,
+        is_needed: bool,
         prefetch: u16,
     ) -> PortResult<Self> {
         let handle = connection.ready("queue.subscribe").await?;
         let channel = handle.channel("queue.subscribe").await?;
         // Zero would mean "unlimited".
         let qos = channel.basic_qos(prefetch.max(1), BasicQosOptions { global: false });
-        handle
-            .reconnect
-            .check(with_timeout("queue.subscribe", qos).await)?;
+        handle.reconnect.request("queue.subscribe", qos).await?;
         let options = BasicConsumeOptions::default();
         let arguments = FieldTable::default();
         let consumed = channel.basic_consume(queue, ShortString::default(), options, arguments);
-        let consumer = handle
-            .reconnect
-            .check(with_timeout("queue.subscribe", consumed).await)?;
+        let consumer = if is_needed {
+            handle.reconnect.request("queue.subscribe", consumed).await
+        } else {
+            with_timeout("queue.subscribe", consumed).await
+        };
         Ok(Self {
             channel,
-            consumer,
+            consumer: consumer?,
             handle,
         })
     }
@@ -101,30 +102,34 @@ impl RabbitReceipt {
             )
         })
     }
+}
 
-    fn check_reply(&self, operation: &'static str, result: PortResult<bool>) -> PortResult<()> {
-        if self.reconnect.check(result)? {
-            return Ok(());
-        }
-        Err(PortError::transient(
-            operation,
-            "the channel of the delivery is gone; the message will be redelivered",
-        ))
+fn check_reply(operation: &'static str, reply: PortResult<bool>) -> PortResult<()> {
+    if reply? {
+        return Ok(());
     }
+    Err(PortError::transient(
+        operation,
+        "the channel of the delivery is gone; the message will be redelivered",
+    ))
 }
 
 #[async_trait]
 impl Receipt for RabbitReceipt {
     async fn ack(mut self: Box<Self>) -> PortResult<()> {
         let acker = self.take_acker("queue.ack")?;
-        let result = with_timeout("queue.ack", acker.ack(BasicAckOptions::default())).await;
-        self.check_reply("queue.ack", result)
+        let acked = acker.ack(BasicAckOptions::default());
+        check_reply(
+            "queue.ack",
+            self.reconnect.request("queue.ack", acked).await,
+        )
     }
 
     async fn requeue(mut self: Box<Self>) -> PortResult<()> {
         let acker = self.take_acker("queue.requeue")?;
-        let result = with_timeout("queue.requeue", acker.reject(REQUEUE)).await;
-        self.check_reply("queue.requeue", result)
+        let rejected = acker.reject(REQUEUE);
+        let reply = self.reconnect.request("queue.requeue", rejected).await;
+        check_reply("queue.requeue", reply)
     }
 }
 

@@ -14,7 +14,7 @@ use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptio
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, ExchangeKind};
 
-use super::reply::{port_error, reply_code, with_timeout, with_timeout_or};
+use super::reply::{NOT_FOUND, port_error, reply_code, with_timeout, with_timeout_or};
 use crate::port_error::{PortError, PortResult};
 use crate::queue::{DELIVERY_LIMIT, QueueName, RetryDelay};
 
@@ -23,8 +23,6 @@ use crate::queue::{DELIVERY_LIMIT, QueueName, RetryDelay};
 const MAX_DELIVERY_LIMIT: i32 = i32::MAX;
 // AMQP reply code for a declaration that conflicts with an existing queue.
 const PRECONDITION_FAILED: u16 = 406;
-// Likewise for a queue that does not exist.
-const NOT_FOUND: u16 = 404;
 
 pub(super) struct Topology {
     prefix: String,
@@ -110,8 +108,12 @@ impl Topology {
         Ok(())
     }
 
-    /// Checks that all queues and exchanges exist, which needs no permission. Continuations need not: a coordinator of an
-    /// older program does not declare them.
+    /// Whether every program declares the queue. Coordinators of older programs declare no continuations.
+    pub(super) fn is_needed(queue: QueueName) -> bool {
+        !matches!(queue, QueueName::Continuation(..))
+    }
+
+    /// Checks that all queues and exchanges that are needed exist, which needs no permission.
     ///
     /// # Errors
     /// Transient when one is missing: a process that may declare it does so when it connects.
@@ -119,13 +121,12 @@ impl Topology {
         for exchange in [self.exchange(), self.events()] {
             check_exchange(channel, exchange).await?;
         }
-        let is_needed = |queue: &QueueName| !matches!(queue, QueueName::Continuation(..));
-        for queue in self.queues().filter(is_needed) {
-            message_count(channel, &self.queue(queue)).await?;
+        for queue in self.queues().filter(|queue| Self::is_needed(*queue)) {
+            queue_counts(channel, &self.queue(queue)).await?;
         }
         for delay in RetryDelay::ALL {
             check_exchange(channel, self.delay_queue(delay)).await?;
-            message_count(channel, &self.delay_queue(delay)).await?;
+            queue_counts(channel, &self.delay_queue(delay)).await?;
         }
         Ok(())
     }
@@ -181,11 +182,11 @@ impl Topology {
     }
 }
 
-/// The number of waiting messages; `None` if there is no such queue, after which the channel is closed.
-pub(super) async fn message_count(
+/// The numbers of waiting messages and of subscriptions; `None` if there is no such queue, after which the channel is closed.
+pub(super) async fn queue_counts(
     channel: &Channel,
     name: &ShortString,
-) -> PortResult<Option<u64>> {
+) -> PortResult<Option<(u64, u64)>> {
     let passive = QueueDeclareOptions {
         passive: true,
         ..QueueDeclareOptions::default()
@@ -199,7 +200,11 @@ pub(super) async fn message_count(
     .await;
     match declared {
         Err(_) if is_missing => Ok(None),
-        declared => Ok(Some(u64::from(declared?.message_count()))),
+        declared => {
+            let queue = declared?;
+            let messages = u64::from(queue.message_count());
+            Ok(Some((messages, u64::from(queue.consumer_count()))))
+        }
     }
 }
 
