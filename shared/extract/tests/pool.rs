@@ -6,6 +6,7 @@
     reason = "test code, which clippy cannot detect without a harness"
 )]
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -145,11 +146,9 @@ async fn the_time_limit_is_cpu_time() {
     // As on a machine that does other work for twice the limit.
     assert_eq!(pool.run(limited("wait")).await.unwrap(), b"waited");
     // A process that hardly runs says nothing of its document: the machine may be suspended, or very busy.
-    let started = Instant::now();
     let stalled = pool.run(limited("hang")).await.unwrap_err();
     assert_eq!(stalled.code, "extract.stalled");
-    assert!(started.elapsed() < Duration::from_secs(20));
-    for _ in 0..5 {
+    for _ in 0..20 {
         let code = pool.run(limited("spin")).await.unwrap_err().code;
         if code == "limits.time" {
             return;
@@ -167,18 +166,28 @@ async fn a_killed_child_is_final_only_if_it_was_alone() {
     });
     for (alone, expected) in [(false, "extract.killed"), (true, "limits.memory")] {
         let pid = text(&pool, "pid").await;
-        let hang = ExtractJob {
+        let spin = ExtractJob {
             alone,
-            ..job("hang")
+            ..job("spin")
         };
+        let idle = cpu_ticks(&pid);
         let kill = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            while cpu_ticks(&pid) < idle + 10 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
             let killed = Command::new("kill").args(["-9", &pid]).status();
             assert!(killed.unwrap().success());
         };
-        let (ended, ()) = tokio::join!(pool.run(hang), kill);
+        let (ended, ()) = tokio::join!(pool.run(spin), kill);
         assert_eq!(ended.unwrap_err().code, expected);
     }
+}
+
+// CPU time that a process has used, in hundredths of a second.
+fn cpu_ticks(pid: &str) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    fields.split_whitespace().nth(11).unwrap().parse().unwrap()
 }
 
 async fn a_document_is_read_alone_where_the_job_says_so() {
@@ -187,14 +196,18 @@ async fn a_document_is_read_alone_where_the_job_says_so() {
         alone: true,
         ..job("wait")
     };
-    let other = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let started = Instant::now();
-        text(&pool, "pid").await;
-        started.elapsed()
+    let is_read = Cell::new(false);
+    let alone = async {
+        pool.run(alone).await.unwrap();
+        is_read.set(true);
     };
-    let (_, waited) = tokio::join!(pool.run(alone), other);
-    assert!(waited > Duration::from_secs(1), "{waited:?}");
+    // Polled second, so it comes when the other is admitted.
+    let other = async {
+        text(&pool, "pid").await;
+        is_read.get()
+    };
+    let ((), was_read) = tokio::join!(alone, other);
+    assert!(was_read);
 }
 
 async fn crashes_are_isolated_per_document() {
@@ -285,11 +298,10 @@ fn children_die_with_their_parent() {
         .read_line(&mut child)
         .unwrap();
     let path = format!("/proc/{}", child.trim());
-    std::thread::sleep(Duration::from_millis(300));
     assert!(std::path::Path::new(&path).exists());
     parent.kill().unwrap();
     parent.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(60);
     // The process that adopts the child may be slow to reap it; a zombie counts as dead.
     let lives =
         || std::fs::read_to_string(format!("{path}/stat")).is_ok_and(|stat| !stat.contains(") Z "));

@@ -1,7 +1,7 @@
 //! The OpenAI client against a misbehaving local server.
 #![expect(clippy::unwrap_used, reason = "test code")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use stemma_engine::limit::ReportedLimits;
@@ -36,7 +36,7 @@ async fn serve_one_call_with(
         match response {
             // Writing fails if the client closes the connection early, which is fine.
             Some(bytes) => drop(stream.write_all(&bytes).await),
-            None => tokio::time::sleep(Duration::from_secs(5)).await,
+            None => std::future::pending().await,
         }
         received
     });
@@ -336,12 +336,10 @@ async fn oversized_replies_are_rejected() {
 
 #[tokio::test]
 async fn hanging_provider_times_out() {
-    let began = Instant::now();
     assert_eq!(
         error(None).await,
         LlmError::TimedOut(Duration::from_millis(700))
     );
-    assert!(began.elapsed() < Duration::from_secs(4));
 }
 
 #[tokio::test]

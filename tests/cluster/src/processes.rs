@@ -456,8 +456,8 @@ mod tests {
 
     #[tokio::test]
     async fn processes_can_be_terminated_and_killed() {
-        let script = "trap 'exit 0' TERM; while :; do sleep 0.1; done";
-        let (_folder, mut fleet) = fleet(script);
+        let script = "trap 'exit 0' TERM; touch \"$(dirname \"$0\")/trapped-$$\"; while :; do sleep 0.1; done";
+        let (folder, mut fleet) = fleet(script);
         let first = fleet.spawn(ServiceRole::Worker, &[]).unwrap();
         let second = fleet.spawn(ServiceRole::Worker, &[]).unwrap();
         assert_eq!(
@@ -468,7 +468,14 @@ mod tests {
             fleet.address(&first).unwrap(),
             fleet.address(&second).unwrap()
         );
-        sleep(Duration::from_millis(300)).await;
+        let trapped = || {
+            let names = fs::read_dir(folder.path()).unwrap();
+            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            names.filter(|name| name.starts_with("trapped-")).count()
+        };
+        while trapped() < 2 {
+            sleep(Duration::from_millis(10)).await;
+        }
         assert!(
             fleet
                 .terminate(&first, Duration::from_secs(10))
@@ -502,8 +509,9 @@ mod tests {
         pause().await;
         assert_eq!(tick(), frozen);
         fleet.thaw(&name).unwrap();
-        pause().await;
-        assert_ne!(tick(), frozen);
+        while tick() == frozen {
+            pause().await;
+        }
     }
 
     #[tokio::test]

@@ -104,7 +104,7 @@ async fn services_survive_half_open_connections() {
         let abandoned = proxy.abandon();
         assert!(abandoned >= SERVICES.len(), "services are connected");
         let started = Instant::now();
-        while proxy.open() > 0 && started.elapsed() < Duration::from_secs(1) {
+        while proxy.open() > 0 && started.elapsed() < READY_TIMEOUT {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(proxy.open(), 0, "nothing is forwarded");

@@ -206,26 +206,24 @@ async fn delays_retries(queue: Arc<dyn Queue>) {
 async fn dead_letters_after_delivery_limit(queue: Arc<dyn Queue>) {
     publish(&queue, LANE, 1).await;
     let mut subscription = subscribe(&queue, LANE, 1).await;
+    let mut dead = subscribe(&queue, QueueName::Dead, 1).await;
     let mut deliveries = 0;
-    while let Ok(delivery) = timeout(5 * SILENCE_WINDOW, subscription.next()).await {
+    let delivery = loop {
+        let delivery = tokio::select! {
+            delivery = next(&mut subscription) => delivery,
+            dead = next(&mut dead) => break dead,
+        };
         deliveries += 1;
         assert!(
             deliveries <= DELIVERY_LIMIT + 2,
             "the message was never dead-lettered"
         );
-        delivery
-            .expect("alive")
-            .receipt
-            .requeue()
-            .await
-            .expect("requeued");
-    }
+        delivery.receipt.requeue().await.expect("requeued");
+    };
     assert!(
         deliveries >= DELIVERY_LIMIT,
         "dead-lettered after only {deliveries} deliveries"
     );
-    let mut dead = subscribe(&queue, QueueName::Dead, 1).await;
-    let delivery = next(&mut dead).await;
     assert_eq!(delivery.message.body, message(0).body);
     delivery.receipt.ack().await.expect("acknowledged");
 }

@@ -26,8 +26,8 @@ use crate::oracle::Oracle;
 use crate::report::{ProviderReport, RequestRecord};
 use crate::sight::ImageTexts;
 
-// How often a hanging request checks whether its peer is still connected.
-const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+// How often a request that hangs or is held back checks whether its peer is still connected.
+const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running provider. Dropping it stops the server.
 pub struct Provider {
@@ -65,6 +65,9 @@ struct ProviderState {
     usage: LimitUsage,
     in_flight: HashSet<usize>,
     peak: usize,
+    // Replies that were begun, and how many may be.
+    replies: usize,
+    max_replies: usize,
     // The keys that are accepted; `None`: all.
     accepted_keys: Option<Vec<String>>,
     // Requests by key; those with other keys are refused.
@@ -102,6 +105,8 @@ impl Provider {
             usage: LimitUsage::default(),
             in_flight: HashSet::new(),
             peak: 0,
+            replies: 0,
+            max_replies: usize::MAX,
             accepted_keys: None,
             requests_by_key: BTreeMap::new(),
         };
@@ -132,6 +137,11 @@ impl Provider {
         let mut state = self.shared.state();
         state.answers.clear();
         state.behavior = behavior;
+    }
+
+    /// Withholds replies once there were so many, until the number is raised.
+    pub fn limit_replies(&self, max_replies: usize) {
+        self.shared.state().max_replies = max_replies;
     }
 
     /// Refuses requests with other keys from now on.
@@ -391,7 +401,7 @@ impl<'a> InFlightRequest<'a> {
                         .sample(seed, call.digest.as_bytes(), self.serving),
                 )
                 .await;
-                while hangs && !is_closed(stream).await {
+                while (hangs || !self.may_reply()) && !is_closed(stream).await {
                     sleep(PEER_CHECK_INTERVAL).await;
                 }
                 match fault {
@@ -433,6 +443,13 @@ impl<'a> InFlightRequest<'a> {
             is_there.then(Instant::now),
         );
         Ok(true)
+    }
+
+    fn may_reply(&self) -> bool {
+        let mut state = self.shared.state();
+        let may_reply = state.replies < state.max_replies;
+        state.replies += usize::from(may_reply);
+        may_reply
     }
 
     // Whether an outage began during the reply.

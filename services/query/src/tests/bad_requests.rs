@@ -1,12 +1,9 @@
 //! Requests with a mistake are refused with a code.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 use stemma_sample_store::model::answer_model;
 use stemma_sim::{Behavior, Provider};
 
-use super::hostile::REPLY_TIMEOUT;
 use super::test_server::{TestServer, start, start_with_key_settings, start_with_model_and};
 use crate::QuerySettings;
 use stemma_gateway::auth::KeySettings;
@@ -393,7 +390,6 @@ async fn malformed_bodies_are_refused_with_a_code() {
     assert_eq!(server.post(search, &most.to_string()).await.status, 200);
     let mut many = vec![json!({ "role": "user", "content": "capex?" }); 20_000];
     many.push(json!({ "role": "tool", "content": null }));
-    let began = Instant::now();
     let reply = server
         .post(
             chat,
@@ -405,5 +401,4 @@ async fn malformed_bodies_are_refused_with_a_code() {
         "the last of 20,000 messages is the question: {}",
         reply.body
     );
-    assert!(began.elapsed() < REPLY_TIMEOUT);
 }

@@ -1,9 +1,11 @@
 //! Clients that disconnect, read slowly, or are too many.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use stemma_engine::blobs::list_all;
 use stemma_sim::{Behavior, Provider};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -46,6 +48,14 @@ fn question(number: usize) -> Value {
     json!({ "question": format!("How much was R&D spending in our {number}th year?"), "scopes": ["ACME_2022"] })
 }
 
+/// Waits until so many answers are stored.
+async fn wait_for_answers(server: &TestServer, count: usize) {
+    let stored = async || list_all(server.blobs.as_ref(), "c/default/answers/").await;
+    while stored().await.unwrap().len() < count {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// ADR 0020: generation continues after a disconnect, and the answer is stored.
 #[tokio::test]
 async fn disconnected_streams_finish_and_are_paid_once() {
@@ -74,10 +84,7 @@ async fn disconnected_streams_finish_and_are_paid_once() {
         ),
     ] {
         drop(open_stream(&server, path, &body).await);
-        while provider.report().calls < number {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        wait_for_answers(&server, number).await;
         let answer = stored_answer(&server, &question(number)).await;
         assert_eq!(
             (&answer["replayed"], &answer["outcome"]),
@@ -89,9 +96,11 @@ async fn disconnected_streams_finish_and_are_paid_once() {
     // The same without streaming.
     let body = question(5).to_string();
     let waiting = server.send("/v1/answers", "", body.as_bytes()).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    while provider.request_count() < 5 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     drop(waiting);
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    wait_for_answers(&server, 5).await;
     assert_eq!(
         (
             stored_answer(&server, &question(5)).await["replayed"].clone(),
@@ -104,9 +113,8 @@ async fn disconnected_streams_finish_and_are_paid_once() {
 /// A search with a model stores no result: a disconnect cancels it.
 #[tokio::test]
 async fn model_searches_stop_on_disconnect() {
-    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(300)))
-        .await
-        .unwrap();
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    provider.limit_replies(0);
     let query = QuerySettings {
         answers: 1,
         ..QuerySettings::default()
@@ -118,7 +126,11 @@ async fn model_searches_stop_on_disconnect() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(asker);
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    // The search gives up its call, which would never have had a reply.
+    while provider.in_flight() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    provider.limit_replies(usize::MAX);
     assert_eq!(
         provider.request_count(),
         1,
@@ -145,7 +157,7 @@ async fn slow_readers_do_not_block_others() {
     for number in 0..20 {
         open.push(open_stream(&server, "/v1/answers", &question(number)).await);
     }
-    let began = Instant::now();
+    // Slow readers hold no permit: these would be refused.
     assert_eq!(
         server
             .post("/v1/answers", &question(99).to_string())
@@ -154,11 +166,6 @@ async fn slow_readers_do_not_block_others() {
         200
     );
     assert_eq!(server.get("/v1/documents").await.status, 200);
-    assert!(
-        began.elapsed() < Duration::from_secs(4),
-        "slow readers hold no permit: {:?}",
-        began.elapsed()
-    );
     for mut stream in open {
         let mut rest = String::new();
         stream.read_to_string(&mut rest).await.unwrap();
@@ -186,18 +193,12 @@ async fn slow_bodies_do_not_block_others() {
         open.push(stream);
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let began = Instant::now();
     assert_eq!(
         server
             .post("/v1/search", r#"{"query": "anvils"}"#)
             .await
             .status,
         200
-    );
-    assert!(
-        began.elapsed() < Duration::from_secs(3),
-        "slow senders hold no permit: {:?}",
-        began.elapsed()
     );
     let mut reply = [0; 12];
     open[0].read_exact(&mut reply).await.unwrap();
@@ -242,49 +243,43 @@ async fn slow_uploads_with_one_key_leave_permits_to_others() {
         open.push(stream);
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let began = Instant::now();
     let list = format!("GET /v1/documents HTTP/1.1\r\n{}", bearer("reads"));
     assert_eq!(server.request(&list).await.status, 200);
-    assert!(
-        began.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        began.elapsed()
-    );
 }
 
 #[tokio::test]
 async fn excess_questions_get_retry_after() {
-    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(1_500)))
-        .await
-        .unwrap();
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    // One question is being answered until all in excess were refused.
+    provider.limit_replies(0);
     let query = QuerySettings {
         answers: 1,
         ..QuerySettings::default()
     };
     let server = start_with_model_and(answer_model(&provider), query).await;
+    let refused = Cell::new(0);
     let asks = (0..40).map(|number| {
         let (path, body) = match number % 2 {
             0 => ("/v1/answers", question(number)),
             _ => ("/v1/chat/completions", json!({ "model": "ACME_2022", "messages": [{ "role": "user", "content": question(number)["question"] }], "stream": true })),
         };
-        let server = &server;
-        async move { (path, server.post(path, &body.to_string()).await) }
+        let (server, refused) = (&server, &refused);
+        async move {
+            let reply = server.post(path, &body.to_string()).await;
+            refused.set(refused.get() + usize::from(reply.status == 503));
+            (path, reply)
+        }
     });
     let (replies, reading) = tokio::join!(futures::future::join_all(asks), async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let began = Instant::now();
-        (
-            server
-                .post("/v1/search", r#"{"query": "anvils"}"#)
-                .await
-                .status,
-            began.elapsed(),
-        )
+        while refused.get() < 40 - 17 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let search = r#"{"query": "anvils"}"#;
+        let status = server.post("/v1/search", search).await.status;
+        provider.limit_replies(usize::MAX);
+        status
     });
-    assert!(
-        reading.0 == 200 && reading.1 < Duration::from_secs(2),
-        "reads do not wait for model requests: {reading:?}"
-    );
+    assert_eq!(reading, 200, "reads do not wait for model requests");
     let (answered, shed): (Vec<_>, Vec<_>) =
         replies.iter().partition(|(_, reply)| reply.status == 200);
     assert!(

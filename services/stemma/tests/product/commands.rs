@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use stemma_filings::{Encryption, FilingKind, Spec, generate, markdown};
 
+use crate::gate::Gate;
 use crate::support::{CommandOutput, TestEnv};
 
 /// Two filings, a text, and one document that does not open; ingested.
@@ -520,7 +521,9 @@ fn closed_pipe(lab: &TestEnv, command: &str) -> CommandOutput {
 fn readers_work_beside_a_writer_but_a_second_writer_fails() {
     let lab = TestEnv::new();
     lab.put_twelve();
-    let mut writer = lab.stemma("store", ["ingest", "filings"]).start();
+    let gate = Gate::close(&lab);
+    let writer = lab.stemma("store", ["ingest", "filings"]);
+    let mut writer = gate.before(writer).start();
     let pid = writer.pid();
     while !crate::support::objects(&lab.path("store"))
         .keys()
@@ -534,6 +537,7 @@ fn readers_work_beside_a_writer_but_a_second_writer_fails() {
     let reader = lab.stemma("store", ["--json", "ls", "-R"]).run();
     let status = lab.stemma("store", ["--json", "status"]).run();
     writer.signal(rustix::process::Signal::CONT);
+    gate.open();
     assert_eq!(second.code, Some(2), "{second:?}");
     let error = &second.json()["error"];
     assert_eq!(error["code"], "store.locked");

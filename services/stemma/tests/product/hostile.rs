@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use stemma_filings::{Encryption, FilingKind, Spec, generate, markdown};
@@ -411,13 +410,7 @@ fn oversized_and_unreadable_files_do_not_stop_others() {
     )
     .unwrap();
     let may_read_all = fs::File::open(lab.filings().join("secret.md")).is_ok();
-    let began = Instant::now();
     let summary = lab.ingest("store", &[]);
-    assert!(
-        began.elapsed() < Duration::from_secs(30),
-        "{:?}",
-        began.elapsed()
-    );
     let of = |name: &str| {
         let rows = summary["failures"].as_array().unwrap();
         rows.iter()

@@ -1,13 +1,9 @@
 //! Hostile HTML: each file is read with a recorded defect, or is one clear error that names it.
 
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
 use crate::support::{TestEnv, codes, trees};
 
-// Reading these files takes a second or two, and more on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
 const GOOD: &str = "<html><body><p>We make anvils and hammers, and sell them.</p></body></html>";
 const LAST: &str = "The end of the matter.";
 
@@ -53,9 +49,7 @@ fn nesting_is_bounded_and_recorded() {
     for (name, bytes, _) in &files {
         lab.put(name, bytes);
     }
-    let began = Instant::now();
     let summary = lab.ingest("store", &[]);
-    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
     assert_eq!(summary["counts"]["failed"], 0, "{summary:#}");
     let trees = trees(&lab.path("store"));
     for (name, _, limit) in &files {

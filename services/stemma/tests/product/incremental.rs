@@ -44,12 +44,6 @@ fn unchanged_documents_are_not_reprocessed() {
     assert_eq!(second["counts"]["unchanged"], 12);
     assert_eq!(second["documents"], Value::Array(Vec::new()));
     assert_eq!((stages, new), (Vec::new(), BTreeSet::new()));
-    let took = second["seconds"].as_f64().unwrap();
-    let before = first["seconds"].as_f64().unwrap();
-    assert!(
-        took < before,
-        "{took} s for nothing, after {before} s for everything"
-    );
 }
 
 #[test]

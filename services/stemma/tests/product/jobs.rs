@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use stemma_filings::{Encryption, FilingKind, Spec, generate, markdown};
 
+use crate::gate::Gate;
 use crate::support::{CommandOutput, TestEnv};
 
 fn lab() -> TestEnv {
@@ -216,18 +217,10 @@ fn jobs_stop_after_too_many_failures() {
 #[test]
 fn failures_of_a_running_job_are_not_denied() {
     let lab = lab();
-    // After the locked one in the order of names.
-    for seed in 30..34 {
-        let spec = Spec {
-            pages: 20,
-            ..Spec::new(FilingKind::TenK, seed)
-        };
-        lab.put(&format!("z{seed}.pdf"), generate(&spec).pdf);
-    }
-    let mut writer = lab
-        .stemma("store", ["ingest", "filings"])
-        .env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1")
-        .start();
+    let gate = Gate::close(&lab);
+    let writer = lab.stemma("store", ["ingest", "filings"]);
+    let writer = gate.before(writer).env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1");
+    let mut writer = writer.start();
     let is_failure = |key: &String| key.starts_with("runs/");
     while !crate::support::objects(&lab.path("store"))
         .keys()
@@ -251,6 +244,7 @@ fn failures_of_a_running_job_are_not_denied() {
         "{printed:?}"
     );
     writer.signal(Signal::CONT);
+    gate.open();
     assert_eq!(writer.end().code, Some(3));
     let failures = ask(&lab, &format!("failures {id}")).json();
     assert_eq!(
@@ -295,14 +289,8 @@ fn cancelled_ingest_resumes_from_finished_work() {
     assert_eq!(ask(&lab, &format!("cancel {id}")).code, Some(0));
     assert_eq!(ask(&lab, "status").json()["jobs"][0]["state"], "cancelling");
     writer.signal(Signal::CONT);
-    let resumed = std::time::Instant::now();
     let ended = writer.end();
     assert_eq!(ended.code, Some(4), "{ended:?}");
-    assert!(
-        resumed.elapsed() < std::time::Duration::from_secs(30),
-        "{:?}",
-        resumed.elapsed()
-    );
     let view = ask(&lab, &format!("status {id}")).json()["jobs"][0].clone();
     assert_eq!(view["state"], "cancelled");
     let counts = &view["counts"];

@@ -17,6 +17,7 @@ mod diff;
 mod edgar;
 mod exhibits;
 mod facts;
+mod gate;
 mod hostile;
 mod hostile_html;
 mod html;

@@ -487,7 +487,6 @@ mod tests {
             "worker",
             1.0,
         );
-        let began = std::time::Instant::now();
         tracing::subscriber::with_default(
             tracing_subscriber::registry().with(traces.layer()),
             || {
@@ -495,11 +494,6 @@ mod tests {
                     drop(tracing::info_span!(target: "stemma_engine", "task").entered());
                 });
             },
-        );
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "{:?}",
-            began.elapsed()
         );
         let ended = tokio::time::Instant::now();
         traces.shutdown().await;

@@ -107,6 +107,18 @@ impl Services {
         self.run("kill", &["rabbitmq"]).await;
     }
 
+    /// Stops the server's processes where they are: it takes connections and data, and answers nothing.
+    pub async fn freeze(&self) {
+        let id = tokio::fs::read_to_string(self.servers().join("rabbitmq.pid")).await;
+        let id = id.expect("its process");
+        let session = format!("-{}", id.split(' ').next().expect("an id"));
+        let mut kill = tokio::process::Command::new("kill");
+        check(
+            "kill",
+            kill.args(["-s", "STOP", "--", &session]).output().await,
+        );
+    }
+
     pub async fn restart(&self) {
         self.run("restart", &["rabbitmq"]).await;
     }

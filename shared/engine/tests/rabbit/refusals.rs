@@ -1,6 +1,6 @@
 //! Refusals of the broker, depth and probe, and closing a connection.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
@@ -31,7 +31,6 @@ async fn conflicting_queue_declaration_is_reported() {
             .queue_declare(name.as_str().into(), durable, FieldTable::default())
             .await
             .unwrap();
-        let started = Instant::now();
         let refused = RabbitQueue::connect(&settings(&url, &prefix), &Env::system()).await;
         let refusal = refused.err().expect("refused");
         assert!(
@@ -41,11 +40,6 @@ async fn conflicting_queue_declaration_is_reported() {
         assert!(
             refusal.message.contains("delete it when it is empty"),
             "{refusal}"
-        );
-        assert!(
-            started.elapsed() < Duration::from_secs(15),
-            "{:?}",
-            started.elapsed()
         );
         channel
             .queue_delete(name.into(), QueueDeleteOptions::default())
@@ -113,6 +107,7 @@ async fn depth_counts_ready_and_delayed_messages() {
             ready: 7,
             unacked: 0,
             delayed: 1,
+            consumers: 0,
         };
         while queue.depth(LANE).await.unwrap() != expected {
             tokio::time::sleep(Duration::from_millis(100)).await; // brokers update counts late

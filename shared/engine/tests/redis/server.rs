@@ -154,7 +154,7 @@ impl PrivateRedis {
         let started = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             assert!(
-                started.elapsed() < Duration::from_secs(20),
+                started.elapsed() < Duration::from_secs(120),
                 "redis-server does not start"
             );
             std::thread::sleep(Duration::from_millis(20));

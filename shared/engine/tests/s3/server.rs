@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -402,31 +402,4 @@ async fn a_bucket_is_listed_page_by_page_in_byte_order() {
         .await
         .unwrap();
     assert_eq!(rest, listed[1_001..]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn measures_small_object_write_rate() {
-    let Some(server) = server("rate") else { return };
-    let blobs = Arc::new(server.blobs(&server.bucket().await, "rate/"));
-    let started = Instant::now();
-    let objects = 400;
-    let writers = (0..16).map(|writer| {
-        let blobs = Arc::clone(&blobs);
-        tokio::spawn(async move {
-            for n in (writer..objects).step_by(16) {
-                let put = blobs
-                    .put(&format!("c/{n}"), Bytes::from(vec![0; 2_000]))
-                    .await
-                    .unwrap();
-                assert_eq!(put, PutOutcome::Created);
-            }
-        })
-    });
-    join_all(writers.collect::<Vec<_>>())
-        .await
-        .into_iter()
-        .for_each(|writer| writer.unwrap());
-    let rate = f64::from(objects) / started.elapsed().as_secs_f64();
-    println!("{rate:.0} create-only puts of 2,000 bytes per second, 16 at a time");
-    assert!(rate > 5.0, "{rate:.1} puts per second");
 }

@@ -185,23 +185,36 @@ impl TestClient {
             .unwrap();
     }
 
-    /// The whole response, with `result` or `error`.
-    async fn exchange(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a request and returns its id.
+    async fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let id = self.next;
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
             .await;
+        id
+    }
+
+    async fn receive(&mut self) -> Value {
+        let line = tokio::time::timeout(REPLY_TIMEOUT, self.lines.next_line())
+            .await
+            .expect("a message in time");
+        serde_json::from_str(&line.unwrap().expect("an open connection")).unwrap()
+    }
+
+    /// The whole response to a request, with `result` or `error`.
+    async fn response(&mut self, id: u64) -> Value {
         loop {
-            let line = tokio::time::timeout(REPLY_TIMEOUT, self.lines.next_line())
-                .await
-                .expect("a response in time");
-            let message: Value =
-                serde_json::from_str(&line.unwrap().expect("an open connection")).unwrap();
+            let message = self.receive().await;
             if message["id"] == id {
                 return message;
             }
             self.notes.push(message);
         }
+    }
+
+    async fn exchange(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params).await;
+        self.response(id).await
     }
 
     async fn ask(&mut self, method: &str, params: Value) -> Value {

@@ -353,38 +353,20 @@ async fn two_filings_are_compared_section_by_section() {
 #[tokio::test]
 async fn waiting_reports_progress_until_the_document_is_ready() {
     let mut client = TestClient::start(Preset::All).await;
-    let blobs = client.blobs.clone();
-    let publishing = tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(700)).await;
-        store::publish_now(blobs.as_ref(), "8-K/QUEUED.pdf", Env::system().now_ms()).await;
-    });
     let params = json!({
         "name": "get_document",
         "arguments": { "doc_name": "QUEUED", "wait_for_completion": true },
         "_meta": { "progressToken": "p-1" },
     });
-    let began = std::time::Instant::now();
-    let result = client.ask("tools/call", params).await;
-    publishing.await.unwrap();
-    assert_eq!(
-        result["structuredContent"]["status"], "completed",
-        "{result}"
-    );
-    assert!(
-        began.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        began.elapsed()
-    );
-    let progress = client
-        .notes
-        .iter()
-        .filter(|note| note["method"] == "notifications/progress");
-    assert!(
-        progress.clone().count() > 0
-            && progress
-                .clone()
-                .all(|note| note["params"]["progressToken"] == "p-1")
-    );
+    let id = client.begin("tools/call", params).await;
+    let progress = client.receive().await;
+    assert_eq!(progress["method"], "notifications/progress", "{progress}");
+    assert_eq!(progress["params"]["progressToken"], "p-1", "{progress}");
+    let blobs = client.blobs.clone();
+    store::publish_now(blobs.as_ref(), "8-K/QUEUED.pdf", Env::system().now_ms()).await;
+    let response = client.response(id).await;
+    let document = &response["result"]["structuredContent"];
+    assert_eq!(document["status"], "completed", "{response}");
 }
 
 #[tokio::test]
@@ -484,7 +466,7 @@ async fn tagged_facts_are_listed_and_compared() {
         if result["isError"] != true {
             break result["structuredContent"].clone();
         }
-        assert!(began.elapsed() < Duration::from_secs(10), "{result}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{result}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert_eq!(
@@ -566,7 +548,7 @@ async fn pages_that_text_recognition_read_say_so() {
         if result["isError"] != true {
             break result;
         }
-        assert!(began.elapsed() < Duration::from_secs(10), "{result}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{result}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(text(&read).contains(mark), "{}", text(&read));

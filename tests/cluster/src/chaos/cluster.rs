@@ -201,6 +201,7 @@ impl ClusterHarness {
         };
         let latency = pace.latency(0, Duration::ZERO, 0);
         let provider = Provider::start(Behavior::with_latency(latency)).await?;
+        provider.limit_replies(pace.max_replies());
         let broker = Proxy::tcp(self.servers.address(ServerKind::RabbitMq)?).await?;
         let redis = Proxy::tcp(self.servers.address(ServerKind::Redis)?).await?;
         let s3 = Proxy::http(self.servers.address(ServerKind::S3)?, seed).await?;
@@ -250,6 +251,7 @@ impl ClusterHarness {
             sleep(Duration::from_secs_f64(pause)).await;
         }
         provider.set_behavior(Behavior::with_latency(LATENCY));
+        provider.limit_replies(usize::MAX);
         match timeout(LIMIT, &mut job).await {
             Ok(output) => {
                 let output = output??;

@@ -129,6 +129,7 @@ impl EmbeddedHarness {
         };
         let latency = pace.latency(0, Duration::ZERO, 0);
         let provider = Provider::start(Behavior::with_latency(latency)).await?;
+        provider.limit_replies(pace.max_replies());
         let fleet = self.fleet("storm", &provider)?;
         let mut dice = SmallRng::seed_from_u64(seed);
         let mut done = Vec::new();
@@ -178,6 +179,7 @@ impl EmbeddedHarness {
             provider.set_behavior(Behavior::with_latency(latency));
         }
         provider.set_behavior(Behavior::with_latency(LATENCY));
+        provider.limit_replies(usize::MAX);
         match timeout(LIMIT, self.ingest(&fleet, "last")?.wait_with_output()).await {
             Ok(output) => {
                 let output = output?;

@@ -60,7 +60,7 @@ pub(super) async fn wait_until_busy<T>(
     true
 }
 
-/// Paces the provider so that the work lasts until the last fault.
+/// Paces the provider so that the work lasts until about the last fault.
 pub(super) struct Pace<'a> {
     pub faults: &'a [ChaosFault],
     /// Seconds between two faults.
@@ -72,6 +72,18 @@ pub(super) struct Pace<'a> {
 }
 
 impl Pace<'_> {
+    /// Replies that the provider may give before the last fault: what is left keeps all slots busy until then, however fast
+    /// the machine is.
+    pub(super) fn max_replies(&self) -> usize {
+        self.work.saturating_sub(self.reserve())
+    }
+
+    // The last documents of a job cannot fill the slots: the faults end while a tenth of the work is left. Of a short job,
+    // while it can still fill the slots for the last fault, and once more, because faults come at random intervals.
+    fn reserve(&self) -> usize {
+        (self.work / 10).max(2 * self.slots)
+    }
+
     /// The latency for the remaining work: `done` faults took `elapsed`, and `answered` different requests were made.
     pub(super) fn latency(&self, done: usize, elapsed: Duration, answered: usize) -> Duration {
         let seconds = |faults: &[ChaosFault]| -> f64 {
@@ -87,10 +99,7 @@ impl Pace<'_> {
             (elapsed.as_secs_f64() - seconds(past)).max(0.0) / done as f64
         };
         let remaining = seconds(ahead) + between * (ahead.len() + 2) as f64;
-        // The last documents of a job cannot fill the slots: the faults end while a tenth of the work is left. Of a short job,
-        // while it can still fill the slots for the last fault, and once more, because faults come at random intervals.
-        let reserve = (self.work / 10).max(2 * self.slots);
-        let work = self.work.saturating_sub(reserve + answered).max(1);
+        let work = self.max_replies().saturating_sub(answered).max(1);
         let latency = remaining * self.slots as f64 / work as f64;
         Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
     }
