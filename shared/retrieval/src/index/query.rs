@@ -131,6 +131,7 @@ pub fn meets_operators(
 // Only what cannot be read is damage. Other errors are of the query or of the moment.
 fn damaged(error: &TantivyError) -> SearchError {
     let operation = match error {
+        _ if super::disk_failure(error).is_some() => "index.search",
         TantivyError::DataCorruption(_)
         | TantivyError::OpenReadError(_)
         | TantivyError::DeserializeError(_)
