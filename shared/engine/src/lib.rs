@@ -52,6 +52,7 @@ pub mod settings;
 pub mod stage;
 pub mod tls;
 mod trace;
+pub mod work;
 mod zero_counters;
 
 pub use env::Env;

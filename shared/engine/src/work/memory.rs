@@ -1,0 +1,183 @@
+//! A budget of memory for large documents and responses.
+//!
+//! Requests reserve what a document will take before they read it, and hold what their response takes until it is sent.
+//! Small ones are not counted: what they take is bounded by the number of requests.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{ClientShare, SCOPE, WorkScope};
+use crate::{PortError, PortResult};
+
+// 256 MiB in units of 64 KiB.
+const UNIT_BYTES: usize = 64 << 10;
+pub(super) const TOTAL_UNITS: u32 = 4_096;
+// How long a request waits for others to release memory.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The operation of the error that says that memory is used up.
+pub const RESERVE_OPERATION: &str = "memory.reserve";
+
+static TOTAL: LazyLock<Arc<Semaphore>> =
+    LazyLock::new(|| Arc::new(Semaphore::new(TOTAL_UNITS as usize)));
+
+/// Memory that one client holds.
+#[derive(Debug)]
+pub struct MemoryPermit {
+    of_client: OwnedSemaphorePermit,
+    total: OwnedSemaphorePermit,
+}
+
+impl MemoryPermit {
+    pub fn bytes(&self) -> usize {
+        self.total.num_permits() * UNIT_BYTES
+    }
+
+    pub fn merge(&mut self, more: MemoryPermit) {
+        self.of_client.merge(more.of_client);
+        self.total.merge(more.total);
+    }
+
+    fn units(&self) -> u32 {
+        u32::try_from(self.total.num_permits()).unwrap_or(u32::MAX)
+    }
+
+    fn shrink(&mut self, units: u32) {
+        let excess = self.units().saturating_sub(units) as usize;
+        drop((self.of_client.split(excess), self.total.split(excess)));
+    }
+}
+
+impl ClientShare {
+    // More than the share counts as the share: a large document is served alone.
+    fn units(&self, bytes: usize) -> u32 {
+        let units = bytes.div_ceil(UNIT_BYTES);
+        u32::try_from(units)
+            .unwrap_or(u32::MAX)
+            .min(self.memory_units)
+    }
+
+    async fn acquire_memory(&self, units: u32) -> Option<MemoryPermit> {
+        let of_client = Arc::clone(&self.memory).acquire_many_owned(units).await;
+        let total = Arc::clone(&TOTAL).acquire_many_owned(units).await;
+        Some(MemoryPermit {
+            of_client: of_client.ok()?,
+            total: total.ok()?,
+        })
+    }
+
+    fn try_acquire_memory(&self, units: u32) -> Option<MemoryPermit> {
+        Some(MemoryPermit {
+            of_client: Arc::clone(&self.memory)
+                .try_acquire_many_owned(units)
+                .ok()?,
+            total: Arc::clone(&TOTAL).try_acquire_many_owned(units).ok()?,
+        })
+    }
+}
+
+/// Reserves memory for the current request, which keeps the largest of its reservations. Waits up to five seconds. Work
+/// without a scope, and work that outlives its request, reserve nothing.
+///
+/// # Errors
+/// A transient [`PortError`] of [`RESERVE_OPERATION`] while other requests hold the memory.
+pub async fn reserve(bytes: usize) -> PortResult<()> {
+    let Ok(scope) = SCOPE.try_with(Clone::clone) else {
+        return Ok(());
+    };
+    if scope.0.outlives_request {
+        return Ok(());
+    }
+    let share = &scope.0.share;
+    let missing = share.units(bytes).saturating_sub(scope.held_units());
+    if missing == 0 {
+        return Ok(());
+    }
+    let acquired = tokio::time::timeout(TIMEOUT, share.acquire_memory(missing)).await;
+    let Ok(Some(permit)) = acquired else {
+        let detail = "large documents and responses in progress use up the memory for them";
+        return Err(PortError::transient(RESERVE_OPERATION, detail));
+    };
+    scope.add_memory(permit);
+    Ok(())
+}
+
+impl WorkScope {
+    fn held_units(&self) -> u32 {
+        self.0.memory.lock().as_ref().map_or(0, MemoryPermit::units)
+    }
+
+    fn add_memory(&self, permit: MemoryPermit) {
+        let mut held = self.0.memory.lock();
+        match held.as_mut() {
+            Some(held) => held.merge(permit),
+            None => *held = Some(permit),
+        }
+    }
+
+    /// Holds memory beside the reservations of the request, without waiting. `None`: others hold it.
+    pub fn hold(&self, bytes: usize) -> Option<MemoryPermit> {
+        let share = &self.0.share;
+        share.try_acquire_memory(share.units(bytes))
+    }
+
+    /// Turns the reservations of the request into what its response of `bytes` holds. `None`: others hold the memory.
+    pub fn hold_response(&self, bytes: usize) -> Option<MemoryPermit> {
+        let share = &self.0.share;
+        let units = share.units(bytes);
+        let held = self.0.memory.lock().take();
+        let Some(mut held) = held else {
+            return share.try_acquire_memory(units);
+        };
+        if held.units() < units {
+            held.merge(share.try_acquire_memory(units - held.units())?);
+        }
+        held.shrink(units);
+        Some(held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_client_leaves_memory_to_others() {
+        let (first, second) = (ClientShare::of_several(), ClientShare::of_several());
+        let large = WorkScope::new(&first);
+        large.enter(reserve(1 << 40)).await.unwrap();
+        let waiting = WorkScope::new(&first);
+        let refused = waiting.enter(reserve(MIB)).await.unwrap_err();
+        assert_eq!(refused.operation, RESERVE_OPERATION);
+        let other = WorkScope::new(&second);
+        other.enter(reserve(100 * MIB)).await.unwrap();
+        // The response is smaller than the estimate: the rest is released, and the whole when it is sent.
+        let response = large.hold_response(28 * MIB).unwrap();
+        let again = WorkScope::new(&first);
+        again.enter(reserve(100 * MIB)).await.unwrap();
+        assert!(WorkScope::new(&first).hold(MIB).is_none());
+        drop(response);
+        assert!(WorkScope::new(&first).hold(MIB).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_request_keeps_the_largest_of_its_reservations() {
+        let share = ClientShare::of_several();
+        let scope = WorkScope::new(&share);
+        let reads = async {
+            for mib in [10, 90, 20, 90] {
+                reserve(mib * MIB).await.unwrap();
+            }
+        };
+        scope.enter(reads).await;
+        assert_eq!(share.memory.available_permits(), (128 - 90) * 16);
+        drop(scope);
+        assert_eq!(share.memory.available_permits(), 128 * 16);
+        // Outside of requests nothing is counted.
+        reserve(1 << 40).await.unwrap();
+    }
+}
