@@ -18,6 +18,7 @@ use stemma_answers::{
 };
 use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::work::outliving;
 use stemma_engine::{Env, PortResult};
 use stemma_retrieval::search::ItemRef;
 use tokio::sync::watch;
@@ -195,7 +196,7 @@ impl SnapshotAnswerer {
             lock(&answerer.answers.in_flight).remove(&id);
             producer.progress.send_modify(|(_, end)| *end = Some(ended));
         };
-        drop(self.env.spawn(answering)); // ends with the answer
+        drop(self.env.spawn(outliving(answering))); // ends with the answer
         log
     }
 

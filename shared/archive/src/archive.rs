@@ -24,7 +24,7 @@ use crate::document_store::BlobDocumentStore;
 use crate::error::shell_quoted;
 use crate::{ApiError, CollectionCache};
 
-pub use crate::document_store::{OriginalFile, spawn_cpu};
+pub use crate::document_store::{OriginalFile, reserve_tree, spawn_cancellable, spawn_cpu};
 
 // Approximate number of pages in one chunk of an encoded text.
 const CHUNK_PAGES: usize = 64;
@@ -205,13 +205,20 @@ impl Archive {
         if let Some(tree) = self.cache.as_ref().and_then(|cache| cache.tree(doc, seq)) {
             return Ok(Some(tree));
         }
+        let Some(cache) = &self.cache else {
+            let loaded = self.store.load_tree(doc, seq).await?;
+            return Ok(loaded.map(|(tree, _)| Arc::new(tree)));
+        };
+        // Requests for the same tree wait for the first of them instead of reading it again.
+        let _loading = cache.tree_loading(doc).await;
+        if let Some(tree) = cache.tree(doc, seq) {
+            return Ok(Some(tree));
+        }
         let Some((tree, json_bytes)) = self.store.load_tree(doc, seq).await? else {
             return Ok(None);
         };
         let tree = Arc::new(tree);
-        if let Some(cache) = &self.cache {
-            cache.put_tree(Arc::clone(&tree), json_bytes);
-        }
+        cache.put_tree(Arc::clone(&tree), json_bytes);
         Ok(Some(tree))
     }
 

@@ -4,6 +4,7 @@
 //! commit of the index and trees by version, so no cached entry outlives a publication.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,6 +16,7 @@ use stemma_catalog::document_store::DocumentStore;
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::port_monitor::{PortTrouble, TroubleKind};
+use stemma_engine::work::{ComputeError, compute};
 use stemma_engine::{Env, PortError, PortResult};
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
@@ -26,12 +28,11 @@ use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
 };
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 
 use crate::alias_names::{AliasNames, AliasReader};
 use crate::compare::aligned::{AlignedDocuments, AlignmentKey};
-use crate::document_store::{BlobDocumentStore, spawn_cpu};
+use crate::document_store::BlobDocumentStore;
 
 // Limits of the cache of search results.
 const RESULTS_BYTES: usize = 32 << 20;
@@ -41,6 +42,8 @@ const TREES_BYTES: usize = 128 << 20;
 const TREES_MS: u64 = 60 * 60_000;
 // Estimated memory of a parsed tree per byte of its JSON.
 const TREE_BYTES_PER_JSON_BYTE: usize = 2;
+// Trees that are read at once, at most.
+const TREE_LOADS: usize = 64;
 // How long a search waits for the first commit of a new index.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(5);
 // Limits of the cache of documents that commits lack.
@@ -73,8 +76,8 @@ pub struct CollectionCache {
     open_trees: Mutex<HashMap<TreeKey, Weak<PublishedTree>>>,
     alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
     tree_searcher: Option<Arc<TreeSearcher>>,
-    // A search keeps a core busy. Running more searches than there are cores would delay all of them.
-    cores: Semaphore,
+    // By document: requests wait for others that read the same tree.
+    tree_loads: [AsyncMutex<()>; TREE_LOADS],
 }
 
 impl CollectionCache {
@@ -118,7 +121,7 @@ impl CollectionCache {
             open_trees: Mutex::default(),
             alignments: Cache::new(ALIGNMENTS_BYTES, ALIGNMENTS_MS),
             tree_searcher,
-            cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
+            tree_loads: std::array::from_fn(|_| AsyncMutex::default()),
         })
     }
 
@@ -184,10 +187,9 @@ impl CollectionCache {
         let mut results = match self.results.get(&key, now_ms) {
             Some(cached) => SearchResults::clone(&cached),
             None => {
-                let _core = self.acquire_core().await?;
                 let index = Arc::clone(&commit);
                 let searched =
-                    spawn_blocking(move || query::search(&index.searcher, &aliases.names, &query));
+                    compute(move |_| query::search(&index.searcher, &aliases.names, &query));
                 let results = Arc::new(self.checked(&commit, searched.await)?);
                 self.results
                     .put(key, Arc::clone(&results), size_bytes(&results), now_ms);
@@ -240,12 +242,11 @@ impl CollectionCache {
     ) -> Result<Vec<bool>, SearchError> {
         let commit = self.current_commit(catalog).await?;
         let names = self.aliases.names().await?.names;
-        let _core = self.acquire_core().await?;
         let query = query.clone();
         let hits = hits.to_vec();
         let index = Arc::clone(&commit);
         let tested =
-            spawn_blocking(move || query::meets_operators(&index.searcher, &names, &query, &hits));
+            compute(move |_| query::meets_operators(&index.searcher, &names, &query, &hits));
         self.checked(&commit, tested.await)
     }
 
@@ -265,15 +266,11 @@ impl CollectionCache {
         if !router.narrows(versions.len()) {
             return Ok(None);
         }
-        let core = self.acquire_core().await?;
         let index = Arc::clone(commit);
         let names = Arc::clone(&aliases.names);
         let owned_query = query.clone();
-        let read =
-            spawn_blocking(move || query::query_scope(&index.searcher, &names, &owned_query));
-        let read = read.await;
-        drop(core);
-        let scope = self.checked(commit, read)?;
+        let read = compute(move |_| query::query_scope(&index.searcher, &names, &owned_query));
+        let scope = self.checked(commit, read.await)?;
         if scope.names_issuer {
             return Ok(None);
         }
@@ -340,19 +337,12 @@ impl CollectionCache {
         }
     }
 
-    async fn acquire_core(&self) -> PortResult<SemaphorePermit<'_>> {
-        self.cores
-            .acquire()
-            .await
-            .map_err(|error| PortError::transient("index.search", error.to_string()))
-    }
-
     // The result of work on the index. An index that cannot be read is rebuilt. Other failures may be errors in the code: the
     // index is rebuilt only if its files were altered.
     fn checked<T>(
         &self,
         commit: &IndexCommit,
-        done: Result<Result<T, SearchError>, JoinError>,
+        done: Result<Result<T, SearchError>, ComputeError>,
     ) -> Result<T, SearchError> {
         match done {
             Ok(Err(SearchError::Port(error))) if error.operation == query::DAMAGED => {
@@ -365,8 +355,7 @@ impl CollectionCache {
                 Err(error.into())
             }
             Ok(result) => result,
-            // The process is shutting down.
-            Err(error) if !error.is_panic() => {
+            Err(error @ ComputeError::NoThreads(_)) => {
                 Err(PortError::transient("query.search", error.to_string()).into())
             }
             Err(error) => {
@@ -375,15 +364,6 @@ impl CollectionCache {
                 Err(PortError::permanent("index.search", "the search failed").into())
             }
         }
-    }
-
-    // Runs CPU-bound work under the same limit as searches.
-    pub(crate) async fn run_with_core<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> PortResult<T> {
-        let _core = self.acquire_core().await?;
-        spawn_cpu(work).await
     }
 
     pub(crate) fn alignments(&self, key: &AlignmentKey) -> Option<Arc<AlignedDocuments>> {
@@ -410,6 +390,14 @@ impl CollectionCache {
             let open = open.unwrap_or_else(PoisonError::into_inner);
             open.get(&key).and_then(Weak::upgrade)
         })
+    }
+
+    // Held by the request that reads the tree of `doc`.
+    pub(crate) async fn tree_loading(&self, doc: DocId) -> AsyncMutexGuard<'_, ()> {
+        let mut hasher = DefaultHasher::new();
+        doc.hash(&mut hasher);
+        let slot = hasher.finish() % TREE_LOADS as u64;
+        self.tree_loads[slot as usize].lock().await
     }
 
     pub(crate) fn put_tree(&self, tree: Arc<PublishedTree>, json_bytes: usize) {

@@ -9,9 +9,17 @@ use stemma_document::{
     Collection, DocId, DocumentVersion, PublishedTree, SourceBody, TreeObject, blob_keys,
 };
 use stemma_engine::blobs::Blobs;
+use stemma_engine::work::{self, Cancellation};
 use stemma_engine::{PortError, PortResult, TaskKey, artifact};
 use stemma_extract::EncodedSource;
 use stemma_xbrl::FactTable;
+
+// What a tree takes in memory while it is read, by the size of its JSON: the JSON itself, titles, and the nodes.
+const TREE_BYTES_PER_JSON_BYTE: usize = 3;
+// What a section takes in a response with the whole tree, and that as JSON.
+const SECTION_BYTES: usize = 2 << 10;
+// A text in memory, what a response takes of it, and that as JSON.
+const COPIES_OF_TEXT: usize = 3;
 
 /// The documents of one collection in a blob store.
 #[derive(Clone)]
@@ -32,6 +40,7 @@ impl BlobDocumentStore {
             return Ok(None);
         };
         let json_bytes = bytes.len();
+        work::reserve(json_bytes.saturating_mul(TREE_BYTES_PER_JSON_BYTE)).await?;
         match spawn_cpu(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
             Ok(TreeObject::Published(published)) => Ok(Some((*published, json_bytes))),
             Ok(TreeObject::Removed) => Ok(None),
@@ -101,6 +110,7 @@ impl BlobDocumentStore {
         let Some(packed) = self.load_source(published).await? else {
             return Ok(None);
         };
+        work::reserve(packed.raw_bytes().saturating_mul(COPIES_OF_TEXT)).await?;
         match spawn_cpu(move || packed.decode()).await? {
             Ok(source) => Ok(Some(source.body)),
             Err(error) => Err(PortError::permanent(
@@ -146,14 +156,33 @@ impl DocumentStore for BlobDocumentStore {
     }
 }
 
-/// Runs CPU-bound work off the threads that serve I/O.
+/// Reserves the memory for a response with all sections of a tree.
+///
+/// # Errors
+/// [`PortError`] while other requests hold the memory.
+pub async fn reserve_tree(published: &PublishedTree) -> PortResult<()> {
+    let sections = published.tree.walk().count();
+    work::reserve(sections.saturating_mul(SECTION_BYTES)).await
+}
+
+/// Runs CPU-bound work on the threads for it, within the share of the current client.
 ///
 /// # Errors
 /// [`PortError`] when the work panics.
 pub async fn spawn_cpu<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PortResult<T> {
-    tokio::task::spawn_blocking(work)
+    spawn_cancellable(|_| work()).await
+}
+
+/// Like [`spawn_cpu`], for work that may take long: its loops look at [`Cancellation`], which is set when nobody waits any more.
+///
+/// # Errors
+/// [`PortError`] when the work panics.
+pub async fn spawn_cancellable<T: Send + 'static>(
+    work: impl FnOnce(&Cancellation) -> T + Send + 'static,
+) -> PortResult<T> {
+    work::compute(work)
         .await
         .map_err(|error| PortError::permanent("query.compute", error.to_string()))
 }

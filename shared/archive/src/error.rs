@@ -7,6 +7,7 @@ use stemma_catalog::locator::ResolveError;
 use stemma_catalog::path::PathError;
 use stemma_diff::{AlignError, PriorFilingError};
 use stemma_engine::PortError;
+use stemma_engine::work::RESERVE_OPERATION;
 
 /// A failed request: a stable code, one sentence, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
@@ -101,6 +102,9 @@ pub fn is_store_error(code: &str) -> bool {
 
 impl From<PortError> for ApiError {
     fn from(error: PortError) -> Self {
+        if error.operation == RESERVE_OPERATION {
+            return Self::new("server.busy", error.message, "retry later, or ask for less");
+        }
         if error.port() == "index" && error.is_transient() {
             return Self {
                 detail: Some(Box::new(ErrorDetail::IndexPending)),

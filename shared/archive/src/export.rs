@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use stemma_catalog::catalog::CatalogDocument;
-use stemma_document::{PageNo, SourceBody, pageindex};
+use stemma_document::{PageNo, PublishedTree, SourceBody, pageindex};
 
-use crate::archive::{no_text, no_tree};
+use crate::archive::{no_text, no_tree, reserve_tree, spawn_cpu};
 use crate::{ApiError, Archive};
 
 /// Bytes of a path segment that is written.
@@ -78,16 +78,8 @@ impl Archive {
                 } else {
                     None
                 };
-                let own = body
-                    .as_ref()
-                    .map(|body| move |section: &_| stemma_document::text::own_text(section, body));
-                let own = own.as_ref().map(|own| own as &dyn Fn(&_) -> String);
-                let options = pageindex::ExportOptions {
-                    text: own,
-                    ..pageindex::ExportOptions::default()
-                };
-                let mut content = format!("{:#}", pageindex::export(&published, options));
-                content.push('\n');
+                reserve_tree(&published).await?;
+                let content = spawn_cpu(move || pageindex_json(&published, body.as_ref())).await?;
                 Ok(ExportedFile {
                     path: format!("{path}.json"),
                     content,
@@ -98,14 +90,26 @@ impl Archive {
                     .load_body(&published)
                     .await?
                     .ok_or_else(|| no_text(listed))?;
-                let stem = path.rsplit('/').next().unwrap_or(path);
+                let stem = path.rsplit('/').next().unwrap_or(path).to_owned();
                 Ok(ExportedFile {
                     path: format!("{path}.jsonl"),
-                    content: page_lines(stem, &body),
+                    content: spawn_cpu(move || page_lines(&stem, &body)).await?,
                 })
             }
         }
     }
+}
+
+fn pageindex_json(published: &PublishedTree, body: Option<&SourceBody>) -> String {
+    let own = body.map(|body| move |section: &_| stemma_document::text::own_text(section, body));
+    let own = own.as_ref().map(|own| own as &dyn Fn(&_) -> String);
+    let options = pageindex::ExportOptions {
+        text: own,
+        ..pageindex::ExportOptions::default()
+    };
+    let mut content = format!("{:#}", pageindex::export(published, options));
+    content.push('\n');
+    content
 }
 
 fn page_lines(stem: &str, body: &SourceBody) -> String {

@@ -1,15 +1,17 @@
 //! Lines that match a pattern, with their sections and pages.
 
 use futures::stream::{self, StreamExt};
-use regex::RegexBuilder;
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::document_store::{DocumentStore, OpenDocument};
 use stemma_catalog::locator::Fragment;
-use stemma_document::{PageNo, SourceBody, text};
-use stemma_engine::{PortError, PortResult};
+use stemma_document::{PageNo, PageSpan, SectionId, SectionTree, SourceBody, text};
+use stemma_engine::PortResult;
+use stemma_engine::work::Cancellation;
 
+use crate::archive::spawn_cancellable;
 use crate::documents::printed_label;
+use crate::line_pattern::LinePattern;
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive};
 
@@ -19,8 +21,6 @@ pub const MAX_HITS: usize = 100_000;
 const MAX_RANKED_LINES: usize = 20_000;
 /// Lines shown of each section.
 const LINES_PER_SECTION: usize = 3;
-/// Size of a compiled pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 300;
 /// Documents read at once.
@@ -188,22 +188,7 @@ impl Archive {
         } else {
             options.pattern.clone()
         };
-        let built = RegexBuilder::new(&pattern)
-            .case_insensitive(options.ignore_case)
-            .size_limit(MAX_PATTERN_BYTES)
-            .build();
-        let pattern = built.map_err(|error| {
-            let message = format!(
-                "`{}` is not a pattern: {}",
-                options.pattern,
-                last_line(&error.to_string())
-            );
-            ApiError::new(
-                "grep.pattern",
-                message,
-                "search for plain text with --fixed-strings",
-            )
-        })?;
+        let pattern = LinePattern::new(&pattern, options.ignore_case)?;
         let (documents, fragment) = match self.locate(scope) {
             Ok((listed, fragment)) => (vec![listed], fragment),
             Err(error) if error.code == "locator.folder" => (self.documents_in_scope(scope)?, None),
@@ -246,7 +231,7 @@ impl Archive {
     async fn grep_document(
         &self,
         listed: &CatalogDocument,
-        pattern: regex::Regex,
+        pattern: LinePattern,
         fragment: Option<Fragment>,
         limit: usize,
     ) -> Result<Option<Vec<GrepHit>>, ApiError> {
@@ -263,47 +248,17 @@ impl Archive {
             Some(fragment) => (None, Some(resolve_section(&tree, &listed.label, fragment)?)),
             None => (None, None),
         };
-        let label = listed.label.clone();
-        let doc = listed.doc().to_string();
-        let hits = tokio::task::spawn_blocking(move || {
-            let mut hits = Vec::new();
-            for (_, section) in tree.walk() {
-                if within
-                    .is_some_and(|id| !tree.path_to(section.id).iter().any(|above| above.id == id))
-                {
-                    continue;
-                }
-                for line in text::own_lines(section, &body) {
-                    if !line.page.is_none_or(|page: PageNo| {
-                        pages
-                            .as_ref()
-                            .is_none_or(|spans| spans.iter().any(|span| span.contains(page)))
-                    }) || !pattern.is_match(line.text)
-                    {
-                        continue;
-                    }
-                    let (text, marks) = line_snippet(line.text, &pattern);
-                    hits.push(GrepHit {
-                        doc_id: doc.clone(),
-                        locator: stemma_catalog::locator::section_locator(&label, section.id),
-                        section_id: section.id.to_string(),
-                        title: section.title.clone(),
-                        page: line.page.map(PageNo::get),
-                        label: line.page.and_then(|page| page_label(&body, page)),
-                        line: line.number,
-                        text,
-                        marks,
-                    });
-                    if hits.len() > limit {
-                        return hits;
-                    }
-                }
-            }
-            hits
-        })
-        .await;
-        hits.map(Some)
-            .map_err(|error| PortError::permanent("query.grep", error.to_string()).into())
+        let search = DocumentSearch {
+            label: listed.label.clone(),
+            doc: listed.doc().to_string(),
+            tree,
+            body,
+            pages,
+            within,
+            pattern,
+        };
+        let hits = spawn_cancellable(move |cancelled| search.hits(limit, cancelled)).await?;
+        Ok(Some(hits))
     }
 
     pub(crate) async fn open_with_text(
@@ -311,6 +266,67 @@ impl Archive {
         listed: &CatalogDocument,
     ) -> PortResult<Option<OpenDocument>> {
         DocumentStore::open(self, listed).await
+    }
+}
+
+// The search of one document.
+struct DocumentSearch {
+    label: String,
+    doc: String,
+    tree: SectionTree,
+    body: SourceBody,
+    pages: Option<Vec<PageSpan>>,
+    within: Option<SectionId>,
+    pattern: LinePattern,
+}
+
+impl DocumentSearch {
+    fn hits(&self, limit: usize, cancelled: &Cancellation) -> Vec<GrepHit> {
+        let mut hits = Vec::new();
+        for (_, section) in self.tree.walk() {
+            if cancelled.is_set() {
+                break;
+            }
+            if !self.covers(section.id) {
+                continue;
+            }
+            for line in text::own_lines(section, &self.body) {
+                if !line.page.is_none_or(|page| self.has_page(page)) {
+                    continue;
+                }
+                let Some(found) = self.pattern.find(line.text, cancelled) else {
+                    continue;
+                };
+                let (text, marks) = line_snippet(line.text, found.start, &self.pattern);
+                hits.push(GrepHit {
+                    doc_id: self.doc.clone(),
+                    locator: stemma_catalog::locator::section_locator(&self.label, section.id),
+                    section_id: section.id.to_string(),
+                    title: section.title.clone(),
+                    page: line.page.map(PageNo::get),
+                    label: line.page.and_then(|page| page_label(&self.body, page)),
+                    line: line.number,
+                    text,
+                    marks,
+                });
+                if hits.len() > limit {
+                    return hits;
+                }
+            }
+        }
+        hits
+    }
+
+    fn covers(&self, section: SectionId) -> bool {
+        self.within.is_none_or(|id| {
+            let path = self.tree.path_to(section);
+            path.iter().any(|above| above.id == id)
+        })
+    }
+
+    fn has_page(&self, page: PageNo) -> bool {
+        let pages = self.pages.as_ref();
+        pages.is_none_or(|spans| spans.iter().any(|span| span.contains(page)))
     }
 }
 
@@ -325,8 +341,7 @@ pub fn page_label(body: &SourceBody, page: PageNo) -> Option<String> {
 }
 
 /// The line, or what stands around its first match, and where it matches.
-fn line_snippet(line: &str, pattern: &regex::Regex) -> (String, Vec<(usize, usize)>) {
-    let first = pattern.find(line).map_or(0, |span| span.start());
+fn line_snippet(line: &str, first: usize, pattern: &LinePattern) -> (String, Vec<(usize, usize)>) {
     let start = if first > MAX_LINE_CHARS / 2 {
         line.floor_char_boundary(first - MAX_LINE_CHARS / 4)
     } else {
@@ -338,16 +353,9 @@ fn line_snippet(line: &str, pattern: &regex::Regex) -> (String, Vec<(usize, usiz
         .map_or(line.len(), |(at, _)| start + at);
     let text = line[start..end].to_owned();
     let marks = pattern
-        .find_iter(&text)
+        .find_all(&text)
         .filter(|span| !span.is_empty())
-        .map(|span| (span.start(), span.end()));
+        .map(|span| (span.start, span.end));
     let marks = marks.take(100).collect();
     (text, marks)
-}
-
-fn last_line(text: &str) -> &str {
-    text.lines()
-        .last()
-        .unwrap_or_default()
-        .trim_start_matches("error: ")
 }

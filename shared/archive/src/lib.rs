@@ -28,6 +28,7 @@ pub mod grep;
 mod index_disk;
 mod index_state;
 pub mod items;
+mod line_pattern;
 mod list;
 mod page_images;
 mod page_words;

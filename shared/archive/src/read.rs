@@ -1,5 +1,7 @@
 //! Reads the text of sections and pages, and details of documents and sections.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, format_pages, section_locator};
@@ -8,6 +10,7 @@ use stemma_document::{
     EvidenceSource, Extent, PageNo, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section,
     SectionTree, SourceBody, text,
 };
+use stemma_engine::work::reserve;
 use stemma_extract::CodecError;
 use utoipa::ToSchema;
 
@@ -184,7 +187,7 @@ impl Archive {
     async fn section_text(
         &self,
         listed: &CatalogDocument,
-        published: &PublishedTree,
+        published: &Arc<PublishedTree>,
         section: &Section,
         path: Vec<String>,
         part: TextScope,
@@ -193,10 +196,20 @@ impl Archive {
             .load_body(published)
             .await?
             .ok_or_else(|| no_text(listed))?;
-        let (text, tokens) = match part {
-            TextScope::Full => (text::full_text(section, &body), section.tokens),
-            TextScope::Own => (text::own_text(section, &body), section.own_tokens),
+        let tokens = match part {
+            TextScope::Full => section.tokens,
+            TextScope::Own => section.own_tokens,
         };
+        let tree = Arc::clone(published);
+        let id = section.id;
+        let text = spawn_cpu(move || {
+            let section = tree.tree.section(id)?;
+            Some(match part {
+                TextScope::Full => text::full_text(section, &body),
+                TextScope::Own => text::own_text(section, &body),
+            })
+        });
+        let text = text.await?;
         let locator = section_locator(&listed.label, section.id);
         let view = SectionInfo::new(&published.tree, section, &listed.label);
         let item = items::item_at_section(&published.tree, &listed.label, section.id);
@@ -204,7 +217,7 @@ impl Archive {
             section: Some(view),
             item,
             path,
-            text: Some(text),
+            text,
             ..empty_response(listed, locator, tokens)
         })
     }
@@ -224,6 +237,7 @@ impl Archive {
             .await?
             .ok_or_else(|| no_text(listed))?;
         let requested = spans.to_vec();
+        reserve(packed.raw_bytes()).await?;
         let document_label = label.clone();
         let read = spawn_cpu(move || {
             let mut pages = Vec::new();
@@ -265,8 +279,9 @@ impl Archive {
             return Err(no_text(listed));
         };
         let tokens = text.tokens.iter().sum();
+        let joined = spawn_cpu(move || text.lines.join("\n")).await?;
         Ok(TextResponse {
-            text: Some(text.lines.join("\n")),
+            text: Some(joined),
             ..empty_response(listed, listed.label.clone(), tokens)
         })
     }

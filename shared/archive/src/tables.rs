@@ -10,7 +10,7 @@ use stemma_tables::{CellFact, FigureTable, TableColumn, tables_of_pages};
 use stemma_xbrl::{FactTable, FactValue, TaggedFact};
 use utoipa::ToSchema;
 
-use crate::archive::{no_text, spawn_cpu};
+use crate::archive::{no_text, spawn_cancellable};
 use crate::error::shell_quoted;
 use crate::tree::resolve_section;
 use crate::{ApiError, Archive, DocumentInfo, items};
@@ -137,7 +137,12 @@ impl Archive {
     ) -> Result<Vec<FigureTable>, ApiError> {
         let body = self.load_body(published).await?;
         match body.ok_or_else(|| no_text(listed))? {
-            SourceBody::Pages(pages) => Ok(spawn_cpu(move || tables_of_pages(1, &pages)).await?),
+            SourceBody::Pages(pages) => {
+                let read = spawn_cancellable(move |cancelled| {
+                    tables_of_pages(1, &pages, &|| cancelled.is_set())
+                });
+                Ok(read.await?)
+            }
             SourceBody::Lines(_) => Ok(Vec::new()),
         }
     }

@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
+use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::items;
 use stemma_catalog::locator::{Fragment, ResolveError, resolve_item};
-use stemma_document::{Doubt, Gap, ItemStatus, Section, SectionId, SectionKind, SectionTree};
+use stemma_document::{
+    Doubt, Gap, ItemStatus, PublishedTree, Section, SectionId, SectionKind, SectionTree,
+};
 use utoipa::ToSchema;
 
+use crate::archive::{reserve_tree, spawn_cpu};
 use crate::items::{self as items_of, ItemContent};
 use crate::{ApiError, Archive, DocumentInfo, SectionInfo, cursor};
 
@@ -83,20 +87,35 @@ impl Archive {
     /// [`ApiError`] when the locator names nothing, two things, or a document without a tree; or for a cursor of another request.
     pub async fn tree(&self, request: &TreeRequest) -> Result<TreeResponse, ApiError> {
         let (listed, published, part) = self.load_published(&request.locator).await?;
+        if request.limit.is_none() {
+            reserve_tree(&published).await?;
+        }
+        let request = request.clone();
+        spawn_cpu(move || request.answer(&listed, &published, part.as_ref())).await?
+    }
+}
+
+impl TreeRequest {
+    fn answer(
+        &self,
+        listed: &CatalogDocument,
+        published: &PublishedTree,
+        part: Option<&Fragment>,
+    ) -> Result<TreeResponse, ApiError> {
         let tree = &published.tree;
-        let root = match &part {
+        let root = match part {
             None => None,
             Some(fragment) => Some(resolve_section(tree, &listed.label, fragment)?),
         };
         let cursor_key = format!(
             "{} {} {root:?} {:?} {}",
-            published.version.doc, published.version.seq, request.depth, request.summaries
+            published.version.doc, published.version.seq, self.depth, self.summaries
         );
-        let skip = match request.cursor.as_deref() {
-            None => request.skip,
+        let skip = match self.cursor.as_deref() {
+            None => self.skip,
             cursor => cursor::decode_offset(cursor, &cursor_key)?,
         };
-        let is_within_depth = |level: &usize| request.depth.is_none_or(|depth| *level <= depth);
+        let is_within_depth = |level: &usize| self.depth.is_none_or(|depth| *level <= depth);
         let below_root = rows_below(tree, root);
         let (within, hidden): (Vec<_>, Vec<_>) = below_root
             .into_iter()
@@ -104,7 +123,7 @@ impl Archive {
         let page = within
             .iter()
             .skip(skip)
-            .take(request.limit.unwrap_or(usize::MAX));
+            .take(self.limit.unwrap_or(usize::MAX));
         let mut item_of: HashMap<SectionId, String> = HashMap::new();
         for item in items::section_items(tree) {
             item_of
@@ -113,7 +132,7 @@ impl Archive {
         }
         let sections: Vec<TreeRow> = page
             .map(|(level, section)| {
-                let summary = section.summary.as_ref().filter(|_| request.summaries);
+                let summary = section.summary.as_ref().filter(|_| self.summaries);
                 let answer = items_of::item_at_section(tree, &listed.label, section.id);
                 TreeRow {
                     depth: *level,
@@ -132,7 +151,7 @@ impl Archive {
         let next = skip.saturating_add(sections.len());
         let has_more = next < within.len();
         Ok(TreeResponse {
-            document: DocumentInfo::from_catalog(&listed),
+            document: DocumentInfo::from_catalog(listed),
             sections,
             total: within.len(),
             hidden: hidden.len(),

@@ -7,8 +7,12 @@ use crate::page::{SourceLines, TablePage};
 use crate::placed::placed_grids;
 use crate::table::FigureTable;
 
-/// Reads the tables of consecutive pages. `first` is the number of the first page.
-pub fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<FigureTable> {
+/// Reads the tables of consecutive pages. `first` is the number of the first page. Stops at a page where `is_cancelled`.
+pub fn tables_of_pages(
+    first: u32,
+    pages: &[Page],
+    is_cancelled: &dyn Fn() -> bool,
+) -> Vec<FigureTable> {
     let mut declared: Vec<GridTable> = grids(pages)
         .iter()
         .flat_map(|grid| grid.tables(first, pages))
@@ -18,6 +22,9 @@ pub fn tables_of_pages(first: u32, pages: &[Page]) -> Vec<FigureTable> {
     let mut tables: Vec<FigureTable> = Vec::new();
     let mut open: Option<GridTable> = None;
     for (index, page) in pages.iter().enumerate() {
+        if is_cancelled() {
+            break;
+        }
         let lines = TablePage::new(SourceLines::Page(page), 0);
         let placed = placed_grids(&lines, page, index);
         let placed = placed.iter().flat_map(|grid| grid.tables(first, pages));
@@ -75,7 +82,7 @@ Page 12";
 
     #[test]
     fn a_statement_has_title_unit_periods_groups_and_exact_values() {
-        let tables = tables_of_pages(12, &[page(STATEMENT)]);
+        let tables = tables_of_pages(12, &[page(STATEMENT)], &|| false);
         assert_eq!(tables.len(), 1, "{tables:?}");
         let table = &tables[0];
         assert_eq!(table.id, "t1");
@@ -105,7 +112,7 @@ Page 12";
 
     #[test]
     fn a_cell_has_its_place_on_the_page() {
-        let tables = tables_of_pages(1, &[page(STATEMENT)]);
+        let tables = tables_of_pages(1, &[page(STATEMENT)], &|| false);
         let [x, y, w, h] = tables[0].rows[0].cells[1].as_ref().unwrap().rect.unwrap();
         assert!(x > 0.4 && x + w < 0.6, "{x} {w}");
         assert!(y > 0.1 && h > 0.0, "{y} {h}");
@@ -120,6 +127,7 @@ Total liabilities                      1,500       1,460";
         let tables = tables_of_pages(
             3,
             &[page(STATEMENT.trim_end_matches("Page 12")), page(next)],
+            &|| false,
         );
         assert_eq!(tables.len(), 1, "{tables:?}");
         assert_eq!(tables[0].pages, (3, 4));
@@ -132,7 +140,7 @@ Total liabilities                      1,500       1,460";
 Sales rose 4 percent to $1,749 million in 2023, and 3 percent in 2022, because more units were sold at higher prices.
 We had 12 plants in 5 states.
 Page 12";
-        assert!(tables_of_pages(1, &[page(text)]).is_empty());
+        assert!(tables_of_pages(1, &[page(text)], &|| false).is_empty());
     }
 
     #[test]
@@ -142,7 +150,7 @@ Page 12";
 Goodwill                           500      400      300
 Impairment                                   20
 Total                              500      420      300";
-        let tables = tables_of_pages(1, &[page(text)]);
+        let tables = tables_of_pages(1, &[page(text)], &|| false);
         assert_eq!(texts(&tables[0].rows[1]), ["", "20", ""], "{tables:?}");
     }
 }

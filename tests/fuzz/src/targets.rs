@@ -301,7 +301,7 @@ fn document(name: &str, bytes: Vec<u8>) {
         check_facts(&stemma_xbrl::decode_facts(&facts).expect("they were just encoded"));
     }
     if let SourceBody::Pages(pages) = &source.body {
-        let _ = tables_of_pages(1, pages);
+        let _ = tables_of_pages(1, pages, &|| false);
     }
     finish(&source);
 }

@@ -218,7 +218,7 @@ impl Archive {
         let bodies = (self.load_body(&one).await?, self.load_body(&other).await?);
         let from = left.within;
         let to = right.within;
-        let work = move || {
+        let aligned = spawn_cpu(move || {
             let has_text = (bodies.0.is_some(), bodies.1.is_some());
             let left = AlignInput {
                 tree: &one.tree,
@@ -235,12 +235,8 @@ impl Archive {
                 alignment,
                 has_text,
             })
-        };
-        let aligned = match &self.cache {
-            Some(cached) => cached.run_with_core(work).await?,
-            None => spawn_cpu(work).await?,
-        };
-        let aligned = Arc::new(aligned?);
+        });
+        let aligned = Arc::new(aligned.await??);
         if let Some(cached) = &self.cache {
             cached.put_alignment(key, &aligned, aligned.size_bytes());
         }

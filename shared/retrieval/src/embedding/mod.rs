@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::DocId;
+use stemma_engine::work::compute;
 use stemma_engine::{Env, Failure, PortError, PortResult, RunId};
 use stemma_llm::tokens;
 
@@ -146,9 +147,9 @@ fn truncate_to_tokens(text: &str, most: u32) -> &str {
     }
 }
 
-// Runs CPU-bound or disk work on a blocking thread.
+// Runs CPU-bound or disk work on the threads for computing.
 async fn run_cpu<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> PortResult<T> {
-    tokio::task::spawn_blocking(work)
+    compute(|_| work())
         .await
         .map_err(|error| PortError::permanent("vectors.compute", error.to_string()))
 }
