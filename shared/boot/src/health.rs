@@ -33,6 +33,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::connections::ConnectionLimits;
 use crate::http_server;
 use crate::telemetry::Metrics;
 
@@ -309,6 +310,7 @@ pub async fn serve(
     health: Health,
     metrics: Option<Metrics>,
     extra: Router,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 ) -> io::Result<HealthServer> {
     let listener = TcpListener::bind(listen).await?;
@@ -320,7 +322,7 @@ pub async fn serve(
         .spawn(check_periodically(health.clone(), metrics.clone()));
     let router = router(health, metrics).merge(extra);
     let task = tokio::spawn(async move {
-        http_server::serve(listener, router, stop).await;
+        http_server::serve(listener, router, limits, stop).await;
         asking.abort();
     });
     Ok(HealthServer { address, task })
@@ -413,9 +415,16 @@ mod tests {
         );
         let stop = CancellationToken::new();
         let listen = "127.0.0.1:0".parse().unwrap();
-        let serving = serve(listen, health.clone(), None, Router::new(), stop.clone())
-            .await
-            .unwrap();
+        let serving = serve(
+            listen,
+            health.clone(),
+            None,
+            Router::new(),
+            ConnectionLimits::default(),
+            stop.clone(),
+        )
+        .await
+        .unwrap();
         health.run_checks().await;
         assert!(
             http_get(serving.address, "/readyz")

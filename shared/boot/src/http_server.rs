@@ -2,35 +2,58 @@
 //!
 //! Not `axum::serve`: it sets no timer, so a client that never finishes its header keeps its connection for ever.
 
+use std::convert::Infallible;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::connections::{Connection, ConnectionLimits, Connections};
+use crate::write_timeout::WriteTimeout;
 
 // How long a new connection may take to send the header of its first request.
 const FIRST_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 // The same for further requests. The time without a request counts too, and proxies that reuse connections close them
 // after 60 s: a server that is quicker answers their next request with a reset.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
+// Bytes that a connection buffers of headers, bodies and responses, each way.
+const BUFFER_BYTES: usize = 64 << 10;
+// Connections at once that are told that there are too many, and how long that may take. Others are closed without a word.
+const REFUSALS: usize = 64;
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 // Pause after an error of the listener, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// Serves `router` until `stop` is cancelled and the requests under way have ended.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: ConnectionLimits,
+    stop: CancellationToken,
+) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
+        .max_buf_size(BUFFER_BYTES)
         .header_read_timeout(HEADER_TIMEOUT);
-    let connections = TaskTracker::new();
+    let connections = Connections::new(limits);
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let tasks = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -38,14 +61,24 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                connections.spawn(serve_connection(
-                    http.clone(),
-                    stream,
-                    router.clone(),
-                    stop.clone(),
-                ));
-            }
+            Ok((stream, address)) => match connections.admit(address.ip()) {
+                Some(connection) => {
+                    let http = http.clone();
+                    let router = router.clone();
+                    let stop = stop.clone();
+                    let stream = WriteTimeout::new(stream, limits.write_timeout);
+                    drop(tasks.spawn(serve_connection(http, stream, router, connection, stop)));
+                }
+                None => {
+                    tracing::debug!(%address, "too many connections");
+                    if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
+                        drop(tasks.spawn(async move {
+                            drop(tokio::time::timeout(REFUSAL_TIMEOUT, refuse(stream)).await);
+                            drop(permit);
+                        }));
+                    }
+                }
+            },
             Err(error) if is_of_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections; trying again");
@@ -53,8 +86,15 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
             }
         }
     }
-    connections.close();
-    connections.wait().await;
+    tasks.close();
+    tasks.wait().await;
+}
+
+// Reads on until the client closes: a reset would discard the response.
+async fn refuse(mut stream: TcpStream) -> io::Result<u64> {
+    stream.write_all(REFUSAL).await?;
+    stream.shutdown().await?;
+    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
 }
 
 // Errors of the connection that was about to be accepted.
@@ -69,16 +109,24 @@ fn is_of_connection(error: &io::Error) -> bool {
 
 async fn serve_connection(
     http: http1::Builder,
-    stream: TcpStream,
+    stream: WriteTimeout<TcpStream>,
     router: Router,
+    connection: Connection,
     stop: CancellationToken,
 ) {
     let has_begun = Arc::new(AtomicBool::new(false));
     let begins = Arc::clone(&has_begun);
+    let closed = connection.closed.clone();
+    let place = Arc::new(connection);
     let router = TowerToHyperService::new(router);
-    let answer = service_fn(move |request| {
+    let answer = service_fn(move |request: Request<Incoming>| {
         begins.store(true, Ordering::Relaxed);
-        router.call(request)
+        let place = Arc::clone(&place);
+        let answering = router.call(request.map(|body| TrackedBody::request(body, &place)));
+        async move {
+            let response = answering.await?;
+            Ok::<_, Infallible>(response.map(|body| TrackedBody::response(body, place)))
+        }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
     let mut first_header = pin!(tokio::time::sleep(FIRST_HEADER_TIMEOUT));
@@ -89,6 +137,7 @@ async fn serve_connection(
             biased;
             // An error is that of the client: it has gone, was too slow, or sent no HTTP.
             _ = connection.as_mut() => return,
+            () = closed.cancelled() => return,
             () = stop.cancelled(), if !is_stopping => {
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();
@@ -103,12 +152,81 @@ async fn serve_connection(
     }
 }
 
+// A body that tells whether its connection waits for the client or answers it.
+struct TrackedBody<B> {
+    body: B,
+    place: Arc<Connection>,
+    is_request: bool,
+}
+
+impl<B: Body> TrackedBody<B> {
+    fn request(body: B, place: &Arc<Connection>) -> Self {
+        if body.is_end_stream() {
+            place.answer();
+        }
+        Self {
+            body,
+            place: Arc::clone(place),
+            is_request: true,
+        }
+    }
+
+    fn response(body: B, place: Arc<Connection>) -> Self {
+        place.wait();
+        Self {
+            body,
+            place,
+            is_request: false,
+        }
+    }
+}
+
+impl<B: Body + Unpin> Body for TrackedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        let is_server_next = match (&polled, self.is_request) {
+            (Poll::Ready(None), true) => true,
+            (_, true) => self.body.is_end_stream(),
+            // What is ready is sent before this is called again.
+            (polled, false) => polled.is_pending(),
+        };
+        if is_server_next {
+            self.place.answer();
+        } else {
+            self.place.wait();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> Drop for TrackedBody<B> {
+    fn drop(&mut self) {
+        if !self.is_request {
+            self.place.wait();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
 
     use axum::routing::get;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncReadExt;
     use tokio::time::Instant;
 
     use super::*;
@@ -116,9 +234,20 @@ mod tests {
     async fn start() -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/", get(|| async { "ok" }));
+        let large = vec![b'a'; 64 << 20];
+        let router = Router::new()
+            .route(
+                "/",
+                get(|| async { "ok" }).post(|body: String| async { body }),
+            )
+            .route("/large", get(|| async { large }));
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(serve(listener, router, stop.clone()));
+        let limits = ConnectionLimits {
+            total: 6,
+            per_address: 4,
+            write_timeout: Duration::from_secs(2),
+        };
+        let serving = tokio::spawn(serve(listener, router, limits, stop.clone()));
         (address, stop, serving)
     }
 
@@ -171,5 +300,73 @@ mod tests {
         // An idle connection does not delay the end.
         serving.await.unwrap();
         assert_eq!(read_response(&mut stream).await, "");
+    }
+
+    // Whether the server closes the connection, whatever it sends before.
+    async fn is_closed(stream: &mut TcpStream) -> bool {
+        let mut rest = Vec::new();
+        let read = stream.read_to_end(&mut rest);
+        tokio::time::timeout(Duration::from_secs(60), read)
+            .await
+            .is_ok()
+    }
+
+    #[tokio::test]
+    async fn waiting_connections_make_room_and_answered_ones_stay() {
+        let (address, stop, serving) = start().await;
+        let mut slow = Vec::new();
+        for _ in 0..3 {
+            let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\na";
+            slow.push(connect(address, head).await);
+        }
+        let mut idle = connect(address, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(read_response(&mut idle).await.starts_with("HTTP/1.1 200"));
+        // The fifth of an address is served all the same: a body that does not arrive makes room.
+        let mut fifth = connect(address, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(read_response(&mut fifth).await.starts_with("HTTP/1.1 200"));
+        assert!(is_closed(&mut slow.remove(0)).await);
+        idle.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(read_response(&mut idle).await.starts_with("HTTP/1.1 200"));
+        stop.cancel();
+        drop(slow);
+        serving.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn headers_have_a_limit() {
+        let (address, stop, serving) = start().await;
+        let head = format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nX-A: {}\r\n\r\n",
+            "b".repeat(80 << 10)
+        );
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // The server may close the connection before all is written, or with a reset.
+        drop(stream.write_all(head.as_bytes()).await);
+        let mut response = Vec::new();
+        drop(stream.read_to_end(&mut response).await);
+        let response = String::from_utf8_lossy(&response);
+        assert!(
+            response.is_empty() || response.starts_with("HTTP/1.1 431"),
+            "{response}"
+        );
+        stop.cancel();
+        serving.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_stops_is_closed() {
+        let (address, stop, serving) = start().await;
+        let mut stream = connect(address, "GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(read_response(&mut stream).await.starts_with("HTTP/1.1 200"));
+        // The response is never taken, and the server ends all the same.
+        stop.cancel();
+        let ended = tokio::time::timeout(Duration::from_secs(60), serving).await;
+        ended.unwrap().unwrap();
+        // What the kernel has buffered arrives, and no more.
+        let mut rest = Vec::new();
+        drop(stream.read_to_end(&mut rest).await);
+        assert!(rest.len() < 60 << 20, "{}", rest.len());
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod backends;
 pub mod config;
+pub mod connections;
 pub mod health;
 mod http_server;
 pub mod location;
@@ -12,3 +13,4 @@ pub mod process_name;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;
+mod write_timeout;

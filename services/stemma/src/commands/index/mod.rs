@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use serde::Serialize;
 use stemma_archive::CollectionCache;
+use stemma_boot::connections::ConnectionLimits;
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
@@ -177,6 +178,7 @@ impl IndexBuilder<'_> {
             health,
             Metrics::install("index"),
             Router::new(),
+            ConnectionLimits::default(),
             stop.clone(),
         )
         .await;

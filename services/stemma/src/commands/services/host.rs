@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use stemma_boot::backends::{BackendConfig, Cluster};
+use stemma_boot::connections::ConnectionLimits;
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_boot::{process_name, shutdown};
@@ -66,6 +67,7 @@ impl ServiceHost {
             health,
             Metrics::install(service),
             Router::new(),
+            ConnectionLimits::default(),
             drained.clone(),
         )
         .await;
