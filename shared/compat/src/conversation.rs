@@ -14,6 +14,7 @@ use stemma_answers::{
 };
 use stemma_archive::{AnswerRequest, Archive};
 use stemma_engine::Env;
+use stemma_engine::work::outliving;
 use stemma_gateway::admission::ConcurrencyPermit;
 use stemma_gateway::problem::{Problem, answer_problem};
 use stemma_gateway::sse;
@@ -97,7 +98,7 @@ impl Conversation {
             let _place = place;
             answerer.answer(&question, &mut ()).await
         };
-        let answered = env.spawn(answering).await; // detached: ends with the answer
+        let answered = env.spawn(outliving(answering)).await; // detached: ends with the answer
         answered
             .unwrap_or(Err(AnswerError::Internal))
             .map_err(answer_problem)

@@ -7,25 +7,36 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use stemma_engine::Env;
+use stemma_engine::work::{ClientShare, MemoryPermit, WorkScope};
 
 use crate::accept::{Accept, JSON};
-use crate::admission::{ConcurrencyLimit, RequestPermit};
+use crate::admission::{ConcurrencyLimit, RequestPermit, check_may_write};
 use crate::auth::{ApiKeys, AuthError};
+use crate::bodies::{hold_memory, receive};
 use crate::host_guard::HostGuard;
 use crate::pages::{KEY_COOKIE, ProblemContext, WebPages, cookie};
 use crate::problem::{Problem, is_openai_path};
 use crate::rights::{CollectionScope, Rights};
 use crate::settings::QuerySettings;
+use crate::uploads::UPLOAD_PATHS;
 
 /// Limit of requests with a conversation, in bytes: clients resend all of it with every message.
 pub const MAX_CONVERSATION_BYTES: usize = 1 << 20;
-// How long a client may take to send a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+// The same of requests without a key, on a server with keys: a login form.
+const MAX_PUBLIC_BYTES: usize = 4 << 10;
+// These requests at once. They have permits of their own, so that nobody without a key keeps out those with one.
+const PUBLIC_REQUESTS: usize = 8;
+
+// Who sends a request.
+struct Caller {
+    rights: Rights,
+    // Without a key, on a path that needs none.
+    is_public: bool,
+}
 
 /// Authenticates and admits requests.
 pub struct AccessControl {
@@ -34,9 +45,13 @@ pub struct AccessControl {
     short_limit: ConcurrencyLimit,
     // Separate from `short_limit`, so that requests that wait for a model never block reads.
     long_limit: ConcurrencyLimit,
+    public_limit: ConcurrencyLimit,
+    // By position of the key; one of a server without keys.
+    shares: Vec<ClientShare>,
+    public_share: ClientShare,
     // Only for a server without keys on a loopback address.
     allow_local_writes: bool,
-    // `None`: keys are configured, or the operator exposed the server on purpose.
+    // `None`: keys are configured.
     host_guard: Option<HostGuard>,
     // `None`: a server without pages for people.
     pages: Option<WebPages>,
@@ -44,29 +59,38 @@ pub struct AccessControl {
 }
 
 impl AccessControl {
+    /// Without keys, `allow_local_writes` says that only this machine can connect.
     pub fn new(
         env: Env,
         keys: ApiKeys,
-        open: bool,
+        allow_local_writes: bool,
         host_guard: &HostGuard,
         settings: &QuerySettings,
         pages: Option<WebPages>,
     ) -> Arc<Self> {
-        let host_guard = (open && keys.is_empty()).then(|| host_guard.clone());
+        let host_guard = keys.is_empty().then(|| host_guard.clone());
         // `increase` misses the first event of a counter that begins with it.
         for class in ["2xx", "3xx", "4xx", "5xx"] {
             metrics::counter!("stemma_http_requests_total", "status" => class).increment(0);
         }
-        let limit = |permits, timeout_seconds: u64| {
+        let limit = |permits, keys, timeout_seconds: u64| {
             let timeout = Duration::from_secs(timeout_seconds.max(1));
-            ConcurrencyLimit::new(permits, keys.len(), timeout)
+            ConcurrencyLimit::new(permits, keys, timeout)
+        };
+        let count = keys.len();
+        let shares = match count {
+            0 | 1 => vec![ClientShare::of_only()],
+            _ => (0..count).map(|_| ClientShare::of_several()).collect(),
         };
         Arc::new(Self {
             env,
-            short_limit: limit(settings.concurrency, settings.timeout_seconds),
-            long_limit: limit(settings.answers, settings.answer_timeout_seconds),
+            short_limit: limit(settings.concurrency, count, settings.timeout_seconds),
+            long_limit: limit(settings.answers, count, settings.answer_timeout_seconds),
+            public_limit: limit(PUBLIC_REQUESTS, 0, settings.timeout_seconds),
+            shares,
+            public_share: ClientShare::of_several(),
             keys,
-            allow_local_writes: open,
+            allow_local_writes,
             host_guard,
             pages,
             max_body_bytes: settings.max_body_bytes,
@@ -77,24 +101,37 @@ impl AccessControl {
         if let Some(host_guard) = &self.host_guard {
             host_guard.check(&request)?;
         }
-        let rights = self.authorize(&request)?;
-        let scope = rights.collections.clone();
-        let mut request = self.buffer_body(request).await?;
-        let permit = RequestPermit::admit(rights, &self.short_limit, &self.long_limit).await?;
-        request.extensions_mut().insert(scope);
-        request.extensions_mut().insert(permit.clone());
-        let answered = permit.with_timeout(next.run(request)).await;
-        // A streamed body holds its own permit, so a slow reader does not occupy one here.
+        let caller = self.authorize(&request)?;
+        let (share, short_limit) = match caller.is_public {
+            true => (&self.public_share, &self.public_limit),
+            false => (
+                &self.shares[caller.rights.key.unwrap_or(0)],
+                &self.short_limit,
+            ),
+        };
+        let work = WorkScope::new(share);
+        // What computes for the request stops when it has ended, whoever ends it.
+        let _end = work.end_on_drop();
+        let (mut request, _memory) = self.receive_body(request, &caller, &work).await?;
+        let collections = caller.rights.collections.clone();
+        let permit = RequestPermit::admit(caller.rights, short_limit, &self.long_limit).await?;
+        let extensions = request.extensions_mut();
+        extensions.insert(collections);
+        extensions.insert(permit.clone());
+        extensions.insert(work.clone());
+        let answered = permit.with_timeout(work.enter(next.run(request))).await;
+        // Unsent responses hold memory instead, so a slow reader does not occupy a permit.
         permit.release();
-        answered.map_err(|limit| {
+        let response = answered.map_err(|limit| {
             let detail = format!("the request took longer than {} s", limit.as_secs());
             let next =
                 "request less: fewer documents, pages or hits; retries reuse paid model replies";
             Problem::new(503, "request.timeout", detail).with_next(next)
-        })
+        })?;
+        hold_memory(&work, response)
     }
 
-    fn authorize(&self, request: &Request) -> Result<Rights, Problem> {
+    fn authorize(&self, request: &Request) -> Result<Caller, Problem> {
         let headers = request.headers();
         let uri = request.uri();
         let of_cookie = self
@@ -102,13 +139,19 @@ impl AccessControl {
             .and_then(|pages| pages.key(request.method(), uri, headers));
         let key = request_key(headers).or(of_cookie.as_deref());
         match self.keys.authorize(key, self.allow_local_writes) {
-            Err(AuthError::Unknown) if self.is_public(uri.path()) => Ok(Rights {
-                key: None,
-                collections: CollectionScope::Only(Vec::new()),
-                ask: false,
-                write: false,
+            Err(AuthError::Unknown) if self.is_public(uri.path()) => Ok(Caller {
+                rights: Rights {
+                    key: None,
+                    collections: CollectionScope::Only(Vec::new()),
+                    ask: false,
+                    write: false,
+                },
+                is_public: true,
             }),
-            rights => rights.map_err(auth_problem),
+            rights => Ok(Caller {
+                rights: rights.map_err(auth_problem)?,
+                is_public: false,
+            }),
         }
     }
 
@@ -123,33 +166,26 @@ impl AccessControl {
             .filter(|_| !is_api && accept.prefers("text/html", JSON))
     }
 
-    // Bodies are read before a permit is taken, so that clients that send slowly keep nobody out. The extractor of a
-    // route applies the route's own, lower limit. Uploads are streamed into the store; they need the scope `write`.
-    async fn buffer_body(&self, request: Request) -> Result<Request, Problem> {
-        let kind = header_text(request.headers(), "content-type").unwrap_or_default();
-        if kind.starts_with("multipart/") {
-            return Ok(request);
+    // Bodies are received before a permit is taken, so that clients that send slowly keep nobody out. The extractor of a
+    // route applies the route's own, lower limit. Uploads, which need the scope `write`, are received by their handlers.
+    async fn receive_body(
+        &self,
+        request: Request,
+        caller: &Caller,
+        work: &WorkScope,
+    ) -> Result<(Request, Option<MemoryPermit>), Problem> {
+        if request.method() == Method::POST && UPLOAD_PATHS.contains(&request.uri().path()) {
+            check_may_write(&caller.rights)?;
+            return Ok((request, None));
         }
+        let limit = match caller.is_public {
+            true => MAX_PUBLIC_BYTES,
+            false => self.max_body_bytes.max(MAX_CONVERSATION_BYTES),
+        };
         let (parts, body) = request.into_parts();
-        let limit = self.max_body_bytes.max(MAX_CONVERSATION_BYTES);
-        let reading = Limited::new(body, limit).collect();
-        let read = tokio::time::timeout(BODY_TIMEOUT, reading).await;
-        let read = read.map_err(|_| {
-            let detail = format!(
-                "the body did not arrive within {} s",
-                BODY_TIMEOUT.as_secs()
-            );
-            Problem::new(408, "body.timeout", detail)
-        })?;
-        let bytes = read.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                let detail = format!("the body has more than {limit} bytes");
-                Problem::new(413, "body.too_large", detail)
-            } else {
-                Problem::new(400, "body.unreadable", error.to_string())
-            }
-        })?;
-        Ok(Request::from_parts(parts, Body::from(bytes.to_bytes())))
+        let received = receive(body, limit, work).await?;
+        let request = Request::from_parts(parts, Body::from(received.bytes));
+        Ok((request, received.memory))
     }
 
     // Not tower-http's request id: its layer copies any header value a client sends into the log.

@@ -251,6 +251,15 @@ impl<S: Sync> FromRequestParts<S> for RequestPermit {
     }
 }
 
+/// Refuses a request without the scope `write`.
+pub(crate) fn check_may_write(rights: &Rights) -> Result<(), Problem> {
+    if rights.write {
+        return Ok(());
+    }
+    let problem = Problem::new(403, "key.scope", "this key lacks the scope `write`");
+    Err(problem.with_next("add the scope `write` in query.keys"))
+}
+
 /// Extracts the permit of a request that may submit, control and remove, so that others are refused before their body is read.
 pub struct WriteRequest(pub RequestPermit);
 
@@ -259,10 +268,7 @@ impl<S: Sync> FromRequestParts<S> for WriteRequest {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let permit = RequestPermit::from_parts(parts)?;
-        if !permit.may_write() {
-            let problem = Problem::new(403, "key.scope", "this key lacks the scope `write`");
-            return Err(problem.with_next("add the scope `write` in query.keys"));
-        }
+        check_may_write(permit.rights())?;
         Ok(Self(permit.clone()))
     }
 }

@@ -18,8 +18,15 @@ pub struct HostGuard {
 }
 
 impl HostGuard {
-    /// Accepts loopback names, the address of `listen`, and the configured `hosts` and `origins`.
+    /// Accepts loopback names, the address of `listen`, and the configured `hosts` and `origins`. `*` among the hosts accepts
+    /// every name.
     pub fn new(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
+        if hosts.iter().any(|host| host == "*") {
+            return Self {
+                hosts: Vec::new(),
+                origins: origins.to_vec(),
+            };
+        }
         let own = LOOPBACK_HOSTS.map(str::to_owned).into_iter();
         let address = Some(listen.ip())
             .filter(|ip| !ip.is_unspecified())
@@ -30,7 +37,7 @@ impl HostGuard {
         }
     }
 
-    /// Host names; one without a port matches any port.
+    /// Host names; one without a port matches any port. None: every name is accepted.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
@@ -48,8 +55,8 @@ impl HostGuard {
                 .map(|authority| authority.as_str())
         });
         if host.is_some_and(|host| !self.is_allowed_host(host)) {
-            return Err(Problem::new(403, "request.host", "unknown `Host` name")
-                .with_next("use localhost, or add the name to query.hosts"));
+            let next = "use localhost, or add the name to query.hosts; \"*\" accepts every name";
+            return Err(Problem::new(403, "request.host", "unknown `Host` name").with_next(next));
         }
         match header_text(request, header::ORIGIN) {
             Some(origin) if !self.is_allowed_origin(origin) && !is_own_origin(origin, host) => {
@@ -72,6 +79,9 @@ impl HostGuard {
     }
 
     fn is_allowed_host(&self, host: &str) -> bool {
+        if self.hosts.is_empty() {
+            return true;
+        }
         let host = host.to_ascii_lowercase();
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -172,5 +182,9 @@ mod tests {
             ),
             None
         );
+        let any = HostGuard::new(listen, &["*".into()], &[]);
+        assert_eq!(check_status(&any, &[("host", "evil.example")]), None);
+        let foreign = [("host", "a.example"), ("origin", "http://b.example")];
+        assert_eq!(check_status(&any, &foreign), Some(403));
     }
 }

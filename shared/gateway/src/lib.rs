@@ -10,6 +10,7 @@ pub mod accept;
 pub mod access_control;
 pub mod admission;
 pub mod auth;
+mod bodies;
 pub mod extract;
 pub mod host_guard;
 pub mod pages;

@@ -211,7 +211,8 @@ impl From<ApiError> for Problem {
         let status = match error.code {
             "locator.no_page" | "source.elsewhere" | "job.unknown" | "dead_letter.unknown" => 404,
             "job.ended" => 409,
-            "image.busy" | "image.interrupted" | "extract.stalled" | "extract.killed" => 503,
+            "server.busy" | "image.busy" | "image.interrupted" | "extract.stalled"
+            | "extract.killed" => 503,
             "cursor.invalid" => 400,
             "model.away" | "model.throttled" => 503,
             "model.no_images" | "model.configuration" | "model.context_exceeded" => 501,

@@ -20,7 +20,11 @@ pub struct QuerySettings {
     /// Deadline of these requests, in seconds.
     pub answer_timeout_seconds: u64,
     pub max_body_bytes: usize,
-    /// Additional accepted `Host` names of `/mcp` and of servers without keys: `stemma.example.com`.
+    /// Open connections. At the limit, the one that has waited longest for its client is closed for a new one.
+    pub connections: usize,
+    /// Open connections from one address. Behind a proxy all have its address: then as many as `connections`.
+    pub connections_per_address: usize,
+    /// Additional accepted `Host` names of `/mcp` and of servers without keys: `stemma.example.com`; `*` accepts every name.
     pub hosts: Vec<String>,
     /// Accepted `Origin`s of `/mcp` and of servers without keys: `https://app.example.com:443`.
     pub origins: Vec<String>,
@@ -35,6 +39,8 @@ impl Default for QuerySettings {
             answers: 128,
             answer_timeout_seconds: 600,
             max_body_bytes: 64 << 10,
+            connections: 1_024,
+            connections_per_address: 512,
             hosts: Vec::new(),
             origins: Vec::new(),
         }

@@ -15,6 +15,7 @@ use futures::stream::{self, Stream, StreamExt};
 use stemma_answers::{Answer, AnswerError, AnswerEvent, Answerer, AskRequest, EventSink};
 use stemma_document::Digest;
 use stemma_engine::Env;
+use stemma_engine::work::outliving;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::admission::ConcurrencyPermit;
@@ -34,7 +35,7 @@ pub fn stream_answer(
         let ended = answerer.answer(&question, &mut events).await;
         events.finish(ended);
     };
-    drop(env.spawn(answering)); // detached: ends with the answer
+    drop(env.spawn(outliving(answering))); // detached: ends with the answer
     receiver
 }
 

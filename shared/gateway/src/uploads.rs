@@ -12,6 +12,9 @@ use stemma_operations::RetryCandidate;
 
 const MAX_PATH_BYTES: usize = 800;
 
+/// The routes that take files. With the scope `write`, their bodies are not read before the handler runs.
+pub const UPLOAD_PATHS: [&str; 3] = ["/doc/", "/doc", "/upload"];
+
 /// Accepts and removes documents.
 #[async_trait]
 pub trait UploadPort: Send + Sync {

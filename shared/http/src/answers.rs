@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stemma_archive::{AnswerRequest, ApiError};
+use stemma_engine::work::outliving;
 use stemma_gateway::AppState;
 use stemma_gateway::accept::{Accept, EVENTS, JSON};
 use stemma_gateway::admission::ModelRequest;
@@ -63,7 +64,7 @@ pub(crate) async fn ask(
         let _place = place;
         answerer.answer(&question, &mut ()).await
     };
-    let mut answer = site.env.spawn(answering); // detached: generation continues after a disconnect
+    let mut answer = site.env.spawn(outliving(answering)); // detached: generation continues after a disconnect
     match tokio::time::timeout(ANSWER_TIMEOUT, &mut answer).await {
         Ok(Ok(answered)) => json(answered.map_err(answer_problem)?).await,
         Ok(Err(_)) => Err(answer_problem(stemma_answers::AnswerError::Internal).into()),

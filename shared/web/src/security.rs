@@ -17,6 +17,7 @@ use stemma_gateway::pages::{KEY_COOKIE, cookie, is_foreign};
 use stemma_gateway::problem::Problem;
 
 const FORM_COOKIE: &str = "stemma_form";
+const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 const TOKEN_CONTEXT: &str = "stemma 2026 token of a form";
 
 fn page_headers() -> [(HeaderName, &'static str); 6] {
@@ -134,6 +135,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Form<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let kind = request.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case(FORM_TYPE) {
+            let detail = format!("the body must be {FORM_TYPE}");
+            return Err(Problem::new(415, "body.type", detail));
+        }
         let expected = request.extensions().get::<FormToken>().cloned();
         let body = axum::body::Bytes::from_request(request, state).await;
         let body =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_archive::archive::{no_text, spawn_cpu};
+use stemma_archive::archive::{no_text, reserve_tree, spawn_cpu};
 use stemma_archive::pageindex_fields::{
     created_at, description, is_root, metadata as facts, name_of, page_count, sort_date, status,
 };
@@ -199,6 +199,9 @@ async fn result(
     } else {
         None
     };
+    if matches!(kind, ContentKind::Tree { .. }) {
+        reserve_tree(&published).await?;
+    }
     match (kind, body) {
         // An imported tree may have no text in the store, but still has sections.
         (ContentKind::Tree { summaries, texts }, body) => {
