@@ -16,6 +16,7 @@ use stemma_answers::{
 };
 use stemma_archive::pageindex_fields::is_root;
 use stemma_archive::{AnswerRequest, ApiError};
+use stemma_engine::work::outliving;
 
 use crate::arguments::Names;
 use crate::error::{ToolError, ToolErrorKind};
@@ -125,7 +126,7 @@ impl ToolContext {
             let _permit = permit;
             answerer.answer(&request, &mut ()).await
         };
-        let mut answer = self.env.spawn(generation); // detached: ends with the answer
+        let mut answer = self.env.spawn(outliving(generation)); // detached: ends with the answer
         let waited = Duration::from_millis(self.env.now_ms().saturating_sub(began_ms));
         let polls = ANSWER_TIMEOUT.saturating_sub(waited).as_millis() / POLL_INTERVAL.as_millis();
         for poll in 0..polls {

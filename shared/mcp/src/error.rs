@@ -172,7 +172,7 @@ impl From<ApiError> for ToolError {
                 let message = "the store cannot be read";
                 return Self::new(ToolErrorKind::Unavailable, code, message);
             }
-            "vision.no_model" | "vision.limit" => ToolErrorKind::Unavailable,
+            "server.busy" | "vision.no_model" | "vision.limit" => ToolErrorKind::Unavailable,
             _ if code.starts_with("model.") => ToolErrorKind::Unavailable,
             "store.damaged" => ToolErrorKind::Internal,
             "document.no_text" => ToolErrorKind::NotFound,

@@ -20,6 +20,7 @@ use stemma_archive::collections::Collections;
 use stemma_archive::{AnswererFactory, PageImages, Vision};
 use stemma_document::Collection;
 use stemma_engine::Env;
+use stemma_engine::work::{ClientShare, WorkScope};
 use stemma_gateway::admission::RequestPermit;
 use stemma_gateway::rights::CollectionScope;
 
@@ -202,14 +203,19 @@ impl McpServer {
             ResultFormat::JsonText
         };
         let tool = request.name.clone();
+        let scope = work_scope(parts);
         let call = AssertUnwindSafe(self.dispatch(request, context, preset, format)).catch_unwind();
-        let outcome = match tokio::time::timeout(CALL_TIMEOUT, call).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => {
+        let outcome = match scope
+            .enter_detached(tokio::time::timeout(CALL_TIMEOUT, call))
+            .await
+        {
+            Some(Ok(Ok(outcome))) => outcome,
+            Some(Ok(Err(_))) => {
                 tracing::error!(%tool, "a tool panicked");
                 Err(tool_failed())
             }
-            Err(_) => Err(timed_out()),
+            Some(Err(_)) => Err(timed_out()),
+            None => Err(abandoned()),
         };
         let result = outcome.unwrap_or_else(|error| error.to_result());
         let error_code = result.structured_content.as_ref();
@@ -218,8 +224,11 @@ impl McpServer {
         metrics::counter!("stemma_mcp_calls_total", "result" => label).increment(1);
         // Token counting is CPU-bound, so it runs off the async workers.
         let with_envelope = tools::has_json_envelope(&tool);
-        spawn_cpu(move || render(result, format, with_envelope))
+        let rendered = spawn_cpu(move || render(result, format, with_envelope));
+        scope
+            .enter_detached(rendered)
             .await
+            .unwrap_or_else(|| Ok(abandoned().to_result()))
             .unwrap_or_else(|error| render(ToolError::from(error).to_result(), format, true))
     }
 }
@@ -238,6 +247,20 @@ fn timed_out() -> ToolError {
         "tool.timeout",
         format!("there was no result within {} s", CALL_TIMEOUT.as_secs()),
     )
+}
+
+// Nobody receives it.
+fn abandoned() -> ToolError {
+    let detail = "the client ended the request";
+    ToolError::new(ToolErrorKind::Unavailable, "tool.abandoned", detail)
+}
+
+// rmcp runs calls in tasks of their own: they end with their request all the same. Over stdio there is no other client.
+fn work_scope(request: Option<&Parts>) -> WorkScope {
+    let of_request = request.and_then(|parts| parts.extensions.get::<WorkScope>());
+    of_request
+        .cloned()
+        .unwrap_or_else(|| WorkScope::new(&ClientShare::of_only()))
 }
 
 // The admitted HTTP request; `None` over stdio.
@@ -331,16 +354,21 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        let scope = work_scope(context.extensions.get::<Parts>());
         let read = async {
             let context = self
                 .tool_context(&context, self.preset, ResultFormat::Both)
                 .await?;
             resources::read(&context, &request.uri).await
         };
-        let read = tokio::time::timeout(CALL_TIMEOUT, read).await;
-        let error = match read.unwrap_or_else(|_| Err(timed_out())) {
-            Ok(read) => return Ok(read.into()),
-            Err(error) => error,
+        let error = match scope
+            .enter_detached(tokio::time::timeout(CALL_TIMEOUT, read))
+            .await
+        {
+            Some(Ok(Ok(read))) => return Ok(read.into()),
+            Some(Ok(Err(error))) => error,
+            Some(Err(_)) => timed_out(),
+            None => abandoned(),
         };
         let data = Some(error.data());
         Err(if error.kind == ToolErrorKind::NotFound {

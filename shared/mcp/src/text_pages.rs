@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rmcp::model::Resource;
-use stemma_archive::archive::{no_text, spawn_cpu};
+use stemma_archive::archive::{no_text, spawn_cancellable};
 use stemma_archive::documents::{PageRecognition, printed_label};
 use stemma_archive::grep::page_label;
 use stemma_archive::pageindex_fields::name_of;
@@ -15,6 +15,7 @@ use stemma_document::{
     DocId, Extent, Page, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree,
     SourceBody, text,
 };
+use stemma_engine::work::{self, Cancellation};
 use stemma_extract::EncodedSource;
 
 use crate::error::ToolError;
@@ -143,13 +144,15 @@ impl ToolContext {
             return Err(no_text(listed).into());
         };
         let requested = spans.clone();
-        let passages =
-            spawn_cpu(move || read_passages(packed, &published.tree, &request, &requested, limit))
-                .await?
-                .map_err(|error| {
-                    tracing::warn!(%error, "a text cannot be unpacked");
-                    ToolError::from(no_text(listed))
-                })?;
+        work::reserve(packed.raw_bytes()).await?;
+        let passages = spawn_cancellable(move |cancelled| {
+            let buffer = PassageBuffer::new(limit, cancelled.clone());
+            read_passages(packed, &published.tree, &request, &requested, buffer)
+        });
+        let passages = passages.await?.map_err(|error| {
+            tracing::warn!(%error, "a text cannot be unpacked");
+            ToolError::from(no_text(listed))
+        })?;
         let last = passages
             .last()
             .map_or(0, |last| last.last_line.unwrap_or(last.page));
@@ -253,11 +256,24 @@ struct PassageBuffer {
     limit: usize,
     used: usize,
     passages: Vec<TextPassage>,
+    cancelled: Cancellation,
 }
 
 impl PassageBuffer {
-    // False if the limit is reached.
+    fn new(limit: usize, cancelled: Cancellation) -> Self {
+        Self {
+            limit,
+            used: 0,
+            passages: Vec::new(),
+            cancelled,
+        }
+    }
+
+    // False if the limit is reached, or nobody waits for the passages any more.
     fn push(&mut self, mut passage: TextPassage) -> bool {
+        if self.cancelled.is_set() {
+            return false;
+        }
         let size = token_cost(&passage.text) + passage.overhead_tokens();
         if self.used + size <= self.limit {
             self.used += size;
@@ -303,13 +319,8 @@ fn read_passages(
     tree: &SectionTree,
     request: &ReadRequest,
     spans: &[PageSpan],
-    limit: usize,
+    mut buffer: PassageBuffer,
 ) -> Result<Vec<TextPassage>, stemma_extract::CodecError> {
-    let mut buffer = PassageBuffer {
-        limit,
-        used: 0,
-        passages: Vec::new(),
-    };
     match (request, tree.extent) {
         (ReadRequest::Pages(_), Extent::Pages(_)) => push_pages(&mut buffer, &packed, spans)?,
         (_, Extent::Lines(_)) => push_lines(&mut buffer, tree, &packed.decode()?.body, spans),
@@ -465,18 +476,10 @@ mod tests {
             ocr: None,
             cut: false,
         };
-        let mut buffer = PassageBuffer {
-            limit: 500,
-            used: 0,
-            passages: vec![],
-        };
+        let mut buffer = PassageBuffer::new(500, Cancellation::default());
         assert!((1..9).any(|number| !buffer.push(page(number))));
         assert!(buffer.passages.len() > 1 && buffer.passages.iter().all(|passage| !passage.cut));
-        let mut buffer = PassageBuffer {
-            limit: 60,
-            used: 0,
-            passages: vec![],
-        };
+        let mut buffer = PassageBuffer::new(60, Cancellation::default());
         assert!(!buffer.push(page(1)));
         let only = &buffer.passages[0];
         assert!(only.cut && only.text.ends_with("regions.") && token_cost(&only.text) <= 60);

@@ -19,6 +19,8 @@ pub(crate) const DEFAULT_TOKENS: usize = 6_000;
 /// Hard token limit (o200k) of a whole result.
 pub(crate) const MAX_TOKENS: usize = 20_000;
 pub(crate) const MIN_TOKENS: usize = 300;
+// Upper bound of the average bytes per token: text beyond it cannot fit, so it is not tokenized.
+const MAX_TOKEN_BYTES: usize = 16;
 // Tokens reserved for the envelope.
 const ENVELOPE_TOKENS: usize = 300;
 
@@ -160,8 +162,7 @@ pub(crate) fn render(
     // A picture costs tokens by its pixels, not by its bytes, and all pictures have a bounded size.
     let (pictures, others): (Vec<_>, Vec<_>) = result.content.into_iter().partition(is_picture);
     result.content = others;
-    let size =
-        serde_json::to_string(&result).map_or(usize::MAX, |text| tokens::count(&text) as usize);
+    let size = serde_json::to_string(&result).map_or(usize::MAX, |text| token_count(&text));
     if size <= MAX_TOKENS {
         result.content.extend(pictures);
         return result;
@@ -179,7 +180,19 @@ fn is_picture(block: &ContentBlock) -> bool {
 /// The tokens of an item in the data, which is the longer of the two forms.
 pub(crate) fn token_cost(item: &impl Serialize) -> usize {
     let json = serde_json::to_string(item).unwrap_or_default();
-    tokens::count(&json) as usize + 2
+    token_count(&json) + 2
+}
+
+// The tokens of a text. One that fits into no result is not read to its end, which takes seconds for hostile words of
+// megabytes.
+fn token_count(text: &str) -> usize {
+    let end = text.floor_char_boundary(MAX_TOKENS * MAX_TOKEN_BYTES);
+    let tokens = tokens::count(&text[..end]) as usize;
+    if end == text.len() {
+        tokens
+    } else {
+        tokens.max(text.len() / MAX_TOKEN_BYTES)
+    }
 }
 
 /// The items that fit. The first one is always included, so that paging makes progress.
@@ -201,8 +214,7 @@ pub(crate) fn take_fitting<T: Serialize>(
 
 /// The first `limit` tokens of a text, cut at a line end if there is one.
 pub(crate) fn truncated(text: &str, limit: usize) -> &str {
-    // Upper bound of the average bytes per token: text beyond it cannot fit, so it is not tokenized.
-    let mut end = text.floor_char_boundary(limit.saturating_mul(16));
+    let mut end = text.floor_char_boundary(limit.saturating_mul(MAX_TOKEN_BYTES));
     loop {
         let size = tokens::count(&text[..end]) as usize;
         if size <= limit || end == 0 {
@@ -274,6 +286,15 @@ mod tests {
         assert_eq!(truncated("short", 100), "short");
         assert!(tokens::count(truncated(&"\u{1F600}".repeat(9_000), 50)) <= 50);
         assert!(truncated(&"x".repeat(1_000_000), 10).len() < 1_000);
+    }
+
+    #[test]
+    fn texts_that_fit_into_no_result_are_not_counted_to_their_end() {
+        let word = "x".repeat(50 << 20);
+        assert!(token_cost(&word) > MAX_TOKENS);
+        assert!(token_cost(&" ".repeat(50 << 20)) > MAX_TOKENS);
+        let text = "Net sales rose. ".repeat(1_000);
+        assert_eq!(token_count(&text), tokens::count(&text) as usize);
     }
 
     #[test]
