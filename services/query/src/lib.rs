@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use stemma_answers::tree_search::AnswerModel;
 use stemma_archive::IndexSettings;
+use stemma_boot::connections::ConnectionLimits;
 use stemma_boot::health::{self, Health, HealthServer};
 use stemma_boot::telemetry::Metrics;
 use stemma_document::Collection;
@@ -141,6 +142,11 @@ pub async fn serve(
         control,
         mcp,
     );
-    let serving = health::serve(listen, health, metrics, router, stop).await;
+    let limits = ConnectionLimits {
+        total: query.connections.max(1),
+        per_address: query.connections_per_address.max(1),
+        ..ConnectionLimits::default()
+    };
+    let serving = health::serve(listen, health, metrics, router, limits, stop).await;
     serving.map_err(|error| ServeError::Listen { listen, error })
 }

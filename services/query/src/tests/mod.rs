@@ -5,6 +5,7 @@ mod answer_service;
 mod answers;
 mod bad_requests;
 mod documents;
+mod fair_share;
 mod hostile;
 mod jobs;
 mod large_documents;
