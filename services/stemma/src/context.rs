@@ -7,8 +7,10 @@ use std::sync::OnceLock;
 use stemma_archive::IndexSettings;
 use stemma_boot::backends::Cluster;
 use stemma_boot::config::{LoadedConfig, Setting, load};
+use stemma_boot::config_file::ConfigFile;
 use stemma_boot::location::Location;
-use stemma_boot::store::{Store, WritableStore};
+use stemma_boot::store::{Store, StoreError, WritableStore};
+use stemma_boot::trust::check_no_links;
 use stemma_document::Collection;
 use stemma_engine::Env;
 
@@ -22,8 +24,8 @@ pub struct Context {
     pub store: Location,
     /// The collection commands work on.
     pub collection: Collection,
-    /// The file given by `--config`.
-    pub config_file: Option<PathBuf>,
+    /// The configuration file, if there is one.
+    pub config_file: Option<ConfigFile>,
     pub output: Output,
     /// Whether to skip confirmations.
     pub yes: bool,
@@ -36,7 +38,7 @@ impl Context {
     pub fn new(
         store: Location,
         collection: Collection,
-        config_file: Option<PathBuf>,
+        config_file: Option<ConfigFile>,
         output: Output,
         yes: bool,
     ) -> Self {
@@ -55,9 +57,13 @@ impl Context {
         if let Some(loaded) = self.loaded_config.get() {
             return Ok(loaded);
         }
-        let mut loaded = load(self.config_file.as_deref())?;
         if let Some(file) = &self.config_file {
-            resolve_prompts(&mut loaded, file);
+            let line = format!("configuration: {}", file.path().display());
+            self.output.note(&self.output.dim(&line));
+        }
+        let mut loaded = load(self.config_file.as_ref())?;
+        if let Some(file) = &self.config_file {
+            resolve_prompts(&mut loaded, file.path());
         }
         Ok(self.loaded_config.get_or_init(|| loaded))
     }
@@ -96,19 +102,21 @@ impl Context {
         Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Where this machine keeps the search index of the store.
-    pub fn cache_dir(&self) -> PathBuf {
-        self.store.cache(
+    /// Where this machine keeps the search index of the store. The libraries that write it follow links, so it has none.
+    pub fn cache_dir(&self) -> Result<PathBuf, CommandError> {
+        let folder = self.store.cache(
             &env_path("XDG_CACHE_HOME")
                 .or_else(|| env_path("HOME").map(|home| home.join(".cache")))
                 .unwrap_or_else(std::env::temp_dir),
-        )
+        );
+        check_no_links(&folder).map_err(StoreError::from)?;
+        Ok(folder)
     }
 
     /// Where and how this machine keeps the search indexes of the store.
     pub fn index_settings(&self) -> Result<IndexSettings, CommandError> {
         Ok(IndexSettings {
-            folder: self.cache_dir(),
+            folder: self.cache_dir()?,
             shards: self.config()?.local.index_shards,
         })
     }

@@ -9,7 +9,9 @@ use stemma_engine::coordinator::Observer;
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
-use stemma_extract::{ExtractError, ExtractJob, ModelFile, Pool, PoolSettings, Task};
+use stemma_extract::{
+    ExtractError, ExtractJob, ModelFile, PackageManager, Pool, PoolSettings, Task,
+};
 use stemma_pipeline::sources::SchemeRouter;
 use stemma_pipeline::{ModelClient, Password, ReadProgress, WorkerDeps};
 use stemma_worker::WorkerSettings;
@@ -168,7 +170,8 @@ fn worker_deps(config: &Config, sources: SchemeRouter) -> Result<WorkerDeps, Com
     let deps = WorkerDeps::new(Arc::new(sources), Arc::new(pool));
     Ok(deps
         .with_cores(config.local.concurrency())
-        .with_tesseract(tesseract()))
+        .with_tesseract(tesseract())
+        .with_packages(PackageManager::detect()))
 }
 
 /// The absolute path of tesseract, if it is installed.

@@ -3,6 +3,7 @@
 use stemma_archive::ApiError;
 use stemma_boot::config::ConfigError;
 use stemma_boot::store::StoreError;
+use stemma_boot::trust::Distrust;
 use stemma_engine::PortError;
 use stemma_operations::OperationsError;
 use stemma_retrieval::embedding::{EmbeddingError, budget};
@@ -95,6 +96,14 @@ impl From<StoreError> for CommandError {
             StoreError::NewerLayout { .. } => {
                 Self::new("store.newer", message).with_next("update stemma")
             }
+            StoreError::Distrust(Distrust::Foreign { .. }) => {
+                Self::new("store.foreign", message).with_next(
+                    "run the command as that user, take the store over with `chown -R`, or choose another with --store",
+                )
+            }
+            StoreError::Distrust(_) => Self::new("store.unsafe", message).with_next(
+                "remove it if it is not yours, or choose another store with --store",
+            ),
             StoreError::Port(error) => error.into(),
             StoreError::Io { .. } => {
                 Self::new("store.io", message).with_next("check that the folder is writable")
@@ -119,8 +128,19 @@ impl From<IndexError> for CommandError {
 
 impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> Self {
-        Self::new("config.invalid", error.to_string())
-            .with_next("see all settings with `stemma config`")
+        let message = error.to_string();
+        match error {
+            ConfigError::Unnamed { path, .. } => {
+                let path = path.display();
+                Self::new("config.unnamed", message).with_next(format!(
+                    "if you trust it with your documents and keys, name it: --config {path}, or STEMMA_CONFIG={path}"
+                ))
+            }
+            ConfigError::Distrust(_) => Self::new("config.untrusted", message)
+                .with_next("remove it, or name the configuration to use with --config"),
+            _ => Self::new("config.invalid", message)
+                .with_next("see all settings with `stemma config`"),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod embedded;
 mod embeddings;
 mod endpoint;
 mod error;
+mod failure_groups;
 mod filings;
 mod model_clients;
 mod models;
@@ -23,12 +24,11 @@ mod sidecar;
 mod submission;
 mod table;
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
-use stemma_boot::config::DEFAULT_FILE;
+use stemma_boot::config_file::ConfigFile;
 use stemma_boot::location::Location;
 use stemma_boot::telemetry::{self, Telemetry};
 use stemma_document::Collection;
@@ -80,7 +80,8 @@ struct Global {
         value_name = "NAME"
     )]
     collection: Collection,
-    /// Configuration file [default: stemma.toml here, or beside the store that is found above].
+    /// Configuration file [default: stemma.toml here, or beside the store that is found above; only a
+    /// file named here may set addresses, secrets and rights].
     #[arg(long, global = true, env = "STEMMA_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print one JSON object.
@@ -175,19 +176,23 @@ impl Global {
             yes,
             ..
         } = self;
-        let Some(store) = store else {
-            let project = project_above();
-            let beside = project.as_deref().and_then(config_beside);
-            if let Some(folder) = &project {
-                let store = folder.join(STORE_NAME);
-                output.note(&output.dim(&format!("store: {}", store.display())));
+        let named = config.map(ConfigFile::Named);
+        let (store, config) = match store {
+            Some(store) => (store, named.or_else(|| ConfigFile::find(Path::new("")))),
+            None => {
+                let project = project_above();
+                if let Some(folder) = &project {
+                    let store = folder.join(STORE_NAME);
+                    output.note(&output.dim(&format!("store: {}", store.display())));
+                }
+                let found = || {
+                    let here = ConfigFile::find(Path::new(""));
+                    here.or_else(|| ConfigFile::find(project.as_deref()?))
+                };
+                let config = named.or_else(found);
+                let store = project.unwrap_or_default().join(STORE_NAME);
+                (Location::Found(store), config)
             }
-            if let (None, Some(file)) = (&config, &beside) {
-                output.note(&output.dim(&format!("configuration: {}", file.display())));
-            }
-            let config = config.or(beside);
-            let store = project.unwrap_or_default().join(STORE_NAME);
-            return Context::new(Location::Folder(store), collection, config, output, yes);
         };
         Context::new(store, collection, config, output, yes)
     }
@@ -198,21 +203,13 @@ const STORE_NAME: &str = ".stemma";
 // The nearest folder above with a store, unless the working directory has one.
 fn project_above() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
-    if here.join(STORE_NAME).exists() {
+    // A link, dangling or not, is found and then refused.
+    if here.join(STORE_NAME).symlink_metadata().is_ok() {
         return None;
     }
     let mut above = here.ancestors().skip(1);
     let project = above.find(|folder| folder.join(STORE_NAME).join("layout").exists());
     project.map(Path::to_path_buf)
-}
-
-// The configuration file of the folder that has the store. One in the working directory comes first. A file of somebody else
-// could send documents and keys to another server, so in a shared folder above it is not read.
-fn config_beside(project: &Path) -> Option<PathBuf> {
-    let file = project.join(DEFAULT_FILE);
-    let is_own = std::fs::metadata(&file)
-        .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw());
-    (is_own && !Path::new(DEFAULT_FILE).exists()).then_some(file)
 }
 
 fn main() -> ExitCode {

@@ -52,7 +52,7 @@ impl ReadModels {
         process: &str,
     ) -> Result<Self, CommandError> {
         let config = context.config()?;
-        let cache_dir = context.cache_dir();
+        let cache_dir = context.cache_dir()?;
         Ok(Self {
             answers: answer_model(config, env, limiter, process)?,
             embeddings: EmbeddingClient::new(&config.embeddings, cache_dir, env, limiter, process)?,

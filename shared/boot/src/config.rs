@@ -12,13 +12,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::config_file::ConfigFile;
+use crate::trust::Distrust;
+
 // Variables with our prefix that belong to the command line or to logging.
 const RESERVED_VARIABLES: [&str; 4] = ["STORE", "COLLECTION", "LOG", "CONFIG"];
 // Variables of tests, such as the addresses of servers.
 const TEST_VARIABLE_PREFIX: &str = "TEST_";
 const VARIABLE_PREFIX: &str = "STEMMA_";
 // Settings that hold a secret: their values are redacted.
-const SECRET_KEYS: [&str; 7] = [
+pub(crate) const SECRET_KEYS: [&str; 7] = [
     "url",
     "access_key",
     "secret_key",
@@ -62,26 +65,24 @@ pub enum ConfigError {
     /// An explicitly named configuration file does not exist.
     #[error("the configuration file {} does not exist", .0.display())]
     NoFile(PathBuf),
+    /// A found file that is a link, or of another user.
+    #[error(transparent)]
+    Distrust(#[from] Distrust),
+    /// A setting that only a named file may have.
+    #[error("{} was found, not named, and may not set `{key}`", path.display())]
+    Unnamed { key: String, path: PathBuf },
 }
 
-/// Name of the configuration file in the working directory.
-pub const DEFAULT_FILE: &str = "stemma.toml";
-
-/// Loads a configuration: the defaults of `C`, then `file` (or `stemma.toml` in the working directory, if it exists),
-/// then variables like `STEMMA_LIMITS__MAX_PAGES`.
+/// Loads a configuration: the defaults of `C`, then `file`, then variables like `STEMMA_LIMITS__MAX_PAGES`.
 ///
 /// # Errors
 /// [`ConfigError`] naming the key and its source.
 pub fn load<C: DeserializeOwned + Serialize + Default>(
-    file: Option<&Path>,
+    file: Option<&ConfigFile>,
 ) -> Result<LoadedConfig<C>, ConfigError> {
     let defaults = serde_json::to_value(C::default())
         .map_err(|error| ConfigError::Invalid(error.to_string()))?;
-    let path = match file {
-        Some(path) if !path.exists() => return Err(ConfigError::NoFile(path.into())),
-        Some(path) => path.to_path_buf(),
-        None => PathBuf::from(DEFAULT_FILE),
-    };
+    let path = file.map(ConfigFile::path);
     let variables = Env::prefixed(VARIABLE_PREFIX)
         .filter(|key| {
             !RESERVED_VARIABLES.iter().any(|other| key == other)
@@ -94,9 +95,13 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
         .filter(|(key, _)| matches!(default_settings.get(key.as_str()), Some(Value::String(_))))
         .filter_map(|(key, text)| TextVariable::misread(key.as_str(), text, &variables))
         .collect();
-    let mut figment = Figment::from(Serialized::defaults(C::default()))
-        .merge(Toml::file(&path))
-        .merge(variables);
+    let mut figment = Figment::from(Serialized::defaults(C::default()));
+    if let Some(file) = file {
+        file.check()?;
+        // Not `Toml::file`, which also looks in all folders above.
+        figment = figment.merge(Toml::file_exact(file.path()));
+    }
+    figment = figment.merge(variables);
     for variable in texts {
         figment = figment.merge(variable);
     }
@@ -106,7 +111,7 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
     let settings = flatten(&values)
         .into_iter()
         .map(|(key, value)| {
-            let source = setting_source(&figment, &key, &path);
+            let source = setting_source(&figment, &key, path);
             match default_settings.get(&key) {
                 Some(default) => Ok(Setting {
                     value: redact(&key, value),
@@ -194,14 +199,14 @@ fn redact(key: &str, value: Value) -> Value {
     }
 }
 
-fn setting_source(figment: &Figment, key: &str, file: &Path) -> String {
+fn setting_source(figment: &Figment, key: &str, file: Option<&Path>) -> String {
     let name = figment
         .find_metadata(key)
         .map(|metadata| metadata.name.to_string())
         .unwrap_or_default();
     if name.contains("environment") {
         format!("{VARIABLE_PREFIX}{}", key.replace('.', "__").to_uppercase())
-    } else if name.contains("TOML") {
+    } else if let Some(file) = file.filter(|_| name.contains("TOML")) {
         file.display().to_string()
     } else {
         DEFAULT.into()
@@ -288,7 +293,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.toml");
         std::fs::write(&path, toml).unwrap();
-        load(Some(&path))
+        load(Some(&ConfigFile::Named(path)))
     }
 
     #[test]
@@ -335,7 +340,7 @@ mod tests {
         assert!(error.starts_with("open_documents in "), "{error}");
         assert!(error.ends_with("expected u32"), "{error}");
         assert!(matches!(
-            load::<TestConfig>(Some(Path::new("/nowhere.toml"))),
+            load::<TestConfig>(Some(&ConfigFile::Named("/nowhere.toml".into()))),
             Err(ConfigError::NoFile(_))
         ));
     }

@@ -5,6 +5,7 @@
 
 pub mod backends;
 pub mod config;
+pub mod config_file;
 pub mod connections;
 pub mod health;
 mod http_server;
@@ -13,4 +14,5 @@ pub mod process_name;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;
+pub mod trust;
 mod write_timeout;

@@ -1,15 +1,20 @@
 //! The location of a store: a local folder, or a prefix in a bucket.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use rustix::fs::{Access, access};
 
+use crate::trust::is_trusted;
+
 /// The location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     Folder(PathBuf),
+    /// A folder that nobody named: it is in the working directory or above, and may be somebody else's.
+    Found(PathBuf),
     /// `s3://bucket/prefix`; the prefix may be empty.
     Bucket {
         bucket: String,
@@ -27,18 +32,19 @@ impl Location {
     /// The folder, if it is one.
     pub fn folder(&self) -> Option<&Path> {
         match self {
-            Location::Folder(path) => Some(path),
+            Location::Folder(path) | Location::Found(path) => Some(path),
             Location::Bucket { .. } => None,
         }
     }
 
-    /// Folder for local caches of the store: inside a folder store if it is writable, else below `user_cache`.
+    /// Folder for local caches of the store: inside a folder store if it is this user's and writable, else below
+    /// `user_cache`.
     pub fn cache(&self, user_cache: &Path) -> PathBuf {
         match self {
-            Location::Folder(path) if access(path, Access::WRITE_OK).is_ok() || !path.exists() => {
+            Location::Folder(path) | Location::Found(path) if has_own_caches(path) => {
                 path.join("index")
             }
-            Location::Folder(path) => {
+            Location::Folder(path) | Location::Found(path) => {
                 let path = path.canonicalize().unwrap_or_else(|_| path.clone());
                 user_cache
                     .join("stemma")
@@ -49,6 +55,13 @@ impl Location {
                 .join("stemma")
                 .join(format!("{bucket}~{}", prefix.replace('/', "~"))),
         }
+    }
+}
+
+fn has_own_caches(store: &Path) -> bool {
+    match store.metadata() {
+        Ok(metadata) => is_trusted(metadata.uid()) && access(store, Access::WRITE_OK).is_ok(),
+        Err(_) => !store.exists(),
     }
 }
 
@@ -77,7 +90,7 @@ impl FromStr for Location {
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Location::Folder(path) => path.display().fmt(f),
+            Location::Folder(path) | Location::Found(path) => path.display().fmt(f),
             Location::Bucket { bucket, prefix } if prefix.is_empty() => write!(f, "s3://{bucket}"),
             Location::Bucket { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
         }

@@ -1,19 +1,20 @@
 //! Stores opened by one process. A folder has one writer at a time, recorded in a lock file; readers need no lock. A
 //! bucket needs no lock: all writes are create-only, so writers cannot harm each other.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, FolderBlobs};
 use stemma_engine::{Env, PortError, Ports};
 
 use crate::backends::BackendConfig;
 use crate::location::Location;
+use crate::trust::{Distrust, check_store};
 
 // Layout version of the store folder; newer layouts are refused.
 const LAYOUT: u32 = 1;
@@ -39,6 +40,9 @@ pub enum StoreError {
     /// Created by a newer version.
     #[error("the store at {} has layout {layout}; this program supports layouts up to {LAYOUT}", path.display())]
     NewerLayout { path: PathBuf, layout: u32 },
+    /// A link, or a part of another user.
+    #[error(transparent)]
+    Distrust(#[from] Distrust),
     #[error(transparent)]
     Port(#[from] PortError),
     #[error("{}: {error}", path.display())]
@@ -70,13 +74,15 @@ impl Store {
     pub async fn open(location: &Location, servers: &BackendConfig) -> Result<Self, StoreError> {
         let location = location.clone();
         let blobs = match &location {
-            Location::Folder(path) => Self::open_folder(path)?,
+            Location::Folder(path) => Self::open_folder(path, false)?,
+            Location::Found(path) => Self::open_folder(path, true)?,
             Location::Bucket { bucket, prefix } => servers.bucket(bucket, prefix).await?,
         };
         Ok(Self { location, blobs })
     }
 
-    fn open_folder(path: &Path) -> Result<Arc<dyn Blobs>, StoreError> {
+    fn open_folder(path: &Path, is_found: bool) -> Result<Arc<dyn Blobs>, StoreError> {
+        check_store(path, is_found, false)?;
         if !path.join("objects").is_dir() {
             return Err(StoreError::Missing(path.into()));
         }
@@ -87,7 +93,8 @@ impl Store {
 
     /// The current writer of a folder; always `None` for a bucket.
     pub fn writer(&self) -> Option<LockOwner> {
-        let mut file = File::open(self.location.folder()?.join("writer.lock")).ok()?;
+        let name = self.location.folder()?.join("writer.lock");
+        let mut file = open_lock(&name, OFlags::RDONLY).ok()?;
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => None,
             Err(_) => read_lock_owner(&mut file),
@@ -107,7 +114,8 @@ impl WritableStore {
         env: &Env,
     ) -> Result<Self, StoreError> {
         match location {
-            Location::Folder(path) => Self::open_folder(path, command, env),
+            Location::Folder(path) => Self::open_folder(path, false, command, env),
+            Location::Found(path) => Self::open_folder(path, true, command, env),
             Location::Bucket { bucket, prefix } => {
                 let ports = Ports::embedded(env, servers.bucket(bucket, prefix).await?);
                 Ok(Self {
@@ -124,13 +132,21 @@ impl WritableStore {
         self.folder.as_ref().is_some_and(FolderBlobs::is_gone)
     }
 
-    fn open_folder(path: &Path, command: &str, env: &Env) -> Result<Self, StoreError> {
+    fn open_folder(
+        path: &Path,
+        is_found: bool,
+        command: &str,
+        env: &Env,
+    ) -> Result<Self, StoreError> {
+        check_store(path, is_found, true)?;
         fs::create_dir_all(path).map_err(io_error(path))?;
         let lock = acquire_lock(path, command, env.now_ms())?;
         check_layout(path)?;
         let layout = path.join("layout");
         if !layout.exists() {
-            fs::write(&layout, format!("{LAYOUT}\n")).map_err(io_error(&layout))?;
+            File::create_new(&layout)
+                .and_then(|mut file| file.write_all(format!("{LAYOUT}\n").as_bytes()))
+                .map_err(io_error(&layout))?;
         }
         let blobs = FolderBlobs::open(path).map_err(io_error(path))?;
         blobs.remove_temp_files().map_err(io_error(path))?;
@@ -144,13 +160,7 @@ impl WritableStore {
 
 fn acquire_lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
     let name = path.join("writer.lock");
-    let options = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&name);
-    let mut file = options.map_err(io_error(&name))?;
+    let mut file = open_lock(&name, OFlags::RDWR | OFlags::CREATE).map_err(io_error(&name))?;
     if !try_lock(&file) {
         return Err(StoreError::Locked {
             path: path.into(),
@@ -161,6 +171,14 @@ fn acquire_lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreEr
             }),
         });
     }
+    // A file that happens to have this name, or a second name of one, is not overwritten.
+    let is_new = file.metadata().map_err(io_error(&name))?.len() == 0;
+    if !is_new && read_lock_owner(&mut file).is_none() {
+        return Err(StoreError::Distrust(Distrust::Kind {
+            path: name,
+            expected: "the lock of a store",
+        }));
+    }
     let holder = LockOwner {
         pid: std::process::id(),
         command: command.into(),
@@ -170,9 +188,17 @@ fn acquire_lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreEr
         path: name.clone(),
         error: error.into(),
     })?;
-    file.set_len(0).map_err(io_error(&name))?;
-    file.write_all(&json).map_err(io_error(&name))?;
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| file.write_all(&json))
+        .map_err(io_error(&name))?;
     Ok(file)
+}
+
+fn open_lock(name: &Path, flags: OFlags) -> std::io::Result<File> {
+    // A pipe would be waited for, and is no lock.
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(name, flags, Mode::from_raw_mode(0o666))?.into())
 }
 
 // A reader that looks for the writer takes the lock for a moment, so the lock is tried more than once.
@@ -253,6 +279,36 @@ mod tests {
         drop(writer);
         assert_eq!(reader.writer(), None);
         open_for_write(folder.path(), "rm").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_of_the_user_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("writer.lock");
+        let kept = folder.path().join("kept");
+        fs::write(&kept, "alias ll='ls -l'\n").unwrap();
+        for is_link in [false, true] {
+            if is_link {
+                std::os::unix::fs::symlink(&kept, &lock).unwrap();
+            } else {
+                fs::hard_link(&kept, &lock).unwrap();
+            }
+            let error = open_for_write(folder.path(), "ingest").await.err();
+            let error = error.unwrap().to_string();
+            assert!(error.contains("writer.lock is "), "{error}");
+            assert_eq!(fs::read_to_string(&kept).unwrap(), "alias ll='ls -l'\n");
+            fs::remove_file(&lock).unwrap();
+        }
+        // What a killed process left.
+        fs::write(
+            &lock,
+            r#"{"pid":1,"command":"ingest of a long name","since_ms":1}"#,
+        )
+        .unwrap();
+        let writer = open_for_write(folder.path(), "rm").await.unwrap();
+        let reader = open_for_read(folder.path()).await.unwrap();
+        assert_eq!(reader.writer().unwrap().command, "rm");
+        drop(writer);
     }
 
     #[tokio::test]

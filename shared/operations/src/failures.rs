@@ -163,7 +163,11 @@ impl Operations {
         let mut chunk = (u64::MAX, Vec::new());
         for number in numbers {
             if chunk.0 != number / size {
-                let entries = jobs::entries(self.blobs(), manifest, number / size).await?;
+                let entries = match jobs::entries(self.blobs(), manifest, number / size).await {
+                    // The failures are known all the same.
+                    Err(error) if error.is_permanent() => Vec::new(),
+                    entries => entries?,
+                };
                 chunk = (number / size, entries);
             }
             let entry = chunk.1.get((number % size) as usize);

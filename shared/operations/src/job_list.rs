@@ -102,8 +102,41 @@ impl Operations {
         Ok(list)
     }
 
-    // `None` for jobs of other collections, and for one that is being submitted. What has ended stays as it is.
+    /// The states of the first `limit` of these jobs that belong to the collection, in the same order.
+    ///
+    /// # Errors
+    /// [`stemma_engine::PortError`] when the store does not answer.
+    pub async fn job_statuses(
+        &self,
+        jobs: &[JobId],
+        limit: usize,
+        live: &[JobProgress],
+    ) -> PortResult<Vec<JobStatus>> {
+        let reads: Vec<_> = jobs.iter().map(|job| self.status_of(job, live)).collect();
+        stream::iter(reads)
+            .buffered(CONCURRENT_READS)
+            .try_filter_map(async |status| Ok(status))
+            .take(limit)
+            .try_collect()
+            .await
+    }
+
+    // `None` for jobs of other collections, and for one that is being submitted. What has ended stays as it is. One damaged
+    // object hides no other job.
     async fn status_of(&self, job: &JobId, live: &[JobProgress]) -> PortResult<Option<JobStatus>> {
+        match self.read_status(job, live).await {
+            Err(error) if error.is_permanent() => {
+                Ok(Some(JobStatus::unreadable(job, self.env.now_ms())))
+            }
+            status => status,
+        }
+    }
+
+    async fn read_status(
+        &self,
+        job: &JobId,
+        live: &[JobProgress],
+    ) -> PortResult<Option<JobStatus>> {
         let own = self.collection().as_str();
         if let Some((collection, status)) = self.recent.ended_jobs.get(job) {
             return Ok((collection == own).then_some(status));

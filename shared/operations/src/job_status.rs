@@ -23,8 +23,8 @@ pub struct JobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub label: String,
-    /// `finished`, `cancelled`, `stopped`, `cancelling`, `paused`, `running`, `waiting` (no coordinator has it) or
-    /// `interrupted` (no process works on the store).
+    /// `finished`, `cancelled`, `stopped`, `cancelling`, `paused`, `running`, `waiting` (no coordinator has it),
+    /// `interrupted` (no process works on the store) or `unreadable` (see `problem`).
     pub state: &'static str,
     pub total: u64,
     /// How they ended so far.
@@ -48,6 +48,17 @@ pub struct JobStatus {
     /// Why its coordinator takes up no entries at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<JobWait>,
+    /// Why nothing else is known about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<JobProblem>,
+}
+
+/// Why a job cannot be shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JobProblem {
+    pub code: &'static str,
+    pub message: String,
+    pub next: String,
 }
 
 /// Priority and budget of a job, and what it has used of it.
@@ -109,6 +120,37 @@ impl JobStatus {
             eta_seconds: None,
             paused: None,
             waiting: None,
+            problem: None,
+        }
+    }
+
+    /// A job of which an object is damaged, or of a form that this program does not know. Its collection is not known either,
+    /// so nothing of its content is told.
+    pub(crate) fn unreadable(job: &JobId, now_ms: u64) -> Self {
+        Self {
+            job: job.clone(),
+            name: None,
+            label: String::new(),
+            state: "unreadable",
+            total: 0,
+            counts: EntryCounts::default(),
+            open: 0,
+            tasks_present: 0,
+            tasks_missing: 0,
+            reasons: BTreeMap::new(),
+            submitted_ms: id_time_ms(job).unwrap_or(now_ms),
+            ended_ms: None,
+            documents_per_second: None,
+            eta_seconds: None,
+            paused: None,
+            waiting: None,
+            problem: Some(JobProblem {
+                code: "job.unreadable",
+                message: format!("an object below jobs/{job}/ cannot be read"),
+                next:
+                    "update stemma if a newer version wrote it, or restore the object from a backup"
+                        .into(),
+            }),
         }
     }
 
@@ -131,6 +173,7 @@ impl JobStatus {
             eta_seconds: None,
             paused: None,
             waiting: progress.waiting.clone(),
+            problem: None,
         }
         .with_rates(progress.at_ms)
     }

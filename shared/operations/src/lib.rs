@@ -34,7 +34,7 @@ pub use error::OperationsError;
 pub use failures::{FailedRun, FailureReasonCount, JobFailures};
 pub use health::{HEALTH_TIMEOUT, HealthReport, UnreachablePart};
 pub use job_list::{JobList, JobListRequest};
-pub use job_status::{JobStatus, Spending};
+pub use job_status::{JobProblem, JobStatus, Spending};
 pub use operations::{Operations, StoreWriter};
 pub use retry::{FailureFilter, RetryCandidate};
 pub use stage_funnel::{StageFunnel, StageLoad};

@@ -9,7 +9,7 @@ use stemma_engine::flow::Flow;
 use stemma_engine::key::{failures_prefix, run_failure_key};
 use stemma_engine::ledger::OpenTask;
 use stemma_engine::message::RunOutcome;
-use stemma_engine::{FailureRecord, JobId, PortResult, RunId, jobs};
+use stemma_engine::{Failure, FailureRecord, JobId, PortResult, RunId, jobs};
 use stemma_pipeline::FilingFlow;
 
 use crate::{Operations, OperationsError};
@@ -92,9 +92,10 @@ impl Operations {
             return Ok(None);
         };
         let job = header.opened_by.split().0;
-        let submitted_ms = jobs::manifest(self.blobs(), &job)
-            .await?
-            .map(|manifest| manifest.submitted_ms);
+        let submitted_ms = match jobs::manifest(self.blobs(), &job).await {
+            Err(error) if error.is_permanent() => None,
+            manifest => manifest?.map(|manifest| manifest.submitted_ms),
+        };
         let outcome = FilingFlow::run_outcome(&self.ports, &header).await?;
         let tasks = match outcome {
             None => self.ports.ledger.raw().open_tasks(&run).await?,
@@ -120,10 +121,24 @@ impl Operations {
         let reads = keys
             .iter()
             .take(MAX_FAILURES)
-            .map(|key| get_json::<FailureRecord>(self.blobs(), key));
+            .map(|key| self.failure_record(key, run));
         let mut failures: Vec<_> = try_join_all(reads).await?.into_iter().flatten().collect();
         failures.sort_by_key(|failure| failure.at_ms);
         Ok(failures)
+    }
+}
+
+impl Operations {
+    // A record that cannot be read says so: the other attempts are known all the same.
+    async fn failure_record(&self, key: &str, run: &RunId) -> PortResult<Option<FailureRecord>> {
+        match get_json(self.blobs(), key).await {
+            Err(error) if error.is_permanent() => {
+                let message = format!("the record of a failure of {run} cannot be read");
+                let failure = Failure::permanent("store.unreadable", message);
+                Ok(Some(FailureRecord::new(failure, "", 0, 0)))
+            }
+            record => record,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use stemma_document::Digest;
 use stemma_engine::Env;
 use stemma_engine::jobs::BudgetRegistry;
 use stemma_engine::stage::{TaskContext, Work};
-use stemma_extract::{Extractor, ModelFile};
+use stemma_extract::{Extractor, ModelFile, PackageManager};
 use stemma_llm::client::ModelClient;
 use tokio::sync::Semaphore;
 
@@ -43,6 +43,8 @@ pub struct WorkerDeps {
     pub batcher: Batcher,
     /// The absolute path of tesseract, if it is installed.
     pub tesseract: Option<PathBuf>,
+    /// What would install it.
+    pub packages: Option<PackageManager>,
     /// The model that reads the numbers of pictures again, if this machine has one.
     pub second_reader: Option<ModelFile>,
     pub(crate) last_original: LastOriginal,
@@ -74,6 +76,7 @@ impl WorkerDeps {
             text_cache,
             batcher,
             tesseract: None,
+            packages: None,
             second_reader: None,
             last_original,
             read_progress,
@@ -109,6 +112,12 @@ impl WorkerDeps {
     #[must_use]
     pub fn with_tesseract(self, tesseract: Option<PathBuf>) -> Self {
         Self { tesseract, ..self }
+    }
+
+    /// Says how missing programs are installed.
+    #[must_use]
+    pub fn with_packages(self, packages: Option<PackageManager>) -> Self {
+        Self { packages, ..self }
     }
 
     /// Reads the numbers of pictures again with a model.

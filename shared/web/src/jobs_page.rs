@@ -101,6 +101,7 @@ fn row(context: &PageContext, job: &JobStatus, now_ms: u64) -> Markup {
             th.title scope="row" {
                 a href=(job_url(context, &job.job, &[])) { (Line(title(job))) }
                 @if let Some(wait) = &job.waiting { span.note { "waits " (duration(now_ms.saturating_sub(wait.since_ms) as f64 / 1e3)) ": " (Passage(&wait.reason)) } }
+                @if let Some(problem) = &job.problem { span.note { (problem.message) "; " (problem.next) } }
             }
             td { (state_badge(job)) }
             td { (progress(job)) }

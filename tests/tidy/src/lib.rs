@@ -1,6 +1,7 @@
 //! Repository rules that no compiler or linter checks, as tables and tests over the repository itself.
 //!
 //! - [`checks`]: CI runs every check.
+//! - [`image_context`]: the image can be built from what `.dockerignore` admits.
 //! - [`import_graph`]: no circles and no long chains of files in a crate.
 //! - [`imports`]: which crate may import which, and who may name which outside crate.
 //! - [`manifests`]: what every `Cargo.toml` says.
@@ -14,6 +15,7 @@
 //! fires. Not repeated here: what clippy, rustfmt and cargo-deny check.
 
 pub mod checks;
+pub mod image_context;
 pub mod import_graph;
 pub mod imports;
 pub mod manifests;
@@ -54,6 +56,18 @@ pub fn root() -> PathBuf {
 /// # Errors
 /// The error of the file system.
 pub fn files(root: &Path) -> io::Result<Vec<File>> {
+    let read = paths(root)?.into_iter().filter_map(|path| {
+        let text = fs::read_to_string(root.join(&path)).ok()?;
+        Some(File { path, text })
+    });
+    Ok(read.collect())
+}
+
+/// The path of every file below `root`, with `/`, sorted. Skips links.
+///
+/// # Errors
+/// The error of the file system.
+pub fn paths(root: &Path) -> io::Result<Vec<String>> {
     let mut collected = Vec::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -69,17 +83,12 @@ pub fn files(root: &Path) -> io::Result<Vec<File>> {
             }
             if kind.is_dir() {
                 folders.push(path);
-            } else if kind.is_file()
-                && let Ok(text) = fs::read_to_string(&path)
-            {
-                collected.push(File {
-                    path: below(root, &path),
-                    text,
-                });
+            } else if kind.is_file() {
+                collected.push(below(root, &path));
             }
         }
     }
-    collected.sort_by(|a, b| a.path.cmp(&b.path));
+    collected.sort();
     Ok(collected)
 }
 

@@ -121,6 +121,30 @@ async fn jobs_are_listed_by_state_and_only_of_the_collection() {
     );
 }
 
+/// F8 of the operator review: one unreadable manifest hid all jobs.
+#[tokio::test]
+async fn an_unreadable_job_hides_no_other_job() {
+    let (server, open, ended, blobs) = start_with_jobs().await;
+    let (manifest, control) = (id(4), submit(&blobs, 5, "default", "this year").await);
+    let damaged = [
+        format!("jobs/{manifest}/manifest.json"),
+        format!("jobs/{control}/control/0000000000001-0-paused.json"),
+    ];
+    for key in damaged {
+        blobs.put(&key, vec![0, 1].into()).await.unwrap();
+    }
+    let listed = server.get("/v1/jobs").await;
+    let jobs = [control, manifest, open, ended].map(|job| json!(job));
+    assert_eq!(listed.column("items", "job"), jobs);
+    let row = &listed.json()["items"][1];
+    assert_eq!(row["state"], "unreadable", "{row}");
+    assert_eq!(row["problem"]["code"], "job.unreadable", "{row}");
+    assert!(row["problem"]["next"].is_string(), "{row}");
+    assert_eq!(listed.json()["states"]["unreadable"], 2);
+    let page = browse(&server, "/jobs", "").await.body;
+    assert!(page.contains("cannot be read"), "{page}");
+}
+
 #[tokio::test]
 async fn jobs_are_paged_by_cursor() {
     let blobs = store::store().await;

@@ -13,7 +13,11 @@ Sources, in increasing priority: defaults, stemma.toml (or --config FILE), envir
   STEMMA_LIMITS__MAX_PAGES    in the environment
 
 Settings under `local` only change speed. Other settings change results, so changing one creates
-new trees.")]
+new trees.
+
+A stemma.toml that is only found sets no addresses, secrets, rights or paths of other files, because
+it may have come with somebody's documents. Set them in the environment, or name the file with
+--config or STEMMA_CONFIG.")]
 pub struct ConfigArgs {
     /// Only show settings whose key contains this.
     pub pattern: Option<String>,

@@ -12,7 +12,7 @@ use stemma_engine::ledger::{Ledger, StatusTopic};
 use stemma_engine::port_monitor::TroubleKind;
 use stemma_engine::ports::TimeLimit;
 use stemma_engine::{Env, PortError, PortErrorKind, PortResult};
-use stemma_extract::{ExtractJob, Extractor, Limits};
+use stemma_extract::{ExtractJob, Extractor, Limits, PackageManager, tesseract_advice};
 use stemma_operations::{HealthCheck, InstallationChecks};
 
 use crate::config::Config;
@@ -137,8 +137,12 @@ fn configuration(context: &Context) -> HealthCheck {
                 .iter()
                 .filter(|setting| setting.source != "default")
                 .count();
+            let file = context.config_file.as_ref().map_or_else(
+                || "no file".to_owned(),
+                |file| file.path().display().to_string(),
+            );
             HealthCheck::ok(format!(
-                "configuration: {} settings, {changed} changed from the default",
+                "configuration: {file}, {} settings, {changed} changed from the default",
                 loaded.settings.len()
             ))
         }
@@ -369,7 +373,7 @@ async fn recognition(context: &Context) -> HealthCheck {
     let Some(program) = embedded::tesseract() else {
         return HealthCheck::attention(
             "text recognition: tesseract is not installed, so pages that are pictures cannot be read",
-            "install it, as the package tesseract-ocr",
+            tesseract_advice(PackageManager::detect()),
         );
     };
     let name = program.display().to_string();

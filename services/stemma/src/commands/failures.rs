@@ -6,8 +6,9 @@ use stemma_operations::JobFailures;
 use crate::commands::jobs::observe_operations;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::failure_groups::{self, FailureGroup, FailureLine};
 use crate::output::{Output, clean};
-use crate::table::{Column, Table, counted, thousands};
+use crate::table::{counted, thousands};
 
 // As many as a report names.
 const MAX_LISTED: usize = 1_000;
@@ -16,15 +17,16 @@ const MAX_LISTED: usize = 1_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  stemma failures                one by one
-  stemma failures --by reason    grouped by reason, with examples and next steps
+  stemma failures                equal ones as one line, with examples and the next step
+  stemma failures --json         each with its document
+  stemma failures --by reason    counted by code
   stemma failures 8-K/2022       only in a folder
   stemma failures j-1a1fba36…    of a job, from its report")]
 pub struct FailuresArgs {
     /// A document, folder or facet path, or a job by id or name.
     #[arg(value_name = "SCOPE|JOB", default_value = "/")]
     scope: String,
-    /// Group failures.
+    /// Count failures.
     #[arg(long, value_enum)]
     by: Option<FailureGrouping>,
 }
@@ -67,8 +69,8 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
 
 fn print_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
     match by {
-        Some(_) => output.print(view, &view.reasons, || show_job(view, by, output)),
-        None => output.print(view, &view.failures, || show_job(view, by, output)),
+        Some(_) => output.print(view, &view.reasons, || show_job_reasons(view, output)),
+        None => output.print(view, &view.failures, || show_job_failures(view, output)),
     }
     if let Some(note) = job_note(view) {
         output.note(&note);
@@ -90,7 +92,7 @@ fn job_note(view: &JobFailures) -> Option<String> {
     ))
 }
 
-fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
+fn show_job_reasons(view: &JobFailures, output: &Output) {
     for reason in &view.reasons {
         output.line(&format!(
             "{}  {}",
@@ -104,27 +106,42 @@ fn show_job(view: &JobFailures, by: Option<FailureGrouping>, output: &Output) {
             output.line(&format!("  next {}", clean(next)));
         }
     }
-    if by.is_none() {
-        for failed in &view.failures {
-            output.line(&format!(
-                "{}  {}  {}",
-                clean(failed.path.as_ref().unwrap_or(&failed.run)),
-                clean(&failed.failure.code),
-                clean(&failed.failure.message)
-            ));
-        }
+}
+
+fn show_groups<'a>(failures: impl Iterator<Item = FailureLine<'a>>, output: &Output) {
+    let groups = failure_groups::group(failures);
+    for line in groups.iter().flat_map(FailureGroup::lines) {
+        output.line(&line);
+    }
+    if groups.iter().any(FailureGroup::leaves_names_out) {
+        output.note("all documents: the same command with --json");
     }
 }
 
 fn show(view: &FailureReport, output: &Output) {
-    let mut table = Table::new([Column::Left, Column::Left, Column::Text]);
-    for row in &view.failures {
-        table.row([&row.locator, &row.failure.code, &row.failure.message]);
-    }
-    table.print(output);
-    for reason in view.reasons.iter().filter(|reason| reason.next.is_some()) {
-        let next = reason.next.as_deref().unwrap_or_default();
-        output.note(&output.dim(&format!("{}: {}", clean(&reason.code), clean(next))));
+    let failures = view.failures.iter().map(|row| FailureLine {
+        name: &row.locator,
+        code: &row.failure.code,
+        message: &row.failure.message,
+        next: row.failure.next.as_deref(),
+    });
+    show_groups(failures, output);
+}
+
+fn show_job_failures(view: &JobFailures, output: &Output) {
+    let failures = view.failures.iter().map(|failed| FailureLine {
+        name: failed.path.as_ref().unwrap_or(&failed.run),
+        code: &failed.failure.code,
+        message: &failed.failure.message,
+        next: failed.failure.next.as_deref(),
+    });
+    show_groups(failures, output);
+    let unlisted = view.total.saturating_sub(view.failures.len() as u64);
+    if unlisted > 0 {
+        output.note(&format!(
+            "{} more failed: `--by reason` counts all",
+            thousands(unlisted)
+        ));
     }
 }
 

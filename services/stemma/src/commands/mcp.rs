@@ -165,12 +165,12 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
         context.collection.to_string(),
     ];
     // Clients start the server in another folder, so a relative configuration file must become absolute.
-    let beside =
-        Some(PathBuf::from(stemma_boot::config::DEFAULT_FILE)).filter(|file| file.exists());
-    if let Some(file) = context.config_file.clone().or(beside) {
+    // It will be named, so it is checked as one that was found while it is one.
+    context.config()?;
+    if let Some(file) = &context.config_file {
         args.extend([
             "--config".to_owned(),
-            std::path::absolute(file)
+            std::path::absolute(file.path())
                 .map_err(|error| start_error(&error))?
                 .display()
                 .to_string(),

@@ -112,6 +112,39 @@ fn named_jobs_are_submitted_once_and_inspectable() {
     );
 }
 
+/// F8 of the operator review: one unreadable manifest hid all jobs.
+#[test]
+fn an_unreadable_job_hides_no_other_job() {
+    let lab = lab();
+    let job = ask(&lab, "submit filings").json()["job"].clone();
+    let damaged = lab.path("store/objects/jobs/j-00000000001damaged");
+    std::fs::create_dir(&damaged).unwrap();
+    std::fs::write(damaged.join("manifest.json"), b"\x00\x01").unwrap();
+    let status = ask(&lab, "status");
+    let jobs = status.json()["jobs"].clone();
+    assert_eq!(status.code, Some(0), "{status:?}");
+    assert_eq!(
+        (&jobs[0]["job"], &jobs[0]["state"]),
+        (&job, &"finished".into())
+    );
+    assert_eq!(jobs[1]["state"], "unreadable", "{jobs}");
+    let text = lab.stemma("store", ["status"]).run().out;
+    assert!(
+        text.contains("j-00000000001damaged: ") && text.contains("next: update stemma"),
+        "{text}"
+    );
+    for command in [
+        "failures",
+        "retry --dry-run",
+        "cost",
+        "gc --dry-run",
+        "why annual",
+    ] {
+        let output = ask(&lab, command);
+        assert_ne!(output.code, Some(2), "{command}: {output:?}");
+    }
+}
+
 #[test]
 fn retry_reruns_only_failed_documents() {
     let lab = lab();

@@ -28,6 +28,7 @@ mod model;
 mod outline;
 mod page_images;
 mod pipeline;
+mod planted;
 mod prompts;
 mod scan_fixture;
 mod scanned_pages;

@@ -65,12 +65,21 @@ impl TestEnv {
         store: &str,
         arguments: impl IntoIterator<Item = I>,
     ) -> StemmaCommand {
+        let store_path = self.path(store);
+        let named = [std::ffi::OsStr::new("--store"), store_path.as_os_str()];
+        let arguments: Vec<I> = arguments.into_iter().collect();
+        let arguments = arguments.iter().map(AsRef::as_ref);
+        self.stemma_in(".", named.into_iter().chain(arguments))
+    }
+
+    /// A command in a folder, on the store that it finds there.
+    pub fn stemma_in<I: AsRef<std::ffi::OsStr>>(
+        &self,
+        folder: &str,
+        arguments: impl IntoIterator<Item = I>,
+    ) -> StemmaCommand {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stemma"));
-        command
-            .current_dir(self.0.path())
-            .arg("--store")
-            .arg(self.path(store))
-            .args(arguments);
+        command.current_dir(self.path(folder)).args(arguments);
         for (name, _) in
             std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STEMMA_"))
         {

@@ -5,7 +5,7 @@
 //! file system once before a publication, so that what is published survives a power loss.
 //!
 //! A folder that was deleted, replaced or unmounted is no empty store: every call checks that it is still the one that was
-//! opened, and fails if not.
+//! opened, and fails if not. No call follows a link below the root: the folder may have come with somebody's documents.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -17,8 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rustix::fs::FileType;
 use tokio::sync::Mutex;
 
+use super::open_folder::{OpenFolder, kind};
 use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::{PortError, PortResult};
 
@@ -49,9 +51,15 @@ impl FolderBlobs {
     pub fn open(root: &Path) -> std::io::Result<Self> {
         let objects = root.join("objects");
         let tmp = root.join("tmp");
-        fs::create_dir_all(&objects)?;
-        fs::create_dir_all(&tmp)?;
-        let identity = identity(&objects)?;
+        for folder in [root, &objects, &tmp] {
+            match fs::create_dir_all(folder) {
+                // A dangling link, which is refused below.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                created => created?,
+            }
+        }
+        OpenFolder::open(&tmp)?;
+        let identity = OpenFolder::open(&objects)?.identity()?;
         Ok(Self(Arc::new(FolderBlobsInner {
             root: root.into(),
             objects,
@@ -62,16 +70,19 @@ impl FolderBlobs {
         })))
     }
 
-    /// Removes unfinished writes of killed processes from `tmp/`. Only the holder of the store's writer lock may call
-    /// it.
+    /// Removes unfinished writes of killed processes from `tmp/`; files with names of another form stay. Only the holder of
+    /// the store's writer lock may call it.
     ///
     /// # Errors
     /// Any error of the file system.
     pub fn remove_temp_files(&self) -> std::io::Result<usize> {
+        let tmp = OpenFolder::open(&self.0.tmp)?;
         let mut removed = 0;
-        for entry in fs::read_dir(&self.0.tmp)? {
-            fs::remove_file(entry?.path())?;
-            removed += 1;
+        for (name, kind) in tmp.entries()? {
+            if kind == FileType::RegularFile && is_temp_name(&name) {
+                tmp.remove_file(&name)?;
+                removed += 1;
+            }
         }
         Ok(removed)
     }
@@ -105,8 +116,15 @@ impl FolderBlobs {
     }
 }
 
+// `{process}-{number}`
+fn is_temp_name(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    name.split_once('-')
+        .is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
 fn identity(folder: &Path) -> std::io::Result<(u64, u64)> {
-    let metadata = fs::metadata(folder)?;
+    let metadata = fs::symlink_metadata(folder)?;
     Ok((metadata.dev(), metadata.ino()))
 }
 
@@ -140,70 +158,103 @@ impl FolderBlobsInner {
         }
     }
 
-    fn path(&self, key: &str) -> PathBuf {
-        self.objects.join(key)
+    // Opened for each call: a disk may be unmounted and mounted again while the program runs.
+    fn objects(&self) -> std::io::Result<OpenFolder> {
+        let gone = || std::io::Error::other("the folder is gone");
+        let objects = OpenFolder::open(&self.objects).map_err(|error| {
+            if is_not_found(error.kind()) {
+                gone()
+            } else {
+                error
+            }
+        })?;
+        if objects.identity()? == self.identity {
+            Ok(objects)
+        } else {
+            Err(gone())
+        }
+    }
+
+    // The folder of an object, and the name of the object in it.
+    fn folder_of<'k>(&self, key: &'k str) -> std::io::Result<(OpenFolder, &'k str)> {
+        let (names, name) = key.rsplit_once('/').unwrap_or(("", key));
+        Ok((self.objects()?.descend(names)?, name))
+    }
+
+    fn file(&self, key: &str) -> std::io::Result<File> {
+        let (folder, name) = self.folder_of(key)?;
+        folder.file(name)
+    }
+
+    fn read(&self, key: &str) -> std::io::Result<Bytes> {
+        let mut bytes = Vec::new();
+        self.file(key)?.read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    fn read_range(&self, key: &str, range: Range<u64>) -> std::io::Result<Bytes> {
+        let mut file = self.file(key)?;
+        file.seek(SeekFrom::Start(range.start))?;
+        let mut bytes = Vec::new();
+        file.take(range.end.saturating_sub(range.start))
+            .read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    // `None` for what is no file.
+    fn size(&self, key: &str) -> std::io::Result<Option<u64>> {
+        let (folder, name) = self.folder_of(key)?;
+        let stat = folder.stat(name)?;
+        let is_file = kind(&stat) == FileType::RegularFile;
+        Ok(is_file.then_some(u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
     fn create(&self, key: &str, bytes: &[u8]) -> std::io::Result<PutOutcome> {
-        let target = self.path(key);
-        if target.exists() {
+        let (names, name) = key.rsplit_once('/').unwrap_or(("", key));
+        let folder = match self.objects()?.descend(names) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.objects()?.descend_or_create(names)?
+            }
+            folder => folder?,
+        };
+        if none_if_missing(folder.stat(name))?.is_some() {
             return Ok(PutOutcome::Exists);
         }
-        let (unfinished, mut file) = self.create_temp_file()?;
+        let tmp = OpenFolder::open(&self.tmp)?;
+        let (unfinished, mut file) = create_temp_file(&tmp)?;
         let linked = file
             .write_all(bytes)
-            .and_then(|()| self.link(&unfinished, &target));
-        fs::remove_file(&unfinished)?;
-        linked
-    }
-
-    fn link(&self, unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
-        match try_link(unfinished, target) {
-            // The folder of all objects is not created again.
-            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_gone() => {
-                if let Some(folder) = target.parent() {
-                    fs::create_dir_all(folder)?;
-                }
-                try_link(unfinished, target)
-            }
-            result => result,
+            .and_then(|()| tmp.link(&unfinished, &folder, name));
+        tmp.remove_file(&unfinished)?;
+        match linked {
+            Ok(()) => Ok(PutOutcome::Created),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
+            Err(error) => Err(error),
         }
     }
 
-    // A killed process with our process id may have left files behind, so names are tried until one is new.
-    fn create_temp_file(&self) -> std::io::Result<(PathBuf, File)> {
-        loop {
-            let number = NEXT_TEMP_FILE.fetch_add(1, Ordering::Relaxed);
-            let path = self.tmp.join(format!("{}-{number}", std::process::id()));
-            match File::create_new(&path) {
-                Ok(file) => return Ok((path, file)),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
+    fn delete(&self, key: &str) -> std::io::Result<()> {
+        let (folder, name) = self.folder_of(key)?;
+        folder.remove_file(name)
     }
 
     /// The entries of a folder in key order. Folders carry a trailing `/`, which is how their keys sort.
-    fn list_folder(&self, folder: &Path) -> std::io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        let entries = match fs::read_dir(folder) {
+    fn list_folder(&self, prefix: &str) -> std::io::Result<Vec<String>> {
+        let entries = match self.objects()?.descend(prefix) {
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
-                return Ok(names);
+                return Ok(Vec::new());
             }
-            entries => entries?,
+            folder => folder?.entries()?,
         };
-        for entry in entries {
-            let entry = entry?;
-            let Ok(mut name) = entry.file_name().into_string() else {
-                continue;
-            };
-            if entry.file_type()?.is_dir() {
-                name.push('/');
-            }
-            names.push(name);
-        }
+        let mut names: Vec<String> = entries
+            .into_iter()
+            .map(|(name, kind)| match kind {
+                FileType::Directory => format!("{name}/"),
+                _ => name,
+            })
+            .collect();
         names.sort_unstable();
         Ok(names)
     }
@@ -229,7 +280,7 @@ impl FolderBlobsInner {
                 continue;
             }
             let below = self
-                .list_folder(&self.path(&key))?
+                .list_folder(&key)?
                 .into_iter()
                 .map(|name| format!("{key}{name}"));
             let candidates = below.filter(|key| after.is_none_or(|after| sorts_after(key, after)));
@@ -246,11 +297,15 @@ fn sorts_after(key: &str, after: &str) -> bool {
     key > after || (key.ends_with('/') && after.starts_with(key))
 }
 
-fn try_link(unfinished: &Path, target: &Path) -> std::io::Result<PutOutcome> {
-    match fs::hard_link(unfinished, target) {
-        Ok(()) => Ok(PutOutcome::Created),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
-        Err(error) => Err(error),
+// A killed process with our process id may have left files behind, so names are tried until one is new.
+fn create_temp_file(tmp: &OpenFolder) -> std::io::Result<(String, File)> {
+    loop {
+        let number = NEXT_TEMP_FILE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        match tmp.new_file(&name) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            file => return Ok((name, file?)),
+        }
     }
 }
 
@@ -270,26 +325,6 @@ fn is_not_found(kind: ErrorKind) -> bool {
     )
 }
 
-fn read_range(path: &Path, range: Range<u64>) -> std::io::Result<Bytes> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(range.start))?;
-    let mut bytes = Vec::new();
-    file.take(range.end.saturating_sub(range.start))
-        .read_to_end(&mut bytes)?;
-    Ok(bytes.into())
-}
-
-#[cfg(target_os = "linux")]
-fn sync_all(root: &Path) -> std::io::Result<()> {
-    Ok(rustix::fs::syncfs(File::open(root)?)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn sync_all(_root: &Path) -> std::io::Result<()> {
-    rustix::fs::sync();
-    Ok(())
-}
-
 #[async_trait]
 impl Blobs for FolderBlobs {
     async fn put(&self, key: &str, bytes: Bytes) -> PortResult<PutOutcome> {
@@ -303,7 +338,7 @@ impl Blobs for FolderBlobs {
         check_key(key)?;
         let name = key.to_string();
         self.run_blocking("blobs.get", key, move |inner| {
-            none_if_missing(fs::read(inner.path(&name))).map(|bytes| bytes.map(Bytes::from))
+            none_if_missing(inner.read(&name))
         })
         .await
     }
@@ -312,7 +347,7 @@ impl Blobs for FolderBlobs {
         check_key(key)?;
         let name = key.to_string();
         self.run_blocking("blobs.get", key, move |inner| {
-            none_if_missing(read_range(&inner.path(&name), range))
+            none_if_missing(inner.read_range(&name, range))
         })
         .await
     }
@@ -320,13 +355,10 @@ impl Blobs for FolderBlobs {
     async fn size(&self, key: &str) -> PortResult<Option<u64>> {
         check_key(key)?;
         let name = key.to_string();
-        Ok(self
-            .run_blocking("blobs.size", key, move |inner: &FolderBlobsInner| {
-                none_if_missing(fs::metadata(inner.path(&name)))
-            })
-            .await?
-            .filter(fs::Metadata::is_file)
-            .map(|metadata| metadata.len()))
+        self.run_blocking("blobs.size", key, move |inner| {
+            none_if_missing(inner.size(&name)).map(Option::flatten)
+        })
+        .await
     }
 
     async fn list(
@@ -354,7 +386,7 @@ impl Blobs for FolderBlobs {
         let folder = prefix.to_string();
         let after = after.map(str::to_string);
         self.run_blocking("blobs.list", prefix, move |inner: &FolderBlobsInner| {
-            let mut names = inner.list_folder(&inner.path(&folder))?;
+            let mut names = inner.list_folder(&folder)?;
             names.retain(|name| after.as_ref().is_none_or(|after| name > after));
             names.truncate(limit);
             Ok(names)
@@ -366,7 +398,7 @@ impl Blobs for FolderBlobs {
         check_key(key)?;
         let name = key.to_string();
         self.run_blocking("blobs.delete", key, move |inner| {
-            none_if_missing(fs::remove_file(inner.path(&name))).map(|_| ())
+            none_if_missing(inner.delete(&name)).map(|_| ())
         })
         .await
     }
@@ -378,8 +410,10 @@ impl Blobs for FolderBlobs {
             return Ok(()); // a sync that began after this call has finished meanwhile
         }
         let covers = self.0.requested_barriers.load(Ordering::SeqCst);
-        self.run_blocking("blobs.barrier", "store", |inner| sync_all(&inner.objects))
-            .await?;
+        self.run_blocking("blobs.barrier", "store", |inner| {
+            inner.objects()?.sync_file_system()
+        })
+        .await?;
         *synced = covers;
         Ok(())
     }
@@ -446,13 +480,65 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let blobs = FolderBlobs::open(folder.path()).unwrap();
         fs::write(folder.path().join("tmp/999-0"), b"half").unwrap();
+        fs::write(folder.path().join("tmp/notes.txt"), b"of the user").unwrap();
+        fs::write(folder.path().join("tmp/2022-"), b"of the user").unwrap();
         assert!(super::super::list_all(&blobs, "").await.unwrap().is_empty());
         assert_eq!(blobs.remove_temp_files().unwrap(), 1);
         assert_eq!(
             blobs.put("c/x", Bytes::from_static(b"1")).await.unwrap(),
             PutOutcome::Created
         );
-        assert_eq!(fs::read_dir(folder.path().join("tmp")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path().join("tmp")).unwrap().count(), 2);
+    }
+
+    #[tokio::test]
+    async fn objects_behind_links_are_neither_read_nor_written_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("file"), "of the user").unwrap();
+        let blobs = FolderBlobs::open(&folder.path().join("store")).unwrap();
+        let objects = folder.path().join("store/objects");
+        std::os::unix::fs::symlink(&elsewhere, objects.join("c")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.join("file"), objects.join("file")).unwrap();
+        let errors = [
+            blobs.get("file").await.err(),
+            blobs.get("c/file").await.err(),
+            blobs.get_range("c/file", 0..2).await.err(),
+            blobs.size("c/file").await.err(),
+            blobs.put("c/new", Bytes::new()).await.err(),
+            blobs.list("c/", None, 10).await.err(),
+            blobs.delete("c/file").await.err(),
+        ];
+        for error in errors {
+            let error = error.unwrap();
+            assert_eq!(error.kind, PortErrorKind::Permanent, "{error}");
+            assert!(error.message.contains("is a link"), "{error}");
+        }
+        assert_eq!(
+            fs::read_to_string(elsewhere.join("file")).unwrap(),
+            "of the user"
+        );
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn parts_that_are_links_are_refused() {
+        for part in ["objects", "tmp"] {
+            for is_dangling in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let elsewhere = folder.path().join("elsewhere");
+                if !is_dangling {
+                    fs::create_dir(&elsewhere).unwrap();
+                    fs::write(elsewhere.join("1-1"), "of the user").unwrap();
+                }
+                let root = folder.path().join("store");
+                fs::create_dir(&root).unwrap();
+                std::os::unix::fs::symlink(&elsewhere, root.join(part)).unwrap();
+                assert!(FolderBlobs::open(&root).is_err(), "{part}");
+                assert_eq!(elsewhere.join("1-1").exists(), !is_dangling);
+            }
+        }
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 
 mod folder;
 mod memory;
+mod open_folder;
 mod s3;
 
 use std::ops::Range;

@@ -147,7 +147,20 @@ impl CallSums {
     async fn add_parts(&mut self, blobs: &dyn Blobs, keys: Vec<String>) -> PortResult<()> {
         self.parts += keys.len();
         let mut parts = stream::iter(keys)
-            .map(async |key: String| get_json::<SumPart>(blobs, &key).await)
+            .map(
+                async |key: String| match get_json::<SumPart>(blobs, &key).await {
+                    // A damaged part is counted as a damaged record is.
+                    Err(error) if error.is_permanent() => {
+                        let (records, unreadable, rows) = (Vec::new(), 1, Vec::new());
+                        Ok(Some(SumPart {
+                            records,
+                            unreadable,
+                            rows,
+                        }))
+                    }
+                    part => part,
+                },
+            )
             .buffered(CONCURRENT_READS);
         while let Some(part) = parts.try_next().await? {
             let Some(part) = part else { continue };

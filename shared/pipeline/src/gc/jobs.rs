@@ -85,12 +85,30 @@ pub(super) async fn find(
         };
         after = Some(last);
         let mut states = stream::iter(page)
-            .map(|job| job_state(blobs, collection, job, now_ms, retention_ms))
+            .map(|job| readable_state(blobs, collection, job, now_ms, retention_ms))
             .buffered(MAX_CONCURRENT_READS);
         while let Some((open, garbage)) = states.try_next().await? {
             jobs.open.extend(open);
             jobs.garbage.extend(garbage);
         }
+    }
+}
+
+// Of a job that cannot be read everything is kept, and what it may still need: it counts as open.
+async fn readable_state(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    job: JobId,
+    now_ms: Millis,
+    retention_ms: Millis,
+) -> PortResult<JobState> {
+    match job_state(blobs, collection, job.clone(), now_ms, retention_ms).await {
+        Err(error) if error.is_permanent() => {
+            tracing::warn!(%job, %error, "a job cannot be read and is kept");
+            let submitted_ms = None;
+            Ok((Some(OpenJob { job, submitted_ms }), None))
+        }
+        state => state,
     }
 }
 

@@ -9,7 +9,9 @@ use stemma_document::{Digest, DocumentVersion, Extent, PageNo, Recognition, Sour
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageOutput, StageResult};
 use stemma_engine::{Failure, TaskKeyBuilder};
-use stemma_extract::{EncodedSource, ExtractJob, ModelFile, RecognizeRequest, Task};
+use stemma_extract::{
+    EncodedSource, ExtractJob, ModelFile, PackageManager, RecognizeRequest, Task, tesseract_advice,
+};
 
 use super::paginate::{PaginateOutcome, extract_failure};
 use crate::settings::{OcrMode, RunSettings};
@@ -93,7 +95,11 @@ impl Stage for Recognize {
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<RecognizeOutcome> {
-        let program = task.tools.tesseract.clone().ok_or_else(no_engine)?;
+        let program = task
+            .tools
+            .tesseract
+            .clone()
+            .ok_or_else(|| no_engine(task.tools.packages))?;
         let second_reader = second_reader(task)?;
         let version = document_version(&task.header().await?)?;
         let bytes = original(task, &version, self.source).await?;
@@ -152,14 +158,15 @@ fn second_reader(task: &FilingTask<'_>) -> Result<Option<ModelFile>, Failure> {
 }
 
 // A later run asks again, because another machine or a later day may have it.
-fn no_engine() -> Failure {
+fn no_engine(packages: Option<PackageManager>) -> Failure {
     Failure::permanent(
         "ocr.no_engine",
         "pages are pictures, and the worker does not have tesseract, which recognizes their text",
     )
-    .with_next(
-        "install it for every worker of the lane ocr, as the package tesseract-ocr, and run again with --rerun-failed",
-    )
+    .with_next(format!(
+        "{}, then run again with --rerun-failed; on a cluster every worker of the lane ocr needs it",
+        tesseract_advice(packages)
+    ))
 }
 
 /// The pages that text recognition reads, in order.

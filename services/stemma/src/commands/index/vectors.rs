@@ -31,7 +31,7 @@ pub(super) async fn run(
     let config = context.config()?;
     let embeddings = &config.embeddings;
     let limiter = config.servers.limiter(&env)?;
-    let client = EmbeddingClient::new(embeddings, context.cache_dir(), &env, &limiter, "vectors")?;
+    let client = EmbeddingClient::new(embeddings, context.cache_dir()?, &env, &limiter, "vectors")?;
     let Some(router) = client.router(blobs, &context.collection) else {
         return Err(CommandError::new(
             "config.no_embeddings",

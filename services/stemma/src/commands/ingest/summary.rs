@@ -15,10 +15,11 @@ use super::collect::{FailedDocument, IngestBatch};
 use crate::context::Context;
 use crate::cost::ModelUsage;
 use crate::error::Exit;
+use crate::failure_groups::{self, FailureGroup, FailureLine};
 use crate::output::{Output, clean};
 use crate::table::counted;
 
-// `stemma failures` and JSON list all of them.
+// Of each kind; `stemma failures` and JSON list all of them.
 const MAX_FAILURES_SHOWN: usize = 20;
 
 // Codes of gaps left by a model that did not answer, with the part that is missing or comes from rules.
@@ -338,21 +339,24 @@ impl IngestSummary<'_> {
         if !self.tally.unanswered.is_empty() {
             lines.push(self.tally.without_answers());
         }
-        for failed in self.tally.failures.iter().take(MAX_FAILURES_SHOWN) {
-            lines.push(format!(
-                "  failed  {}  {}: {}",
-                clean(&failed.path),
-                failed.code,
-                clean(&failed.message)
-            ));
+        let failures = self.tally.failures.iter().map(|failed| FailureLine {
+            name: &failed.path,
+            code: &failed.code,
+            message: &failed.message,
+            next: failed.next.as_deref(),
+        });
+        let groups = failure_groups::group(failures);
+        for group in groups.iter().take(MAX_FAILURES_SHOWN) {
+            let words = ["failed"].into_iter().chain(std::iter::repeat("    "));
+            let group = group.lines();
             lines.extend(
-                failed
-                    .next
-                    .as_ref()
-                    .map(|next| format!("          next: {}", clean(next))),
+                words
+                    .zip(group)
+                    .map(|(word, line)| format!("  {word}  {line}")),
             );
         }
-        let more = self.tally.failures.len().saturating_sub(MAX_FAILURES_SHOWN);
+        let unshown = groups.iter().skip(MAX_FAILURES_SHOWN);
+        let more: usize = unshown.map(FailureGroup::documents).sum();
         if more > 0 {
             lines.push(format!("  … and {more} more: stemma failures"));
         }

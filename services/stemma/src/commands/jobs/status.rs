@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures::future::{join, try_join_all};
+use futures::future::join;
 use serde::Serialize;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::diagnosis::{DiagnosisContext, Server, ServerTrouble};
@@ -135,23 +135,8 @@ async fn views(
     ids: &[JobId],
     facts: &mut DiagnosisContext,
 ) -> PortResult<Vec<JobStatus>> {
-    let mut manifests = Vec::new();
-    for job in ids {
-        if manifests.len() == args.limit {
-            break;
-        }
-        manifests.extend(operations.find(&job.0).await?);
-    }
-    let read =
-        |live: Vec<JobProgress>| {
-            let views = manifests
-                .iter()
-                .map(move |manifest| (manifest, live.clone()));
-            try_join_all(views.map(|(manifest, live)| async move {
-                operations.job_status(manifest, &live).await
-            }))
-        };
-    let views = read(facts.jobs.clone()).await?;
+    let limit = args.limit;
+    let views = operations.job_statuses(ids, limit, &facts.jobs).await?;
     let now = operations.env.now_ms();
     let is_unreported =
         |job: &JobStatus| job.state == "waiting" && job.submitted_ms + TAKEN_UP_MS < now;
@@ -160,7 +145,7 @@ async fn views(
     }
     operations.env.sleep(PROGRESS_POSTED).await;
     *facts = operations.observe().await;
-    read(facts.jobs.clone()).await
+    operations.job_statuses(ids, limit, &facts.jobs).await
 }
 
 // While the store does not answer, the jobs that coordinators report.
@@ -317,6 +302,10 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
             let since = duration(now.saturating_sub(wait.since_ms) as f64 / 1e3);
             let reason = clean(&wait.reason);
             output.line(&format!("{} waits for {since}: {reason}", job.job));
+        }
+        if let Some(problem) = &job.problem {
+            output.line(&format!("{}: {}", job.job, clean(&problem.message)));
+            output.line(&format!("  next: {}", problem.next));
         }
     }
 }
