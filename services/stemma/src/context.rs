@@ -57,12 +57,10 @@ impl Context {
         if let Some(loaded) = self.loaded_config.get() {
             return Ok(loaded);
         }
+        let mut loaded = load(self.config_file.as_ref())?;
         if let Some(file) = &self.config_file {
             let line = format!("configuration: {}", file.path().display());
             self.output.note(&self.output.dim(&line));
-        }
-        let mut loaded = load(self.config_file.as_ref())?;
-        if let Some(file) = &self.config_file {
             resolve_prompts(&mut loaded, file.path());
         }
         Ok(self.loaded_config.get_or_init(|| loaded))

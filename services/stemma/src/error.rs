@@ -156,7 +156,12 @@ impl From<PortError> for CommandError {
             "ledger" | "limiter" => "redis.unreachable",
             _ => "cluster.invalid",
         };
-        Self::new(code, error.to_string()).with_next("run `stemma doctor` to check the connections")
+        let next = if error.is_permanent() && code == "store.unreadable" {
+            "restore this object from a backup, or update stemma if a newer version wrote it"
+        } else {
+            "run `stemma doctor` to check the connections"
+        };
+        Self::new(code, error.to_string()).with_next(next)
     }
 }
 

@@ -63,7 +63,8 @@ impl FailureGroup<'_> {
             message,
             next,
         } = self.first;
-        let (code, message) = (clean(code), clean(message));
+        let code = clean(code);
+        let message = clean(message);
         let mut lines = Vec::new();
         if self.documents == 1 {
             lines.push(format!("{}  {code}: {message}", clean(name)));

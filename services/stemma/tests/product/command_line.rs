@@ -1,7 +1,5 @@
 //! Behavior that people meet first: names, paths, filters, fields and confirmations.
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::support::TestEnv;
@@ -48,28 +46,20 @@ fn folders_with_equal_names_stay_apart() {
 fn the_nearest_store_above_is_used_and_named() {
     let env = notes();
     env.ingest(".stemma", &[]);
-    let below = env.filings().join("a");
-    let mut command = Command::from(env.stemma("unused", ["ls", "-R"]));
-    let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-    let mut bare = Command::new(command.get_program());
-    bare.args(&arguments[2..]).current_dir(&below);
-    let output = bare.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let notes = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("other"), "{text}{notes}");
+    let output = env.stemma_in("filings/a", ["ls", "-R"]).run();
+    assert!(output.out.contains("other"), "{output:?}");
     assert!(
-        notes.contains("store: ") && notes.contains("/.stemma"),
-        "{notes}"
+        output.err.contains("store: ") && output.err.contains("/.stemma"),
+        "{output:?}"
     );
-    command.current_dir(&below); // `--store` names another one
-    assert_eq!(command.output().unwrap().status.code(), Some(2));
+    let named = env.stemma_in("filings/a", ["--store", "unused", "ls", "-R"]);
+    assert_eq!(named.run().code, Some(2));
 
     // The configuration beside the store is the configuration of its folder.
     let beside = env.filings().parent().unwrap().join("stemma.toml");
     std::fs::write(&beside, "[limits]\nmax_pages = 7\n").unwrap();
-    let mut config = Command::new(bare.get_program());
-    config.args(["config", "--json"]).current_dir(&below);
-    let shown = String::from_utf8(config.output().unwrap().stdout).unwrap();
+    let config = env.stemma_in("filings/a", ["config", "--json"]);
+    let shown = config.run().out;
     let beside = beside.display().to_string();
     assert!(shown.contains(&beside), "{shown}");
 }

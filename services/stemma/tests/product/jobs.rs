@@ -133,6 +133,9 @@ fn an_unreadable_job_hides_no_other_job() {
         text.contains("j-00000000001damaged: ") && text.contains("next: update stemma"),
         "{text}"
     );
+    let one = ask(&lab, "status j-00000000001damaged").json();
+    let next = one["error"]["next"].as_str().unwrap();
+    assert!(next.contains("from a backup"), "{one}");
     for command in [
         "failures",
         "retry --dry-run",

@@ -150,14 +150,11 @@ impl CallSums {
             .map(
                 async |key: String| match get_json::<SumPart>(blobs, &key).await {
                     // A damaged part is counted as a damaged record is.
-                    Err(error) if error.is_permanent() => {
-                        let (records, unreadable, rows) = (Vec::new(), 1, Vec::new());
-                        Ok(Some(SumPart {
-                            records,
-                            unreadable,
-                            rows,
-                        }))
-                    }
+                    Err(error) if error.is_permanent() => Ok(Some(SumPart {
+                        records: Vec::new(),
+                        unreadable: 1,
+                        rows: Vec::new(),
+                    })),
                     part => part,
                 },
             )
