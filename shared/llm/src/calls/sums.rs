@@ -113,6 +113,8 @@ pub(super) struct CallSums {
     pub(super) unreadable: u64,
     pub(super) rows: Vec<CallSum>,
     parts: usize,
+    // Parts that cannot be read. Each counts as one unreadable record, because nobody knows how many it has.
+    damaged_parts: usize,
 }
 
 impl CallSums {
@@ -147,20 +149,21 @@ impl CallSums {
     async fn add_parts(&mut self, blobs: &dyn Blobs, keys: Vec<String>) -> PortResult<()> {
         self.parts += keys.len();
         let mut parts = stream::iter(keys)
-            .map(
-                async |key: String| match get_json::<SumPart>(blobs, &key).await {
-                    // A damaged part is counted as a damaged record is.
-                    Err(error) if error.is_permanent() => Ok(Some(SumPart {
-                        records: Vec::new(),
-                        unreadable: 1,
-                        rows: Vec::new(),
-                    })),
-                    part => part,
-                },
-            )
+            .map(async |key: String| {
+                let part = get_json::<SumPart>(blobs, &key).await;
+                match part {
+                    Err(error) if error.is_permanent() => Ok(Some(None)),
+                    part => part.map(|part| part.map(Some)),
+                }
+            })
             .buffered(CONCURRENT_READS);
         while let Some(part) = parts.try_next().await? {
             let Some(part) = part else { continue };
+            let Some(part) = part else {
+                self.damaged_parts += 1;
+                self.unreadable += 1;
+                continue;
+            };
             self.records.extend(part.records);
             self.unreadable += part.unreadable;
             self.rows.extend(part.rows);
@@ -257,6 +260,9 @@ pub async fn sum_day(blobs: &dyn Blobs, collection: &str, day: u64) -> PortResul
             return Ok(deleted);
         }
         let sums = CallSums::load_day(blobs, collection, day).await?;
+        if sums.damaged_parts > 0 {
+            return Ok(deleted); // it may contain these records
+        }
         let fresh: Vec<String> = keys
             .iter()
             .filter(|key| !sums.contains(record_digest(key)))
@@ -479,6 +485,26 @@ mod tests {
             assert_eq!(left as usize, 110 - deleted);
             assert_eq!(totals(&blobs, 0).await.0, 110);
         }
+    }
+
+    /// F8 of the operator review, of the same kind: no costs were known any more.
+    #[tokio::test]
+    async fn a_damaged_part_hides_no_other_costs() {
+        let blobs = MemoryBlobs::default();
+        put(&blobs, 0..20, DAY * DAY_MS).await;
+        sum_day(&blobs, "c/x", DAY).await.unwrap();
+        put(&blobs, 20..30, (DAY + 1) * DAY_MS).await;
+        sum_day(&blobs, "c/x", DAY + 1).await.unwrap();
+        let part = format!("{}{DAY:06}/000000.json", sums_prefix("c/x"));
+        blobs.delete(&part).await.unwrap();
+        blobs.put(&part, vec![0, 1].into()).await.unwrap();
+        // What the damaged part contains is not known, so nothing is summed beside it.
+        put(&blobs, 30..35, DAY * DAY_MS).await;
+        assert_eq!(sum_day(&blobs, "c/x", DAY).await.unwrap(), 0);
+        let mut calls = 0;
+        let unreadable = read_sums(&blobs, "c/x", 0, |sum| calls += sum.calls);
+        assert_eq!(unreadable.await.unwrap(), 1);
+        assert_eq!(calls, 15);
     }
 
     #[tokio::test]
