@@ -39,11 +39,12 @@ pub struct BrokerConfig {
     pub url: Secret,
     /// Prefix of all queue names; clusters that share a broker need different ones.
     pub prefix: String,
-    /// Key that coordinators sign tasks with, and that workers and assemblers check (ADR 0037); empty: neither.
+    /// Key of coordinators, workers and assemblers, by which they sign and check tasks and messages to coordinators (ADR 0037);
+    /// empty: neither.
     pub message_key: Secret,
     /// Accepted as well, while the key is replaced.
     pub previous_message_key: Secret,
-    /// Accept unsigned tasks although there is a key, while a fleet gets its first key.
+    /// Accept unsigned messages although there is a key, while a fleet gets its first key.
     pub accept_unsigned: bool,
 }
 

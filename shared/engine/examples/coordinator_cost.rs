@@ -37,6 +37,14 @@ impl Work for CostWork {
     type Settings = String;
     // Duration of a task.
     type Tools = Duration;
+
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+        Some(RunRef {
+            run: run.clone(),
+            header: format!("{scope}/header"),
+            scope: scope.into(),
+        })
+    }
 }
 
 /// Checks one page or node, with an outcome of typical size.

@@ -4,6 +4,8 @@
 //! dead/{id}.json   one per task of a run, and per distinct other message of a queue: the id is their digest
 //! ```
 
+use std::marker::PhantomData;
+
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
@@ -14,13 +16,15 @@ use crate::consumer::{Disposition, Handler};
 use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureKind, FailureRecord};
 use crate::key::{RunId, RunRef, TaskKey, failure_key, failures_prefix, run_failure_key};
-use crate::ledger::{Ledger, TaskOutcome};
+use crate::ledger::{Ledger, ScheduledItem, TaskOutcome};
 use crate::message::{CoordinatorMessage, TaskMessage, encode};
+use crate::message_auth::Refusal;
 use crate::metrics;
-use crate::outcome::{notify_coordinator, record_failure, record_outcome};
+use crate::outcome::{record_failure, record_outcome};
 use crate::port_error::{PortError, PortResult};
 use crate::ports::{Ports, RetryingBlobs};
 use crate::queue::{DeadReason, Message, RetryDelay};
+use crate::stage::Work;
 
 const PREFIX: &str = "dead/";
 // Bytes of the message body that are kept.
@@ -64,30 +68,49 @@ pub enum ReplayOutcome {
     Removed,
 }
 
-/// Stores a message that no worker could handle, unless it is stored. `known` is the reason of a message that does not say
-/// why.
+/// What a message is about that may be believed.
+#[derive(Clone, Copy)]
+enum Subject<'a> {
+    Task(&'a TaskMessage),
+    /// Coordinators were told of it.
+    Run(&'a RunRef),
+    Unknown,
+}
+
+/// Stores a message that could not be handled, unless it is stored. It may say anything, so the letter names no run: a replay
+/// only removes it. `known` is the reason of a message that does not say why.
 pub async fn record(
     env: &Env,
     blobs: &RetryingBlobs,
     message: &Message,
     known: Option<&str>,
 ) -> PortResult<()> {
+    store(env, blobs, message, known, Subject::Unknown).await
+}
+
+async fn store(
+    env: &Env,
+    blobs: &RetryingBlobs,
+    message: &Message,
+    known: Option<&str>,
+    subject: Subject<'_>,
+) -> PortResult<()> {
     let dead = message.dead.as_ref();
     let reason = dead.map(|dead| dead.reason.as_str()).or(known);
-    let task = serde_json::from_slice::<TaskMessage>(&message.body).ok();
-    let run = match &task {
-        Some(task) => Some(task.run.clone()),
-        None => run_of_notification(message),
+    let (run, task) = match subject {
+        Subject::Task(task) => (Some(&task.run), Some(task)),
+        Subject::Run(run) => (Some(run), None),
+        Subject::Unknown => (None, None),
     };
     let excerpt = &message.body[..message.body.len().min(EXCERPT_BYTES)];
     let letter = DeadLetter {
-        id: letter_id(message, task.as_ref()),
+        id: letter_id(message, subject),
         at_ms: env.now_ms(),
         queue: dead.map(|dead| dead.queue.clone()),
         deliveries: dead.map_or(1, |dead| dead.deliveries),
-        run,
-        key: task.as_ref().map(|task| task.key),
-        stage: task.map(|task| task.stage),
+        run: run.cloned(),
+        key: task.map(|task| task.key),
+        stage: task.map(|task| task.stage.clone()),
         attempts: message.attempts,
         reason: reason.unwrap_or("it cannot be read").into(),
         begins: String::from_utf8_lossy(excerpt).into_owned(),
@@ -112,25 +135,15 @@ pub(crate) fn disarm(message: Message) -> Message {
     }
 }
 
-// The run that a message tells coordinators of.
-fn run_of_notification(message: &Message) -> Option<RunRef> {
-    match serde_json::from_slice::<CoordinatorMessage>(&message.body).ok()? {
-        CoordinatorMessage::Completed(run)
-        | CoordinatorMessage::Wake(run)
-        | CoordinatorMessage::Abandoned { run, .. } => Some(run),
-        CoordinatorMessage::Job(_) | CoordinatorMessage::Ended { .. } => None,
-    }
-}
-
 // Each publication of a task is a message of its own, on one of two queues; they are one letter. What coordinators are told of
 // a run has one queue, which only the broker names in full. Any other message on two queues is two letters.
-fn letter_id(message: &Message, task: Option<&TaskMessage>) -> String {
+fn letter_id(message: &Message, subject: Subject<'_>) -> String {
     let queue = message.dead.as_ref().map(|dead| dead.queue.as_str());
     let mut hasher = blake3::Hasher::new();
-    match task {
-        Some(task) => return task_letter_id(&task.run.run, &task.key),
-        None if run_of_notification(message).is_some() => hasher.update(&message.body),
-        None => hasher
+    match subject {
+        Subject::Task(task) => return task_letter_id(&task.run.run, &task.key),
+        Subject::Run(_) => hasher.update(&message.body),
+        Subject::Unknown => hasher
             .update(queue.unwrap_or_default().as_bytes())
             .update(&message.body),
     };
@@ -153,7 +166,7 @@ pub(crate) async fn for_run(blobs: &dyn Blobs, run: &RunRef) -> PortResult<Vec<D
     });
     let wake = encode(&CoordinatorMessage::Wake(run.clone()))?;
     let completed = encode(&CoordinatorMessage::Completed(run.clone()))?;
-    let notifications = [wake, completed].map(|message| letter_id(&message, None));
+    let notifications = [wake, completed].map(|message| letter_id(&message, Subject::Run(run)));
     let keys = tasks.chain(notifications).map(|id| blob_key(&id)).collect();
     read_all(keys, |key| async move { read(blobs, &key).await }).await
 }
@@ -239,7 +252,9 @@ pub async fn replay(ports: &Ports, letter: &DeadLetter) -> PortResult<ReplayOutc
             let failure = failure_key(&at.run, key);
             blobs.delete(&failure).await?;
             ports.ledger.forget_run(&at.run).await?;
-            notify_coordinator(ports, &CoordinatorMessage::Wake(at.clone())).await?;
+            // A coordinator wakes it. Who replays letters may have no key to sign a message with.
+            let item = ScheduledItem::Run(at.clone());
+            ports.ledger.schedule(&item, 0).await?;
             ReplayOutcome::Requested(at.clone())
         }
         _ => ReplayOutcome::Removed,
@@ -254,13 +269,14 @@ fn blob_key(id: &str) -> String {
 }
 
 /// Consumes the dead-letter queue: stores each message, and fails its task for good so that the flow can go on or fail.
-pub struct DeadLetterHandler {
-    pub env: Env,
-    pub ports: Ports,
+pub struct DeadLetterHandler<W> {
+    env: Env,
+    ports: Ports,
+    work: PhantomData<fn() -> W>,
 }
 
 #[async_trait]
-impl Handler for DeadLetterHandler {
+impl<W: Work> Handler for DeadLetterHandler<W> {
     async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
         let recorded = self.record(message).await;
         match recorded {
@@ -277,24 +293,42 @@ impl Handler for DeadLetterHandler {
     }
 }
 
-impl DeadLetterHandler {
+impl<W: Work> DeadLetterHandler<W> {
+    pub fn new(env: Env, ports: Ports) -> Self {
+        let work = PhantomData;
+        Self { env, ports, work }
+    }
+
     async fn record(&self, message: &Message) -> PortResult<()> {
         let env = &self.env;
         let blobs = &self.ports.blobs;
-        let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else {
-            return record(env, blobs, message, None).await;
-        };
-        match self.ports.message_keys.verify(&task) {
-            Ok(()) => self.record_task(&task, message).await,
-            // Not the reason that it states: that may be forged as well.
-            Err(error) => {
-                let refused = Message {
-                    dead: None,
-                    ..disarm(message.clone())
-                };
-                record(env, blobs, &refused, Some(&error.to_string())).await
-            }
+        let keys = &self.ports.message_keys;
+        if let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) {
+            return match keys.admit_task::<W>(&task) {
+                Ok(()) => self.record_task(&task, message).await,
+                Err(refusal) => self.record_refused(message, refusal).await,
+            };
         }
+        let told = serde_json::from_slice::<CoordinatorMessage>(&message.body).ok();
+        let admitted = told
+            .as_ref()
+            .map(|told| keys.admit_notification::<W>(message, told));
+        if let Some(Err(refusal)) = admitted {
+            return self.record_refused(message, refusal).await;
+        }
+        let run = told.as_ref().and_then(CoordinatorMessage::run);
+        let subject = run.map_or(Subject::Unknown, Subject::Run);
+        store(env, blobs, message, None, subject).await
+    }
+
+    // Not with the reason that it states: that may be forged as well.
+    async fn record_refused(&self, message: &Message, refusal: Refusal) -> PortResult<()> {
+        let refused = Message {
+            dead: None,
+            ..message.clone()
+        };
+        let reason = refusal.to_string();
+        record(&self.env, &self.ports.blobs, &refused, Some(&reason)).await
     }
 
     async fn record_task(&self, task: &TaskMessage, message: &Message) -> PortResult<()> {
@@ -320,7 +354,8 @@ impl DeadLetterHandler {
             return Ok(());
         }
         let poison = poison_failure(&task.stage);
-        record(env, blobs, message, Some(&poison.message)).await?;
+        let subject = Subject::Task(task);
+        store(env, blobs, message, Some(&poison.message), subject).await?;
         let record = FailureRecord::new(poison, &task.stage, message.attempts, env.now_ms());
         record_failure(&self.ports, &task.run, &task.key, record).await
     }
@@ -353,6 +388,21 @@ mod tests {
     use super::*;
     use crate::key::{Lane, Priority, RunId};
     use crate::ledger::{DeliveryKind, Retry, TaskSpec};
+
+    struct AnyWork;
+
+    impl Work for AnyWork {
+        type Settings = ();
+        type Tools = ();
+
+        fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+            Some(RunRef {
+                run: run.clone(),
+                header: "c/x/header".into(),
+                scope: scope.into(),
+            })
+        }
+    }
 
     fn task(published_ms: Millis) -> TaskMessage {
         TaskMessage {
@@ -387,10 +437,7 @@ mod tests {
     async fn letters_say_queue_deliveries_and_reason_and_differ_by_queue() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
-        let handler = DeadLetterHandler {
-            env: env.clone(),
-            ports: ports.clone(),
-        };
+        let handler = DeadLetterHandler::<AnyWork>::new(env.clone(), ports.clone());
         for queue in ["flow.03", "cpu.bulk"] {
             let dead = DeadReason {
                 queue: queue.into(),
@@ -420,10 +467,7 @@ mod tests {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
         request(&ports, &task(1)).await;
-        let handler = DeadLetterHandler {
-            env: env.clone(),
-            ports: ports.clone(),
-        };
+        let handler = DeadLetterHandler::<AnyWork>::new(env.clone(), ports.clone());
         for (published_ms, queue) in [(1, "cpu.bulk"), (60_001, "cpu.bulk.continuation")] {
             let task = task(published_ms);
             let message = Message {
@@ -464,8 +508,11 @@ mod tests {
         }
         let torn = blob_key("torn");
         ports.blobs.put(&torn, "{".into()).await.unwrap();
-        let of_others = encode(&task(1)).unwrap();
-        record(&env, &ports.blobs, &of_others, None).await.unwrap();
+        let of_others = task(1);
+        let message = encode(&of_others).unwrap();
+        let subject = Subject::Task(&of_others);
+        let stored = store(&env, &ports.blobs, &message, None, subject).await;
+        stored.unwrap();
         let blobs = ports.blobs.raw().as_ref();
         let old = older_than(blobs, "c/y/", before_ms).await.unwrap();
         assert_eq!(old.len(), 2);
@@ -479,10 +526,7 @@ mod tests {
     async fn undeliverable_message_of_a_healthy_task_fails_nothing() {
         let env = Env::simulated(1);
         let ports = Ports::memory(&env);
-        let handler = DeadLetterHandler {
-            env: env.clone(),
-            ports: ports.clone(),
-        };
+        let handler = DeadLetterHandler::<AnyWork>::new(env.clone(), ports.clone());
         let task = task(env.now_ms());
         let run = &task.run.run;
         let key = &task.key;

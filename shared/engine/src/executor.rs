@@ -469,7 +469,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
                 return Disposition::DeadLetter(format!("it is no task: {error}"));
             }
         };
-        let (outcome, disposition) = match self.ports.message_keys.verify(&task) {
+        let (outcome, disposition) = match self.ports.message_keys.admit_task::<W>(&task) {
             Ok(()) => {
                 let delivery = match message.retry_ms {
                     _ if redeliveries > 0 => DeliveryKind::Redelivered,

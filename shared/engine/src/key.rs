@@ -118,6 +118,14 @@ impl JobId {
         Self(format!("j-{now_ms:011x}{random:016x}"))
     }
 
+    /// Whether it can be a part of a key.
+    pub(crate) fn is_well_formed(&self) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
+        (1..=200).contains(&self.0.len())
+            && self.0.bytes().all(is_plain)
+            && !matches!(self.0.as_str(), "." | "..")
+    }
+
     /// The id of a part of this job.
     #[must_use]
     pub fn part(&self, part: u64) -> Self {

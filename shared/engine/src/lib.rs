@@ -45,6 +45,7 @@ pub mod replay;
 pub mod retry;
 pub mod round_robin;
 mod run;
+mod run_header;
 pub mod s3;
 mod schedule;
 pub mod secret;
@@ -62,4 +63,5 @@ pub use key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder
 pub use message_auth::MessageKeys;
 pub use port_error::{PortError, PortErrorKind, PortResult};
 pub use ports::{Ports, Retrying, RetryingBlobs};
+pub use run_header::HeaderError;
 pub use secret::Secret;

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{JobId, Priority, RunId, RunRef, TaskKey};
+use crate::message_auth::MessageKeys;
 use crate::port_error::{PortError, PortResult};
 use crate::queue::{MAX_MESSAGE_BYTES, Message, QueueName};
 
@@ -97,7 +98,8 @@ impl RunOutcome {
     }
 }
 
-/// Notification for a coordinator.
+/// Notification for a coordinator. It says what to look at, and nothing that the coordinator would have to believe: where
+/// the run is follows from its id, and how it ended is in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoordinatorMessage {
@@ -107,12 +109,14 @@ pub enum CoordinatorMessage {
     Wake(RunRef),
     /// Load the job if needed, and check it.
     Job(JobId),
-    /// A run that the job waits for has ended.
+    /// A run, or a part of the job, that the job waits for has ended.
     Ended {
         job: JobId,
         run: RunId,
-        ending: RunOutcome,
-        /// Number of tasks of the run that have an outcome; 0 if unknown.
+        /// Only coordinators of older programs read it.
+        #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+        ending: Option<RunOutcome>,
+        /// Number of tasks of the run that have an outcome, for the report; 0 if unknown.
         #[serde(default)]
         tasks: u64,
     },
@@ -135,6 +139,35 @@ impl CoordinatorMessage {
             Self::Job(job) | Self::Ended { job, .. } => QueueName::flow_for(&job.0),
         }
     }
+
+    /// The job that it addresses or was sent for.
+    pub(crate) fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::Job(job) | Self::Ended { job, .. } | Self::Abandoned { job, .. } => Some(job),
+            Self::Completed(_) | Self::Wake(_) => None,
+        }
+    }
+
+    /// The run that it tells of.
+    pub(crate) fn run(&self) -> Option<&RunRef> {
+        match self {
+            Self::Completed(run) | Self::Wake(run) | Self::Abandoned { run, .. } => Some(run),
+            Self::Job(_) | Self::Ended { .. } => None,
+        }
+    }
+}
+
+/// Encodes a notification, and signs it if there is a key.
+///
+/// # Errors
+/// As [`encode`].
+pub(crate) fn encode_notification(
+    keys: &MessageKeys,
+    notification: &CoordinatorMessage,
+) -> PortResult<Message> {
+    let mut message = encode(notification)?;
+    keys.sign_notification(&mut message);
+    Ok(message)
 }
 
 /// Encodes a message body.

@@ -4,7 +4,7 @@ use crate::blobs::put_json;
 use crate::failure::FailureRecord;
 use crate::key::{RunRef, TaskKey, failure_key};
 use crate::ledger::{Ledger, TaskOutcome};
-use crate::message::{CoordinatorMessage, encode};
+use crate::message::{CoordinatorMessage, encode_notification};
 use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::queue::Queue;
@@ -56,6 +56,6 @@ pub(crate) async fn notify_coordinator(
     ports: &Ports,
     message: &CoordinatorMessage,
 ) -> PortResult<()> {
-    let encoded = encode(message)?;
+    let encoded = encode_notification(&ports.message_keys, message)?;
     ports.queue.publish(message.queue(), vec![encoded]).await
 }

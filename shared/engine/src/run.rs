@@ -553,7 +553,7 @@ impl<W: Flow> OpenRun<W> {
             payload,
             signature: None,
         };
-        ports.message_keys.sign(&mut task);
+        ports.message_keys.sign_task(&mut task);
         encode(&task)
     }
 }

@@ -18,10 +18,14 @@ pub async fn freeze<W: Work>(blobs: &RetryingBlobs, settings: &W::Settings) -> P
     let json = serde_json::to_vec(settings).map_err(|error| {
         PortError::permanent("blobs.put", format!("settings cannot be written: {error}"))
     })?;
-    let digest = blake3::hash(&json).to_hex().as_str()[..32].to_string();
+    let digest = settings_digest(&json);
     let key = settings_key(&digest);
     blobs.put(&key, json.into()).await?;
     Ok(digest)
+}
+
+fn settings_digest(json: &[u8]) -> String {
+    blake3::hash(json).to_hex().as_str()[..32].to_string()
 }
 
 /// Caches settings by digest.
@@ -49,6 +53,11 @@ impl<W: Work> SettingsCache<W> {
         let Some(json) = blobs.get(&key).await? else {
             return Ok(None);
         };
+        // Submitters write them, too, and a message or a job names them.
+        if settings_digest(&json) != digest {
+            tracing::error!(digest, "settings do not have the digest that names them");
+            return Ok(None);
+        }
         match serde_json::from_slice::<W::Settings>(&json) {
             Ok(settings) => {
                 let settings = Arc::new(settings);

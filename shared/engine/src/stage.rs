@@ -11,10 +11,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::artifact;
-use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::Failure;
-use crate::key::{Lane, Priority, RunHeader, RunRef, TaskKey, TaskKeyBuilder};
+use crate::key::{Lane, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder};
 use crate::port_error::{PortError, PortErrorKind};
 use crate::ports::Ports;
 
@@ -24,6 +23,10 @@ pub trait Work: Sized + Send + Sync + 'static {
     type Settings: Serialize + DeserializeOwned + Send + Sync + 'static;
     /// Dependencies of stages besides the ports, e.g. clients. Local to the process, never part of a key.
     type Tools: Send + Sync + 'static;
+
+    /// Where the header and the artifacts of a run are, by its id and by the collection that `scope` names; `None` if no run
+    /// has this id. Messages and headers that say anything else are refused.
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef>;
 }
 
 /// A step of the work. [`Stage::identity`] says what it reads; its serialized form says where to find that. The latter
@@ -118,19 +121,8 @@ impl<W: Work> TaskContext<'_, W> {
     /// # Errors
     /// Throttled (not counted) when the store is unavailable, permanent when the header is missing or invalid.
     pub async fn header(&self) -> Result<RunHeader, Failure> {
-        let bytes = self.ports.blobs.get(&self.run.header).await?;
-        serde_json::from_slice(&bytes.ok_or_else(|| {
-            Failure::permanent(
-                "engine.header_missing",
-                format!("no run header at {}", self.run.header),
-            )
-        })?)
-        .map_err(|error| {
-            Failure::permanent(
-                "engine.header_invalid",
-                format!("{}: {error}", self.run.header),
-            )
-        })
+        let loaded = RunHeader::load(&self.ports.blobs, self.run).await?;
+        loaded.map_err(|error| Failure::permanent(error.code(), error.to_string()))
     }
 
     /// Loads the outcome of another task in the same scope.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stemma_engine::artifact;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::{Consumer, Disposition, Handler};
 use stemma_engine::coordinator::Coordinator;
@@ -34,6 +35,14 @@ struct OneStage;
 impl Work for OneStage {
     type Settings = String;
     type Tools = AtomicU32;
+
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+        Some(RunRef {
+            run: run.clone(),
+            header: format!("{scope}/header"),
+            scope: scope.into(),
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -88,8 +97,11 @@ impl Flow for OneStage {
         Ok(ClaimOutcome::Run(header))
     }
 
-    async fn run_outcome(_: &Ports, _: &RunHeader) -> PortResult<Option<RunOutcome>> {
-        Ok(None)
+    async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
+        let text = run.input.as_str().unwrap_or_default().into();
+        let key = Count { text }.key(&String::new());
+        let outcome = artifact::outcome(&ports.blobs, &run.at.scope, &key).await?;
+        Ok(outcome.map(|_| RunOutcome::Done))
     }
 }
 

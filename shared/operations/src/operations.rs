@@ -136,13 +136,12 @@ impl Operations {
         }
     }
 
-    /// The header of a run; `None` if it is missing or unreadable.
+    /// The header of a run; `None` if it is missing, unreadable or of another run.
     pub async fn run_header(&self, run: &RunId) -> PortResult<Option<RunHeader>> {
-        let Some(key) = stemma_pipeline::header_key(self.collection.as_str(), run) else {
-            return Ok(None);
-        };
-        let json = self.blobs().get(&key).await?;
-        Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
+        match stemma_pipeline::run_ref(&self.collection, run) {
+            Some(at) => Ok(RunHeader::load(self.blobs(), &at).await?.ok()),
+            None => Ok(None),
+        }
     }
 
     /// The job with this id, or this name; `None` when the collection has none.

@@ -36,7 +36,7 @@ pub use settings::{
 };
 pub use stemma_llm::batch::BatchSettings;
 pub use stemma_llm::client::ModelClient;
-pub use versions::{CorrectionChange, FollowedObject, SeenObject, Submission, header_key, run_id};
+pub use versions::{CorrectionChange, FollowedObject, SeenObject, Submission, run_id, run_ref};
 pub(crate) use work::FilingTask;
 pub use work::{FilingFlow, Password, ReadProgress, WorkerDeps};
 

@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use stemma_document::Digest;
-use stemma_engine::Env;
+use stemma_document::{Digest, blob_keys};
 use stemma_engine::jobs::BudgetRegistry;
 use stemma_engine::stage::{TaskContext, Work};
+use stemma_engine::{Env, RunId, RunRef};
 use stemma_extract::{Extractor, ModelFile, PackageManager};
 use stemma_llm::client::ModelClient;
 use tokio::sync::Semaphore;
@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use crate::llm::{Batcher, TextCache};
 use crate::settings::RunSettings;
 use crate::sources::SourceStore;
+use crate::versions;
 
 /// The work of Stemma: turning filings into section trees.
 pub struct FilingFlow;
@@ -24,6 +25,10 @@ pub struct FilingFlow;
 impl Work for FilingFlow {
     type Settings = RunSettings;
     type Tools = WorkerDeps;
+
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+        versions::run_ref(&blob_keys::parse_collection(scope).ok()?, run)
+    }
 }
 
 /// A running stage of this work.

@@ -107,6 +107,7 @@ async fn preserves_message_contents(queue: Arc<dyn Queue>) {
         attempts: 3,
         retry_ms: Some(500),
         trace,
+        signature: Some("5d41".into()),
         dead: Some(DeadReason {
             queue: "cpu.bulk".into(),
             reason: "it is no task".into(),

@@ -35,6 +35,15 @@ struct PageFlow;
 impl Work for PageFlow {
     type Settings = ();
     type Tools = PageLog;
+
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+        let number: u64 = run.0.strip_prefix("one-")?.parse().ok()?;
+        Some(RunRef {
+            run: run.clone(),
+            header: format!("{scope}/versions/{number:012}"),
+            scope: scope.into(),
+        })
+    }
 }
 
 // The versions of the document, and a log of executed tasks.

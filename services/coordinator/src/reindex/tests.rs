@@ -280,6 +280,27 @@ async fn unlisted_sources_become_dead_letters_with_their_reason() {
     assert_eq!(scene.job_count().await, 0);
 }
 
+// A replay of such a letter would make coordinators forget a failure and the state of that run.
+#[tokio::test(start_paused = true)]
+async fn a_task_on_the_reindex_queue_names_no_run_in_its_dead_letter() {
+    let scene = ReindexFixture::new();
+    let run = serde_json::json!({ "run": "r-1", "header": "c/x/d/r/header", "scope": "c/x/d/r" });
+    let task = serde_json::json!({
+        "run": run, "key": "0".repeat(32), "stage": "paginate", "revision": 1, "settings": "s",
+        "class": "bulk", "payload": {},
+    });
+    for message in [task, serde_json::json!({ "wake": run })] {
+        assert_eq!(scene.send(&message.to_string()).await, Disposition::Ack);
+    }
+    let letters = dead_letter::list(&scene.reindex.ports.blobs, 10)
+        .await
+        .unwrap();
+    assert_eq!(letters.len(), 2);
+    for letter in letters {
+        assert_eq!((&letter.run, &letter.key), (&None, &None), "{letter:?}");
+    }
+}
+
 fn uris(claims: &[(String, ClaimOutcome)]) -> Vec<(String, bool)> {
     let mut uris: Vec<(String, bool)> = claims
         .iter()

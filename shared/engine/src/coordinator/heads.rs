@@ -22,7 +22,8 @@ impl<W: Flow> Coordinator<W> {
     pub(super) async fn check_parts(&self, job: &JobId, parts: Vec<JobId>) -> PortResult<()> {
         let due_ms = self.env.now_ms() + REPUBLISH_AFTER_MS;
         let reads = stream::iter(parts).map(|id| async move {
-            let (_, Some(part)) = id.split() else {
+            let part = id.split().1.filter(|part| id == job.part(*part));
+            let Some(part) = part else {
                 return Ok(None);
             };
             let key = part_key(job, part);
@@ -116,7 +117,7 @@ impl<W: Flow> Coordinator<W> {
         let ended = CoordinatorMessage::Ended {
             job: id.split().0,
             run: RunId(id.0.clone()),
-            ending: RunOutcome::Done,
+            ending: Some(RunOutcome::Done),
             tasks: 0,
         };
         notify_coordinator(&self.ports, &ended).await

@@ -15,7 +15,7 @@ use crate::heartbeat::{HEARTBEAT_INTERVAL, HEARTBEAT_TTL, JobProgress, RunProgre
 use crate::jobs::{self, JobControl, JobStep};
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::{Ledger, StatusRecord, StatusTopic};
-use crate::message::{CoordinatorMessage, encode};
+use crate::message::{CoordinatorMessage, encode_notification};
 use crate::port_error::{PortError, PortResult};
 use crate::queue::{Queue, QueueName};
 use crate::schedule::REPUBLISH_AFTER_MS;
@@ -169,7 +169,7 @@ impl<W: Flow> Coordinator<W> {
         let mut messages: BTreeMap<QueueName, Vec<_>> = BTreeMap::new();
         for message in notifications {
             let queue = messages.entry(message.queue()).or_default();
-            queue.push(encode(&message)?);
+            queue.push(encode_notification(&self.ports.message_keys, &message)?);
         }
         let sends = messages.iter().map(|(queue, messages)| async move {
             for batch in messages.chunks(NOTIFY_BATCH) {

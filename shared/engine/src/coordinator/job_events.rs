@@ -136,11 +136,12 @@ impl<W: Flow> Coordinator<W> {
         ledger.schedule(&item, due_ms).await
     }
 
+    /// Looks up how a run or a part ended that a job waits for. One that the job does not wait for, or that is open, is left
+    /// alone: a message alone ends nothing.
     pub(super) async fn on_run_ended(
         &self,
         job: &JobId,
         run: &RunId,
-        ending: &RunOutcome,
         tasks: u64,
     ) -> PortResult<()> {
         let mut table = self.jobs.lock().await;
@@ -155,7 +156,18 @@ impl<W: Flow> Coordinator<W> {
             return self.on_job_due(job).await;
         };
         open.last_event_ms = self.env.now_ms();
-        self.apply_run_outcome(&mut table, job, run, ending, tasks);
+        let waits = open.open_runs.get(run);
+        let waits = waits.map(|(_, header)| header.clone());
+        drop(table);
+        let Some(header) = waits else {
+            return Ok(());
+        };
+        let Some(ending) = W::run_outcome(&self.ports, &header).await? else {
+            tracing::warn!(%job, %run, "message that a run has ended which is open");
+            return Ok(());
+        };
+        let mut table = self.jobs.lock().await;
+        self.apply_run_outcome(&mut table, job, run, &ending, tasks);
         drop(table);
         self.admit();
         Ok(())

@@ -144,12 +144,9 @@ impl<W: Flow> Coordinator<W> {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut parts = JoinSet::new();
         parts.spawn(Arc::clone(&self).consume_flows(stop.clone()));
-        let dead_letters = Arc::new(DeadLetterHandler {
-            env: self.env.clone(),
-            ports: self.ports.clone(),
-        });
+        let dead_letters = DeadLetterHandler::<W>::new(self.env.clone(), self.ports.clone());
         let dead = self.consumer(QueueName::Dead, 1);
-        parts.spawn(dead.run(dead_letters, stop.clone()));
+        parts.spawn(dead.run(Arc::new(dead_letters), stop.clone()));
         parts.spawn(Arc::clone(&self).run_admission(stop.clone()));
         parts.spawn(Arc::clone(&self).run_closing(stop.clone()));
         parts.spawn(Arc::clone(&self).sweep(stop.clone()));
@@ -179,11 +176,8 @@ impl<W: Flow> Coordinator<W> {
             CoordinatorMessage::Wake(run) => return self.replay(&run, true).await,
             CoordinatorMessage::Job(job) => self.on_job_due(&job).await?,
             CoordinatorMessage::Ended {
-                job,
-                run,
-                ending,
-                tasks,
-            } => self.on_run_ended(&job, &run, &ending, tasks).await?,
+                job, run, tasks, ..
+            } => self.on_run_ended(&job, &run, tasks).await?,
             CoordinatorMessage::Abandoned { job, run, resumed } => {
                 match resumed {
                     true => self.forget_pause(&job),
@@ -206,6 +200,11 @@ impl<W: Flow> Handler for Coordinator<W> {
                 return Disposition::DeadLetter(format!("it is no coordinator message: {error}"));
             }
         };
+        let keys = &self.ports.message_keys;
+        if let Err(refusal) = keys.admit_notification::<W>(message, &decoded) {
+            tracing::error!(queue = %decoded.queue(), %refusal, "coordinator message refused");
+            return Disposition::Refuse(refusal.to_string());
+        }
         // The sweep repeats wake-ups. If they were retried as well, they would pile up while a port is unavailable.
         let repeated = matches!(
             decoded,

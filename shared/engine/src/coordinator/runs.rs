@@ -10,7 +10,6 @@ use tokio::sync::Mutex;
 
 use super::job_control::RunDemand;
 use super::{Coordinator, CoordinatorEvent};
-use crate::blobs::Blobs;
 use crate::env::Millis;
 use crate::flow::{Flow, RunRecord, RunState};
 use crate::heartbeat::{OldestTask, RunProgress};
@@ -93,7 +92,7 @@ enum LoadedRun<W: Flow> {
     Ended(RunOutcome),
     /// Of a newer flow revision, or with settings that only a newer program reads.
     Foreign,
-    /// Without a header: nobody can process it.
+    /// Without a header of its own: nobody can process it.
     Lost,
 }
 
@@ -207,13 +206,14 @@ impl<W: Flow> Coordinator<W> {
 
     async fn load_run(&self, at: &RunRef) -> PortResult<LoadedRun<W>> {
         let blobs = &self.ports.blobs;
-        let json = blobs.get(&at.header).await?;
-        let Some(header) = json.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok())
-        else {
-            tracing::error!(run = %at.run, header = at.header, "message for a run without a readable header");
-            let item = ScheduledItem::Run(at.clone());
-            self.ports.ledger.unschedule(&item).await?;
-            return Ok(LoadedRun::Lost);
+        let header = match RunHeader::load(blobs, at).await? {
+            Ok(header) => header,
+            Err(error) => {
+                tracing::error!(run = %at.run, %error, "message for a run without a header of its own");
+                let item = ScheduledItem::Run(at.clone());
+                self.ports.ledger.unschedule(&item).await?;
+                return Ok(LoadedRun::Lost);
+            }
         };
         if header.flow_revision > W::REVISION {
             return Ok(LoadedRun::Foreign);
@@ -239,7 +239,7 @@ impl<W: Flow> Coordinator<W> {
             let ended = CoordinatorMessage::Ended {
                 job,
                 run: at.run.clone(),
-                ending: ending.clone(),
+                ending: Some(ending.clone()),
                 tasks,
             };
             notify_coordinator(&self.ports, &ended).await?;

@@ -11,6 +11,7 @@ use crate::jobs::JobScan;
 use crate::key::{JobId, RunRef};
 use crate::ledger::{Ledger, ScheduledItem};
 use crate::message::CoordinatorMessage;
+use crate::message_auth::check_run;
 use crate::outcome::notify_coordinator;
 use crate::port_error::PortResult;
 use crate::schedule::REPUBLISH_AFTER_MS;
@@ -51,6 +52,11 @@ impl<W: Flow> Coordinator<W> {
             .await?;
         for item in items {
             match item {
+                ScheduledItem::Run(at) if check_run::<W>(&at).is_err() => {
+                    tracing::error!(run = %at.run, "the ledger has a run whose header or scope is not its own");
+                    let item = ScheduledItem::Run(at);
+                    self.ports.ledger.unschedule(&item).await?;
+                }
                 ScheduledItem::Run(at) => self.wake_run(&at).await?,
                 ScheduledItem::Job(job) => self.wake_job(job).await?,
             }

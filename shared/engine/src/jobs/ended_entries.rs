@@ -50,7 +50,7 @@ impl EndedEntries {
             self.ended.insert(number);
         }
         self.counts.add_all(&part.counts);
-        self.tasks += part.tasks;
+        self.tasks = self.tasks.saturating_add(part.tasks);
         for (code, count) in &part.reasons {
             let code = self.listed_reason(code);
             *self.reasons.entry(code).or_default() += count;

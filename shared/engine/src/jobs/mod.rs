@@ -135,9 +135,11 @@ pub async fn report(blobs: &dyn Blobs, job: &JobId) -> PortResult<Option<JobRepo
     get_json(blobs, &report_key(job)).await
 }
 
-/// The manifest of a job; `None` if there is no such job.
+/// The manifest of a job; `None` if there is no such job. One that says that it is of another job is none: the entries that
+/// fail would count for the other.
 pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> PortResult<Option<JobManifest>> {
-    get_json(blobs, &manifest_key(job)).await
+    let found: Option<JobManifest> = get_json(blobs, &manifest_key(job)).await?;
+    Ok(found.filter(|manifest| manifest.job == *job))
 }
 
 /// The entries of a chunk (500 each, from 0); empty after the last.

@@ -71,6 +71,11 @@ impl OpenJob {
                 LoadedJob::Open(Box::new(Self::new(env, manifest, None, ended)))
             });
         };
+        // A message may say any number, and write it in another way.
+        let parts = manifest.entries.div_ceil(CHUNK_ENTRIES as u64);
+        if parts < 2 || part >= parts || *id != job.part(part) {
+            return Ok(LoadedJob::Ended);
+        }
         let result: Option<PartResult> = get_json(blobs, &part_key(&job, part)).await?;
         Ok(match result {
             Some(_) => LoadedJob::PartEnded,
@@ -251,7 +256,7 @@ impl OpenJob {
             .partition(|number| self.after_run.remove(number) || is_superseded);
         self.to_reclaim.extend(again);
         if !ended.is_empty() {
-            self.ended.tasks += tasks;
+            self.ended.tasks = self.ended.tasks.saturating_add(tasks);
         }
         for number in &ended {
             self.end_entry(*number, &run.0, ending);

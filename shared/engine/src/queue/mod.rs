@@ -172,6 +172,8 @@ pub struct Message {
     pub retry_ms: Option<Millis>,
     /// W3C trace context of the publisher.
     pub trace: Option<String>,
+    /// Of a message for coordinators: made by [`MessageKeys`](crate::MessageKeys) over the body.
+    pub signature: Option<String>,
     /// Of a message on [`QueueName::Dead`]: why it is there.
     pub dead: Option<DeadReason>,
 }
@@ -211,6 +213,7 @@ impl Message {
             attempts: 0,
             retry_ms: None,
             trace: None,
+            signature: None,
             dead: None,
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use stemma_engine::artifact;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
@@ -16,7 +17,7 @@ use stemma_engine::flow::{ClaimOutcome, Flow, FlowOutput, JobEntry, JobManifest,
 use stemma_engine::heartbeat::{HeartbeatExtras, HeartbeatReporter, send_heartbeats};
 use stemma_engine::jobs::{self, JobReport};
 use stemma_engine::key::{
-    JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, run_failure_key,
+    JobId, Priority, RunHeader, RunId, RunRef, TaskKeyBuilder, failure_key, run_failure_key,
 };
 use stemma_engine::message::RunOutcome;
 use stemma_engine::queue::{Lane, QueueName};
@@ -32,6 +33,14 @@ pub(crate) struct ProbeWork;
 impl Work for ProbeWork {
     type Settings = String;
     type Tools = ProbeTools;
+
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+        Some(RunRef {
+            run: run.clone(),
+            header: format!("{scope}/header"),
+            scope: scope.into(),
+        })
+    }
 }
 
 #[derive(Default)]
@@ -46,6 +55,15 @@ pub(crate) struct ProbeTools {
 struct Behave {
     how: String,
     ballast: String,
+}
+
+impl Behave {
+    fn new(how: &str) -> Self {
+        Self {
+            how: how.into(),
+            ballast: String::new(),
+        }
+    }
 }
 
 #[async_trait]
@@ -117,10 +135,6 @@ impl Flow for ProbeWork {
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<FlowOutput, FlowStop> {
         let how = run.input.as_str().unwrap_or_default().to_string();
         assert!(how != "flow panics", "the flow panics");
-        let behave = |how: &str| Behave {
-            how: how.into(),
-            ballast: String::new(),
-        };
         match how.as_str() {
             "too large" => replay.outcome(&Behave {
                 how,
@@ -128,15 +142,15 @@ impl Flow for ProbeWork {
             })?,
             "does without" => {
                 let gaps = replay
-                    .results([behave("kills until repaired")])?
+                    .results([Behave::new("kills until repaired")])?
                     .iter()
                     .filter(|result| result.is_err())
                     .count();
-                replay.outcome(&behave("lasts until repaired"))?;
+                replay.outcome(&Behave::new("lasts until repaired"))?;
                 return Ok(FlowOutput { gaps: gaps as u32 });
             }
             "asks a model" => replay.outcome(&AskModel)?,
-            how => replay.outcome(&behave(how))?,
+            how => replay.outcome(&Behave::new(how))?,
         };
         Ok(FlowOutput { gaps: 0 })
     }
@@ -171,9 +185,25 @@ impl Flow for ProbeWork {
 
     async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
-        Ok(json
-            .and_then(|json| serde_json::from_slice(&json).ok())
-            .map(RunOutcome::from_record))
+        if let Some(record) = json.and_then(|json| serde_json::from_slice(&json).ok()) {
+            return Ok(Some(RunOutcome::from_record(record)));
+        }
+        let none = String::new();
+        let tasks = match run.input.as_str().unwrap_or_default() {
+            "asks a model" => vec![AskModel.key(&none)],
+            "does without" => ["kills until repaired", "lasts until repaired"]
+                .map(|how| Behave::new(how).key(&none))
+                .to_vec(),
+            how => vec![Behave::new(how).key(&none)],
+        };
+        for task in tasks {
+            let outcome = artifact::outcome(&ports.blobs, &run.at.scope, &task).await?;
+            let failure = failure_key(&run.at.run, &task);
+            if outcome.is_none() && ports.blobs.size(&failure).await?.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(RunOutcome::Done))
     }
 }
 

@@ -9,5 +9,6 @@
 mod admission;
 mod cluster;
 mod endings;
+mod forged;
 mod monitoring;
 mod shares;

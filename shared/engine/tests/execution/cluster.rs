@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use stemma_engine::artifact;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
@@ -89,6 +90,14 @@ impl Runs {
 impl<const R: u32> Work for ChainWork<R> {
     type Settings = String;
     type Tools = Runs;
+
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+        Some(RunRef {
+            run: run.clone(),
+            header: format!("{scope}/header"),
+            scope: scope.into(),
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -232,9 +241,22 @@ impl<const R: u32> Flow for ChainWork<R> {
 
     async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
         let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
-        Ok(json
-            .and_then(|json| serde_json::from_slice(&json).ok())
-            .map(RunOutcome::from_record))
+        if let Some(record) = json.and_then(|json| serde_json::from_slice(&json).ok()) {
+            return Ok(Some(RunOutcome::from_record(record)));
+        }
+        let none = String::new();
+        let document = run.input.as_str().unwrap_or_default().to_string();
+        let last = if document.starts_with("asks") {
+            Ask::<R> { document }.key(&none)
+        } else {
+            let make = Make::<R> {
+                document: document.clone(),
+            };
+            let source = make.key(&none);
+            Read::<R> { document, source }.key(&none)
+        };
+        let outcome = artifact::outcome(&ports.blobs, &run.at.scope, &last).await?;
+        Ok(outcome.map(|_| RunOutcome::Done))
     }
 }
 

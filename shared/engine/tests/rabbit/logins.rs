@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapin::options::{
+    BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions, QueueBindOptions,
+};
+use lapin::types::FieldTable;
+use lapin::{BasicProperties, Connection, ConnectionProperties, ExchangeKind};
 use stemma_engine::Env;
 use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, RetryDelay};
 use stemma_engine::{PortErrorKind, Priority};
@@ -11,18 +16,19 @@ use crate::broker::{Services, connect, settings};
 use crate::with_own_server;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SECURITY.md");
-const ROLES: [&str; 5] = [
+const ROLES: [&str; 6] = [
     "stemma-coordinator",
     "stemma-worker",
     "stemma-assembler",
     "stemma-submit",
     "stemma-keda",
+    "stemma-reindex",
 ];
 const CPU: QueueName = QueueName::Lane(Lane::Cpu, Priority::Bulk);
 
 /// Adds logins with the permissions that the document gives them, and returns their URLs. In one command, because each
 /// starts a runtime of its own.
-async fn add_roles(services: &Services, url: &str) -> [String; 5] {
+async fn add_roles(services: &Services, url: &str) -> [String; 6] {
     let document = std::fs::read_to_string(DOCUMENT).unwrap();
     let mut script = String::new();
     for role in ROLES {
@@ -107,6 +113,72 @@ async fn roles_consume_only_what_they_work_on() {
         for queue in [coordinator, worker, assembler, submitter, scaler] {
             queue.close().await;
         }
+    })
+    .await;
+}
+
+/// Publishes as a client without Stemma's adapter; whether the broker accepted and routed it.
+async fn is_routed(connection: &Connection, exchange: &str, key: &str) -> bool {
+    let channel = connection.create_channel().await.unwrap();
+    let confirms = channel.confirm_select(ConfirmSelectOptions::default());
+    confirms.await.unwrap();
+    let options = BasicPublishOptions {
+        mandatory: true,
+        ..BasicPublishOptions::default()
+    };
+    let properties = BasicProperties::default();
+    let sent = channel.basic_publish(exchange.into(), key.into(), options, b"{}", properties);
+    match async { sent.await?.await }.await {
+        Ok(confirmed) => confirmed.is_ack() && confirmed.take_message().is_none(),
+        Err(_) => false,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_triggers_reindexing_reaches_no_other_queue() {
+    with_own_server(async |url, services| {
+        let logins = add_roles(services, &url).await;
+        let coordinator = connect(&logins[0], "stemma").await;
+        // As docs/REINDEX.md says.
+        let operator = Connection::connect(&url, ConnectionProperties::default());
+        let operator = operator.await.unwrap();
+        let channel = operator.create_channel().await.unwrap();
+        let durable = ExchangeDeclareOptions {
+            durable: true,
+            ..ExchangeDeclareOptions::default()
+        };
+        let nothing = FieldTable::default;
+        let declared =
+            channel.exchange_declare("uploads".into(), ExchangeKind::Direct, durable, nothing());
+        declared.await.unwrap();
+        let bound = channel.queue_bind(
+            "stemma.reindex".into(),
+            "uploads".into(),
+            "reindex".into(),
+            QueueBindOptions::default(),
+            nothing(),
+        );
+        bound.await.unwrap();
+
+        let client = Connection::connect(&logins[5], ConnectionProperties::default());
+        let client = client.await.unwrap();
+        assert!(is_routed(&client, "uploads", "reindex").await);
+        let depth = coordinator.depth(QueueName::Reindex).await.unwrap();
+        assert_eq!(depth.ready, 1);
+        for queue in QueueName::all() {
+            let key = queue.to_string();
+            assert!(!is_routed(&client, "stemma", &key).await, "{key}");
+        }
+        for (exchange, key) in [
+            ("uploads", "flow.00"),
+            ("", "stemma.flow.00"),
+            ("stemma.later.5s", "flow.00"),
+            ("stemma.events", "document.published"),
+        ] {
+            let routed = is_routed(&client, exchange, key).await;
+            assert!(!routed, "{exchange} with {key}");
+        }
+        coordinator.close().await;
     })
     .await;
 }

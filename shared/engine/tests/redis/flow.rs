@@ -36,6 +36,14 @@ impl Work for PageSumWork {
     type Settings = String;
     // Pages read so far.
     type Tools = AtomicU32;
+
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+        Some(RunRef {
+            run: run.clone(),
+            header: format!("{scope}/header"),
+            scope: scope.into(),
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -48,8 +48,7 @@ impl Stage for Publish {
         let json = task.blob(&self.outline, "tree").await?;
         let mut tree: SectionTree =
             serde_json::from_slice(&json).map_err(|error| invalid_tree(&error))?;
-        let collection = blob_keys::parse_collection(&task.run.scope)
-            .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
+        let collection = versions::published_collection(task.run, self.doc, self.seq)?;
         let version = versions::document_version(&task.header().await?)?;
         external_metadata::apply(&mut tree.facts, &version);
         tree.gaps.extend(corrections::dropped_gap(&version, &tree));

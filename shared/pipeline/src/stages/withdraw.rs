@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use stemma_document::{DocId, blob_keys};
+use stemma_document::DocId;
+use stemma_engine::TaskKeyBuilder;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Stage, StageResult};
-use stemma_engine::{Failure, TaskKeyBuilder};
 
 use super::publish::write_tombstone;
 use crate::settings::RunSettings;
-use crate::versions::{PublishOutcome, WITHDRAW, identify_version};
+use crate::versions::{PublishOutcome, WITHDRAW, identify_version, published_collection};
 use crate::{FilingFlow, FilingTask};
 
 /// Key: the document and its version. A higher revision repeats nothing.
@@ -34,8 +34,7 @@ impl Stage for Withdraw {
     }
 
     async fn run(&self, task: &FilingTask<'_>) -> StageResult<PublishOutcome> {
-        let collection = blob_keys::parse_collection(&task.run.scope)
-            .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
+        let collection = published_collection(task.run, self.doc, self.seq)?;
         write_tombstone(task.env, task.ports, &collection, self.doc, self.seq).await?;
         Ok(PublishOutcome { gaps: 0 }.into())
     }

@@ -2,21 +2,20 @@
 //! submitted.
 
 mod outcome;
+mod run_ref;
 mod state;
 mod submission;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    Collection, CompanionFile, CorrectionRef, Digest, DocId, DocumentVersion, Origin, blob_keys,
+    Collection, CompanionFile, CorrectionRef, Digest, DocId, DocumentVersion, Origin,
 };
 use stemma_engine::blobs::{Blobs, PutOutcome};
 use stemma_engine::env::Millis;
 use stemma_engine::flow::{ClaimOutcome, Flow, JobEntry, JobManifest};
 use stemma_engine::message::RunOutcome;
 use stemma_engine::s3::ObjectLookup;
-use stemma_engine::{
-    Failure, FailureRecord, PortError, PortResult, Ports, RunHeader, RunId, RunRef,
-};
+use stemma_engine::{Failure, FailureRecord, PortError, PortResult, Ports, RunHeader};
 
 use crate::FilingFlow;
 use crate::filing_folders::BucketFolder;
@@ -25,23 +24,12 @@ use outcome::has_unanswered_gaps;
 pub(crate) use outcome::{
     PUBLISH, PublishOutcome, WITHDRAW, document_version, identify_version, run_outcome,
 };
+pub(crate) use run_ref::published_collection;
+use run_ref::version_ref;
+pub use run_ref::{run_id, run_ref};
 use state::VersionState;
 pub(crate) use state::{Claim, load_versions, reserve_version};
 pub use submission::{CorrectionChange, FollowedObject, SeenObject, Submission};
-
-pub fn run_id(doc: DocId, seq: u64) -> RunId {
-    RunId(format!("{doc}-{seq}"))
-}
-
-/// The key of the header of a run; `None` if [`run_id`] did not make the name.
-pub fn header_key(collection: &str, run: &RunId) -> Option<String> {
-    let (doc, seq) = run.0.rsplit_once('-')?;
-    Some(blob_keys::version_key(
-        &collection.parse().ok()?,
-        doc.parse().ok()?,
-        seq.parse().ok()?,
-    ))
-}
 
 pub(crate) async fn claim_version(
     ports: &Ports,
@@ -311,11 +299,7 @@ fn run_header(
         labels: submission.labels,
     };
     Ok(RunHeader {
-        at: RunRef {
-            run: run_id(doc, seq),
-            header: blob_keys::version_key(collection, doc, seq),
-            scope: blob_keys::document_scope(collection, doc),
-        },
+        at: version_ref(collection, doc, seq),
         settings: job.settings.clone(),
         flow_revision: FilingFlow::REVISION,
         class: job.class,

@@ -9,6 +9,8 @@ use stemma_engine::{
     Failure, PortError, PortResult, Ports, RunHeader, TaskKey, TaskKeyBuilder, artifact,
 };
 
+use super::run_id;
+
 /// Name and revision of the stages that publish and withdraw. They stand here because a publication is looked
 /// up by the key of its task, without running the flow.
 pub(crate) const PUBLISH: (&str, u32) = ("publish", 1);
@@ -20,13 +22,20 @@ pub(crate) struct PublishOutcome {
     pub(crate) gaps: u32,
 }
 
+/// The version that a run processes.
+///
+/// # Errors
+/// A permanent failure if the header cannot be read, or its input is of another run.
 pub(crate) fn document_version(run: &RunHeader) -> Result<DocumentVersion, Failure> {
-    serde_json::from_value(run.input.clone()).map_err(|error| {
-        Failure::permanent(
-            "engine.header_invalid",
-            format!("{}: {error}", run.at.header),
-        )
-    })
+    let invalid = |why: &dyn std::fmt::Display| {
+        Failure::permanent("engine.header_invalid", format!("{}: {why}", run.at.header))
+    };
+    let version: DocumentVersion =
+        serde_json::from_value(run.input.clone()).map_err(|error| invalid(&error))?;
+    if run_id(version.doc, version.seq) != run.at.run {
+        return Err(invalid(&"its input is of another run"));
+    }
+    Ok(version)
 }
 
 pub(crate) fn identify_version(identity: &mut TaskKeyBuilder, doc: DocId, seq: u64) {
@@ -52,12 +61,8 @@ async fn publish_outcome(
 
 /// How a run ended, derived from blobs alone.
 pub(crate) async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
-    let version: DocumentVersion = serde_json::from_value(run.input.clone()).map_err(|error| {
-        PortError::permanent(
-            "blobs.get",
-            format!("run header {}: {error}", run.at.header),
-        )
-    })?;
+    let version = document_version(run)
+        .map_err(|failure| PortError::permanent("blobs.get", failure.message))?;
     if let Some(PublishOutcome { gaps }) = publish_outcome(ports, &run.at.scope, &version).await? {
         return Ok(Some(if gaps == 0 {
             RunOutcome::Done

@@ -229,6 +229,7 @@ async fn newer_rules_and_torn_claims_keep_the_correction() {
     older.flow_revision -= 1;
     older.opened_by = JobId("earlier job".into());
     older.at.header = older.at.header.replace("1.json", "3.json");
+    older.at.run = run_id(corrected.doc, 3);
     older.input = serde_json::to_value(DocumentVersion {
         seq: 3,
         ..corrected.clone()
@@ -494,4 +495,13 @@ async fn older_listing_of_labels_is_not_claimed_after_a_newer_state() {
     assert_eq!(older, ClaimOutcome::Ended(RunOutcome::Unchanged));
     let newest = claim("3", 10_000).await;
     assert!(matches!(newest, ClaimOutcome::Run(_)), "{newest:?}");
+}
+
+#[tokio::test]
+async fn a_header_whose_input_is_of_another_run_is_invalid() {
+    let ports = Ports::memory(&Env::simulated(1));
+    let mut header = claim_run(&ports, "text").await;
+    header.at.run = run_id(document_version(&header).unwrap().doc, 2);
+    let refused = document_version(&header).unwrap_err();
+    assert_eq!(refused.code, "engine.header_invalid");
 }

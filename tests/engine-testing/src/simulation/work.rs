@@ -161,6 +161,18 @@ pub(super) fn registry() -> StageRegistry<SimulatedWork> {
 impl Work for SimulatedWork {
     type Settings = SimulatedSettings;
     type Tools = SimulatedTools;
+
+    fn run_ref(run: &RunId, scope: &str) -> Option<RunRef> {
+        let (subject, seq) = run.0.rsplit_once('-')?;
+        let (collection, document) = subject.rsplit_once('-')?;
+        let seq: u64 = seq.parse().ok()?;
+        let own = format!("c/{collection}/d/{document}");
+        (own == scope).then(|| RunRef {
+            run: run.clone(),
+            header: format!("{scope}/versions/{seq:012}"),
+            scope: own,
+        })
+    }
 }
 
 /// A pseudorandom number.

@@ -23,7 +23,6 @@ use serde::{Deserialize, Serialize};
 use super::control::{JobControl, PauseReason, PauseResult, load_control, pause_once};
 use super::manifest;
 use super::manifest::JobBudget;
-use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::Failure;
 use crate::jobs::JobManifest;
@@ -517,9 +516,8 @@ fn account_lost() -> Failure {
 async fn waiting_jobs(ports: &Ports, run: &RunRef) -> Result<BTreeSet<JobId>, Failure> {
     let mut watchers = ports.ledger.watchers(&run.run).await?;
     if watchers.is_empty() {
-        let header = ports.blobs.get(&run.header).await?;
-        let header = header.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok());
-        watchers.extend(header.map(|header| header.opened_by));
+        let header = RunHeader::load(&ports.blobs, run).await?;
+        watchers.extend(header.ok().map(|header| header.opened_by));
     }
     Ok(watchers.iter().map(|watcher| watcher.split().0).collect())
 }

@@ -13,6 +13,8 @@ const ATTEMPTS: &str = "x-stemma-attempts";
 const RETRY: &str = "x-stemma-retry";
 // W3C trace context; survives dead-lettering like every header.
 const TRACE: &str = "traceparent";
+// A header, so that programs that know of no signature read the body as before.
+const SIGNATURE: &str = "x-stemma-signature";
 // How often a quorum queue has redelivered the message; absent on the first delivery.
 const DELIVERY_COUNT: &str = "x-delivery-count";
 // Why a process put the message on the dead-letter queue.
@@ -39,6 +41,10 @@ pub(super) fn properties(message: &Message) -> BasicProperties {
     if let Some(trace) = &message.trace {
         headers.insert(TRACE.into(), AMQPValue::LongString(trace.as_str().into()));
     }
+    if let Some(signature) = &message.signature {
+        let signature = AMQPValue::LongString(signature.as_str().into());
+        headers.insert(SIGNATURE.into(), signature);
+    }
     if let Some(dead) = &message.dead {
         let text = |text: &str| AMQPValue::LongString(text.into());
         headers.insert(DEAD_QUEUE.into(), text(&dead.queue));
@@ -61,6 +67,7 @@ pub(super) fn decode(delivery: Delivery) -> (Message, u32) {
         attempts: count(&headers, ATTEMPTS).unwrap_or(0),
         retry_ms: number(&headers, RETRY).and_then(|millis| millis.try_into().ok()),
         trace: text(&headers, TRACE),
+        signature: text(&headers, SIGNATURE),
         dead: dead_reason(&headers),
         body: Bytes::from(delivery.data),
     };
@@ -132,6 +139,7 @@ mod tests {
             attempts: 4,
             retry_ms: Some(1_767_225_983_670),
             trace: Some("00-ab-cd-01".into()),
+            signature: Some("5d41".into()),
             dead: Some(DeadReason {
                 queue: "cpu.bulk".into(),
                 reason: "it is no task: expected value".into(),
