@@ -35,7 +35,7 @@ impl ConfigFile {
     pub fn find(folder: &Path) -> Option<Self> {
         let path = folder.join(DEFAULT_FILE);
         // A link, dangling or not, is found and then refused.
-        path.symlink_metadata().is_ok().then(|| Self::Found(path))
+        path.symlink_metadata().is_ok().then_some(Self::Found(path))
     }
 
     pub fn path(&self) -> &Path {
