@@ -14,7 +14,10 @@ pub struct Gate(PathBuf);
 impl Gate {
     /// Adds the scan, as the last document in the order of names.
     pub fn close(lab: &TestEnv) -> Self {
-        lab.put("zz-gate.pdf", scan(&filing().pdf, &[Sheet::Straight(1)]));
+        // The page without words becomes a gap: the document needs another page with some.
+        let lines = (0..12).map(|line| format!("Line {line} of the page before the gate."));
+        let sheets = [Sheet::Printed(lines.collect()), Sheet::Straight(1)];
+        lab.put("zz-gate.pdf", scan(&filing().pdf, &sheets));
         let folder = lab.path("gate");
         fs::create_dir(&folder).unwrap();
         let program = folder.join("tesseract");

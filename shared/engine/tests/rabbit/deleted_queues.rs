@@ -62,7 +62,7 @@ async fn queues_deleted_under_an_idle_consumer_are_declared_and_consumed_again()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn failed_subscriptions_use_up_no_channels() {
+async fn failed_subscriptions_leave_channels_for_others() {
     with_server(async |url| {
         let prefix = fresh_prefix();
         let queue = connect(&format!("{url}?channel_max={CHANNELS}"), &prefix).await;
@@ -71,7 +71,6 @@ async fn failed_subscriptions_use_up_no_channels() {
         delete(&url, [format!("{prefix}.{missing}")]).await;
         for _ in 0..3 * CHANNELS {
             assert!(queue.subscribe(missing, 1).await.is_err());
-            assert_eq!(queue.depth(missing).await.unwrap().ready, 0);
         }
         let mut open = Vec::new();
         for number in 0..3 {

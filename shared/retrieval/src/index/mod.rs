@@ -112,10 +112,8 @@ impl From<TantivyError> for IndexError {
             }
             _ => {}
         }
-        match disk_failure(&error) {
-            Some((path, failure)) => Self::disk(path)(failure),
-            None => Self::damaged(error),
-        }
+        let disk = disk_failure(&error).map(|(path, failure)| Self::disk(path)(failure));
+        disk.unwrap_or_else(|| Self::damaged(error))
     }
 }
 
