@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use stemma_document::Page;
+use stemma_engine::work::Cancellation;
 use stemma_tables::{CellFact, tables_of_pages};
 use utoipa::ToSchema;
 
@@ -23,9 +24,10 @@ pub(super) fn cells_of_figures(
     pages: &[Page],
     figures: &[CellFact],
     label: &str,
+    cancelled: &Cancellation,
 ) -> HashMap<u32, CellPosition> {
     let mut cells = HashMap::new();
-    for mut table in tables_of_pages(1, pages) {
+    for mut table in tables_of_pages(1, pages, &|| cancelled.is_set()) {
         table.link_facts(figures);
         let locator = format!("{label}#{}", table.id);
         for (row, content) in (1..).zip(&table.rows) {

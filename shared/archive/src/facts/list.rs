@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::cell::{CellPosition, cells_of_figures};
 use super::place::SectionIndex;
 use super::query::{ConceptQuery, PeriodQuery};
-use crate::archive::spawn_cpu;
+use crate::archive::spawn_cancellable;
 use crate::tables::{figures, is_figure};
 use crate::{ApiError, Archive, DocumentInfo, cursor};
 
@@ -228,6 +228,9 @@ impl Archive {
         };
         let figures = figures(facts);
         let label = label.to_owned();
-        Ok(spawn_cpu(move || cells_of_figures(&pages, &figures, &label)).await?)
+        let cells = spawn_cancellable(move |cancelled| {
+            cells_of_figures(&pages, &figures, &label, cancelled)
+        });
+        Ok(cells.await?)
     }
 }
