@@ -25,6 +25,7 @@ use crate::error::shell_quoted;
 use crate::{ApiError, CollectionCache};
 
 pub use crate::document_store::{OriginalFile, reserve_tree, spawn_cancellable, spawn_cpu};
+pub use stemma_engine::work::outliving;
 
 // Approximate number of pages in one chunk of an encoded text.
 const CHUNK_PAGES: usize = 64;
