@@ -272,13 +272,13 @@ async fn forge_messages(servers: TestServers, name: &str, own: &[(&str, &str)]) 
     let tenant = ["--collection", "tenantb"];
     let submit = ["submit", file.to_str().unwrap(), "--json"];
     let done = forgery
-        .json(&[&submit[..], &["--wait"], &tenant].concat())
+        .json(&[&submit[..], &["--wait"][..], &tenant[..]].concat())
         .await;
     assert_eq!(done["counts"]["done"], 1, "{done}");
     let worker = forgery.fleet.running(ServiceRole::Worker).remove(0);
     forgery.fleet.kill(&worker).unwrap();
     std::fs::write(&file, "# Plan\n\nNew text of the other tenant.\n").unwrap();
-    let open = forgery.json(&[&submit[..], &tenant].concat()).await;
+    let open = forgery.json(&[&submit[..], &tenant[..]].concat()).await;
     let job = open["job"].as_str().unwrap().to_string();
     let header = forgery
         .wait_for("c/tenantb/d/", "/versions/000000000002.json")
@@ -346,9 +346,8 @@ async fn forge_messages(servers: TestServers, name: &str, own: &[(&str, &str)]) 
     let mut trees = forgery.trees().await;
     trees.retain(|key| !before.contains(key));
     assert_eq!(trees, [format!("{scope}/trees/000000000002.json")]);
-    let text = forgery
-        .fleet
-        .run(&[&["cat", "plan"], &tenant[..]].concat(), TIMEOUT);
+    let cat = [&["cat", "plan"][..], &tenant[..]].concat();
+    let text = forgery.fleet.run(&cat, TIMEOUT);
     let text = String::from_utf8(text.await.unwrap().stdout).unwrap();
     assert!(text.contains("New text of the other tenant"), "{text}");
 }
