@@ -318,9 +318,8 @@ async fn forge_messages(servers: TestServers, name: &str, own: &[(&str, &str)]) 
     // The last one is refused in any fleet, and tells that the coordinator has taken those before it.
     messages.push(json!({ "job": "../last" }));
     for message in &messages {
-        let sent = forgery
-            .broker
-            .publish("flow.00", message.to_string().as_bytes());
+        let body = message.to_string();
+        let sent = forgery.broker.publish("flow.00", body.as_bytes());
         sent.await.unwrap();
     }
     let wanted = if own.is_empty() {
