@@ -207,6 +207,7 @@ mod tests {
             receive(4 << 10).await.is_ok(),
             "small bodies are not counted"
         );
+        held.clear();
         assert_eq!(
             receive(MIB + 1)
                 .await
@@ -214,7 +215,6 @@ mod tests {
                 .map(|problem| problem.status().as_u16()),
             Some(413)
         );
-        held.clear();
         assert!(receive(MIB).await.is_ok());
     }
 }
