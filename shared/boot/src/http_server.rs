@@ -339,7 +339,7 @@ mod tests {
         let (address, stop, serving) = start().await;
         let head = format!(
             "GET / HTTP/1.1\r\nHost: a\r\nX-A: {}\r\n\r\n",
-            "b".repeat(80 << 10)
+            "b".repeat(300 << 10)
         );
         let mut stream = TcpStream::connect(address).await.unwrap();
         // The server may close the connection before all is written, or with a reset.
