@@ -129,7 +129,7 @@ async fn a_panic_of_a_search_is_no_damage() {
     let fixture = CacheFixture::new().await;
     let index = fixture.cache.index();
     let commit = index.current_commit().unwrap();
-    let panicked = spawn_blocking(|| -> Result<(), SearchError> { panic!("a mistake") });
+    let panicked = compute(|_| -> Result<(), SearchError> { panic!("a mistake") });
     let error = fixture.cache.checked(&commit, panicked.await).unwrap_err();
     assert!(matches!(error, SearchError::Port(error) if !error.is_transient()));
     let catalog = fixture.catalog().await;
@@ -228,13 +228,12 @@ async fn a_tree_too_large_for_the_cache_is_shared_while_a_request_holds_it() {
 }
 
 #[tokio::test]
-async fn a_canceled_search_is_no_panic() {
+async fn a_search_without_threads_is_tried_again() {
     let fixture = CacheFixture::new().await;
     let index = fixture.cache.index();
     let commit = index.current_commit().unwrap();
-    let search = tokio::spawn(std::future::pending::<Result<(), SearchError>>());
-    search.abort();
-    let error = fixture.cache.checked(&commit, search.await).unwrap_err();
+    let done: Result<Result<(), SearchError>, _> = Err(ComputeError::NoThreads("none".into()));
+    let error = fixture.cache.checked(&commit, done).unwrap_err();
     assert!(matches!(error, SearchError::Port(error) if error.is_transient()));
     let reported = tokio::time::timeout(Duration::ZERO, index.damage_reported()).await;
     assert!(reported.is_err());
