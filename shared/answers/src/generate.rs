@@ -56,6 +56,8 @@ pub(super) struct AnswerBuilder<'a, 'e> {
     mode: AnswerMode,
     // Bounds of the calls after the first draft in [`AnswerMode::Auto`].
     allowance: Option<further::Allowance>,
+    // Passages of the first draft of an answer in steps; 0 in others.
+    first_passages: usize,
     // Documents an agent may open: those the question names, and those that searches and tools of this question found. A name
     // that occurs only in a title does not count: a document must not be able to send the agent elsewhere.
     reachable: BTreeSet<DocId>,
@@ -96,6 +98,7 @@ impl<'a, 'e> AnswerBuilder<'a, 'e> {
             has_hits: false,
             mode: AnswerMode::Search,
             allowance: None,
+            first_passages: 0,
             reachable: BTreeSet::new(),
         }
     }

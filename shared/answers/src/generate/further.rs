@@ -63,6 +63,7 @@ impl AnswerBuilder<'_, '_> {
             self.step(StepKind::Plan, what);
             return Ok(Some(draft));
         }
+        self.first_passages = self.context.passages.len();
         let usage = session.usage();
         self.allowance = Some(Allowance {
             calls: usage.calls + FURTHER_CALLS,
@@ -183,7 +184,8 @@ impl AnswerBuilder<'_, '_> {
             || self.calls_left(session) >= 2 && self.tokens_left(session) >= needed
     }
 
-    // What a draft cites, then what was read since, then the best of the rest: a reader had no use for it.
+    // What a draft cites, then what was read since, then what was read for earlier gaps: a draft with an open part may cite none of
+    // it. Then the best of the first passages: a reader had no use for them.
     pub(super) fn show_for_draft(
         &mut self,
         draft: &DraftAnswer,
@@ -191,17 +193,17 @@ impl AnswerBuilder<'_, '_> {
         room: u32,
     ) {
         let cited = draft.cited_passages();
-        let mut rest_tokens = 0;
-        let passages = self.context.passages.iter().enumerate();
-        let rest = passages
-            .filter(|(at, _)| !cited.contains(at))
-            .take_while(|(_, passage)| {
-                rest_tokens += passage.tokens;
-                self.allowance.is_none() || rest_tokens <= FURTHER_CONTEXT_TOKENS - NEW_TOKENS
-            })
-            .map(|(at, _)| at);
-        let rest: Vec<usize> = rest.collect();
-        let order = cited.into_iter().chain(fresh).chain(rest);
+        let (first, earlier) = (
+            0..self.first_passages,
+            self.first_passages..self.context.passages.len(),
+        );
+        let mut first_tokens = 0;
+        let first = first.filter(|at| !cited.contains(at)).take_while(|at| {
+            first_tokens += self.context.passages[*at].tokens;
+            first_tokens <= FURTHER_CONTEXT_TOKENS - NEW_TOKENS
+        });
+        let first: Vec<usize> = first.collect();
+        let order = cited.into_iter().chain(fresh).chain(earlier).chain(first);
         self.context.show(order, room);
     }
 

@@ -335,7 +335,10 @@ fn laid_out_text_and_contents_are_no_tables() {
         &[(0, 1, 1, "•"), (1, 1, 1, "We opened 12.")],
     ];
     for rows in [contents, bullets] {
-        assert!(tables_of_pages(1, &[page(0, rows)], &|| false).is_empty(), "{rows:?}");
+        assert!(
+            tables_of_pages(1, &[page(0, rows)], &|| false).is_empty(),
+            "{rows:?}"
+        );
     }
 }
 
