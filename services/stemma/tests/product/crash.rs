@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Signal;
 
@@ -16,6 +16,8 @@ use crate::support::{
 /// Number of new stores, and of kills for each.
 const STORES: u64 = 5;
 const KILLS_PER_STORE: u64 = 4;
+// No more objects come after so long, or the machine is busy: both are moments to kill a process.
+const NO_MORE: Duration = Duration::from_secs(1);
 
 /// A number between 0 and 1 that looks like noise; the same for the same seed.
 fn noise(seed: u64) -> f64 {
@@ -65,18 +67,25 @@ fn ingest(lab: &TestEnv, store: &str) -> StemmaCommand {
         .env("STEMMA_LOG", "stemma_engine=debug")
 }
 
-/// A moment that depends on the seed: so many objects later, and a little; every fourth right at the start. At most there
-/// will be `reachable` objects.
-fn wait(running: &mut RunningCommand, store: &Path, reachable: usize, seed: u64) {
+/// A moment that depends on the seed: so many objects later, and a little; every fourth right at the start. Behind the gate there
+/// may not be so many: then it is when no more come.
+fn wait(running: &mut RunningCommand, store: &Path, seed: u64) {
     let more = if seed.is_multiple_of(4) {
         0
     } else {
         (12.0 * noise(seed)) as usize
     };
-    let wanted = reachable.min(stored_files(store).len() + more);
-    while stored_files(store).len() < wanted {
+    let mut count = stored_files(store).len();
+    let wanted = count + more;
+    let mut grew = Instant::now();
+    while count < wanted && grew.elapsed() < NO_MORE {
         assert!(!running.has_ended());
         std::thread::sleep(Duration::from_millis(1));
+        let now = stored_files(store).len();
+        if now > count {
+            grew = Instant::now();
+        }
+        count = now;
     }
     std::thread::sleep(Duration::from_secs_f64(0.03 * noise(seed + 1000)));
 }
@@ -109,7 +118,6 @@ fn killed_ingest_resumes_to_identical_bytes() {
         36,
         "twelve documents, three stages each"
     );
-    let reachable = stored_files(&lab.path("twelve")).len();
     let gate = Gate::close(&lab);
     let ingest = |store: &str| gate.before(ingest(&lab, store));
 
@@ -118,12 +126,8 @@ fn killed_ingest_resumes_to_identical_bytes() {
         for blow in 0..KILLS_PER_STORE {
             let before = stored_files(&lab.path(&store));
             let mut running = ingest(&store).start();
-            wait(
-                &mut running,
-                &lab.path(&store),
-                reachable,
-                round * KILLS_PER_STORE + blow,
-            );
+            let seed = round * KILLS_PER_STORE + blow;
+            wait(&mut running, &lab.path(&store), seed);
             assert!(!running.has_ended());
             running.signal(Signal::KILL);
             assert_untouched(

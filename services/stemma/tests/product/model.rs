@@ -145,7 +145,8 @@ fn completion(schema: &Value, messages: &Value) -> Value {
         .collect();
     json!({
         "choices": [{ "message": { "content": Value::Object(answer).to_string() }, "finish_reason": "stop" }],
-        "usage": { "prompt_tokens": 100, "completion_tokens": 10 },
+        // Fewer than were sent would be a prompt that was cut.
+        "usage": { "prompt_tokens": (prompt.len() / 4).max(100), "completion_tokens": 10 },
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 use super::*;
-use crate::behavior::{Latency, LimitHeaders, Outage, ReplyFaults, SimulatedLimits};
+use crate::behavior::{LimitHeaders, Outage, ReplyFaults, SimulatedLimits};
 
 // Status, head and body of the reply; status 0 if the connection broke.
 async fn post(provider: &Provider, path: &str, body: &Value) -> (u16, String, Value) {
