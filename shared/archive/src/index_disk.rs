@@ -13,8 +13,8 @@ const INTERVAL: Duration = Duration::from_secs(15);
 /// Reports the free space of the disk of `folder` until `stop`.
 pub async fn report_free_space(env: Env, folder: PathBuf, stop: CancellationToken) {
     loop {
-        let asked = folder.clone();
-        if let Ok(Some(bytes)) = spawn_blocking(move || free_bytes(&asked)).await {
+        let path = folder.clone();
+        if let Ok(Some(bytes)) = spawn_blocking(move || free_bytes(&path)).await {
             gauge!("stemma_index_disk_free_bytes").set(bytes as f64);
         }
         tokio::select! {

@@ -309,14 +309,14 @@ impl<W: Work> DeadLetterHandler<W> {
                 Err(refusal) => self.record_refused(message, refusal).await,
             };
         }
-        let told = serde_json::from_slice::<CoordinatorMessage>(&message.body).ok();
-        let admitted = told
+        let notification = serde_json::from_slice::<CoordinatorMessage>(&message.body).ok();
+        let admitted = notification
             .as_ref()
-            .map(|told| keys.admit_notification::<W>(message, told));
+            .map(|notification| keys.admit_notification::<W>(message, notification));
         if let Some(Err(refusal)) = admitted {
             return self.record_refused(message, refusal).await;
         }
-        let run = told.as_ref().and_then(CoordinatorMessage::run);
+        let run = notification.as_ref().and_then(CoordinatorMessage::run);
         let subject = run.map_or(Subject::Unknown, Subject::Run);
         store(env, blobs, message, None, subject).await
     }

@@ -58,8 +58,8 @@ async fn receive_all(body: Body, limit: usize, scope: &WorkScope) -> Result<Rece
             continue;
         };
         received.extend_from_slice(&data);
-        let held = memory.as_ref().map_or(UNCOUNTED_BYTES, MemoryPermit::bytes);
-        if received.len() > held {
+        let room = memory.as_ref().map_or(UNCOUNTED_BYTES, MemoryPermit::bytes);
+        if received.len() > room {
             let missing = received.len() - memory.as_ref().map_or(0, MemoryPermit::bytes);
             let more = scope.hold(missing).ok_or(AdmissionError::Busy)?;
             match &mut memory {

@@ -276,10 +276,10 @@ impl StructuredCall<'_> {
         let remaining =
             Duration::from_millis(self.deadline_ms.saturating_sub(self.client.now_ms()));
         let call = self.client.complete(request, self.class, self.call_log);
-        let late = |_| Err(task_timeout(request.schema.name).into());
-        tokio::time::timeout(remaining, call)
-            .await
-            .unwrap_or_else(late)
+        match tokio::time::timeout(remaining, call).await {
+            Ok(result) => result,
+            Err(_) => Err(task_timeout(request.schema.name).into()),
+        }
     }
 
     // Joins the next part of a reply. Whether another part is to be asked for, which `request` then does.

@@ -381,9 +381,9 @@ fn names_term(text: &str, term: &str) -> bool {
 
 // Whether a draft says that something is missing in other words than the question: such as a statement, which can be looked for.
 fn names_more(question: &str, draft: &DraftAnswer) -> bool {
-    let asked: BTreeSet<String> = content_words(question).into_iter().collect();
+    let question: BTreeSet<String> = content_words(question).into_iter().collect();
     let named = draft.missing.iter().flat_map(|part| content_words(part));
-    named.into_iter().any(|word| !asked.contains(&word))
+    named.into_iter().any(|word| !question.contains(&word))
 }
 
 // Whether a term of a question is written as a name, and not only because it begins the question. Abbreviations are none: most are

@@ -110,10 +110,10 @@ impl WorkScope {
     }
 
     fn add_memory(&self, permit: MemoryPermit) {
-        let mut held = self.0.memory.lock();
-        match held.as_mut() {
-            Some(held) => held.merge(permit),
-            None => *held = Some(permit),
+        let mut memory = self.0.memory.lock();
+        match memory.as_mut() {
+            Some(memory) => memory.merge(permit),
+            None => *memory = Some(permit),
         }
     }
 
@@ -127,15 +127,15 @@ impl WorkScope {
     pub fn hold_response(&self, bytes: usize) -> Option<MemoryPermit> {
         let share = &self.0.share;
         let units = share.units(bytes);
-        let held = self.0.memory.lock().take();
-        let Some(mut held) = held else {
+        let reserved = self.0.memory.lock().take();
+        let Some(mut permit) = reserved else {
             return share.try_acquire_memory(units);
         };
-        if held.units() < units {
-            held.merge(share.try_acquire_memory(units - held.units())?);
+        if permit.units() < units {
+            permit.merge(share.try_acquire_memory(units - permit.units())?);
         }
-        held.shrink(units);
-        Some(held)
+        permit.shrink(units);
+        Some(permit)
     }
 }
 

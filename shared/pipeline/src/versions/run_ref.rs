@@ -10,7 +10,8 @@ pub fn run_id(doc: DocId, seq: u64) -> RunId {
 
 fn parse_run_id(run: &RunId) -> Option<(DocId, u64)> {
     let (doc, seq) = run.0.rsplit_once('-')?;
-    let (doc, seq) = (doc.parse().ok()?, seq.parse().ok()?);
+    let doc = doc.parse().ok()?;
+    let seq = seq.parse().ok()?;
     (run_id(doc, seq) == *run).then_some((doc, seq))
 }
 
