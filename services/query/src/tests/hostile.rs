@@ -11,8 +11,6 @@ use stemma_archive::GrepOptions;
 use stemma_sample_store::model::answer_model;
 
 const QUESTIONS: usize = 1_000;
-/// Ample for an unoptimized build on a busy machine.
-
 /// A linear congruential generator (Knuth's MMIX multiplier): the same numbers in every run.
 struct HostileRng(u64);
 
