@@ -116,8 +116,9 @@ impl Consumer {
         let cut = CancellationToken::new();
         self.presence.register_lane(self.name, self.concurrency);
         let broker = self.queue.raw().as_ref();
-        let mut pause = SUBSCRIBE_PAUSE;
+        let mut next_pause = SUBSCRIBE_PAUSE;
         while !stop.is_cancelled() {
+            let mut pause = SUBSCRIBE_PAUSE;
             let subscribed = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -125,7 +126,7 @@ impl Consumer {
             };
             match subscribed {
                 Ok(mut deliveries) => {
-                    pause = SUBSCRIBE_PAUSE;
+                    next_pause = SUBSCRIBE_PAUSE;
                     handler.on_subscribed(self.name);
                     let end = self
                         .consume(&mut deliveries, &mut running, &handler, &stop, &cut)
@@ -159,7 +160,8 @@ impl Consumer {
                     if let Some(repeated) = self.note_failure(&error) {
                         tracing::warn!(queue = %self.name, %error, repeated, "cannot subscribe; trying again");
                     }
-                    pause = (2 * pause).min(MAX_SUBSCRIBE_PAUSE);
+                    pause = next_pause;
+                    next_pause = (2 * pause).min(MAX_SUBSCRIBE_PAUSE);
                 }
             }
             tokio::select! {

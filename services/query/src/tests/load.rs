@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stemma_engine::blobs::list_all;
 use stemma_sim::{Behavior, Provider};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -48,10 +47,21 @@ fn question(number: usize) -> Value {
     json!({ "question": format!("How much was R&D spending in our {number}th year?"), "scopes": ["ACME_2022"] })
 }
 
-/// Waits until so many answers are stored.
-async fn wait_for_answers(server: &TestServer, count: usize) {
-    let stored = async || list_all(server.blobs.as_ref(), "c/default/answers/").await;
-    while stored().await.unwrap().len() < count {
+/// Waits until the provider has answered so many calls, and an answer to the question is found by asking again.
+async fn wait_for_answer(
+    provider: &Provider,
+    calls: usize,
+    server: &TestServer,
+    body: &Value,
+) -> Value {
+    while provider.report().calls < calls {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    loop {
+        let answer = stored_answer(server, body).await;
+        if answer["replayed"] == true {
+            return answer;
+        }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -84,8 +94,7 @@ async fn disconnected_streams_finish_and_are_paid_once() {
         ),
     ] {
         drop(open_stream(&server, path, &body).await);
-        wait_for_answers(&server, number).await;
-        let answer = stored_answer(&server, &question(number)).await;
+        let answer = wait_for_answer(&provider, number, &server, &question(number)).await;
         assert_eq!(
             (&answer["replayed"], &answer["outcome"]),
             (&json!(true), &json!("answered")),
@@ -100,14 +109,8 @@ async fn disconnected_streams_finish_and_are_paid_once() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(waiting);
-    wait_for_answers(&server, 5).await;
-    assert_eq!(
-        (
-            stored_answer(&server, &question(5)).await["replayed"].clone(),
-            provider.report().calls
-        ),
-        (json!(true), 5)
-    );
+    wait_for_answer(&provider, 5, &server, &question(5)).await;
+    assert_eq!(provider.report().calls, 5);
 }
 
 /// A search with a model stores no result: a disconnect cancels it.

@@ -161,8 +161,9 @@ fn is_of_disk(error: &io::Error) -> bool {
         AlreadyExists | InvalidData | InvalidInput | IsADirectory | NotADirectory | NotFound
         | UnexpectedEof => false,
         Other => {
-            let inner = error.get_ref();
-            inner.is_some_and(|inner| inner.downcast_ref().is_some_and(is_of_disk))
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+            inner.is_some_and(is_of_disk)
+                || system_error(&error.to_string()).is_some_and(|error| is_of_disk(&error))
         }
         _ => true,
     }
