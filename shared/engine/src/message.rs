@@ -24,7 +24,7 @@ pub struct TaskMessage {
     pub published_ms: Millis,
     /// The stage struct as JSON.
     pub payload: Box<RawValue>,
-    /// Made by [`MessageKeys`](crate::MessageKeys) over all other fields.
+    /// Made by [`MessageKeys`] over all other fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
