@@ -19,7 +19,7 @@ use crate::error::CommandError;
 use crate::output::Output;
 use crate::page_images::page_images;
 
-// What a call may wait for its permit beside the time of the call itself.
+// How long a call may wait for its permit, in addition to the time of the call itself.
 const CALL_SLACK_SECONDS: u64 = 5;
 
 /// Clients of all models for this process, which providers see as `process`; empty if none is configured.

@@ -26,7 +26,7 @@ const PATHS: [&str; 3] = ["prompts", "reason.knowledge.files", "local.second_rea
 pub enum ConfigFile {
     /// By `--config` or `STEMMA_CONFIG`.
     Named(PathBuf),
-    /// In the working directory, or beside the store.
+    /// In the working directory, or next to the store.
     Found(PathBuf),
 }
 

@@ -161,15 +161,16 @@ mod tests {
             per_address: 2,
             ..ConnectionLimits::default()
         });
-        let (one, other) = (address("10.0.0.1"), address("10.0.0.2"));
-        let answering = connections.admit(one).unwrap();
+        let busy = address("10.0.0.1");
+        let idle = address("10.0.0.2");
+        let answering = connections.admit(busy).unwrap();
         answering.answer();
         tokio::time::advance(Duration::from_secs(1)).await;
-        let first = connections.admit(one).unwrap();
+        let first = connections.admit(busy).unwrap();
         tokio::time::advance(Duration::from_secs(1)).await;
-        let second = connections.admit(other).unwrap();
-        // One address is at its limit: its own waiting connection is closed, not that of another.
-        let third = connections.admit(one).unwrap();
+        let second = connections.admit(idle).unwrap();
+        // The busy address is at its limit, so one of its own connections is closed.
+        let third = connections.admit(busy).unwrap();
         assert!(first.closed.is_cancelled() && !answering.closed.is_cancelled());
         // All places are taken: a body of which more has arrived has waited for less time.
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -179,14 +180,14 @@ mod tests {
         // Nobody waits: the new one is refused, until a place is free.
         second.answer();
         fourth.answer();
-        assert!(connections.admit(other).is_none());
+        assert!(connections.admit(idle).is_none());
         drop((first, third));
         assert!(
-            connections.admit(other).is_none(),
+            connections.admit(idle).is_none(),
             "closed ones have no place"
         );
         drop(answering);
-        assert!(connections.admit(one).is_some());
+        assert!(connections.admit(busy).is_some());
     }
 
     #[test]

@@ -12,7 +12,7 @@ const NOTE: &str = "# Note\n\nThe interest rate rose.\n";
 // The number of `nobody` on most machines.
 const NOBODY: u32 = 65_534;
 
-// A folder of documents, and beside it what belongs to the user.
+// A folder of documents, and a folder of the user next to it.
 fn downloaded() -> (TestEnv, PathBuf) {
     let env = TestEnv::new();
     env.put("note.md", NOTE);
