@@ -4,6 +4,7 @@
 //!   a
 //!   port must do; run on the memory adapters and on real servers.
 //! - [`fault`]: ports that fail at a chosen call.
+//! - [`processes`]: processes that a test suspends.
 //! - [`servers`]: servers for tests, named by environment variables.
 //! - [`simulation`]: whole jobs under seeded schedules, with crashes.
 
@@ -12,6 +13,7 @@ pub mod blobs_conformance;
 pub mod fault;
 pub mod ledger_conformance;
 pub mod limit_conformance;
+pub mod processes;
 pub mod queue_conformance;
 pub mod servers;
 pub mod simulation;

@@ -532,7 +532,7 @@ fn readers_work_beside_a_writer_but_a_second_writer_fails() {
         assert!(!writer.has_ended(), "{:?}", writer.end());
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    writer.signal(rustix::process::Signal::STOP);
+    writer.suspend();
     let second = lab.stemma("store", ["--json", "ingest", "filings"]).run();
     let reader = lab.stemma("store", ["--json", "ls", "-R"]).run();
     let status = lab.stemma("store", ["--json", "status"]).run();

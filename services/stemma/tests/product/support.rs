@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stemma_document::{Gap, PublishedTree, Section, TreeObject};
+use stemma_engine_testing::processes::wait_until_stopped;
 use stemma_filings::{ContentsMode, FilingKind, Spec, generate};
 use tempfile::TempDir;
 
@@ -172,6 +173,12 @@ pub struct RunningCommand {
 impl RunningCommand {
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Suspends it; it does nothing more once this returns.
+    pub fn suspend(&mut self) {
+        self.signal(Signal::STOP);
+        wait_until_stopped(self.pid());
     }
 
     /// Sends a signal, unless it has ended.

@@ -9,6 +9,7 @@ use lapin::options::{ExchangeDeleteOptions, QueueDeleteOptions};
 use lapin::{Connection, ConnectionProperties};
 use stemma_engine::Env;
 use stemma_engine::queue::{QueueName, RabbitQueue, RabbitSettings, RetryDelay};
+use stemma_engine_testing::processes::{members_of_group, wait_until_stopped};
 
 /// A prefix that no other run or test uses.
 pub fn fresh_prefix() -> String {
@@ -111,12 +112,13 @@ impl Services {
     pub async fn freeze(&self) {
         let id = tokio::fs::read_to_string(self.servers().join("rabbitmq.pid")).await;
         let id = id.expect("its process");
-        let session = format!("-{}", id.split(' ').next().expect("an id"));
+        let group = id.split(' ').next().expect("an id");
         let mut kill = tokio::process::Command::new("kill");
-        check(
-            "kill",
-            kill.args(["-s", "STOP", "--", &session]).output().await,
-        );
+        kill.args(["-s", "STOP", "--", &format!("-{group}")]);
+        check("kill", kill.output().await);
+        let members = members_of_group(group.parse().expect("a number"));
+        assert!(members.len() > 1, "a shell and the server: {members:?}");
+        members.into_iter().for_each(wait_until_stopped);
     }
 
     pub async fn restart(&self) {

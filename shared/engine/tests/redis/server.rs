@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
+use stemma_engine_testing::processes::wait_until_stopped;
 use stemma_engine_testing::servers::server_from_env;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -170,8 +171,12 @@ impl PrivateRedis {
 
     /// Suspends or resumes the server.
     pub fn freeze(&self, frozen: bool) {
-        let pid = Pid::from_child(self.child.as_ref().unwrap());
-        kill_process(pid, if frozen { Signal::STOP } else { Signal::CONT }).unwrap();
+        let child = self.child.as_ref().unwrap();
+        let signal = if frozen { Signal::STOP } else { Signal::CONT };
+        kill_process(Pid::from_child(child), signal).unwrap();
+        if frozen {
+            wait_until_stopped(child.id());
+        }
     }
 
     /// Runs a command like `redis-cli`, with these credentials (`:password@`, or nothing).
