@@ -123,9 +123,7 @@ async fn questions_about_what_no_document_has_take_no_further_calls() {
         let (model, client) = Model::new(move |request: &LlmRequest| {
             Ok(match request.schema.name {
                 "choose_tool" => json!({ "tool": "get_page_content", "pages": "3", "last": true }),
-                _ => {
-                    json!({ "answerable": false, "claims": [], "missing": [question], "confidence": 0 })
-                }
+                _ => lacks(question),
             })
         });
         let tools = archive.tools();
@@ -205,4 +203,31 @@ async fn a_named_lack_is_looked_for_although_no_document_has_a_word_of_the_quest
             }
         }
     }
+}
+
+// Two passages that no search finds together: each draft names the next lack, and the last needs both.
+#[tokio::test]
+async fn what_was_read_for_an_earlier_lack_stays_in_later_drafts() {
+    const FIRST: &str = "We may fail to retain people";
+    const SECOND: &str = "We lease zorbs to others";
+    let archive = TestArchive::new();
+    let (model, client) = Model::new(move |request: &LlmRequest| {
+        let shows = |words: &str| reader_reply(words, request)["answerable"] == true;
+        Ok(match (request.schema.name, shows(FIRST), shows(SECOND)) {
+            ("choose_tool", ..) | (_, true, true) => reader_reply(SECOND, request),
+            (_, false, _) => lacks("people who leave, Risk Factors"),
+            (_, true, false) => lacks("rent, Lessor Disclosures"),
+        })
+    });
+    let tools = archive.tools();
+    let answer = archive
+        .ask_with_tools(client, &tools, &capex_question())
+        .await;
+    assert_eq!(answer.outcome, AnswerOutcome::Answered, "{answer:?}");
+    assert_eq!(answer.mode, AnswerMode::Agent);
+    assert_eq!(model.requests().len(), 4);
+}
+
+fn lacks(part: &str) -> serde_json::Value {
+    json!({ "answerable": false, "claims": [], "missing": [part], "confidence": 0 })
 }
