@@ -4,7 +4,6 @@
 //! commit of the index and trees by version, so no cached entry outlives a publication.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -16,7 +15,7 @@ use stemma_catalog::document_store::DocumentStore;
 use stemma_document::{Collection, Digest, DocId, PublishedTree};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::port_monitor::{PortTrouble, TroubleKind};
-use stemma_engine::work::{ComputeError, compute};
+use stemma_engine::work::{self, ClientId, ComputeError, compute};
 use stemma_engine::{Env, PortError, PortResult};
 use stemma_retrieval::cache::Cache;
 use stemma_retrieval::embedding::SemanticRouter;
@@ -28,7 +27,7 @@ use stemma_retrieval::usage::CallAccount;
 use stemma_retrieval::{
     AppliedFilter, DocumentScope, Query, SearchError, SearchHit, SearchHitPage, SearchResults,
 };
-use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::alias_names::{AliasNames, AliasReader};
 use crate::compare::aligned::{AlignedDocuments, AlignmentKey};
@@ -42,8 +41,6 @@ const TREES_BYTES: usize = 128 << 20;
 const TREES_MS: u64 = 60 * 60_000;
 // Estimated memory of a parsed tree per byte of its JSON.
 const TREE_BYTES_PER_JSON_BYTE: usize = 2;
-// Trees that are read at once, at most.
-const TREE_LOADS: usize = 64;
 // How long a search waits for the first commit of a new index.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(5);
 // Limits of the cache of documents that commits lack.
@@ -76,8 +73,8 @@ pub struct CollectionCache {
     open_trees: Mutex<HashMap<TreeKey, Weak<PublishedTree>>>,
     alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
     tree_searcher: Option<Arc<TreeSearcher>>,
-    // By document: requests wait for others that read the same tree.
-    tree_loads: [AsyncMutex<()>; TREE_LOADS],
+    // Requests wait for others of their client that read the same tree: one that waits for its share keeps out no other client.
+    tree_loads: Mutex<HashMap<(ClientId, DocId), Weak<AsyncMutex<()>>>>,
 }
 
 impl CollectionCache {
@@ -121,7 +118,7 @@ impl CollectionCache {
             open_trees: Mutex::default(),
             alignments: Cache::new(ALIGNMENTS_BYTES, ALIGNMENTS_MS),
             tree_searcher,
-            tree_loads: std::array::from_fn(|_| AsyncMutex::default()),
+            tree_loads: Mutex::default(),
         })
     }
 
@@ -393,11 +390,20 @@ impl CollectionCache {
     }
 
     // Held by the request that reads the tree of `doc`.
-    pub(crate) async fn tree_loading(&self, doc: DocId) -> AsyncMutexGuard<'_, ()> {
-        let mut hasher = DefaultHasher::new();
-        doc.hash(&mut hasher);
-        let slot = hasher.finish() % TREE_LOADS as u64;
-        self.tree_loads[slot as usize].lock().await
+    pub(crate) async fn tree_loading(&self, doc: DocId) -> OwnedMutexGuard<()> {
+        let key = (work::current_client(), doc);
+        let loading = {
+            let loads = self.tree_loads.lock();
+            let mut loads = loads.unwrap_or_else(PoisonError::into_inner);
+            loads.retain(|_, load| load.strong_count() > 0);
+            let running = loads.get(&key).and_then(Weak::upgrade);
+            running.unwrap_or_else(|| {
+                let load = Arc::default();
+                loads.insert(key, Arc::downgrade(&load));
+                load
+            })
+        };
+        loading.lock_owned().await
     }
 
     pub(crate) fn put_tree(&self, tree: Arc<PublishedTree>, json_bytes: usize) {

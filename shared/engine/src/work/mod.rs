@@ -55,6 +55,15 @@ impl ClientShare {
     }
 }
 
+/// A client, as long as it has a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClientId(usize);
+
+/// Whose request this code serves.
+pub fn current_client() -> ClientId {
+    ClientId(Arc::as_ptr(&current_share().cpu) as usize)
+}
+
 /// The work of one request. Clones refer to the same request.
 #[derive(Debug, Clone)]
 pub struct WorkScope(Arc<ScopeInner>);
