@@ -57,7 +57,7 @@ pub struct ProviderConfig {
     pub dialect: ApiDialect,
     #[serde(flatten)]
     pub endpoint: EndpointConfig,
-    /// How long all calls of one attempt of a task may take together, in seconds.
+    /// How long all calls of one attempt of a task may take together, in seconds; at least twice `timeout_seconds`.
     pub task_timeout_seconds: u64,
     /// How long the provider may be unreachable before interactive work fails, in seconds.
     pub interactive_patience_seconds: u64,
@@ -208,7 +208,10 @@ impl ProviderConfig {
     ) -> Result<Arc<ModelClient>, CommandError> {
         let client = self.client(env, process)?;
         let settings = ModelClientSettings {
-            task_timeout: Duration::from_secs(self.task_timeout_seconds),
+            task_timeout: Duration::from_secs(
+                self.task_timeout_seconds
+                    .max(2 * self.endpoint.timeout_seconds),
+            ),
             interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
             max_reply_tokens: self.max_reply_tokens,
             ..self.endpoint.client_settings(name, client.host())

@@ -27,7 +27,7 @@ const CACHE_MS: Millis = 24 * 3_600_000;
 const ID_DIGITS: usize = 16;
 // The last digits of an id tell complete and degraded answers apart; the others are equal.
 const DEGRADED_DIGITS: usize = 4;
-// Degraded variants of an id to look at. There is one per reason why a model is unavailable.
+// Degraded variants of an id to look at. There is one per code.
 const MAX_DEGRADED: usize = 16;
 const DEGRADED_CACHE_BYTES: usize = 1 << 20;
 
@@ -143,8 +143,10 @@ impl AnswerStore {
         match self.create(&saved.id, json.clone().into()).await {
             Ok(Some(PutOutcome::Exists)) => match self.get(&saved.id).await {
                 Ok(Some(winner)) => {
+                    // The reason shown is that of this run.
                     return Answer {
                         usage: answer.usage,
+                        degradation: answer.degradation,
                         ..winner
                     };
                 }
@@ -308,9 +310,9 @@ pub(super) fn answer_id(parts: &impl Serialize) -> String {
 }
 
 /// The id of a degraded answer, from the id of the complete one and the reason: [`AnswerStore::get_promised`] finds one by the other.
-/// Another cause with the same code is another answer, so that the reason shown is the present one.
+/// Messages name durations and request ids, so only the code counts.
 pub(super) fn degraded_id(id: &str, reason: &Degradation) -> String {
-    let text = format!("{id} {} {}", reason.code, reason.message);
+    let text = format!("{id} {}", reason.code);
     let digest = Digest::from_content(text.as_bytes()).to_string();
     format!(
         "{}{}",

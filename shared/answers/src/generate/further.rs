@@ -9,13 +9,14 @@ use stemma_retrieval::tokenizer::content_words;
 
 use super::{AnswerBuilder, FIRST_HITS, LIMIT_CODE};
 use crate::AnswerError;
+
 use crate::context::{AnswerContext, Passage, SectionRequest, pages_by_worth};
 use crate::event::{AnswerStep, StepKind};
 use crate::prompt::{self, DraftAnswer};
 use crate::request::{FURTHER_CALLS, FURTHER_TOKENS, MIN_CONTEXT_TOKENS};
 use crate::statement::Statement;
 use crate::tools::{MAX_CALL_TOKENS, ToolSet};
-use crate::tree_search::LlmSession;
+use crate::tree_search::{LlmSession, SessionUsage};
 
 // Tokens of passages in a prompt after the first: FURTHER_TOKENS has room for two of these and two calls of tools.
 const FURTHER_CONTEXT_TOKENS: u32 = 4_500;
@@ -67,7 +68,7 @@ impl AnswerBuilder<'_, '_> {
         let usage = session.usage();
         self.allowance = Some(Allowance {
             calls: usage.calls + FURTHER_CALLS,
-            tokens: used_tokens(&session) + FURTHER_TOKENS,
+            tokens: written_tokens(&usage) + FURTHER_TOKENS,
         });
         let room = self.draft_room(text, &session);
         if !self.can_draft(&session, room) {
@@ -136,9 +137,12 @@ impl AnswerBuilder<'_, '_> {
     // A session makes a call only if the longest reply fits, too.
     fn tokens_left(&self, session: &LlmSession) -> u64 {
         let reserved = u64::from(prompt::MAX_REPLY_TOKENS) - REPLY_TOKENS;
+        let usage = session.usage();
         let most = session.budget().tokens.saturating_sub(reserved);
-        let most = self.allowance.map_or(most, |one| most.min(one.tokens));
-        most.saturating_sub(used_tokens(session))
+        let left = most.saturating_sub(usage.prompt_tokens + usage.output_tokens);
+        self.allowance.map_or(left, |most| {
+            left.min(most.tokens.saturating_sub(written_tokens(&usage)))
+        })
     }
 
     // Whether another draft is within the allowance and has something to read. Without an allowance the session decides.
@@ -453,9 +457,12 @@ fn interleave(lists: impl IntoIterator<Item = Vec<SectionRequest>>) -> Vec<Secti
     }
 }
 
-fn used_tokens(session: &LlmSession) -> u64 {
-    let usage = session.usage();
-    usage.prompt_tokens + usage.output_tokens
+// Without thoughts, which no allowance can foresee: only the question's own limit counts them.
+fn written_tokens(usage: &SessionUsage) -> u64 {
+    usage.prompt_tokens
+        + usage
+            .output_tokens
+            .min(u64::from(usage.calls) * REPLY_TOKENS)
 }
 
 #[cfg(test)]

@@ -72,12 +72,11 @@ async fn the_reason_shown_is_that_of_this_run() {
         assert_eq!(reason.code, "model.refused");
         ids.push(answer.id);
     }
-    // Each is found under its own id.
-    for id in &ids {
-        assert_eq!(archive.answers().get(id).await.unwrap().unwrap().id, *id);
-    }
+    // However often it fails, one answer is stored.
     ids.dedup();
-    assert_eq!(ids.len(), 3);
+    assert_eq!(ids.len(), 1);
+    let stored = archive.answers().get(&ids[0]).await.unwrap().unwrap();
+    assert_eq!(stored.id, ids[0]);
 }
 
 #[tokio::test]

@@ -424,7 +424,13 @@ impl LlmSession {
                     return Err(failure);
                 }
                 // A call that took too long would do so again.
-                _ if failure.code == "model.timeout" => return Err(failure),
+                _ if matches!(
+                    failure.code.as_str(),
+                    "model.timeout" | "model.task_timeout"
+                ) =>
+                {
+                    return Err(failure);
+                }
                 FailureKind::Throttled { after_ms } => after_ms.max(1),
                 FailureKind::Transient if tries < MAX_RETRIES => RETRY_DELAY_MS << (tries - 1),
                 _ => return Err(failure),
