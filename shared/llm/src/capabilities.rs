@@ -7,10 +7,10 @@
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::error_body::FORMAT_FIELDS;
+use crate::error_body::{FORMAT_FIELDS, FORMAT_WORDS, UNSUPPORTED_WORDS};
 use crate::http::{HttpError, HttpReply, HttpTransport};
 use crate::image::{PageImage, message_content};
-use crate::request::{LlmError, LlmReply, LlmRequest};
+use crate::request::{FinishReason, LlmError, LlmReply, LlmRequest};
 
 const MAX_ATTEMPTS: usize = 6;
 
@@ -60,7 +60,11 @@ impl RequestShape {
             temperature: false,
             ..self
         });
-        let other_limit = (has_json_mode && self.limit == LimitField::MaxTokens).then_some(Self {
+        let unknown = ["max_completion_tokens", "unknown", "unrecognized"];
+        let is_unknown = first(&unknown).or(first(&UNSUPPORTED_WORDS)).is_some();
+        // A limit that is too high is too high under the other name, too; servers that do not know that name would have no limit.
+        let has_other_limit = has_json_mode && self.limit == LimitField::MaxTokens && is_unknown;
+        let other_limit = has_other_limit.then_some(Self {
             limit: LimitField::MaxCompletionTokens,
             ..self
         });
@@ -68,7 +72,7 @@ impl RequestShape {
             (first(&["temperature"]), without_temperature),
             (first(&["max_completion_tokens", "max_tokens"]), other_limit),
             (
-                first(&FORMAT_FIELDS),
+                first(&[&FORMAT_FIELDS[..], &FORMAT_WORDS].concat()),
                 self.with_weaker_format(has_json_mode),
             ),
         ];
@@ -145,10 +149,12 @@ impl ProviderCapabilities {
         }
     }
 
-    /// Learns from a reply to `request`: one that is prose, although a schema was sent, shows that the server ignores schemas.
+    /// Learns from a reply to `request`: one that is prose, although a schema was sent, shows that the server ignores schemas. One
+    /// that was cut off may be a thought.
     pub(crate) fn check_enforcement(&self, request: &LlmRequest, reply: &LlmReply) {
         let shape = self.shape();
-        let is_prose = !reply.text.trim().is_empty() && !reply.text.contains('{');
+        let is_whole = reply.finish == FinishReason::Complete && !reply.is_empty();
+        let is_prose = is_whole && !reply.text.contains('{');
         if is_prose && response_format(request, shape) == ResponseFormat::Schema {
             let relaxed = shape.with_weaker_format(self.has_json_mode);
             self.remember(shape, relaxed.unwrap_or(shape));
@@ -248,6 +254,13 @@ mod tests {
         assert_eq!(text.relaxed("response_format", true), None);
         let without_tools = strict.relaxed("tool_choice is not supported", false);
         assert_eq!(without_tools.unwrap().format, ResponseFormat::Text);
+        // A value that is too high is no unknown parameter.
+        for too_high in [
+            "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+            "max_tokens is too large: 16000. This model supports at most 4096 completion tokens",
+        ] {
+            assert_eq!(relaxed(too_high), None);
+        }
         // The parameter that is named first is the rejected one: the rest may quote the request.
         let quoting = relaxed("('body', 'response_format'): invalid, input {'temperature': 0}");
         assert_eq!(quoting.unwrap().format, ResponseFormat::ObjectSchema);

@@ -1,5 +1,7 @@
 //! Error bodies of providers, and what of them may reach logs.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use stemma_engine::secret::Secret;
 
@@ -8,15 +10,20 @@ const MAX_ERROR_CHARS: usize = 200;
 // An error message that shares this many consecutive characters with the prompt counts as quoting it.
 const QUOTE_CHARS: usize = 16;
 
-// Parameters that ask for a form of reply, and other names for them in errors.
-pub(crate) const FORMAT_FIELDS: [&str; 7] = [
-    "response_format",
-    "json_schema",
-    "json_object",
-    "schema",
-    "grammar",
-    "structured",
-    "tool",
+// A shared passage of so many bytes is a quote of the prompt. Servers' own words about contexts and images are shorter.
+const PASSAGE_BYTES: usize = 32;
+
+// Parameters that ask for a form of reply.
+pub(crate) const FORMAT_FIELDS: [&str; 3] = ["response_format", "json_schema", "json_object"];
+// Other names for it. Errors of another kind may have them, too.
+pub(crate) const FORMAT_WORDS: [&str; 4] = ["schema", "grammar", "structured", "tool"];
+
+// What the server does not have at all, whatever its value.
+pub(crate) const UNSUPPORTED_WORDS: [&str; 4] = [
+    "unsupported",
+    "not support",
+    "n't support",
+    "not implemented",
 ];
 
 // Providers send `{"error": {"code", "type", "message", "param"}}`, `{"error": "text"}` or `{"detail": …}`. Bodies that
@@ -96,11 +103,12 @@ impl ErrorBody {
         is_about_images && is_about_models
     }
 
-    // Whether the server does not know a form of reply. Servers say so with 400, 404, 422 and 500 (llama.cpp's Python server, old
-    // versions of llama.cpp). Words that an error of another kind may have, too, do not count.
+    // Whether the server does not know a form of reply. Servers say so with 400, 404, 422, 500 (llama.cpp's Python server, old
+    // versions of llama.cpp) and 501.
     pub(crate) fn rejects_format(&self) -> bool {
         let text = self.full_text().to_lowercase();
-        FORMAT_FIELDS[..3].iter().any(|field| text.contains(field))
+        let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        mentions(&FORMAT_FIELDS) || (mentions(&FORMAT_WORDS) && mentions(&UNSUPPORTED_WORDS))
     }
 
     // Whether the prompt, or prompt and reply, exceed the context, in the words of OpenAI, Anthropic, vLLM, llama.cpp,
@@ -112,10 +120,34 @@ impl ErrorBody {
             "context length",
             "context size",
             "context window",
+            "context limit",
             "n_ctx",
             "prompt is too long",
         ];
         phrases.iter().any(|phrase| text.contains(phrase))
+    }
+
+    // The error without the passages of `prompt` that it quotes: words of a document say nothing about the error.
+    pub(crate) fn without_quotes(self, prompt: &[&str]) -> Self {
+        let passages: HashSet<&[u8]> = prompt
+            .iter()
+            .flat_map(|text| text.as_bytes().windows(PASSAGE_BYTES))
+            .collect();
+        let mut own = Vec::with_capacity(self.message.len());
+        let mut quoted_until = 0;
+        for (at, byte) in self.message.bytes().enumerate() {
+            let passage = self.message.as_bytes().get(at..at + PASSAGE_BYTES);
+            if passage.is_some_and(|passage| passages.contains(passage)) {
+                quoted_until = at + PASSAGE_BYTES;
+            }
+            if at >= quoted_until {
+                own.push(byte);
+            }
+        }
+        Self {
+            message: String::from_utf8_lossy(&own).into_owned(),
+            ..self
+        }
     }
 
     pub(crate) fn full_text(&self) -> String {
@@ -214,6 +246,8 @@ mod tests {
             "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\"}]",
             "response_format type must be one of \"text\" or \"json_object\", but got: json_schema",
             "unknown variant `json_schema`",
+            "structured outputs are not supported by this model",
+            "grammar is not implemented",
         ] {
             let body = body(message);
             assert!(
@@ -227,6 +261,7 @@ mod tests {
             "the input length exceeds the context length",
             "Requested tokens (9000) exceed context window of 512",
             "prompt is too long: 210000 tokens > 200000 maximum",
+            "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000",
         ] {
             let body = body(message);
             assert!(
@@ -238,6 +273,7 @@ mod tests {
             "out of memory",
             "the tool server is away",
             "model is loading",
+            "unknown error of the tool server",
         ] {
             let body = body(message);
             assert!(
@@ -245,6 +281,22 @@ mod tests {
                 "{message}"
             );
         }
+    }
+
+    #[test]
+    fn words_of_the_prompt_say_nothing_about_the_error() {
+        let prompt = "Risk factors.\nOur vision of the market is not supported by the context length of models.";
+        let of = |message: &str| {
+            ErrorBody::from_value(&json!({ "error": message })).without_quotes(&["sys", prompt])
+        };
+        let error = of(&format!("out of memory, input: {prompt:?}, é"));
+        assert!(!error.exceeds_context() && !error.rejects_images());
+        assert!(error.message.starts_with("out of memory, input: "));
+        assert!(error.message.ends_with(", é"), "{}", error.message);
+        // The server's own words.
+        let error = of(&format!("{prompt}: exceeds the context length of 512"));
+        assert!(error.exceeds_context());
+        assert!(of("the context length of models is 512").exceeds_context());
     }
 
     #[test]

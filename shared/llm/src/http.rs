@@ -284,6 +284,7 @@ impl HttpTransport {
             .unwrap_or_default();
         let body = ErrorBody::from_bytes(&bytes);
         let message = body.redacted(quoted, &self.api_key);
+        let body = body.without_quotes(quoted);
         let error = match status {
             400 | 402 | 403 | 429 if body.is_quota() => LlmError::Configuration { status, message },
             429 | 529 => LlmError::Throttled {

@@ -109,8 +109,9 @@ fn request_body(request: &LlmRequest, shape: RequestShape) -> Value {
 #[derive(Deserialize)]
 struct CompletionResponse {
     choices: Vec<CompletionChoice>,
+    // Its fields are read one by one: no reply is lost to a count of another type.
     #[serde(default)]
-    usage: Option<CompletionUsage>,
+    usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -129,16 +130,23 @@ struct ChoiceMessage {
     #[serde(default)]
     refusal: Option<String>,
     #[serde(default)]
-    reasoning: Option<String>,
+    reasoning: Value,
     #[serde(default)]
-    reasoning_content: Option<String>,
+    reasoning_content: Value,
 }
 
 impl ChoiceMessage {
     fn has_thought(&self, text: &str) -> bool {
-        let thoughts = [&self.reasoning, &self.reasoning_content];
-        let has_reasoning = (thoughts.into_iter().flatten()).any(|text| !text.trim().is_empty());
-        has_reasoning || text.trim_start().starts_with("<think>")
+        let holds_thoughts = |value: &Value| match value {
+            Value::String(text) => !text.trim().is_empty(),
+            Value::Array(parts) => !parts.is_empty(),
+            Value::Object(parts) => !parts.is_empty(),
+            _ => false,
+        };
+        [&self.reasoning, &self.reasoning_content]
+            .into_iter()
+            .any(holds_thoughts)
+            || text.trim_start().starts_with("<think>")
     }
 }
 
@@ -157,30 +165,6 @@ struct ContentPart {
     refusal: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct CompletionUsage {
-    #[serde(default)]
-    prompt_tokens: Option<u32>,
-    #[serde(default)]
-    completion_tokens: Option<u32>,
-    #[serde(default)]
-    prompt_tokens_details: Option<PromptTokensDetails>,
-    #[serde(default)]
-    completion_tokens_details: Option<CompletionTokensDetails>,
-}
-
-#[derive(Deserialize)]
-struct CompletionTokensDetails {
-    #[serde(default)]
-    reasoning_tokens: Option<u32>,
-}
-
-#[derive(Deserialize)]
-struct PromptTokensDetails {
-    #[serde(default)]
-    cached_tokens: Option<u32>,
-}
-
 // A batch knows nothing of the request any more.
 fn parse_response(
     received: &HttpReply,
@@ -191,7 +175,7 @@ fn parse_response(
         serde_json::from_slice(&received.bytes).map_err(|_| received.not_a_reply(host))?;
     let choice = completion.choices.into_iter().next();
     let (text, refused) = choice.as_ref().map(message_text).unwrap_or_default();
-    let usage = usage_or_estimate(completion.usage.as_ref(), request, &text);
+    let usage = usage_or_estimate(&completion.usage, request, &text);
     let Some(choice) = choice else {
         return Err(LlmError::unreadable("no choices", usage));
     };
@@ -211,10 +195,10 @@ fn parse_response(
             message: "refused by the model".into(),
         });
     }
-    let details = completion
-        .usage
-        .and_then(|usage| usage.completion_tokens_details);
-    let reasoning_tokens = details.and_then(|details| details.reasoning_tokens);
+    let reasoning_tokens = count(
+        &completion.usage,
+        "/completion_tokens_details/reasoning_tokens",
+    );
     LlmReply {
         has_thought: choice.message.has_thought(&text) || reasoning_tokens > Some(0),
         text,
@@ -243,24 +227,15 @@ fn message_text(choice: &CompletionChoice) -> (String, bool) {
 }
 
 // Compatible servers may omit usage, or report it as null.
-fn usage_or_estimate(
-    usage: Option<&CompletionUsage>,
-    request: Option<&LlmRequest>,
-    text: &str,
-) -> TokenUsage {
-    let (prompt, output) = usage.map_or((None, None), |usage| {
-        (usage.prompt_tokens, usage.completion_tokens)
-    });
+fn usage_or_estimate(usage: &Value, request: Option<&LlmRequest>, text: &str) -> TokenUsage {
     TokenUsage {
-        prompt_tokens: prompt.unwrap_or_else(|| request.map_or(0, LlmRequest::prompt_tokens)),
-        cached_tokens: usage
-            .and_then(|counted: &CompletionUsage| {
-                counted
-                    .prompt_tokens_details
-                    .as_ref()
-                    .and_then(|details| details.cached_tokens)
-            })
-            .unwrap_or(0),
-        output_tokens: output.unwrap_or_else(|| tokens::count(text)),
+        prompt_tokens: count(usage, "/prompt_tokens")
+            .unwrap_or_else(|| request.map_or(0, LlmRequest::prompt_tokens)),
+        cached_tokens: count(usage, "/prompt_tokens_details/cached_tokens").unwrap_or(0),
+        output_tokens: count(usage, "/completion_tokens").unwrap_or_else(|| tokens::count(text)),
     }
+}
+
+fn count(usage: &Value, pointer: &str) -> Option<u32> {
+    u32::try_from(usage.pointer(pointer)?.as_u64()?).ok()
 }
