@@ -82,6 +82,9 @@ pub enum StoredResult {
         usage: TokenUsage,
         /// Whether the reply reached the output limit.
         cut: bool,
+        /// Whether the model thought; `false` in replies of older releases.
+        #[serde(default)]
+        has_thought: bool,
     },
     /// A billed or refused request without a usable reply.
     Failed {
@@ -98,6 +101,7 @@ impl StoredResult {
                 text: reply.text.clone(),
                 usage: reply.usage,
                 cut: reply.finish == FinishReason::Length,
+                has_thought: reply.has_thought,
             },
             BatchResult::Failed(error) => Self::Failed {
                 code: error.code().into(),
@@ -118,7 +122,13 @@ impl StoredResult {
 
     /// The reply, if there is one.
     pub fn reply(&self) -> Option<LlmReply> {
-        let Self::Reply { text, usage, cut } = self else {
+        let Self::Reply {
+            text,
+            usage,
+            cut,
+            has_thought,
+        } = self
+        else {
             return None;
         };
         let finish = if *cut {
@@ -128,6 +138,7 @@ impl StoredResult {
         };
         Some(LlmReply {
             finish,
+            has_thought: *has_thought,
             ..LlmReply::new(text.clone(), *usage)
         })
     }
@@ -331,5 +342,35 @@ impl BatchStore {
 
     fn record_key(&self, seq: u64, record: &str) -> String {
         format!("{}{seq:010}/{record}.json", self.log_prefix())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn stored_replies_say_whether_they_are_whole_and_thought_about() {
+        let usage = TokenUsage::default();
+        for (finish, has_thought) in [
+            (FinishReason::Length, true),
+            (FinishReason::Length, false),
+            (FinishReason::Complete, true),
+        ] {
+            let reply = LlmReply {
+                finish,
+                has_thought,
+                ..LlmReply::new("{", usage)
+            };
+            let stored = StoredResult::from_result(&BatchResult::Reply(reply.clone()));
+            let json = serde_json::to_value(&stored).unwrap();
+            let read: StoredResult = serde_json::from_value(json).unwrap();
+            assert_eq!(read.reply(), Some(reply));
+        }
+        let older = json!({ "reply": { "text": "{", "usage": usage, "cut": false } });
+        let read: StoredResult = serde_json::from_value(older).unwrap();
+        assert_eq!(read.reply(), Some(LlmReply::new("{", usage)));
     }
 }
