@@ -378,6 +378,7 @@ fn classify_failure(failure: Failure) -> BatchError {
         "model.refused"
         | "model.request_too_large"
         | "model.reply_unreadable"
+        | "model.reply_cut_off"
         | "model.context_exceeded" => BatchError::Items,
         _ => BatchError::Provider(failure),
     }
@@ -396,16 +397,15 @@ mod tests {
     use stemma_engine::{Ports, RunRef, TaskKey};
     use stemma_extract::{ExtractError, ExtractJob, Extractor};
     use stemma_llm::client::ModelClientSettings;
-    use stemma_llm::request::{Llm, LlmError, LlmReply, TokenUsage};
+    use stemma_llm::request::{FinishReason, Llm, LlmError, LlmReply, TokenUsage};
 
     use super::*;
     use crate::WorkerDeps;
     use crate::settings::{ModelSettings, Purpose, RunSettings};
     use crate::sources::SourceStore;
 
-    // Replies after a second with the number of sections in the call.
-    #[derive(Default)]
-    struct BatchRecorder(Mutex<Vec<usize>>);
+    // Replies after a second with the number of sections in the call. The model thinks too long about more than so many.
+    struct BatchRecorder(Mutex<Vec<usize>>, usize);
 
     #[async_trait]
     impl Llm for BatchRecorder {
@@ -413,6 +413,13 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let sections = request.user.matches("Section ").count();
             self.0.lock().push(sections);
+            if sections > self.1 {
+                return Ok(LlmReply {
+                    finish: FinishReason::Length,
+                    has_thought: true,
+                    ..LlmReply::new("", TokenUsage::default())
+                });
+            }
             let one = |number| serde_json::json!({ "section": number, "summary": format!("one of {sections}") });
             let text =
                 serde_json::json!({ "summaries": (1..=sections).map(one).collect::<Vec<_>>() })
@@ -456,9 +463,13 @@ mod tests {
 
     impl BatchFixture {
         fn new() -> Self {
+            Self::with_replies_up_to(MAX_ITEMS)
+        }
+
+        fn with_replies_up_to(sections: usize) -> Self {
             let env = Env::simulated(1);
             let ports = Ports::memory(&env);
-            let recorder = Arc::new(BatchRecorder::default());
+            let recorder = Arc::new(BatchRecorder(Mutex::default(), sections));
             let settings = ModelClientSettings::unlimited("m", "h");
             let client = ModelClient::new(
                 env.clone(),
@@ -551,6 +562,15 @@ mod tests {
             fixture.tools.batcher.0.lock().is_empty(),
             "nothing is left behind"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_whose_reply_is_cut_off_is_halved() {
+        let fixture = BatchFixture::with_replies_up_to(4);
+        let all = (0..8).map(|place| fixture.section("a", Priority::Bulk, place, 10));
+        let summaries = futures::future::join_all(all).await;
+        assert_eq!(summaries, vec![Some("one of 4".to_owned()); 8]);
+        assert_eq!(fixture.recorder(), [4, 4, 8, 8], "once with more room");
     }
 
     #[tokio::test(start_paused = true)]
