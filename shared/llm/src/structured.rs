@@ -5,12 +5,14 @@
 //! - Its text is not what was asked for: the model is told, at most twice.
 //! - It ended at the output limit within its JSON: it is continued, at most four times. The parts count as one reply. One that still
 //!   has no end fails the task: a model that repeats itself would do so again, at five times the cost of a reply.
-//! - It ended before its text, since the model thought or wrote prose: the request is sent once more with more room.
+//! - It ended before its text, since the model thought or wrote prose: the request is sent once more with more room. Less is tried where
+//!   that does not fit into context or budget.
 //! - It is to a prompt that the server cut: the task fails.
 //!
 //! Failed replies are final for the task, since further calls would cost money with little hope. Task attempts are for calls without
 //! a reply. Each call goes through breaker and rate limits.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,6 +28,7 @@ const MAX_RETRIES: u32 = 2;
 const MAX_CONTINUATIONS: usize = 4;
 // How much of a rejected reply the retry quotes.
 const QUOTED_REPLY_BYTES: usize = 2_000;
+const REFUSED: &str = "model.refused";
 
 /// A budget that also records rejected replies, which are billed too.
 #[async_trait]
@@ -79,8 +82,12 @@ pub async fn complete_from<T: DeserializeOwned, U>(
     check: impl Fn(T) -> Result<U, String>,
 ) -> Result<StructuredOutput<U>, Failure> {
     let mut current = request.clone();
-    current.max_output_tokens = client.reply_limit(request.max_output_tokens);
+    // A batch had the limit of the request.
+    if first.is_none() {
+        current.max_output_tokens = client.reply_limit(request);
+    }
     let mut call = StructuredCall {
+        request,
         first,
         client,
         class,
@@ -89,39 +96,27 @@ pub async fn complete_from<T: DeserializeOwned, U>(
         prompt_tokens: None,
         raised_limit: client.raised_reply_limit(current.max_output_tokens),
         cut_off: None,
+        refusal: None,
     };
     let mut retries = 0;
     loop {
-        let full = match call.complete_reply(&mut current).await {
-            Ok(full) => full,
-            Err(failure) if call.is_limit_refused(&failure) => {
-                call.lower_limit(&mut current, &failure)?;
-                continue;
-            }
-            Err(failure) => return Err(failure),
-        };
-        let parsed = match full.defect {
+        let mut full = call.complete_reply(&current).await?;
+        let parsed = match full.defect.take() {
             None => parse(&full.text).and_then(&check).map_err(Defect::Invalid),
             Some(defect) => Err(defect),
         };
         let defect = match parsed {
             Ok(value) => {
-                call.learn_limit(&current);
+                call.learn_limit(&current, &full);
                 return Ok(StructuredOutput {
                     value,
-                    usage: TokenUsage {
-                        prompt_tokens: call
-                            .prompt_tokens
-                            .unwrap_or_else(|| request.prompt_tokens()),
-                        output_tokens: full.output_tokens,
-                        cached_tokens: 0,
-                    },
+                    usage: call.usage(&full),
                     replies: full.replies,
                 });
             }
             Err(defect) => defect,
         };
-        call.record_rejected(request, &full.replies).await?;
+        call.record_rejected(&full.replies).await?;
         tracing::info!(
             stage = request.schema.name,
             retries,
@@ -130,14 +125,11 @@ pub async fn complete_from<T: DeserializeOwned, U>(
         );
         match defect {
             Defect::CutOff(cut_off) => call.raise_limit(&mut current, cut_off)?,
+            Defect::LimitRefused(refusal) => call.lower_limit(&mut current, refusal)?,
             Defect::Endless => return Err(endless_reply(&current)),
             Defect::Invalid(error) if retries < MAX_RETRIES => {
                 retries += 1;
-                let quoted_bytes = full.text.floor_char_boundary(QUOTED_REPLY_BYTES);
-                current.follow_up = Some(FollowUp::Retry {
-                    reply: full.text[..quoted_bytes].into(),
-                    error,
-                });
+                current.follow_up = Some(retry(&full.text, error, current.follow_up.as_ref()));
             }
             Defect::Invalid(error) => {
                 return Err(unusable_reply(request.schema.name, retries + 1, &error));
@@ -152,6 +144,8 @@ enum Defect {
     // It is not what was asked for. The model is told.
     Invalid(String),
     CutOff(CutOff),
+    // There is none: a limit above the one of the request is refused.
+    LimitRefused(Failure),
     // Still cut off after the last continuation.
     Endless,
 }
@@ -219,11 +213,14 @@ struct FullReply {
     // Those without a line in the call log.
     replies: Vec<ReplyStats>,
     output_tokens: u32,
+    has_thought: bool,
     // Set if the reply is known to be unusable before parsing.
     defect: Option<Defect>,
 }
 
 struct StructuredCall<'a> {
+    // As it was made, with its own output limit.
+    request: &'a LlmRequest,
     client: &'a ModelClient,
     // A reply that has come already.
     first: Option<LlmReply>,
@@ -236,25 +233,32 @@ struct StructuredCall<'a> {
     raised_limit: Option<u32>,
     // The reply for which the limit was raised.
     cut_off: Option<CutOff>,
+    // Why there was no more room than there is.
+    refusal: Option<Failure>,
 }
 
 impl StructuredCall<'_> {
     // Sends the request, and continues the reply as long as it is cut off at the output limit.
-    async fn complete_reply(&mut self, request: &mut LlmRequest) -> Result<FullReply, Failure> {
+    async fn complete_reply(&mut self, request: &LlmRequest) -> Result<FullReply, Failure> {
         let mut full = FullReply::default();
+        let mut request = Cow::Borrowed(request);
         let mut parts = 0;
         loop {
             let reply = match self.first.take() {
                 Some(reply) => reply,
-                None => match self.call(request).await {
+                None => match self.call(&request).await {
                     Ok(timed) => {
                         full.replies.push(timed.stats());
                         timed.reply
                     }
                     Err(CallError { failure, stats }) => {
                         full.replies.extend(stats);
+                        if stats.is_none() && self.is_limit_refused(&request, &failure) {
+                            full.defect = Some(Defect::LimitRefused(failure));
+                            return Ok(full);
+                        }
                         if stats.is_none() || failure.kind == FailureKind::Permanent {
-                            self.record_rejected(request, &full.replies).await?;
+                            self.record_rejected(&full.replies).await?;
                             return Err(failure);
                         }
                         // An unusable continuation makes the whole reply unusable.
@@ -265,9 +269,12 @@ impl StructuredCall<'_> {
                 },
             };
             parts += 1;
-            if !self.add_part(&mut full, request, parts, &reply) {
+            if !self.add_part(&mut full, &request, parts, &reply) {
                 return Ok(full);
             }
+            request.to_mut().follow_up = Some(FollowUp::Continue {
+                partial: full.text.clone(),
+            });
         }
     }
 
@@ -282,11 +289,11 @@ impl StructuredCall<'_> {
         }
     }
 
-    // Joins the next part of a reply. Whether another part is to be asked for, which `request` then does.
+    // Joins the next part of a reply. Whether another part is to be asked for.
     fn add_part(
         &mut self,
         full: &mut FullReply,
-        request: &mut LlmRequest,
+        request: &LlmRequest,
         parts: usize,
         reply: &LlmReply,
     ) -> bool {
@@ -295,6 +302,7 @@ impl StructuredCall<'_> {
             self.prompt_tokens.get_or_insert(usage.prompt_tokens);
         }
         full.output_tokens = full.output_tokens.saturating_add(usage.output_tokens);
+        full.has_thought |= reply.has_thought;
         full.text = join_continuation(&full.text, &reply.text);
         let at_limit = reply.finish == FinishReason::Length;
         if !at_limit && !reply.is_empty() {
@@ -317,65 +325,106 @@ impl StructuredCall<'_> {
             _ if parts > MAX_CONTINUATIONS => Some(Defect::Endless),
             _ => None,
         };
-        if full.defect.is_none() {
-            request.follow_up = Some(FollowUp::Continue {
-                partial: full.text.clone(),
-            });
-        }
         full.defect.is_none()
     }
 
     // Gives the model more room, once.
-    fn raise_limit(&mut self, request: &mut LlmRequest, cut_off: CutOff) -> Result<(), Failure> {
-        let raised = self.raised_limit.take().filter(|_| !cut_off.is_early());
-        let Some(raised) = raised else {
-            return Err(cut_off.failure(request));
-        };
-        request.max_output_tokens = raised;
-        self.cut_off = Some(cut_off);
-        Ok(())
-    }
-
-    // Whether the provider takes no output limit as high as the raised one.
-    fn is_limit_refused(&self, failure: &Failure) -> bool {
-        let codes = ["model.refused", "model.context_exceeded"];
-        self.cut_off.is_some() && codes.contains(&failure.code.as_str())
-    }
-
-    // A model that does not think writes its reply as text and in parts, within the limit there was. One that thinks cannot.
-    fn lower_limit(&mut self, request: &mut LlmRequest, refusal: &Failure) -> Result<(), Failure> {
-        let Some(cut_off) = self.cut_off.take().filter(|cut_off| !cut_off.has_thought) else {
-            let mut failure = refusal.clone();
-            failure.message = format!(
-                "the model thought beyond the limit of its reply, and a higher one is refused: {}",
-                failure.message
-            );
-            return Err(failure);
-        };
-        request.max_output_tokens = cut_off.limit;
-        request.follow_up = Some(FollowUp::Continue {
-            partial: String::new(),
-        });
-        Ok(())
-    }
-
-    // Later requests to a model that thinks begin with the limit that it needed.
-    fn learn_limit(&self, request: &LlmRequest) {
-        if self.cut_off.is_some_and(|cut_off| cut_off.has_thought) {
-            self.client.learn_reply_limit(request.max_output_tokens);
+    fn raise_limit(&mut self, current: &mut LlmRequest, cut_off: CutOff) -> Result<(), Failure> {
+        match (self.raised_limit.take(), self.refusal.take()) {
+            (Some(raised), _) if !cut_off.is_early() => {
+                current.max_output_tokens = raised;
+                self.cut_off = Some(cut_off);
+                Ok(())
+            }
+            (None, Some(refusal)) if cut_off.has_thought && !cut_off.is_early() => {
+                Err(refused_room(refusal))
+            }
+            _ => Err(cut_off.failure(current)),
         }
     }
 
-    async fn record_rejected(
-        &self,
-        request: &LlmRequest,
-        replies: &[ReplyStats],
-    ) -> Result<(), Failure> {
+    // Whether what refuses the request may take it with its own limit: the provider, the context of its model, or a budget.
+    fn is_limit_refused(&self, request: &LlmRequest, failure: &Failure) -> bool {
+        request.max_output_tokens > self.request.max_output_tokens
+            && failure.kind == FailureKind::Permanent
+            && match failure.code.as_str() {
+                REFUSED | "model.context_exceeded" => true,
+                code => !code.starts_with("model."),
+            }
+    }
+
+    // Half as much may fit into context or budget. A provider that refuses may have other reasons than the limit, so it is asked
+    // once more, with the limit there was: a model that does not think writes its reply as text and in parts, and one that thinks
+    // cannot.
+    fn lower_limit(&mut self, current: &mut LlmRequest, refusal: Failure) -> Result<(), Failure> {
+        let own = self.request.max_output_tokens;
+        let needed = self.cut_off.map_or(own, |cut_off| cut_off.limit);
+        let half = current.max_output_tokens / 2;
+        let is_enough = refusal.code != REFUSED && half / 2 >= needed;
+        current.max_output_tokens = if is_enough { half } else { own };
+        // A budget is not the model's.
+        if refusal.code.starts_with("model.") {
+            self.client
+                .lower_reply_limit(current.schema.name, current.max_output_tokens);
+        }
+        self.raised_limit = None;
+        match self.cut_off {
+            Some(cut_off) if !is_enough && cut_off.has_thought => {
+                return Err(refused_room(refusal));
+            }
+            Some(_) if !is_enough => {
+                let partial = String::new();
+                current.follow_up = Some(FollowUp::Continue { partial });
+            }
+            _ => {}
+        }
+        self.refusal = Some(refusal);
+        Ok(())
+    }
+
+    fn usage(&self, full: &FullReply) -> TokenUsage {
+        TokenUsage {
+            prompt_tokens: self
+                .prompt_tokens
+                .unwrap_or_else(|| self.request.prompt_tokens()),
+            output_tokens: full.output_tokens,
+            cached_tokens: 0,
+        }
+    }
+
+    // Later requests of the stage begin with the room that thoughts needed.
+    fn learn_limit(&self, current: &LlmRequest, full: &FullReply) {
+        if full.has_thought && current.max_output_tokens > self.request.max_output_tokens {
+            self.client
+                .learn_reply_limit(current.schema.name, full.output_tokens);
+        }
+    }
+
+    async fn record_rejected(&self, replies: &[ReplyStats]) -> Result<(), Failure> {
         for reply in replies {
-            self.call_log.record_rejected(request, reply).await?;
+            self.call_log.record_rejected(self.request, reply).await?;
         }
         Ok(())
     }
+}
+
+// The request that tells the model of its error; never the same one twice.
+fn retry(text: &str, mut error: String, previous: Option<&FollowUp>) -> FollowUp {
+    let reply = text[..text.floor_char_boundary(QUOTED_REPLY_BYTES)].to_owned();
+    if let Some(FollowUp::Retry { error: before, .. }) = previous
+        && *before == error
+    {
+        error.push_str(", as before");
+    }
+    FollowUp::Retry { reply, error }
+}
+
+fn refused_room(mut refusal: Failure) -> Failure {
+    refusal.message = format!(
+        "the model thought beyond the limit of its reply, and a higher one is refused: {}",
+        refusal.message
+    );
+    refusal
 }
 
 fn unusable_reply(stage: &str, replies: u32, error: &str) -> Failure {

@@ -6,12 +6,13 @@ mod batched;
 mod estimate;
 mod permit;
 mod permit_queue;
+mod reply_limit;
 mod settings;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -56,8 +57,8 @@ pub struct ModelClient<C: ?Sized = dyn Llm> {
     breaker: Mutex<Breaker>,
     stats: Mutex<ModelStats>,
     estimator: Mutex<TokenEstimator>,
-    // Output tokens that the model was found to need, because it thinks; 0: what requests say suffices.
-    learned_reply_tokens: AtomicU32,
+    // Output tokens that replies were found to need because the model thinks, by stage.
+    reply_limits: Mutex<HashMap<&'static str, u32>>,
     // The batches that this process looks after.
     batches: Mutex<Vec<ModelBatch>>,
     // Cancelled when no call may begin any more.
@@ -192,7 +193,7 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
             breaker,
             stats,
             estimator,
-            learned_reply_tokens: AtomicU32::default(),
+            reply_limits: Mutex::default(),
             batches,
             stopped: CancellationToken::new(),
         }
@@ -305,31 +306,6 @@ impl<C: ?Sized + Send + Sync> ModelClient<C> {
     /// The cost of `usage`.
     pub fn cost(&self, usage: TokenUsage) -> SpendAmount {
         self.settings.prices.cost(usage)
-    }
-
-    /// The output limit of a request that asks for `tokens`: more, where the model was found to think.
-    pub(crate) fn reply_limit(&self, tokens: u32) -> u32 {
-        tokens.max(self.learned_reply_tokens.load(Ordering::Relaxed))
-    }
-
-    /// The output limit that is tried after a reply that ended too early; `None` if `tokens` is as much.
-    pub(crate) fn raised_reply_limit(&self, tokens: u32) -> Option<u32> {
-        Some(self.settings.max_reply_tokens).filter(|most| *most > tokens)
-    }
-
-    /// The model thinks, and its reply needed a raised limit: later requests begin with it.
-    pub(crate) fn learn_reply_limit(&self, tokens: u32) {
-        if self
-            .learned_reply_tokens
-            .fetch_max(tokens, Ordering::Relaxed)
-            < tokens
-        {
-            tracing::info!(
-                bucket = self.settings.bucket,
-                tokens,
-                "the model needs a higher output limit; using it from now on"
-            );
-        }
     }
 
     /// Live statistics for the heartbeat of this process.

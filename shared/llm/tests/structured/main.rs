@@ -1,6 +1,8 @@
 //! Structured completions with a scripted provider.
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod room;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -211,152 +213,16 @@ const GOOD: &str = r#"{"title":"Risk Factors"}"#;
 const LIMIT: u32 = 100;
 const RAISED: u32 = 900;
 
-// A reply of a model that thought for so many tokens and wrote `text`.
-fn thinking_reply(
-    text: &str,
-    output_tokens: u32,
-    finish: FinishReason,
-) -> Result<LlmReply, LlmError> {
+fn prose_cut_at(output_tokens: u32) -> Result<LlmReply, LlmError> {
     let usage = TokenUsage {
         prompt_tokens: 20,
         cached_tokens: 0,
         output_tokens,
     };
     Ok(LlmReply {
-        finish,
-        has_thought: true,
-        ..LlmReply::new(text, usage)
+        finish: FinishReason::Length,
+        ..LlmReply::new("Let me see", usage)
     })
-}
-
-fn prose_cut_at(output_tokens: u32) -> Result<LlmReply, LlmError> {
-    let reply = thinking_reply("Let me see", output_tokens, FinishReason::Length);
-    reply.map(|reply| LlmReply {
-        has_thought: false,
-        ..reply
-    })
-}
-
-// The results of as many requests to one client, and the limit of each call.
-async fn ask_times(
-    times: usize,
-    replies: Vec<Result<LlmReply, LlmError>>,
-) -> (Vec<Result<String, Failure>>, Vec<u32>) {
-    let (client, script) = client_with(replies, Duration::ZERO);
-    let mut results = Vec::new();
-    for _ in 0..times {
-        let request = request();
-        let log = RejectedReplies::default();
-        let read = |reply: TitleOutput| Ok(reply.title);
-        let result = complete_structured(&client, &request, Priority::Bulk, &log, read).await;
-        results.push(result.map(|output| output.value));
-    }
-    let limits = script.limits.lock().unwrap().clone();
-    (results, limits)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_model_that_thinks_gets_more_room_once_and_keeps_it() {
-    let good = || Ok("Risk Factors".to_owned());
-    for cut_off in [
-        thinking_reply("", LIMIT, FinishReason::Length),
-        thinking_reply(r#"{"ti"#, LIMIT, FinishReason::Length),
-        thinking_reply("<think>Let me see", LIMIT, FinishReason::Length),
-        thinking_reply("", 60, FinishReason::Complete),
-    ] {
-        let answered = || thinking_reply(GOOD, 600, FinishReason::Complete);
-        let (results, limits) = ask_times(2, vec![cut_off, answered(), answered()]).await;
-        assert_eq!(results, [good(), good()]);
-        assert_eq!(limits, [LIMIT, RAISED, RAISED]);
-    }
-    // A model that does not think needed more room for this reply alone.
-    let prose = prose_cut_at(LIMIT);
-    let (results, limits) =
-        ask_times(2, vec![prose, complete_reply(GOOD), complete_reply(GOOD)]).await;
-    assert_eq!(results, [good(), good()]);
-    assert_eq!(limits, [LIMIT, RAISED, LIMIT]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_reply_without_text_is_asked_for_twice_at_most_and_names_its_cause() {
-    let ended = |tokens| thinking_reply("", tokens, FinishReason::Length);
-    let refused = || {
-        Err(LlmError::Refused {
-            status: 400,
-            message: "max_tokens is too large".into(),
-        })
-    };
-    for (replies, limits, code, cause, next) in [
-        (
-            vec![ended(LIMIT), ended(RAISED)],
-            vec![LIMIT, RAISED],
-            "model.reply_cut_off",
-            "its limit of 900 tokens, before any answer: the model thought",
-            "model.max_reply_tokens",
-        ),
-        // Not the limit of the request ended it.
-        (
-            vec![ended(LIMIT / 2)],
-            vec![LIMIT],
-            "model.reply_cut_off",
-            "after 50 of 100 tokens",
-            "OLLAMA_CONTEXT_LENGTH=256",
-        ),
-        (
-            vec![ended(LIMIT), ended(RAISED / 2)],
-            vec![LIMIT, RAISED],
-            "model.reply_cut_off",
-            "after 450 of 900 tokens",
-            "OLLAMA_CONTEXT_LENGTH=1024",
-        ),
-        (
-            vec![
-                thinking_reply("", 60, FinishReason::Complete),
-                thinking_reply("", 60, FinishReason::Complete),
-            ],
-            vec![LIMIT, RAISED],
-            "model.reply_cut_off",
-            "wrote no answer",
-            "turn thinking off",
-        ),
-        (
-            vec![ended(LIMIT), refused()],
-            vec![LIMIT, RAISED],
-            "model.refused",
-            "a higher one is refused",
-            "choose another model",
-        ),
-    ] {
-        let (results, called) = ask_times(1, replies).await;
-        let failure = results[0].clone().unwrap_err();
-        assert_eq!(called, limits, "{failure}");
-        assert_eq!(failure.code, code);
-        assert_eq!(failure.kind, FailureKind::Permanent);
-        assert!(failure.message.contains(cause), "{failure}");
-        assert!(failure.next.unwrap().contains(next), "{cause}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_truncated_reply_is_written_as_text_where_more_room_is_refused() {
-    let refused = LlmError::Refused {
-        status: 400,
-        message: "max_tokens: 900 > 100".into(),
-    };
-    let cut_off = prose_cut_at(LIMIT).map(|reply| LlmReply {
-        text: String::new(),
-        ..reply
-    });
-    let replies = vec![
-        cut_off,
-        Err(refused),
-        reply(r#"{"title":"Ri"#, FinishReason::Length),
-        complete_reply(r#"sk Factors"}"#),
-    ];
-    let (answer, _, follow_ups) = run_structured(replies, Duration::ZERO).await;
-    assert_eq!(answer.unwrap().value, "Risk Factors");
-    let partial = String::new();
-    assert_eq!(follow_ups[2], Some(FollowUp::Continue { partial }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -373,7 +239,13 @@ async fn a_cut_prompt_is_an_error_that_says_what_context_is_needed() {
         user: "word ".repeat(6_000),
         ..request()
     };
-    for (prompt_tokens, is_cut) in [(2_050, true), (3_900, true), (4_100, false), (0, false)] {
+    for (prompt_tokens, is_cut) in [
+        (2_050, true),
+        (3_000, true),
+        (3_900, true),
+        (4_100, false),
+        (0, false),
+    ] {
         let (client, script) = client_with(vec![read(prompt_tokens)], Duration::ZERO);
         let log = RejectedReplies::default();
         let title = |reply: TitleOutput| Ok(reply.title);
@@ -440,8 +312,9 @@ async fn invalid_replies_are_retried_with_the_error() {
 
 #[tokio::test(start_paused = true)]
 async fn third_invalid_reply_fails_permanently() {
-    let (answer, rejected, _) =
+    let (answer, rejected, follow_ups) =
         run_structured(vec![complete_reply("I cannot"); 3], Duration::ZERO).await;
+    assert_ne!(follow_ups[1], follow_ups[2], "no request is sent twice");
     let failure = answer.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Permanent);
     assert_eq!(failure.code.as_str(), "model.reply_unreadable");
