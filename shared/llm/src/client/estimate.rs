@@ -62,6 +62,11 @@ impl TokenEstimator {
         }
     }
 
+    /// Whether a prompt of `stage` was answered before. All begin alike.
+    pub(crate) fn knows(&self, stage: &str) -> bool {
+        self.outputs.contains_key(stage)
+    }
+
     pub(crate) fn record_reply(&mut self, call: CallSize, usage: TokenUsage) {
         let CallSize {
             stage,

@@ -32,7 +32,9 @@ use crate::embeddings::{Embedder, EmbeddingReply, TextBatch};
 use crate::metrics;
 use crate::model_stats::ModelStats;
 use crate::prices::{CallBudget, Prices, ReservedCall};
-use crate::request::{DEFAULT_PAUSE, Llm, LlmError, LlmReply, LlmRequest, TokenUsage};
+use crate::request::{
+    DEFAULT_PAUSE, Llm, LlmError, LlmReply, LlmRequest, TokenUsage, is_full_context,
+};
 
 // First and longest pause after throttling without a `retry-after` header. It starts short because an adaptive rate limit
 // slows down as well.
@@ -99,9 +101,13 @@ impl ModelClient {
         let call = async {
             let reply = self.client.complete(request).await?;
             let usage = reply.usage;
-            if let Some(sent) = request.cut_tokens(usage.prompt_tokens, prompt_tokens) {
+            // Some gateways leave cached tokens out of the count, and some do not say which.
+            let read = usage.prompt_tokens.saturating_add(usage.cached_tokens);
+            let may_be_cached = self.estimator.lock().knows(stage) && !is_full_context(read);
+            let cut = request.cut_tokens(read, prompt_tokens);
+            if let Some(sent) = cut.filter(|_| !may_be_cached) {
                 return Err(LlmError::PromptCut {
-                    read: usage.prompt_tokens,
+                    read,
                     sent,
                     needed_tokens: request.context_tokens(),
                     usage,

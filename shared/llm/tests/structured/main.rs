@@ -274,6 +274,43 @@ async fn a_cut_prompt_is_an_error_that_says_what_context_is_needed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_of_which_a_part_was_cached_is_not_cut() {
+    let long = LlmRequest {
+        user: "word ".repeat(6_000),
+        ..request()
+    };
+    let read = |prompt_tokens, cached_tokens| {
+        let usage = TokenUsage {
+            prompt_tokens,
+            cached_tokens,
+            output_tokens: 7,
+        };
+        Ok(LlmReply::new(GOOD, usage))
+    };
+    // The count leaves cached tokens out, and tells how many; then it does not tell.
+    let replies = vec![
+        read(1_000, 5_000),
+        read(6_000, 0),
+        read(1_500, 0),
+        read(2_048, 0),
+    ];
+    let (client, _) = client_with(replies, Duration::ZERO);
+    let mut codes = Vec::new();
+    for _ in 0..4 {
+        let log = RejectedReplies::default();
+        let title = |reply: TitleOutput| Ok(reply.title);
+        let result = complete_structured(&client, &long, Priority::Bulk, &log, title).await;
+        codes.push(result.err().map(|failure| failure.code));
+    }
+    let cut = Some("model.context_exceeded".into());
+    assert_eq!(
+        codes,
+        [None, None, None, cut],
+        "2,048 is the size of a context"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn invalid_replies_are_retried_with_the_error() {
     let empty = LlmError::Unreadable {
         message: "empty".into(),
