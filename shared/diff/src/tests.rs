@@ -1,7 +1,5 @@
 //! Properties of alignments of arbitrary documents, and examples of small ones.
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 use stemma_document::{
     DraftEntry, EntryVerdict, EvidenceSource, Extent, Fact, LocatedEntry, Method, SectionStart,
@@ -282,14 +280,9 @@ fn large(
         "furnace", "margin", "currency", "tariff", "lease", "patent", "audit", "pension", "rocket",
         "anvil",
     ];
-    let line = |at: usize, line: usize| {
-        let word = |step: usize| {
-            format!(
-                "{}{}",
-                words[(at * 7 + step * salt + line) % 10],
-                (at * step + line) % 97
-            )
-        };
+    let line = |at: usize| {
+        let word =
+            |step: usize| format!("{}{}", words[(at * 7 + step * salt) % 10], (at * step) % 97);
         format!(
             "The {} of our {} depends on {} and on the {}.",
             word(1),
@@ -302,17 +295,16 @@ fn large(
         &(0..sections)
             .map(|at: usize| {
                 let (level, title) = title(at);
-                (level, title, (0..3).map(|row| line(at, row)).collect())
+                (level, title, vec![line(at)])
             })
             .collect::<Vec<_>>(),
     )
 }
 
-// Generous, because tests are not optimized and share the machine. An optimized build takes a tenth of it.
-const TIME_LIMIT: Duration = Duration::from_secs(20);
-
+// So many that work which grows with the square takes longer than a test may.
 #[test]
 fn large_and_hostile_trees_align_in_linear_time() {
+    const SECTIONS: usize = 20_000;
     type Titles = fn(usize) -> (u16, String);
     let shapes: [(&str, Titles); 4] = [
         ("usual", |at| {
@@ -328,19 +320,13 @@ fn large_and_hostile_trees_align_in_linear_time() {
         }),
     ];
     for (name, shape) in shapes {
-        let one = large(5_000, 3, shape);
-        let other = large(5_000, 4, shape);
-        let began = Instant::now();
+        let one = large(SECTIONS, 3, shape);
+        let other = large(SECTIONS, 4, shape);
         let alignment = aligned(&one, &other);
-        assert!(
-            began.elapsed() < TIME_LIMIT,
-            "{name}: {:?}",
-            began.elapsed()
-        );
         let sides =
             |side: fn(&Pair) -> Option<SectionId>| alignment.pairs.iter().filter_map(side).count();
-        assert_eq!(sides(|pair| pair.left), 5_000, "{name}");
-        assert_eq!(sides(|pair| pair.right), 5_000, "{name}");
+        assert_eq!(sides(|pair| pair.left), SECTIONS, "{name}");
+        assert_eq!(sides(|pair| pair.right), SECTIONS, "{name}");
         let few = large(900, 3, shape);
         let same = aligned(&few, &few);
         let unlike = same

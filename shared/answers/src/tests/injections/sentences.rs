@@ -303,10 +303,11 @@ fn a_figure_of_a_sentence_belongs_to_its_clause() {
     assert!(!computes("costs", "sales"));
 }
 
+// So long that work which grows with the square takes longer than a test may.
 #[test]
 fn a_line_without_an_end_is_not_read() {
-    let list: Vec<String> = (1..20_000).map(|number| number.to_string()).collect();
-    let unspaced = "a".repeat(200_000);
+    let list: Vec<String> = (1..100_000).map(|number| number.to_string()).collect();
+    let unspaced = "a".repeat(1_000_000);
     for (text, statement, quote) in [
         (
             format!("Acme had stores: {}.", list.join(", ")),
@@ -319,16 +320,12 @@ fn a_line_without_an_end_is_not_read() {
             "Acme had 3,000 stores",
         ),
         (
-            format!("Acme had 3,000 stores {}", ". ".repeat(100_000)),
+            format!("Acme had 3,000 stores {}", ". ".repeat(500_000)),
             "Acme had 4,000 stores.",
             "Acme had 3,000 stores",
         ),
     ] {
         let document = Document::new(&text);
-        let begin = std::time::Instant::now();
         assert!(!document.supports(statement, quote), "{statement}");
-        let seconds = begin.elapsed().as_secs();
-        // Work that grows with the square takes minutes.
-        assert!(seconds < 10, "{statement}: {seconds} s");
     }
 }
