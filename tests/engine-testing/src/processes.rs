@@ -5,12 +5,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 // A thread that is running when the signal is sent stops only when its processor next enters the kernel.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until every thread of a process that was sent SIGSTOP has stopped: from then on it answers nothing.
 ///
 /// # Panics
-/// When the process still runs after 30 seconds, or has ended.
+/// When the process still runs after a minute, or has ended.
 pub fn wait_until_stopped(pid: u32) {
     let since = Instant::now();
     while !is_stopped(pid) {

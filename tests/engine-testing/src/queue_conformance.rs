@@ -20,7 +20,7 @@ use stemma_engine::queue::{
 };
 
 // Time limit for a delivery that is due.
-const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 // A message that does not arrive within this time will not arrive.
 const SILENCE_WINDOW: Duration = Duration::from_millis(700);
 const LANE: QueueName = QueueName::Lane(Lane::Cpu, Priority::Bulk);

@@ -110,7 +110,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), polled)
+        tokio::time::timeout(Duration::from_secs(60), polled)
             .await
             .unwrap();
     }

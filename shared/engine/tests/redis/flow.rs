@@ -28,6 +28,7 @@ use crate::server::PrivateRedis;
 
 const DOCUMENTS: u64 = 6;
 const PAGES: u64 = 20;
+const CONCURRENCY: u16 = 4;
 
 /// Adds up the pages of a document.
 struct PageSumWork;
@@ -188,7 +189,7 @@ impl RedisCluster {
             env: cluster.env.clone(),
             queue: cluster.ports.queue.clone(),
             name: QueueName::Lane(Lane::Cpu, Priority::Bulk),
-            concurrency: 4,
+            concurrency: CONCURRENCY,
             grace: Duration::from_secs(1),
             presence,
         };
@@ -289,6 +290,11 @@ async fn job_result_survives_redis_flush_and_restart() {
         .map(|n| PAGES * n * 1_000 + PAGES * (PAGES - 1) / 2)
         .collect();
     assert_eq!(cluster.read_totals().await, expected);
-    let pages = cluster.pages.load(Ordering::SeqCst);
-    assert_eq!(u64::from(pages), DOCUMENTS * PAGES, "nothing is done twice");
+    // What was under way while Redis lost its data, twice, may be done again.
+    let pages = u64::from(cluster.pages.load(Ordering::SeqCst));
+    let all = DOCUMENTS * PAGES;
+    assert!(
+        (all..=all + 2 * CONCURRENCY as u64).contains(&pages),
+        "{pages}"
+    );
 }

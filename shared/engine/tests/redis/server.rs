@@ -1,6 +1,5 @@
 //! Redis servers for tests: a shared one, and private ones that may be killed.
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -8,12 +7,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine_testing::processes::wait_until_stopped;
-use stemma_engine_testing::servers::server_from_env;
+use stemma_engine_testing::servers::{free_port, server_from_env};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+const IMPATIENCE: Duration = Duration::from_millis(500);
 
 /// A client of the shared server with a private key prefix.
 pub struct SharedRedis {
@@ -33,6 +34,7 @@ impl SharedRedis {
         );
         let settings = RedisSettings {
             prefix: prefix.clone(),
+            timeout: PATIENCE,
             ..RedisSettings::new(url.as_str().into())
         };
         let plain = redis::Client::open(url).unwrap();
@@ -192,9 +194,14 @@ impl PrivateRedis {
         format!("redis://{credentials}127.0.0.1:{}", self.port)
     }
 
-    /// A client with a timeout of half a second.
+    /// A client that waits for a busy server.
     pub fn client(&self, credentials: &str) -> RedisClient {
-        client(&self.url(credentials))
+        client(&self.url(credentials), PATIENCE)
+    }
+
+    /// A client with a timeout of half a second.
+    pub fn impatient_client(&self) -> RedisClient {
+        client(&self.url(""), IMPATIENCE)
     }
 }
 
@@ -226,9 +233,11 @@ impl StallingProxy {
                         return;
                     };
                     tokio::select! {
-                        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+                        // What is sent after `stall` returned is not forwarded.
+                        biased;
                         // Both stay open, and nobody reads them.
                         _ = stall.changed() => std::future::pending().await,
+                        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
                     }
                 });
             }
@@ -247,7 +256,7 @@ impl StallingProxy {
 
     /// A client of the server with a timeout of half a second.
     pub fn client(&self) -> RedisClient {
-        client(&format!("redis://127.0.0.1:{}", self.port))
+        client(&format!("redis://127.0.0.1:{}", self.port), IMPATIENCE)
     }
 }
 
@@ -257,23 +266,10 @@ impl Drop for StallingProxy {
     }
 }
 
-fn client(url: &str) -> RedisClient {
+fn client(url: &str, timeout: Duration) -> RedisClient {
     RedisClient::open(&RedisSettings {
-        timeout: Duration::from_millis(500),
+        timeout,
         ..RedisSettings::new(url.into())
     })
     .unwrap()
-}
-
-// Below the range of outgoing connections, so that nothing takes the port while the server is down.
-fn free_port() -> u16 {
-    let from = 20_000 + (std::process::id() % 300) as u16 * 40;
-    std::iter::repeat_with(|| from + (COUNT.fetch_add(1, Ordering::SeqCst) % 40) as u16)
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .unwrap()
-}
-
-#[test]
-fn free_port_is_below_the_ephemeral_range() {
-    assert!(free_port() < 32_768);
 }

@@ -35,7 +35,7 @@ fn server(test: &str) -> Option<S3TestServer> {
         },
         force_path_style: true,
         checksums_when_required: true,
-        call_timeout: Duration::from_secs(30),
+        call_timeout: Duration::from_secs(60),
         ..S3Settings::default()
     };
     let nanos = SystemTime::now()
