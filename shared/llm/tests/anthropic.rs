@@ -38,7 +38,7 @@ async fn serve_one_call_with(
         api_key: Secret::from("top secret"),
         key_header: String::new(),
         headers: Vec::new(),
-        timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(60),
         process: "worker-7".into(),
         env: Env::system(),
     })

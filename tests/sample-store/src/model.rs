@@ -30,7 +30,7 @@ pub fn answer_model(provider: &Provider) -> AnswerModel {
         api_key: Secret::default(),
         key_header: String::new(),
         headers: Vec::new(),
-        timeout: Duration::from_secs(20),
+        timeout: Duration::from_secs(300),
         process: "query".into(),
         env: env.clone(),
     };
