@@ -1,13 +1,13 @@
 //! `POST /v1/answers` and stored answers, with a simulated provider.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use stemma_engine::Env;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_sim::{Behavior, Provider, ReplyFault, ReplyFaults};
-use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use super::test_server::{TestServer, start, start_answering, start_with};
 use crate::ServerDeps;
@@ -128,9 +128,7 @@ async fn resume_stream(server: &TestServer, id: &str, last: &str) -> Vec<Frame> 
 
 #[tokio::test]
 async fn streams_match_stored_answers_and_resume() {
-    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(30)))
-        .await
-        .unwrap();
+    let provider = Provider::start(Behavior::default()).await.unwrap();
     let server = start_answering(answer_model(&provider)).await;
     let body =
         json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
@@ -208,9 +206,8 @@ async fn streams_match_stored_answers_and_resume() {
 
 #[tokio::test]
 async fn event_sources_follow_answers_in_progress() {
-    let provider = Provider::start(Behavior::with_latency(Duration::from_millis(1_500)))
-        .await
-        .unwrap();
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    provider.limit_replies(0);
     let server = start_answering(answer_model(&provider)).await;
     let body =
         json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
@@ -221,19 +218,9 @@ async fn event_sources_follow_answers_in_progress() {
             body.as_bytes(),
         )
         .await;
-    let mut head = String::new();
-    let id = loop {
-        let mut bytes = [0_u8; 512];
-        let read = connection.read(&mut bytes).await.unwrap();
-        assert!(read > 0, "{head}");
-        head.push_str(&String::from_utf8_lossy(&bytes[..read]));
-        if let Some((_, rest)) = head
-            .split_once("id: ")
-            .filter(|(_, rest)| rest.contains('\n'))
-        {
-            break rest.split('.').next().unwrap().to_owned();
-        }
-    };
+    let begin = TestServer::read_to_event(&mut connection).await;
+    let (_, event) = begin.split_once("id: ").unwrap();
+    let (id, _) = event.split_once('.').unwrap();
     let get = |head: &str| format!("GET /v1/answers/{id} HTTP/1.1\r\n{head}");
     for accept in [
         "",
@@ -248,7 +235,12 @@ async fn event_sources_follow_answers_in_progress() {
         );
     }
     // As a browser's `EventSource` sends it.
-    let follow_reply = server.request(&get("Accept: text/event-stream\r\n")).await;
+    let mut following = TcpStream::connect(server.serving.address).await.unwrap();
+    let follow = get("Host: localhost\r\nConnection: close\r\nAccept: text/event-stream\r\n\r\n");
+    following.write_all(follow.as_bytes()).await.unwrap();
+    let follow_begin = TestServer::read_to_event(&mut following).await;
+    provider.limit_replies(usize::MAX);
+    let follow_reply = TestServer::read_rest(&mut following, follow_begin).await;
     assert_eq!(
         (follow_reply.status, follow_reply.header("content-type")),
         (200, Some("text/event-stream"))
@@ -261,11 +253,8 @@ async fn event_sources_follow_answers_in_progress() {
         ),
         ("route", "done")
     );
-    assert_eq!(
-        followed_frames[followed_frames.len() - 1].2["id"],
-        id.as_str()
-    );
-    let rest = TestServer::read_rest(&mut connection, head).await;
+    assert_eq!(followed_frames[followed_frames.len() - 1].2["id"], id);
+    let rest = TestServer::read_rest(&mut connection, begin.clone()).await;
     assert_eq!(
         frames(&rest.body),
         followed_frames,
@@ -289,7 +278,7 @@ async fn event_sources_follow_answers_in_progress() {
         &format!("{id}.5"),
         "x",
     ] {
-        let again = resume_stream(&server, &id, strange).await;
+        let again = resume_stream(&server, id, strange).await;
         let ids = |frames: &[Frame]| {
             frames
                 .iter()

@@ -103,7 +103,7 @@ impl McpTestServer {
                 body.to_owned(),
             )
         };
-        tokio::time::timeout(Duration::from_secs(30), exchange)
+        tokio::time::timeout(Duration::from_secs(60), exchange)
             .await
             .expect("an answer in time")
     }

@@ -284,6 +284,22 @@ impl TestServer {
         stream
     }
 
+    /// Reads a stream of events up to the id of the first one: it then follows an answer in progress.
+    pub(super) async fn read_to_event(stream: &mut TcpStream) -> String {
+        let mut reply = String::new();
+        let has_id = |reply: &str| {
+            let id = reply.split_once("id: ");
+            id.is_some_and(|(_, rest)| rest.contains('\n'))
+        };
+        while !has_id(&reply) {
+            let mut bytes = [0; 512];
+            let read = stream.read(&mut bytes).await.unwrap();
+            assert!(read > 0, "{reply}");
+            reply.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        reply
+    }
+
     /// Reads the response from a connection.
     pub(super) async fn read(stream: &mut TcpStream) -> TestReply {
         Self::read_rest(stream, String::new()).await
