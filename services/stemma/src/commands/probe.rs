@@ -103,9 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn refused_connection_is_an_error() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
+        let address = SocketAddr::from(([127, 0, 0, 1], 9));
         assert!(status_line(address, "/livez").await.is_err());
     }
 }

@@ -1,11 +1,12 @@
 //! `stemma serve`: uploads, processing and reading in one process, and measurements of search.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use stemma_engine_testing::servers::free_port;
 use stemma_filings::{FilingKind, Spec, generate};
 
 use crate::support::{CommandOutput, RunningCommand, TestEnv};
@@ -35,21 +36,10 @@ impl Drop for ServerGuard {
     }
 }
 
-/// A port that was free just now.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-}
-
 /// Status and body of an answer; `None` where no one listens.
 pub fn send_request(port: u16, request: &str, body: &[u8]) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let (line, head) = request.split_once('\n').unwrap_or((request, ""));
     let length = body.len();
     let head = head.replace('\n', "\r\n");
