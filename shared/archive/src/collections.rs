@@ -306,7 +306,7 @@ mod tests {
     use super::*;
     use crate::SearchRequest;
 
-    const LIMIT: Duration = Duration::from_secs(30);
+    const LIMIT: Duration = Duration::from_secs(60);
 
     #[test]
     fn pauses_between_failing_updates_grow_up_to_half_a_minute() {

@@ -282,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(10);
+    const LIMIT: Duration = Duration::from_secs(60);
 
     // Draws when it is told to.
     #[derive(Default)]

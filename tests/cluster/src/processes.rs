@@ -427,6 +427,8 @@ mod tests {
 
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// A fleet that runs a script instead of the binary.
     fn fleet(script: &str) -> (TempDir, ServiceFleet) {
         let folder = tempfile::tempdir().unwrap();
@@ -444,10 +446,7 @@ mod tests {
     async fn processes_receive_settings_and_provider_url() {
         let (_folder, mut fleet) = fleet("echo \"$@\"; env | grep STEMMA_ | sort");
         fleet.use_provider(([127, 0, 0, 1], 9).into());
-        let output = fleet
-            .run(&["status", "--json"], Duration::from_secs(10))
-            .await
-            .unwrap();
+        let output = fleet.run(&["status", "--json"], PATIENCE).await.unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let expected = "status --json --store s3://bucket/run\n\
             STEMMA_MODEL__BASE_URL=http://127.0.0.1:9/cli/v1\nSTEMMA_REDIS__URL=redis://x\n";
@@ -476,13 +475,7 @@ mod tests {
         while trapped() < 2 {
             sleep(Duration::from_millis(10)).await;
         }
-        assert!(
-            fleet
-                .terminate(&first, Duration::from_secs(10))
-                .await
-                .unwrap()
-                .success()
-        );
+        assert!(fleet.terminate(&first, PATIENCE).await.unwrap().success());
         assert_eq!(fleet.kill(&second).unwrap().process, second);
         assert!(fleet.kill(&second).is_err());
         assert_eq!(fleet.running(ServiceRole::Worker), [""; 0]);
@@ -491,7 +484,7 @@ mod tests {
     #[tokio::test]
     async fn frozen_processes_go_on_with_their_children_when_thawed() {
         let (folder, mut fleet) = fleet(&format!(
-            "cd {}; (for i in $(seq 200); do date +%s%N > next; mv next tick; sleep 0.05; done) & wait",
+            "cd {}; (for i in $(seq 6000); do echo $i > tick || exit; sleep 0.05; done) & wait",
             "$(dirname \"$0\")"
         ));
         let name = fleet.spawn(ServiceRole::Worker, &[]).unwrap();
@@ -502,7 +495,7 @@ mod tests {
                 pause().await;
             }
         };
-        timeout(Duration::from_secs(10), written).await.unwrap();
+        timeout(PATIENCE, written).await.unwrap();
         fleet.freeze(&name).unwrap();
         pause().await;
         let frozen = tick();
@@ -519,7 +512,7 @@ mod tests {
         let (_folder, mut fleet) = fleet("echo ouch; exit 3");
         let name = fleet.spawn(ServiceRole::Assembler, &[]).unwrap();
         let error = fleet
-            .wait_until_ready(&name, Duration::from_secs(10))
+            .wait_until_ready(&name, PATIENCE)
             .await
             .unwrap_err()
             .to_string();

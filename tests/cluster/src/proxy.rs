@@ -523,7 +523,7 @@ mod tests {
             ..ProxyFaults::default()
         });
         assert_eq!(request(&proxy).await.unwrap(), (503, SLOW_DOWN.to_vec()));
-        let (status, _) = get(proxy.address(), "/", Duration::from_secs(5))
+        let (status, _) = get(proxy.address(), "/", Duration::from_secs(60))
             .await
             .unwrap();
         assert_eq!(status, 503);

@@ -17,7 +17,7 @@ const SERVICES: [ServiceRole; 3] = [
 ];
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
 /// Time limit for an idle service to exit.
-const GRACE: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(60);
 
 /// A fleet without processes, on queues, keys and a store of this name.
 async fn fleet(
@@ -49,16 +49,11 @@ async fn services_start_and_drain() {
         fleet.wait_until_ready(name, READY_TIMEOUT).await.unwrap();
         let address = fleet.address(name).unwrap();
         assert_eq!(
-            get(address, "/livez", Duration::from_secs(5))
-                .await
-                .unwrap()
-                .0,
+            get(address, "/livez", READY_TIMEOUT).await.unwrap().0,
             200,
             "{name}"
         );
-        let (status, metrics) = get(address, "/metrics", Duration::from_secs(5))
-            .await
-            .unwrap();
+        let (status, metrics) = get(address, "/metrics", READY_TIMEOUT).await.unwrap();
         assert_eq!(
             (status, std::str::from_utf8(&metrics).is_ok()),
             (200, true),

@@ -160,9 +160,7 @@ impl ReindexHarness {
         let address = self.fleet.address(&self.query).unwrap();
         let started = Instant::now();
         while started.elapsed() < TIMEOUT {
-            let (status, body) = get(address, "/v1/documents", Duration::from_secs(5))
-                .await
-                .unwrap();
+            let (status, body) = get(address, "/v1/documents", TIMEOUT).await.unwrap();
             let list: Value = serde_json::from_slice(&body).unwrap_or_default();
             if status == 200 && list["items"].as_array().is_some_and(|items| visible(items)) {
                 let now = SystemTime::now()
@@ -309,9 +307,6 @@ async fn changes_during_processing_are_coalesced() {
         return;
     };
     let mut harness = ReindexHarness::start(servers, "coalesce").await;
-    harness
-        .provider
-        .set_behavior(Behavior::with_latency(Duration::from_millis(150)));
     let text = |revision: u32| {
         format!("{}\n## Revision {revision}\n\nWords.\n", markdown(5, 6).0).into_bytes()
     };

@@ -33,7 +33,7 @@ async fn restarted_servers_keep_objects() {
         let address = servers.address(server).unwrap();
         servers.kill(server).await.unwrap();
         let gone = async { while TcpStream::connect(address).await.is_ok() {} };
-        tokio::time::timeout(Duration::from_secs(10), gone)
+        tokio::time::timeout(Duration::from_secs(60), gone)
             .await
             .unwrap();
         servers.restart(server).await.unwrap();

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{McpOptions, Preset, serve};
 
 /// Longer than any call of these tests takes.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 // Draws a page by naming it.
 struct FakeRenderer;

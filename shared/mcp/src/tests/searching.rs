@@ -14,7 +14,7 @@ use stemma_sample_store as store;
 use super::TestClient;
 use crate::Preset;
 
-const POLLS: usize = 200;
+const POLLS: usize = 1_200;
 
 // Searches until `is_due`.
 async fn search_until(client: &mut TestClient, is_due: impl Fn(&Value) -> bool) -> Value {
