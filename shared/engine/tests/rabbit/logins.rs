@@ -28,7 +28,7 @@ const CPU: QueueName = QueueName::Lane(Lane::Cpu, Priority::Bulk);
 
 /// Adds logins with the permissions that the document gives them, and returns their URLs. In one command, because each
 /// starts a runtime of its own.
-async fn add_roles(services: &Services, url: &str) -> [String; 6] {
+pub async fn add_roles(services: &Services, url: &str) -> [String; 6] {
     let document = std::fs::read_to_string(DOCUMENT).unwrap();
     let mut script = String::new();
     for role in ROLES {

@@ -2,7 +2,8 @@
 //!
 //! lapin's own recovery is not used because it sometimes hangs when connections are cut (`docs/adr/0011`). A lost
 //! connection is dropped with all its channels, a new one is opened with backoff, and the topology is declared again: a
-//! broker that has lost its data is complete before anyone publishes to it.
+//! broker that has lost its data is complete before anyone publishes to it. Processes whose login may not declare wait for
+//! one that may, which declares again from time to time: queues can be deleted that only the others use.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::reply::{
     ANSWER_TIMEOUT, NO_ANSWER, NOT_FOUND, port_error, reply_code, with_timeout, with_timeout_or,
 };
 use super::topology::Topology;
-use crate::env::Env;
+use crate::env::{Env, Millis};
 use crate::port_error::{PortError, PortErrorKind, PortResult};
 use crate::repeated_log::RepeatedLog;
 
@@ -30,6 +31,10 @@ pub(super) const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const HEARTBEAT_S: u16 = 10;
 // How often an idle connection is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+// How often queues and exchanges are declared again.
+const DECLARE_EVERY_MS: Millis = 15_000;
+// The purpose of the connection that declares them: a broker that is short of memory does not read from one that publishes.
+pub(super) const CONSUME: &str = "consume";
 // How long closing a connection may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -84,19 +89,19 @@ impl ConnectionHandle {
         self.reconnect.request(operation, created).await
     }
 
-    /// Declares the topology. A login without the permission checks that another process has declared it.
+    /// Declares the topology, and returns true. A login without the permission checks that another process has declared it.
     pub(super) async fn declare(
         &self,
         operation: &'static str,
         topology: &Topology,
-    ) -> PortResult<()> {
+    ) -> PortResult<bool> {
         let channel = self.channel(operation).await?;
         match topology.declare(&channel).await {
             Err(error) if error.kind == PortErrorKind::Refused => {
                 let channel = self.channel(operation).await?; // a refusal closes its channel
-                topology.check(&channel).await
+                topology.check(&channel).await.map(|()| false)
             }
-            declared => declared,
+            declared => declared.map(|()| true),
         }
     }
 }
@@ -107,11 +112,13 @@ pub(super) struct ReconnectSignal {
     raised: CancellationToken,
     // Why it was first raised.
     reason: Arc<OnceLock<String>>,
+    // Whether the next connection declares what is missing.
+    declares: bool,
 }
 
 impl ReconnectSignal {
     /// Waits for the reply to a request, and requests a reconnect where only that helps: no answer, no channel left, or a
-    /// queue or exchange that someone has deleted. Reconnecting declares them again.
+    /// missing queue or exchange.
     pub(super) async fn request<T>(
         &self,
         operation: &'static str,
@@ -128,10 +135,10 @@ impl ReconnectSignal {
     ) -> PortError {
         match error {
             None => self.raise(NO_ANSWER),
-            Some(error)
-                if reply_code(error) == Some(NOT_FOUND)
-                    || matches!(error.kind(), ErrorKind::ChannelsLimitReached) =>
-            {
+            Some(error) if reply_code(error) == Some(NOT_FOUND) => {
+                self.raise_missing(error.to_string());
+            }
+            Some(error) if matches!(error.kind(), ErrorKind::ChannelsLimitReached) => {
                 self.raise(error.to_string());
             }
             Some(_) => {}
@@ -139,7 +146,15 @@ impl ReconnectSignal {
         port_error(operation, error)
     }
 
-    pub(super) fn raise(&self, reason: impl Into<String>) {
+    /// Someone has deleted a queue or exchange. Without the permission to declare it, a reconnect would only take the connection
+    /// from those who use other queues.
+    pub(super) fn raise_missing(&self, reason: impl Into<String>) {
+        if self.declares {
+            self.raise(reason);
+        }
+    }
+
+    fn raise(&self, reason: impl Into<String>) {
         self.reason.get_or_init(|| reason.into());
         self.raised.cancel();
     }
@@ -318,21 +333,33 @@ impl ConnectionSupervisor {
     async fn connect(&self) -> PortResult<(ConnectionHandle, watch::Sender<Option<String>>)> {
         let connection = Arc::new(self.endpoint.open(self.purpose).await?);
         let (blocking, blocked) = watch::channel(None);
-        let handle = ConnectionHandle {
+        let mut handle = ConnectionHandle {
             connection,
             lost: CancellationToken::new(),
             reconnect: ReconnectSignal::default(),
             blocked,
         };
         if let Some(topology) = &self.topology {
-            handle.declare("queue.declare", topology).await?;
+            handle.reconnect.declares = handle.declare("queue.declare", topology).await?;
         }
         Ok((handle, blocking))
+    }
+
+    // A failure leaves the connection as it is: what exists can be used.
+    async fn declare_again(&self, handle: &ConnectionHandle, topology: &Topology) {
+        if let Err(error) = handle.declare("queue.declare", topology).await
+            && let Some(repeated) = self.failures.note(&error.message, self.env.now_ms())
+        {
+            tracing::warn!(%error, repeated, "cannot declare queues again; trying later");
+        }
     }
 
     /// Returns when the connection is lost, or suspected to be.
     async fn monitor(&self, handle: &ConnectionHandle, blocked: &watch::Sender<Option<String>>) {
         let mut events = handle.connection.events_listener();
+        let declares = handle.reconnect.declares && self.purpose == CONSUME;
+        let declared = self.topology.as_ref().filter(|_| declares);
+        let mut declared_ms = self.env.now_ms();
         loop {
             let event = tokio::select! {
                 biased;
@@ -368,6 +395,14 @@ impl ConnectionSupervisor {
                     "lost the connection to the broker; reconnecting"
                 );
                 return;
+            }
+            if let Some(topology) = declared
+                && self.env.now_ms() >= declared_ms + DECLARE_EVERY_MS
+            {
+                let declared_again = self.declare_again(handle, topology);
+                let raised = &handle.reconnect.raised;
+                raised.run_until_cancelled(declared_again).await;
+                declared_ms = self.env.now_ms();
             }
         }
     }

@@ -23,7 +23,7 @@ use super::{Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, RetryDelay, Sub
 use crate::env::Env;
 use crate::port_error::{PortError, PortResult};
 use crate::secret::Secret;
-use connection::{BrokerEndpoint, RECONNECT_TIMEOUT, SupervisedConnection};
+use connection::{BrokerEndpoint, CONSUME, RECONNECT_TIMEOUT, SupervisedConnection};
 use publisher::Publisher;
 use subscription::RabbitSubscription;
 use topology::Topology;
@@ -54,7 +54,8 @@ pub struct RabbitQueue {
 }
 
 impl RabbitQueue {
-    /// Connects and declares all queues and exchanges, and does so again after every loss of the connection.
+    /// Connects and declares all queues and exchanges, or waits for them if the login may not. Does so again after every loss of
+    /// the connection.
     ///
     /// # Errors
     /// Permanent: a malformed URL or prefix, a refused login, a queue declared with other arguments. Transient: no
@@ -86,7 +87,7 @@ impl RabbitQueue {
         let declared = declares.then_some(&topology);
         let open =
             |purpose| SupervisedConnection::open(&endpoint, purpose, declared, patience, env);
-        let consumer_connection = open("consume");
+        let consumer_connection = open(CONSUME);
         Ok(Self {
             publisher: Publisher::new(open("publish")),
             topology,
@@ -151,8 +152,7 @@ impl Queue for RabbitQueue {
         prefetch: u16,
     ) -> PortResult<Box<dyn Subscription>> {
         let name = self.topology.queue(queue);
-        let needed = Topology::is_needed(queue);
-        let opened = RabbitSubscription::open(&self.consumer_connection, name, needed, prefetch);
+        let opened = RabbitSubscription::open(&self.consumer_connection, name, prefetch);
         Ok(Box::new(opened.await?))
     }
 

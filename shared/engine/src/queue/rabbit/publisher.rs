@@ -151,10 +151,9 @@ fn check_confirm(
     let refusal = match confirmation {
         Confirmation::Ack(None) => return Ok(()),
         Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
-            // Someone has deleted a queue: reconnecting declares it again.
             handle
                 .reconnect
-                .raise(format!("a message to {} reaches no queue", route.key));
+                .raise_missing(format!("a message to {} reaches no queue", route.key));
             "reaches no queue"
         }
         Confirmation::Nack(None) => "was refused by the broker",

@@ -8,7 +8,6 @@ use lapin::{Acker, Channel, Consumer};
 
 use super::connection::{ConnectionHandle, ReconnectSignal, SupervisedConnection};
 use super::encoding;
-use super::reply::with_timeout;
 use crate::port_error::{PortError, PortResult};
 use crate::queue::{Delivery, Receipt, Subscription};
 
@@ -22,7 +21,6 @@ impl RabbitSubscription {
     pub(super) async fn open(
         connection: &SupervisedConnection,
         queue: ShortString,
-        is_needed: bool,
         prefetch: u16,
     ) -> PortResult<Self> {
         let handle = connection.ready("queue.subscribe").await?;
@@ -33,14 +31,11 @@ impl RabbitSubscription {
         let options = BasicConsumeOptions::default();
         let arguments = FieldTable::default();
         let consumed = channel.basic_consume(queue, ShortString::default(), options, arguments);
-        let consumer = if is_needed {
-            handle.reconnect.request("queue.subscribe", consumed).await
-        } else {
-            with_timeout("queue.subscribe", consumed).await
-        };
+        let consumed = handle.reconnect.request("queue.subscribe", consumed);
+        let consumer = consumed.await?;
         Ok(Self {
             channel,
-            consumer: consumer?,
+            consumer,
             handle,
         })
     }

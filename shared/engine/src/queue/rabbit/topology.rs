@@ -108,8 +108,8 @@ impl Topology {
         Ok(())
     }
 
-    /// Whether every program declares the queue. Coordinators of older programs declare no continuations.
-    pub(super) fn is_needed(queue: QueueName) -> bool {
+    // Whether every program declares the queue. Coordinators of older programs declare no continuations.
+    fn is_needed(queue: QueueName) -> bool {
         !matches!(queue, QueueName::Continuation(..))
     }
 
@@ -122,11 +122,11 @@ impl Topology {
             check_exchange(channel, exchange).await?;
         }
         for queue in self.queues().filter(|queue| Self::is_needed(*queue)) {
-            queue_counts(channel, &self.queue(queue)).await?;
+            check_queue(channel, &self.queue(queue)).await?;
         }
         for delay in RetryDelay::ALL {
             check_exchange(channel, self.delay_queue(delay)).await?;
-            queue_counts(channel, &self.delay_queue(delay)).await?;
+            check_queue(channel, &self.delay_queue(delay)).await?;
         }
         Ok(())
     }
@@ -243,6 +243,14 @@ async fn check_exchange(channel: &Channel, name: ShortString) -> PortResult<()> 
     let kind = ExchangeKind::Direct; // ignored
     let declared = channel.exchange_declare(name, kind, passive, FieldTable::default());
     with_timeout("queue.declare", declared).await
+}
+
+async fn check_queue(channel: &Channel, name: &ShortString) -> PortResult<()> {
+    let counts = queue_counts(channel, name).await?;
+    counts.map(drop).ok_or_else(|| {
+        let text = format!("queue {name} is missing; a coordinator declares it");
+        PortError::transient("queue.declare", text)
+    })
 }
 
 async fn declare_queue(
