@@ -118,6 +118,11 @@ impl JobId {
         Self(format!("j-{now_ms:011x}{random:016x}"))
     }
 
+    /// When it was made, if it is one of [`JobId::new`].
+    pub fn time_ms(&self) -> Option<u64> {
+        u64::from_str_radix(self.0.strip_prefix("j-")?.get(..11)?, 16).ok()
+    }
+
     /// Whether it can be a part of a key.
     pub(crate) fn is_well_formed(&self) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);

@@ -124,8 +124,7 @@ impl JobStatus {
         }
     }
 
-    /// A job of which an object is damaged, or of a form that this program does not know. Its collection is not known either,
-    /// so nothing of its content is told.
+    /// A job of which an object is damaged, or of a form that this program does not know.
     pub(crate) fn unreadable(job: &JobId, now_ms: u64) -> Self {
         Self {
             job: job.clone(),
@@ -138,7 +137,7 @@ impl JobStatus {
             tasks_present: 0,
             tasks_missing: 0,
             reasons: BTreeMap::new(),
-            submitted_ms: id_time_ms(job).unwrap_or(now_ms),
+            submitted_ms: job.time_ms().unwrap_or(now_ms),
             ended_ms: None,
             documents_per_second: None,
             eta_seconds: None,
@@ -167,7 +166,7 @@ impl JobStatus {
             tasks_present: progress.tasks_present,
             tasks_missing: progress.tasks_missing,
             reasons: BTreeMap::new(),
-            submitted_ms: id_time_ms(&progress.job).unwrap_or(progress.at_ms),
+            submitted_ms: progress.job.time_ms().unwrap_or(progress.at_ms),
             ended_ms: None,
             documents_per_second: None,
             eta_seconds: None,
@@ -190,11 +189,6 @@ impl JobStatus {
         }
         self
     }
-}
-
-// Ids of submitted jobs begin with the time: `j-` and milliseconds as eleven hexadecimal digits.
-fn id_time_ms(job: &JobId) -> Option<u64> {
-    u64::from_str_radix(job.0.strip_prefix("j-")?.get(..11)?, 16).ok()
 }
 
 impl Operations {

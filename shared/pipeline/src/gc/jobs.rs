@@ -94,7 +94,7 @@ pub(super) async fn find(
     }
 }
 
-// Of a job that cannot be read everything is kept, and what it may still need: it counts as open.
+// Of a job that cannot be read everything is kept, and what it may still need: it counts as open since its id was made.
 async fn readable_state(
     blobs: &dyn Blobs,
     collection: &Collection,
@@ -104,8 +104,8 @@ async fn readable_state(
 ) -> PortResult<JobState> {
     match job_state(blobs, collection, job.clone(), now_ms, retention_ms).await {
         Err(error) if error.is_permanent() => {
-            tracing::warn!(%job, %error, "a job cannot be read and is kept");
-            let submitted_ms = None;
+            tracing::warn!(%job, %error, "a job cannot be read; it is kept, and what was superseded after it was submitted");
+            let submitted_ms = Some(job.time_ms().unwrap_or(0));
             Ok((Some(OpenJob { job, submitted_ms }), None))
         }
         state => state,

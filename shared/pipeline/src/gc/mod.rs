@@ -26,6 +26,8 @@ mod retention_tests;
 mod sorted_records;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unreadable_tests;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, DocId};

@@ -13,7 +13,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, blob_keys};
 use stemma_engine::blobs::{Blobs, list_after, list_all};
 use stemma_engine::env::Millis;
-use stemma_engine::{PortResult, jobs};
+use stemma_engine::{PortError, PortResult, jobs};
 
 use super::jobs::OpenJob;
 use super::listed_keys::ListedKeys;
@@ -67,7 +67,8 @@ pub(super) struct OriginalPages {
 
 impl OriginalPages {
     /// Finds what is used. `open` are the jobs that had not ended before anything else was read: what they claim from then on
-    /// is in their entries. A collection without originals costs two listings. `None` if a claim cannot be understood.
+    /// is in their entries. A collection without originals costs two listings. `None` if an entry or a claim cannot be
+    /// understood.
     pub(super) async fn start(
         blobs: &dyn Blobs,
         collection: &Collection,
@@ -78,7 +79,9 @@ impl OriginalPages {
         let mut used = UsedOriginals::new();
         if stored.peek(blobs).await?.is_some() {
             for job in open {
-                add_submitted(blobs, job, &mut used).await?;
+                if !add_submitted(blobs, job, &mut used).await? {
+                    return Ok(None);
+                }
             }
             if !add_used(blobs, collection, &mut used).await? {
                 return Ok(None);
@@ -215,30 +218,38 @@ fn judge(
     }
 }
 
-// What an open job will read, or a submission that is under way.
+// What an open job will read, or a submission that is under way. `false` if an entry cannot be understood.
 async fn add_submitted(
     blobs: &dyn Blobs,
     job: &OpenJob,
     used: &mut UsedOriginals,
-) -> PortResult<()> {
+) -> PortResult<bool> {
     let chunks = list_all(blobs, &format!("jobs/{}/entries/", job.job)).await?;
     let mut chunks = stream::iter(chunks)
-        .map(async |key: String| blobs.get(&key).await)
+        .map(async |key: String| Ok::<_, PortError>((blobs.get(&key).await?, key)))
         .buffered(MAX_CONCURRENT_READS);
-    while let Some(json) = chunks.try_next().await? {
-        let entries: Vec<jobs::JobEntry> = json
-            .and_then(|json| serde_json::from_slice(&json).ok())
-            .unwrap_or_default();
-        for entry in entries {
-            if let Ok(submission) = serde_json::from_value::<Submission>(entry.input) {
-                used.push(record(submission.source))?;
-                if let Some(labels) = &submission.labels {
-                    used.push(record(labels.source))?;
-                }
+    while let Some((json, key)) = chunks.try_next().await? {
+        let Some(json) = json else {
+            continue; // removed meanwhile: its claims were made
+        };
+        let Ok(submissions) = submissions(&json) else {
+            tracing::warn!(entries = key, "not understood; no original is removed");
+            return Ok(false);
+        };
+        for submission in submissions {
+            used.push(record(submission.source))?;
+            if let Some(labels) = &submission.labels {
+                used.push(record(labels.source))?;
             }
         }
     }
-    Ok(())
+    Ok(true)
+}
+
+fn submissions(json: &[u8]) -> serde_json::Result<Vec<Submission>> {
+    let entries: Vec<jobs::JobEntry> = serde_json::from_slice(json)?;
+    let inputs = entries.into_iter().map(|entry| entry.input);
+    inputs.map(serde_json::from_value).collect()
 }
 
 // What versions use. `false` if one of them cannot be understood.

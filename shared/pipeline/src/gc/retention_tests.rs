@@ -51,7 +51,7 @@ impl GcFixture {
         self.put(&key, &0).await;
     }
 
-    async fn store_original(&self, text: &'static str) -> Digest {
+    pub(super) async fn store_original(&self, text: &'static str) -> Digest {
         let digest = Digest::from_content(text.as_bytes());
         let [key, _] = blob_keys::original_keys(&self.collection, digest);
         self.blobs.put(&key, text.into()).await.unwrap();
@@ -59,7 +59,7 @@ impl GcFixture {
     }
 
     // Writes an entry of a submission under way: its manifest is written last.
-    async fn submit(&self, attempt: &str, source: Digest) {
+    pub(super) async fn submit(&self, attempt: &str, source: Digest) {
         self.submit_version(attempt, self.version(1, source, Origin::Content))
             .await;
     }
@@ -73,7 +73,7 @@ impl GcFixture {
     }
 
     // Collects on this day, and returns the names of the originals that are there afterwards.
-    async fn originals_after(&self, days: u64) -> Vec<String> {
+    pub(super) async fn originals_after(&self, days: u64) -> Vec<String> {
         let now_ms = NOW + days * DAY_MS;
         let report = find_garbage(&*self.blobs, &self.collection, now_ms, 90 * DAY_MS);
         let originals = report.await.unwrap().originals;
