@@ -119,7 +119,7 @@ impl<W: Flow> Coordinator<W> {
             if self.owns_run(&header.at.run) {
                 return Ok(None);
             }
-            let ending = W::run_outcome(&self.ports, &header).await?;
+            let ending = self.run_outcome(&header).await?;
             Ok::<_, PortError>(ending.map(|ending| (header.at.run, ending)))
         });
         let endings: Vec<Option<_>> = lookups.buffered(LOOKUPS_AT_ONCE).try_collect().await?;
@@ -162,7 +162,7 @@ impl<W: Flow> Coordinator<W> {
         let Some(header) = waits else {
             return Ok(());
         };
-        let Some(ending) = W::run_outcome(&self.ports, &header).await? else {
+        let Some(ending) = self.run_outcome(&header).await? else {
             tracing::warn!(%job, %run, "message that a run has ended which is open");
             return Ok(());
         };

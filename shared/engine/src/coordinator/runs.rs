@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use super::job_control::RunDemand;
 use super::{Coordinator, CoordinatorEvent};
 use crate::env::Millis;
+use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Flow, RunRecord, RunState};
 use crate::heartbeat::{OldestTask, RunProgress};
 use crate::key::{JobId, RunHeader, RunId, RunRef, run_failure_key};
@@ -218,13 +219,27 @@ impl<W: Flow> Coordinator<W> {
         if header.flow_revision > W::REVISION {
             return Ok(LoadedRun::Foreign);
         }
-        if let Some(ending) = W::run_outcome(&self.ports, &header).await? {
+        if let Some(ending) = self.run_outcome(&header).await? {
             return Ok(LoadedRun::Ended(ending));
         }
         let settings = self.settings.load(blobs, &header.settings).await?;
         let run =
             settings.map(|settings| OpenRun::new(header, settings, Arc::clone(&self.latencies)));
         Ok(run.map_or(LoadedRun::Foreign, |run| LoadedRun::Open(Box::new(run))))
+    }
+
+    /// How a run ended; `None` while it is open. A run whose outcome cannot be read has failed: no retry helps, and its job would
+    /// wait for ever.
+    pub(super) async fn run_outcome(&self, header: &RunHeader) -> PortResult<Option<RunOutcome>> {
+        match W::run_outcome(&self.ports, header).await {
+            Err(error) if error.is_permanent() => {
+                let failure = Failure::permanent("store.unreadable", error.to_string())
+                    .with_next("restore the object from a backup, or submit the document again");
+                let record = FailureRecord::new(failure, "", 1, self.env.now_ms());
+                Ok(Some(RunOutcome::Failed(record)))
+            }
+            outcome => outcome,
+        }
     }
 
     // Notifies the jobs that watch the run, then forgets it. Idempotent: if it is interrupted, the run is closed again

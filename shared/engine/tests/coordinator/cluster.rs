@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_engine::artifact;
-use stemma_engine::blobs::{Blobs, MemoryBlobs};
+use stemma_engine::blobs::{Blobs, MemoryBlobs, get_json};
 use stemma_engine::consumer::Consumer;
 use stemma_engine::coordinator::Coordinator;
 use stemma_engine::executor::TaskExecutor;
@@ -184,8 +184,8 @@ impl Flow for ProbeWork {
     }
 
     async fn run_outcome(ports: &Ports, run: &RunHeader) -> PortResult<Option<RunOutcome>> {
-        let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
-        if let Some(record) = json.and_then(|json| serde_json::from_slice(&json).ok()) {
+        let failure = run_failure_key(&run.at.run);
+        if let Some(record) = get_json(&ports.blobs, &failure).await? {
             return Ok(Some(RunOutcome::from_record(record)));
         }
         let none = String::new();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::json;
 use stemma_engine::Retrying;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::consumer::{Disposition, Handler};
@@ -12,9 +13,9 @@ use stemma_engine::dead_letter::{self, ReplayOutcome};
 use stemma_engine::failure::FailureRecord;
 use stemma_engine::heartbeat::HeartbeatReporter;
 use stemma_engine::jobs;
-use stemma_engine::key::Priority;
+use stemma_engine::key::{Priority, RunId, run_failure_key};
 use stemma_engine::ledger::MemoryLedger;
-use stemma_engine::queue::{Lane, Queue, QueueName};
+use stemma_engine::queue::{Lane, Message, Queue, QueueName};
 use stemma_engine_testing::fault::{FaultPlan, PortFault};
 use tokio_util::sync::CancellationToken;
 
@@ -286,6 +287,32 @@ async fn backlog_is_not_republished() {
         "{published} publications of 300 tasks over {} s",
         report.ended_ms / 1_000 % 86_400
     );
+}
+
+// Its failure was recorded, and cannot be read. One run finds that when it is loaded, the other when its job is told that it ended.
+#[tokio::test(start_paused = true)]
+async fn runs_whose_outcomes_cannot_be_read_have_failed() {
+    let (cluster, _) = ProbeCluster::new(FaultPlan::default());
+    let damage = async |run: &str| {
+        let key = run_failure_key(&RunId(run.into()));
+        let put = cluster.ports.blobs.put(&key, "{ torn".into());
+        put.await.unwrap();
+    };
+    damage("loaded").await;
+    let _coordinator = cluster.coordinator();
+    let _worker = cluster.worker("worker", 4);
+    let documents = ["loaded".into(), "lasts until repaired".into()];
+    let job = cluster.submit(&documents).await;
+    cluster.env.sleep(Duration::from_secs(10)).await;
+    damage("lasts-until-repaired").await;
+    let ended = json!({ "ended": { "job": job, "run": "lasts-until-repaired" } });
+    let message = Message::new(ended.to_string());
+    let queue = QueueName::flow_for(&job.0);
+    let sent = cluster.ports.queue.publish(queue, vec![message]);
+    sent.await.unwrap();
+    let report = cluster.report(&job, Duration::from_secs(600)).await;
+    assert_eq!(report.counts.failed, 2);
+    assert_eq!(report.reasons, [("store.unreadable".into(), 2)].into());
 }
 
 // A store that lost an object must not make wake-ups pile up.
