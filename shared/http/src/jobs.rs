@@ -20,7 +20,7 @@ use utoipa::{IntoParams, ToSchema};
 pub(crate) struct JobsQuery {
     /// defaults to the server's first collection
     collection: Option<String>,
-    /// only jobs in this state: running, waiting, paused, cancelling, interrupted, finished, cancelled or stopped
+    /// only jobs in this state: running, waiting, paused, cancelling, interrupted, finished, cancelled, stopped or unreadable
     state: Option<String>,
     /// items per page, defaults to 50
     #[param(value_type = Option<u32>, minimum = 1, maximum = 500)]
@@ -31,7 +31,8 @@ pub(crate) struct JobsQuery {
 
 /// List jobs, newest first
 ///
-/// `states` counts the newest 200 jobs by state, on the first page only.
+/// `states` counts the newest 200 jobs by state, on the first page only. A key of some collections does not see unreadable
+/// jobs of which nobody can tell whose they are.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobsQuery), responses((status = 200, body = Object)))]
 pub(crate) async fn jobs(
     State(state): State<AppState>,
@@ -44,6 +45,7 @@ pub(crate) async fn jobs(
         state: query.state,
         after: query.cursor.map(stemma_operations::JobId),
         limit: page_limit(query.limit)?,
+        all: scope == CollectionScope::All,
     };
     let list = operations.list_jobs(&request, &facts.jobs).await;
     json(list.map_err(port_problem)?).await

@@ -24,6 +24,8 @@ pub struct JobListRequest {
     /// The last job of the previous page.
     pub after: Option<JobId>,
     pub limit: usize,
+    /// Also jobs of which nobody can tell whose they are: their manifests cannot be read.
+    pub all: bool,
 }
 
 /// A page of jobs, newest first.
@@ -67,7 +69,7 @@ impl Operations {
         while let Some(ids) = newest.next_page(self.blobs()).await? {
             let statuses = stream::iter(ids)
                 .map(|job| async {
-                    let status = self.status_of(&job, live).await?;
+                    let status = self.status_of(&job, live, request.all).await?;
                     Ok::<_, stemma_engine::PortError>((job, status))
                 })
                 .buffered(CONCURRENT_READS);
@@ -102,7 +104,8 @@ impl Operations {
         Ok(list)
     }
 
-    /// The states of the first `limit` of these jobs that belong to the collection, in the same order.
+    /// The states of the first `limit` of these jobs that belong to the collection, or whose manifests cannot be read, in the
+    /// same order.
     ///
     /// # Errors
     /// [`stemma_engine::PortError`] when the store does not answer.
@@ -112,7 +115,10 @@ impl Operations {
         limit: usize,
         live: &[JobProgress],
     ) -> PortResult<Vec<JobStatus>> {
-        let reads: Vec<_> = jobs.iter().map(|job| self.status_of(job, live)).collect();
+        let reads: Vec<_> = jobs
+            .iter()
+            .map(|job| self.status_of(job, live, true))
+            .collect();
         stream::iter(reads)
             .buffered(CONCURRENT_READS)
             .try_filter_map(async |status| Ok(status))
@@ -121,30 +127,29 @@ impl Operations {
             .await
     }
 
-    // `None` for jobs of other collections, and for one that is being submitted. What has ended stays as it is. One damaged
-    // object hides no other job.
-    async fn status_of(&self, job: &JobId, live: &[JobProgress]) -> PortResult<Option<JobStatus>> {
-        match self.read_status(job, live).await {
-            Err(error) if error.is_permanent() => {
-                Ok(Some(JobStatus::unreadable(job, self.env.now_ms())))
-            }
-            status => status,
-        }
-    }
-
-    async fn read_status(
+    // `None` for jobs of other collections, for one that is being submitted, and unless `all` is set for one whose manifest
+    // cannot be read. What has ended stays as it is. One damaged object hides no other job.
+    async fn status_of(
         &self,
         job: &JobId,
         live: &[JobProgress],
+        all: bool,
     ) -> PortResult<Option<JobStatus>> {
         let own = self.collection().as_str();
         if let Some((collection, status)) = self.recent.ended_jobs.get(job) {
             return Ok((collection == own).then_some(status));
         }
-        let Some(manifest) = self.find(&job.0).await? else {
-            return Ok(None);
+        let unreadable = || JobStatus::unreadable(job, self.env.now_ms());
+        let manifest = match self.find(&job.0).await {
+            Ok(Some(manifest)) => manifest,
+            Ok(None) => return Ok(None),
+            Err(error) if error.is_permanent() => return Ok(all.then(unreadable)),
+            Err(error) => return Err(error),
         };
-        let status = self.job_status(&manifest, live).await?;
+        let status = match self.job_status(&manifest, live).await {
+            Err(error) if error.is_permanent() => return Ok(Some(unreadable())),
+            status => status?,
+        };
         if status.has_ended() {
             let known = (manifest.collection, status.clone());
             self.recent.ended_jobs.insert(job.clone(), known);

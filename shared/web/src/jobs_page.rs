@@ -5,6 +5,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use stemma_gateway::AppState;
 use stemma_gateway::problem::Problem;
+use stemma_gateway::rights::CollectionScope;
 use stemma_operations::text::{ago, duration, rate};
 use stemma_operations::{JobId, JobList, JobListRequest, JobStatus, OperationsError};
 
@@ -18,6 +19,7 @@ const JOBS: usize = 50;
 /// `GET /jobs`
 pub(crate) async fn jobs(
     State(state): State<AppState>,
+    scope: CollectionScope,
     context: PageContext,
 ) -> Result<Response, Problem> {
     let operations = context.operations(&state)?;
@@ -26,6 +28,7 @@ pub(crate) async fn jobs(
         state: context.param("state").map(str::to_owned),
         after: context.param("cursor").map(|job| JobId(job.into())),
         limit: JOBS,
+        all: scope == CollectionScope::All,
     };
     let list = operations.list_jobs(&request, &facts.jobs).await;
     let list = list.map_err(OperationsError::from)?;

@@ -146,6 +146,45 @@ async fn an_unreadable_job_hides_no_other_job() {
 }
 
 #[tokio::test]
+async fn a_key_sees_the_unreadable_jobs_of_its_collections_only() {
+    let blobs = store::store().await;
+    let (own, other) = (id(1), id(2));
+    submit(&blobs, 1, "default", "this year").await;
+    submit(&blobs, 2, "other", "of another tenant").await;
+    let (unknown, open) = (id(3), submit(&blobs, 4, "default", "open").await);
+    let of_manifest = format!("jobs/{unknown}/manifest.json");
+    let of_reports = [&own, &other].map(|job| format!("jobs/{job}/report.json"));
+    for key in [of_manifest].iter().chain(&of_reports) {
+        blobs.put(key, vec![0, 1].into()).await.unwrap();
+    }
+    let key = |name: &str, collections: &[&str]| KeySettings {
+        name: name.into(),
+        blake3: stemma_gateway::auth::key_digest(name),
+        collections: collections.iter().map(ToString::to_string).collect(),
+        ..KeySettings::default()
+    };
+    let query = QuerySettings {
+        keys: vec![key("reader", &["default"]), key("operator", &[])],
+        ..QuerySettings::default()
+    };
+    let server = try_start_with(settings(query), blobs.clone(), with_jobs(&blobs)).await;
+    let server = server.unwrap();
+    for (name, listed) in [
+        ("reader", vec![&open, &own]),
+        ("operator", vec![&open, &unknown, &own]),
+    ] {
+        let head = bearer(name);
+        server.ready(&head).await;
+        let request = format!("GET /v1/jobs HTTP/1.1\r\n{head}");
+        let jobs = server.request(&request).await;
+        let expected: Vec<Value> = listed.iter().map(|job| json!(job)).collect();
+        assert_eq!(jobs.column("items", "job"), expected, "{name}");
+        let page = browse(&server, "/jobs", &head).await.body;
+        assert_eq!(page.matches("cannot be read").count(), listed.len() - 1);
+    }
+}
+
+#[tokio::test]
 async fn jobs_are_paged_by_cursor() {
     let blobs = store::store().await;
     for number in 0..60 {
