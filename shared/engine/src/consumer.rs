@@ -323,6 +323,11 @@ impl Consumer {
         reason: String,
         redeliveries: u32,
     ) -> PortResult<()> {
+        // Whoever reaches the broker can send any number of them.
+        let cause = format!("dead letter of {queue}");
+        if let Some(repeated) = FAILURES.note(&cause, self.env.now_ms()) {
+            tracing::error!(%queue, reason, repeated, "a message becomes a dead letter");
+        }
         let dead = DeadReason {
             queue: queue.to_string(),
             reason,

@@ -464,10 +464,7 @@ impl<W: Work> Handler for TaskExecutor<W> {
     async fn handle(&self, message: &Message, redeliveries: u32) -> Disposition {
         let task: TaskMessage = match serde_json::from_slice(&message.body) {
             Ok(task) => task,
-            Err(error) => {
-                tracing::error!(%error, "unreadable task message");
-                return Disposition::DeadLetter(format!("it is no task: {error}"));
-            }
+            Err(error) => return Disposition::DeadLetter(format!("it is no task: {error}")),
         };
         let (outcome, disposition) = match self.ports.message_keys.admit_task::<W>(&task) {
             Ok(()) => {
@@ -478,13 +475,10 @@ impl<W: Work> Handler for TaskExecutor<W> {
                 };
                 self.execute_traced(message, delivery, &task).await
             }
-            Err(error) => {
-                tracing::error!(run = %task.run.run, stage = task.stage, %error, "task message refused");
-                (
-                    DeliveryOutcome::Refused,
-                    Disposition::Refuse(error.to_string()),
-                )
-            }
+            Err(error) => (
+                DeliveryOutcome::Refused,
+                Disposition::Refuse(error.to_string()),
+            ),
         };
         let ours = self
             .registry

@@ -63,5 +63,6 @@ pub use key::{JobId, Priority, RunHeader, RunId, RunRef, TaskKey, TaskKeyBuilder
 pub use message_auth::MessageKeys;
 pub use port_error::{PortError, PortErrorKind, PortResult};
 pub use ports::{Ports, Retrying, RetryingBlobs};
+pub use repeated_log::RepeatedLog;
 pub use run_header::HeaderError;
 pub use secret::Secret;

@@ -12,7 +12,7 @@ const MAX_CAUSES: usize = 100;
 
 /// When the failures of each cause were last logged.
 #[derive(Default)]
-pub(crate) struct RepeatedLog(Mutex<BTreeMap<String, Logged>>);
+pub struct RepeatedLog(Mutex<BTreeMap<String, Logged>>);
 
 struct Logged {
     at_ms: Millis,
@@ -21,13 +21,14 @@ struct Logged {
 }
 
 impl RepeatedLog {
-    pub(crate) const fn new() -> Self {
+    /// Nothing was logged yet.
+    pub const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
     /// Notes a failure. To be logged, with the number of failures of this cause that were not, unless that was done within the
     /// last minute.
-    pub(crate) fn note(&self, cause: &str, now_ms: Millis) -> Option<u64> {
+    pub fn note(&self, cause: &str, now_ms: Millis) -> Option<u64> {
         let mut causes = self.0.lock();
         if let Some(logged) = causes.get_mut(cause) {
             // Clocks of simulations start over.

@@ -17,7 +17,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::Collection;
 use stemma_engine::consumer::{Disposition, Handler};
 use stemma_engine::queue::{DeadReason, Message, QueueName, RetryDelay};
-use stemma_engine::{Env, PortError, PortResult, Ports, dead_letter};
+use stemma_engine::{Env, PortError, PortResult, Ports, RepeatedLog, dead_letter};
 use stemma_pipeline::filing_folders::{BucketFolder, may_change_document};
 use stemma_pipeline::sources::is_document;
 use stemma_pipeline::{FollowedObject, RunSettings, Submission};
@@ -36,6 +36,9 @@ pub struct ReindexSource {
     /// Prefix of keys; empty for all.
     pub prefix: String,
 }
+
+// Whoever triggers reindexing can send any number of messages.
+static DEAD_LETTERS: RepeatedLog = RepeatedLog::new();
 
 /// Handler of the reindex queue.
 pub struct Reindex {
@@ -207,7 +210,9 @@ impl Reindex {
 
     // Stores the message as a dead letter, with the reason.
     async fn put_away(&self, message: &Message, reason: &str) -> Disposition {
-        tracing::warn!(reason, "a reindex message becomes a dead letter");
+        if let Some(repeated) = DEAD_LETTERS.note("reindex", self.env.now_ms()) {
+            tracing::warn!(reason, repeated, "a reindex message becomes a dead letter");
+        }
         let dead = DeadReason {
             queue: QueueName::Reindex.to_string(),
             reason: reason.into(),

@@ -163,7 +163,9 @@ impl<W: Flow> Coordinator<W> {
             return Ok(());
         };
         let Some(ending) = self.run_outcome(&header).await? else {
-            tracing::warn!(%job, %run, "message that a run has ended which is open");
+            if let Some(repeated) = self.foreign_messages.note("ended", self.env.now_ms()) {
+                tracing::warn!(%job, %run, repeated, "message that a run has ended which is open");
+            }
             return Ok(());
         };
         let mut table = self.jobs.lock().await;

@@ -39,6 +39,7 @@ use crate::message::{CoordinatorMessage, RunOutcome};
 use crate::port_error::PortResult;
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName, RetryDelay};
+use crate::repeated_log::RepeatedLog;
 use crate::round_robin::DeficitRoundRobin;
 use crate::settings::SettingsCache;
 use crate::zero_counters;
@@ -96,6 +97,8 @@ pub struct Coordinator<W: Flow> {
     closing: Notify,
     // The flow queues with a subscription here, as bits.
     consumed: AtomicU32,
+    // What others than this program may have sent, and as often as they like.
+    foreign_messages: RepeatedLog,
 }
 
 #[derive(Default)]
@@ -137,6 +140,7 @@ impl<W: Flow> Coordinator<W> {
             admission: Notify::new(),
             closing: Notify::new(),
             consumed: AtomicU32::default(),
+            foreign_messages: RepeatedLog::default(),
         })
     }
 
@@ -196,13 +200,11 @@ impl<W: Flow> Handler for Coordinator<W> {
         let decoded: CoordinatorMessage = match serde_json::from_slice(&message.body) {
             Ok(decoded) => decoded,
             Err(error) => {
-                tracing::error!(%error, "unreadable coordinator message");
                 return Disposition::DeadLetter(format!("it is no coordinator message: {error}"));
             }
         };
         let keys = &self.ports.message_keys;
         if let Err(refusal) = keys.admit_notification::<W>(message, &decoded) {
-            tracing::error!(queue = %decoded.queue(), %refusal, "coordinator message refused");
             return Disposition::Refuse(refusal.to_string());
         }
         // The sweep repeats wake-ups. If they were retried as well, they would pile up while a port is unavailable.

@@ -210,7 +210,9 @@ impl<W: Flow> Coordinator<W> {
         let header = match RunHeader::load(blobs, at).await? {
             Ok(header) => header,
             Err(error) => {
-                tracing::error!(run = %at.run, %error, "message for a run without a header of its own");
+                if let Some(repeated) = self.foreign_messages.note("run", self.env.now_ms()) {
+                    tracing::error!(run = %at.run, %error, repeated, "message for a run without a header of its own");
+                }
                 let item = ScheduledItem::Run(at.clone());
                 self.ports.ledger.unschedule(&item).await?;
                 return Ok(LoadedRun::Lost);

@@ -1,7 +1,8 @@
 //! What a message makes coordinators do: it says what to look at. Where the run is follows from its id, how it ended is in
 //! the store, and with a message key only a job may be told of without a signature.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +13,8 @@ use stemma_engine::key::{JobId, Priority, RunHeader, RunId, RunRef};
 use stemma_engine::queue::{Message, Queue, QueueName};
 use stemma_engine::{MessageKeys, Ports, Secret, settings};
 use stemma_engine_testing::fault::FaultPlan;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::cluster::{ProbeCluster, ProbeWork};
 
@@ -171,6 +174,48 @@ async fn with_a_key_only_a_job_may_be_told_of_without_a_signature() {
         assert!(letter.reason.contains("not signed"), "{letter:?}");
     }
     worker.abort();
+}
+
+/// Counts log lines about errors.
+#[derive(Clone, Default)]
+struct ErrorCounter(Arc<AtomicUsize>);
+
+impl Subscriber for ErrorCounter {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::ERROR
+    }
+    fn event(&self, _: &Event<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_without_end_are_not_logged_without_end() {
+    let errors = ErrorCounter::default();
+    let _logged = tracing::subscriber::set_default(errors.clone());
+    let cluster = new_cluster(keys());
+    let _coordinator = cluster.coordinator();
+    let unsigned = json!({ "wake": run_of("x", VICTIM) });
+    let no_job = json!({ "job": ".." });
+    let unreadable = json!({ "unknown": 1 });
+    for _ in 0..10 {
+        send(
+            &cluster,
+            &[&unsigned, &no_job, &unreadable].map(Value::clone),
+        )
+        .await;
+    }
+    assert_eq!(letters(&cluster).await.len(), 3);
+    // 30 messages in 200 s.
+    let logged = errors.0.load(Ordering::SeqCst);
+    assert!((1..=4).contains(&logged), "{logged} lines");
 }
 
 #[tokio::test(start_paused = true)]
