@@ -98,8 +98,8 @@ impl RunOutcome {
     }
 }
 
-/// Notification for a coordinator. It says what to look at, and nothing that the coordinator would have to believe: where
-/// the run is follows from its id, and how it ended is in the store.
+/// Notification for a coordinator. It says what to look at: where the run is follows from its id, and how it ended is in the
+/// store. Only a figure of the report is believed, `tasks`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoordinatorMessage {
