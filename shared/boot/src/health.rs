@@ -320,9 +320,9 @@ pub async fn serve(
         .env
         .clone()
         .spawn(check_periodically(health.clone(), metrics.clone()));
-    let router = router(health, metrics).merge(extra);
+    let probes = router(health, metrics);
     let task = tokio::spawn(async move {
-        http_server::serve(listener, router, limits, stop).await;
+        http_server::serve(listener, probes, extra, limits, stop).await;
         asking.abort();
     });
     Ok(HealthServer { address, task })

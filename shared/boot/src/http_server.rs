@@ -11,15 +11,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::IntoResponse;
+use futures::{StreamExt, future};
 use hyper::Request;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,16 +35,18 @@ const FIRST_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
 // Bytes that a connection buffers of headers, bodies and responses, each way.
 const BUFFER_BYTES: usize = 64 << 10;
-// Connections at once that are told that there are too many, and how long that may take. Others are closed without a word.
-const REFUSALS: usize = 64;
+// Connections above the limits, for one request each: probes are answered, and all others are told to come again.
+const RESERVED: usize = 64;
+// How long the body of a request that is refused may take to arrive.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
-const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 // Pause after an error of the listener, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// Serves `router` until `stop` is cancelled and the requests under way have ended.
+/// Serves `probes` and `router` until `stop` is cancelled and the requests under way have ended. Probes are answered also while
+/// requests that are being answered take all connections.
 pub(crate) async fn serve(
     listener: TcpListener,
+    probes: Router,
     router: Router,
     limits: ConnectionLimits,
     stop: CancellationToken,
@@ -51,8 +55,16 @@ pub(crate) async fn serve(
     http.timer(TokioTimer::new())
         .max_buf_size(BUFFER_BYTES)
         .header_read_timeout(HEADER_TIMEOUT);
+    let mut http_once = http.clone();
+    http_once.keep_alive(false);
+    let router = probes.clone().merge(router);
+    let probes = probes.fallback(refuse);
     let connections = Connections::new(limits);
-    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let reserved = Connections::new(ConnectionLimits {
+        total: RESERVED,
+        per_address: RESERVED,
+        ..limits
+    });
     let tasks = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -61,24 +73,19 @@ pub(crate) async fn serve(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, address)) => match connections.admit(address.ip()) {
-                Some(connection) => {
-                    let http = http.clone();
-                    let router = router.clone();
-                    let stop = stop.clone();
-                    let stream = WriteTimeout::new(stream, limits.write_timeout);
-                    drop(tasks.spawn(serve_connection(http, stream, router, connection, stop)));
-                }
-                None => {
+            Ok((stream, address)) => {
+                let (http, router, connection) = match connections.admit(address.ip()) {
+                    Some(connection) => (&http, &router, Some(connection)),
+                    None => (&http_once, &probes, reserved.admit(address.ip())),
+                };
+                let Some(connection) = connection else {
                     tracing::debug!(%address, "too many connections");
-                    if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
-                        drop(tasks.spawn(async move {
-                            drop(tokio::time::timeout(REFUSAL_TIMEOUT, refuse(stream)).await);
-                            drop(permit);
-                        }));
-                    }
-                }
-            },
+                    continue;
+                };
+                let stream = WriteTimeout::new(stream, limits.write_timeout);
+                let (http, router, stop) = (http.clone(), router.clone(), stop.clone());
+                drop(tasks.spawn(serve_connection(http, stream, router, connection, stop)));
+            }
             Err(error) if is_of_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections; trying again");
@@ -90,11 +97,13 @@ pub(crate) async fn serve(
     tasks.wait().await;
 }
 
-// Reads on until the client closes: a reset would discard the response.
-async fn refuse(mut stream: TcpStream) -> io::Result<u64> {
-    stream.write_all(REFUSAL).await?;
-    stream.shutdown().await?;
-    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+// Receives the body: the reset of a connection with an unread one would discard the response.
+async fn refuse(request: axum::extract::Request) -> impl IntoResponse {
+    let body = request.into_body().into_data_stream();
+    let received = body.take_while(|part| future::ready(part.is_ok()));
+    let received = received.for_each(|_| future::ready(()));
+    drop(tokio::time::timeout(REFUSAL_TIMEOUT, received).await);
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")])
 }
 
 // Errors of the connection that was about to be accepted.
@@ -161,9 +170,7 @@ struct TrackedBody<B> {
 
 impl<B: Body> TrackedBody<B> {
     fn request(body: B, place: &Arc<Connection>) -> Self {
-        if body.is_end_stream() {
-            place.answer();
-        }
+        place.answer();
         Self {
             body,
             place: Arc::clone(place),
@@ -190,16 +197,11 @@ impl<B: Body + Unpin> Body for TrackedBody<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        let is_server_next = match (&polled, self.is_request) {
-            (Poll::Ready(None), true) => true,
-            (_, true) => self.body.is_end_stream(),
-            // What is ready is sent before this is called again.
-            (polled, false) => polled.is_pending(),
-        };
-        if is_server_next {
-            self.place.answer();
-        } else {
+        // What is ready of a request is handled before this is called again, and what is ready of a response is sent.
+        if polled.is_pending() == self.is_request {
             self.place.wait();
+        } else {
+            self.place.answer();
         }
         polled
     }
@@ -226,16 +228,24 @@ mod tests {
     use std::net::SocketAddr;
 
     use axum::routing::get;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Semaphore;
     use tokio::time::Instant;
 
     use super::*;
 
-    async fn start() -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
+    type Serving = tokio::task::JoinHandle<()>;
+
+    async fn start() -> (SocketAddr, CancellationToken, Serving) {
+        start_with(Router::new()).await
+    }
+
+    async fn start_with(routes: Router) -> (SocketAddr, CancellationToken, Serving) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let large = vec![b'a'; 64 << 20];
-        let router = Router::new()
+        let probes = Router::new().route("/livez", get(|| async { "alive" }));
+        let router = routes
             .route(
                 "/",
                 get(|| async { "ok" }).post(|body: String| async { body }),
@@ -247,7 +257,7 @@ mod tests {
             per_address: 4,
             write_timeout: Duration::from_secs(2),
         };
-        let serving = tokio::spawn(serve(listener, router, limits, stop.clone()));
+        let serving = tokio::spawn(serve(listener, probes, router, limits, stop.clone()));
         (address, stop, serving)
     }
 
@@ -332,6 +342,58 @@ mod tests {
         stop.cancel();
         drop(slow);
         serving.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn probes_are_answered_while_requests_take_all_connections() {
+        let begun = Arc::new(Semaphore::new(0));
+        let counted = Arc::clone(&begun);
+        let held = get(move || {
+            counted.add_permits(1);
+            future::pending::<()>()
+        });
+        let (address, _stop, _serving) = start_with(Router::new().route("/held", held)).await;
+        let mut open = Vec::new();
+        for _ in 0..4 {
+            open.push(connect(address, "GET /held HTTP/1.1\r\nHost: a\r\n\r\n").await);
+        }
+        begun.acquire_many(4).await.unwrap().forget();
+        // Clients that say nothing keep no probe out.
+        for _ in 0..2 * RESERVED {
+            open.push(connect(address, "").await);
+        }
+        let mut probe = connect(address, "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(read_response(&mut probe).await.starts_with("HTTP/1.1 200"));
+        assert!(is_closed(&mut probe).await);
+        let body = "a".repeat(1 << 20);
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n";
+        let mut refused = connect(address, &format!("{head}{body}")).await;
+        let response = read_response(&mut refused).await;
+        assert!(response.starts_with("HTTP/1.1 503"), "{response}");
+        assert!(response.contains("retry-after: 1"), "{response}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_its_client_only_while_nothing_arrives() {
+        let limits = ConnectionLimits {
+            total: 1,
+            ..ConnectionLimits::default()
+        };
+        let connections = Connections::new(limits);
+        let client = "10.0.0.1".parse().unwrap();
+        let place = Arc::new(connections.admit(client).unwrap());
+        let (mut sender, parts) = futures::channel::mpsc::channel::<io::Result<&str>>(1);
+        let body = axum::body::Body::from_stream(parts);
+        let mut body = TrackedBody::request(body, &place);
+        assert!(connections.admit(client).is_none(), "not read yet");
+        sender.try_send(Ok("a part")).unwrap();
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(Pin::new(&mut body).poll_frame(&mut context).is_ready());
+        // The handler writes the part to a slow store.
+        assert!(connections.admit(client).is_none());
+        assert!(Pin::new(&mut body).poll_frame(&mut context).is_pending());
+        assert!(connections.admit(client).is_some());
+        assert!(place.closed.is_cancelled());
     }
 
     #[tokio::test]
