@@ -97,9 +97,7 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(
         .collect();
     let mut figment = Figment::from(Serialized::defaults(C::default()));
     if let Some(file) = file {
-        file.check()?;
-        // Not `Toml::file`, which also looks in all folders above.
-        figment = figment.merge(Toml::file_exact(file.path()));
+        figment = figment.merge(Toml::string(&file.read()?));
     }
     figment = figment.merge(variables);
     for variable in texts {

@@ -2,14 +2,16 @@
 //! somebody's documents. It may change limits and methods, but says neither who gets texts and secrets, nor who may connect,
 //! nor which other files are read.
 
+use std::fmt::Display;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use figment::Figment;
 use figment::providers::{Format, Toml};
 use serde_json::Value;
 
 use crate::config::{ConfigError, SECRET_KEYS};
-use crate::trust::{PathKind, check_own};
+use crate::trust::read_own;
 
 /// Name of a configuration file that is found.
 pub const DEFAULT_FILE: &str = "stemma.toml";
@@ -44,27 +46,30 @@ impl ConfigFile {
         }
     }
 
-    /// Checks that a named file exists, and that a found one is to be trusted with what it sets.
+    /// The text of the file, which is TOML. It is read once: what a found file may set was checked in this text.
     ///
     /// # Errors
-    /// [`ConfigError`] naming the file, and the setting.
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        match self {
-            Self::Named(path) if !path.exists() => Err(ConfigError::NoFile(path.clone())),
-            Self::Named(_) => Ok(()),
-            Self::Found(path) => {
-                check_own(path, PathKind::File)?;
-                let values: Value = Figment::from(Toml::file_exact(path))
-                    .extract()
-                    .map_err(|error| ConfigError::Invalid(error.to_string()))?;
-                match reserved_setting(&values) {
-                    None => Ok(()),
-                    Some(key) => Err(ConfigError::Unnamed {
-                        key,
-                        path: path.clone(),
-                    }),
-                }
-            }
+    /// [`ConfigError`] naming the file, and the setting that it may not have.
+    pub(crate) fn read(&self) -> Result<String, ConfigError> {
+        let path = self.path();
+        let invalid = |error: &dyn Display| {
+            let message = format!("{}: {error}", path.display());
+            ConfigError::Invalid(message)
+        };
+        let text = match self {
+            Self::Named(path) => fs::read_to_string(path).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => ConfigError::NoFile(path.clone()),
+                _ => invalid(&error),
+            })?,
+            Self::Found(path) => read_own(path)?,
+        };
+        let values: Value = Toml::from_str(&text).map_err(|error| invalid(&error))?;
+        match (self, reserved_setting(&values)) {
+            (Self::Found(path), Some(key)) => Err(ConfigError::Unnamed {
+                key,
+                path: path.clone(),
+            }),
+            _ => Ok(text),
         }
     }
 }
@@ -104,11 +109,12 @@ pub fn is_reserved(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::Distrust;
 
-    fn check(toml: &str) -> Result<(), ConfigError> {
+    fn read(toml: &str) -> Result<String, ConfigError> {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(DEFAULT_FILE), toml).unwrap();
-        ConfigFile::find(folder.path()).unwrap().check()
+        fs::write(folder.path().join(DEFAULT_FILE), toml).unwrap();
+        ConfigFile::find(folder.path()).unwrap().read()
     }
 
     #[test]
@@ -144,21 +150,37 @@ mod tests {
             ),
             ("[local]\nsecond_reader = \"/a\"", "local.second_reader"),
         ] {
-            match check(toml) {
+            match read(toml) {
                 Err(ConfigError::Unnamed { key: found, .. }) => assert_eq!(found, key, "{toml}"),
                 other => panic!("{toml}: {other:?}"),
             }
         }
-        check("structure = \"layout\"\n[limits]\nmax_pages = 3\n[model]\nname = \"m\"").unwrap();
+        let toml = "structure = \"layout\"\n[limits]\nmax_pages = 3\n[model]\nname = \"m\"";
+        assert_eq!(read(toml).unwrap(), toml);
     }
 
     #[test]
     fn a_found_file_is_no_link() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(ConfigFile::find(folder.path()), None);
-        std::os::unix::fs::symlink("/etc/hostname", folder.path().join(DEFAULT_FILE)).unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, "structure = \"layout\"\n").unwrap();
+        std::os::unix::fs::symlink(&other, folder.path().join(DEFAULT_FILE)).unwrap();
         let found = ConfigFile::find(folder.path()).unwrap();
-        assert!(matches!(found.check(), Err(ConfigError::Distrust(_))));
-        ConfigFile::Named(found.path().into()).check().unwrap();
+        assert!(matches!(
+            found.read(),
+            Err(ConfigError::Distrust(Distrust::Link(_)))
+        ));
+        let named = ConfigFile::Named(found.path().into());
+        assert_eq!(named.read().unwrap(), "structure = \"layout\"\n");
+    }
+
+    #[test]
+    fn a_found_file_that_claims_a_terabyte_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(DEFAULT_FILE);
+        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let error = ConfigFile::find(folder.path()).unwrap().read();
+        assert!(error.unwrap_err().to_string().contains("at most 1 MiB"));
     }
 }

@@ -18,6 +18,8 @@ use crate::trust::{Distrust, check_store};
 
 // Layout version of the store folder; newer layouts are refused.
 const LAYOUT: u32 = 1;
+// What is read of the file with the version, which may come with somebody's documents.
+const LAYOUT_BYTES: u64 = 64;
 
 /// The process that writes to a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +96,7 @@ impl Store {
     /// The current writer of a folder; always `None` for a bucket.
     pub fn writer(&self) -> Option<LockOwner> {
         let name = self.location.folder()?.join("writer.lock");
-        let mut file = open_lock(&name, OFlags::RDONLY).ok()?;
+        let mut file = open_part(&name, OFlags::RDONLY).ok()?;
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => None,
             Err(_) => read_lock_owner(&mut file),
@@ -160,7 +162,7 @@ impl WritableStore {
 
 fn acquire_lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
     let name = path.join("writer.lock");
-    let mut file = open_lock(&name, OFlags::RDWR | OFlags::CREATE).map_err(io_error(&name))?;
+    let mut file = open_part(&name, OFlags::RDWR | OFlags::CREATE).map_err(io_error(&name))?;
     if !try_lock(&file) {
         return Err(StoreError::Locked {
             path: path.into(),
@@ -195,8 +197,8 @@ fn acquire_lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreEr
     Ok(file)
 }
 
-fn open_lock(name: &Path, flags: OFlags) -> std::io::Result<File> {
-    // A pipe would be waited for, and is no lock.
+fn open_part(name: &Path, flags: OFlags) -> std::io::Result<File> {
+    // A pipe would be waited for.
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(rustix::fs::open(name, flags, Mode::from_raw_mode(0o666))?.into())
 }
@@ -219,9 +221,12 @@ fn read_lock_owner(file: &mut File) -> Option<LockOwner> {
 }
 
 fn check_layout(path: &Path) -> Result<(), StoreError> {
-    let Ok(text) = fs::read_to_string(path.join("layout")) else {
+    let mut text = String::new();
+    let read = open_part(&path.join("layout"), OFlags::RDONLY)
+        .and_then(|file| file.take(LAYOUT_BYTES).read_to_string(&mut text));
+    if read.is_err() {
         return Ok(());
-    };
+    }
     match text.trim().parse() {
         Ok(layout) if layout > LAYOUT => Err(StoreError::NewerLayout {
             path: path.into(),
@@ -309,6 +314,16 @@ mod tests {
         let reader = open_for_read(folder.path()).await.unwrap();
         assert_eq!(reader.writer().unwrap().command, "rm");
         drop(writer);
+    }
+
+    #[tokio::test]
+    async fn a_layout_that_claims_a_terabyte_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open_for_write(folder.path(), "ingest").await.unwrap());
+        let layout = File::create(folder.path().join("layout")).unwrap();
+        layout.set_len(1 << 40).unwrap();
+        open_for_read(folder.path()).await.unwrap();
+        open_for_write(folder.path(), "rm").await.unwrap();
     }
 
     #[tokio::test]

@@ -1,10 +1,16 @@
 //! Which folders and files are used at all. A store or a configuration in the working directory may have come with
 //! somebody's documents: a link in it leads anywhere, and its owner can change it at any time.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+// The largest file that is read as a whole.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Why a folder or file is not used.
 #[derive(Debug, thiserror::Error)]
@@ -26,9 +32,8 @@ pub enum Distrust {
     },
 }
 
-/// What stands at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PathKind {
+#[derive(Clone, Copy)]
+enum PathKind {
     File,
     Folder,
 }
@@ -42,12 +47,35 @@ const STORE_PARTS: [(&str, PathKind); 5] = [
     ("writer.lock", PathKind::File),
 ];
 
-/// Checks that `path` is a `kind`, no link, and belongs to this user or to the administrator. What does not exist passes.
+/// Reads a file that is no link, belongs to this user or to the administrator, and has at most 1 MiB. What was checked is what
+/// is read.
 ///
 /// # Errors
 /// [`Distrust`] naming the path.
-pub fn check_own(path: &Path, kind: PathKind) -> Result<(), Distrust> {
-    check(path, kind, is_trusted)
+pub fn read_own(path: &Path) -> Result<String, Distrust> {
+    let io_error = |error| Distrust::Io {
+        path: path.into(),
+        error,
+    };
+    // A pipe would be waited for.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => return Err(Distrust::Link(path.into())),
+        Err(errno) => return Err(io_error(errno.into())),
+    };
+    let metadata = file.metadata().map_err(io_error)?;
+    check_metadata(path, &metadata, PathKind::File, is_trusted)?;
+    if metadata.len() > MAX_FILE_BYTES {
+        let path = path.into();
+        let expected = "a file of at most 1 MiB";
+        return Err(Distrust::Kind { path, expected });
+    }
+    let mut text = String::new();
+    file.take(MAX_FILE_BYTES)
+        .read_to_string(&mut text)
+        .map_err(io_error)?;
+    Ok(text)
 }
 
 /// Checks the parts of the store at `path`. A path that a person named may be a link or lie below one; one that was found may
@@ -57,7 +85,7 @@ pub fn check_own(path: &Path, kind: PathKind) -> Result<(), Distrust> {
 /// [`Distrust`] naming the part.
 pub fn check_store(path: &Path, is_found: bool, for_writing: bool) -> Result<(), Distrust> {
     if is_found {
-        check_own(path, PathKind::Folder)?;
+        check(path, PathKind::Folder, is_trusted)?;
     }
     let Some(folder) = exists(fs::metadata(path), path)? else {
         return Ok(());
@@ -108,9 +136,18 @@ pub fn is_trusted(uid: u32) -> bool {
 }
 
 fn check(path: &Path, kind: PathKind, is_trusted: impl Fn(u32) -> bool) -> Result<(), Distrust> {
-    let Some(metadata) = exists(fs::symlink_metadata(path), path)? else {
-        return Ok(());
-    };
+    match exists(fs::symlink_metadata(path), path)? {
+        Some(metadata) => check_metadata(path, &metadata, kind, is_trusted),
+        None => Ok(()),
+    }
+}
+
+fn check_metadata(
+    path: &Path,
+    metadata: &fs::Metadata,
+    kind: PathKind,
+    is_trusted: impl Fn(u32) -> bool,
+) -> Result<(), Distrust> {
     let owner = metadata.uid();
     if !is_trusted(owner) {
         let path = path.into();
