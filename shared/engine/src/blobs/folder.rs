@@ -24,6 +24,8 @@ use super::open_folder::{OpenFolder, kind};
 use super::{Blobs, PutOutcome, check_key, check_prefix};
 use crate::port_error::{PortError, PortResult};
 
+// The largest object: twice the default of `limits.max_bytes`. A planted file may claim a terabyte and take no space on disk.
+const MAX_OBJECT_BYTES: u64 = 1 << 30;
 // Shared by all stores of the process: two of them may be open on one folder.
 static NEXT_TEMP_FILE: AtomicU64 = AtomicU64::new(0);
 
@@ -186,18 +188,14 @@ impl FolderBlobsInner {
         folder.file(name)
     }
 
-    fn read(&self, key: &str) -> std::io::Result<Bytes> {
-        let mut bytes = Vec::new();
-        self.file(key)?.read_to_end(&mut bytes)?;
-        Ok(bytes.into())
-    }
-
     fn read_range(&self, key: &str, range: Range<u64>) -> std::io::Result<Bytes> {
         let mut file = self.file(key)?;
+        let end = range.end.min(file.metadata()?.len());
+        let size_bytes = end.saturating_sub(range.start);
+        check_size(size_bytes)?;
         file.seek(SeekFrom::Start(range.start))?;
-        let mut bytes = Vec::new();
-        file.take(range.end.saturating_sub(range.start))
-            .read_to_end(&mut bytes)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size_bytes).unwrap_or(0));
+        file.take(size_bytes).read_to_end(&mut bytes)?;
         Ok(bytes.into())
     }
 
@@ -210,6 +208,7 @@ impl FolderBlobsInner {
     }
 
     fn create(&self, key: &str, bytes: &[u8]) -> std::io::Result<PutOutcome> {
+        check_size(bytes.len() as u64)?;
         let (names, name) = key.rsplit_once('/').unwrap_or(("", key));
         let folder = match self.objects()?.descend(names) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -217,8 +216,10 @@ impl FolderBlobsInner {
             }
             folder => folder?,
         };
-        if none_if_missing(folder.stat(name))?.is_some() {
-            return Ok(PutOutcome::Exists);
+        // A link or a folder of that name is an error: it is no object that exists.
+        match folder.file(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            file => return file.map(|_| PutOutcome::Exists),
         }
         let tmp = OpenFolder::open(&self.tmp)?;
         let (unfinished, mut file) = create_temp_file(&tmp)?;
@@ -309,6 +310,14 @@ fn create_temp_file(tmp: &OpenFolder) -> std::io::Result<(String, File)> {
     }
 }
 
+fn check_size(size_bytes: u64) -> std::io::Result<()> {
+    if size_bytes <= MAX_OBJECT_BYTES {
+        return Ok(());
+    }
+    let message = format!("has {size_bytes} bytes; objects have at most {MAX_OBJECT_BYTES}");
+    Err(std::io::Error::new(ErrorKind::InvalidInput, message))
+}
+
 /// Maps "not found" to `None`.
 fn none_if_missing<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
     match result {
@@ -338,7 +347,7 @@ impl Blobs for FolderBlobs {
         check_key(key)?;
         let name = key.to_string();
         self.run_blocking("blobs.get", key, move |inner| {
-            none_if_missing(inner.read(&name))
+            none_if_missing(inner.read_range(&name, 0..u64::MAX))
         })
         .await
     }
@@ -507,6 +516,7 @@ mod tests {
             blobs.get_range("c/file", 0..2).await.err(),
             blobs.size("c/file").await.err(),
             blobs.put("c/new", Bytes::new()).await.err(),
+            blobs.put("file", Bytes::new()).await.err(),
             blobs.list("c/", None, 10).await.err(),
             blobs.delete("c/file").await.err(),
         ];
@@ -520,6 +530,32 @@ mod tests {
             "of the user"
         );
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_claims_a_terabyte_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = FolderBlobs::open(folder.path()).unwrap();
+        let planted = File::create(folder.path().join("objects/x")).unwrap();
+        planted.set_len(1 << 40).unwrap();
+        for error in [
+            blobs.get("x").await.unwrap_err(),
+            blobs.get_range("x", 1..1 << 40).await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind, PortErrorKind::Permanent, "{error}");
+            assert!(error.message.contains("objects have at most"), "{error}");
+        }
+        let part = blobs.get_range("x", (1 << 40) - 2..1 << 41).await.unwrap();
+        assert_eq!(part.as_deref(), Some(&[0, 0][..]));
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_no_object_that_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = FolderBlobs::open(folder.path()).unwrap();
+        blobs.put("c/x", Bytes::new()).await.unwrap();
+        let error = blobs.put("c", Bytes::new()).await.unwrap_err();
+        assert_eq!(error.kind, PortErrorKind::Permanent, "{error}");
     }
 
     #[test]
