@@ -18,8 +18,10 @@ use stemma_xbrl::FactTable;
 const TREE_BYTES_PER_JSON_BYTE: usize = 3;
 // What a section takes in a response with the whole tree, and that as JSON.
 const SECTION_BYTES: usize = 2 << 10;
-// A text in memory, what a response takes of it, and that as JSON.
+// A text in memory, what a response takes of it, and that as JSON; or two texts that are searched or compared at once.
 const COPIES_OF_TEXT: usize = 3;
+// A table of facts as it is stored, without compression, and in memory.
+const COPIES_OF_FACTS: usize = 2;
 
 /// The documents of one collection in a blob store.
 #[derive(Clone)]
@@ -36,11 +38,15 @@ impl BlobDocumentStore {
         seq: u64,
     ) -> PortResult<Option<(PublishedTree, usize)>> {
         let key = blob_keys::tree_key(&self.collection, doc, seq);
+        if work::is_limited() {
+            let size = self.blobs.size(&key).await?.unwrap_or(0);
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            work::reserve(size.saturating_mul(TREE_BYTES_PER_JSON_BYTE)).await?;
+        }
         let Some(bytes) = self.blobs.get(&key).await? else {
             return Ok(None);
         };
         let json_bytes = bytes.len();
-        work::reserve(json_bytes.saturating_mul(TREE_BYTES_PER_JSON_BYTE)).await?;
         match spawn_cpu(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
             Ok(TreeObject::Published(published)) => Ok(Some((*published, json_bytes))),
             Ok(TreeObject::Removed) => Ok(None),
@@ -97,10 +103,11 @@ impl BlobDocumentStore {
         let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "facts").await? else {
             return Ok(None);
         };
+        let damaged = |error| PortError::permanent("blobs.get", format!("{scope}: {error}"));
+        let raw_bytes = stemma_xbrl::raw_facts_bytes(&bytes).map_err(damaged)?;
+        work::reserve(raw_bytes.saturating_mul(COPIES_OF_FACTS)).await?;
         let table = spawn_cpu(move || stemma_xbrl::decode_facts(&bytes)).await?;
-        table
-            .map(Some)
-            .map_err(|error| PortError::permanent("blobs.get", format!("{scope}: {error}")))
+        table.map(Some).map_err(damaged)
     }
 
     pub(crate) async fn load_body(
@@ -110,7 +117,8 @@ impl BlobDocumentStore {
         let Some(packed) = self.load_source(published).await? else {
             return Ok(None);
         };
-        work::reserve(packed.raw_bytes().saturating_mul(COPIES_OF_TEXT)).await?;
+        let text_bytes = packed.raw_bytes().saturating_mul(COPIES_OF_TEXT);
+        work::reserve(text_bytes.saturating_add(tree_bytes(published))).await?;
         match spawn_cpu(move || packed.decode()).await? {
             Ok(source) => Ok(Some(source.body)),
             Err(error) => Err(PortError::permanent(
@@ -161,8 +169,11 @@ impl DocumentStore for BlobDocumentStore {
 /// # Errors
 /// [`PortError`] while other requests hold the memory.
 pub async fn reserve_tree(published: &PublishedTree) -> PortResult<()> {
-    let sections = published.tree.walk().count();
-    work::reserve(sections.saturating_mul(SECTION_BYTES)).await
+    work::reserve(tree_bytes(published)).await
+}
+
+fn tree_bytes(published: &PublishedTree) -> usize {
+    published.tree.walk().count().saturating_mul(SECTION_BYTES)
 }
 
 /// Runs CPU-bound work on the threads for it, within the share of the current client.
@@ -185,4 +196,75 @@ pub async fn spawn_cancellable<T: Send + 'static>(
     work::compute(work)
         .await
         .map_err(|error| PortError::permanent("query.compute", error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use futures::future::BoxFuture;
+    use stemma_document::FilingFacts;
+    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_engine::port_layer::{Layered, PortLayer};
+    use stemma_engine::work::{ClientShare, RESERVE_OPERATION, WorkScope};
+    use stemma_sample_store as store;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct CallRecorder(Arc<Mutex<Vec<&'static str>>>);
+
+    impl CallRecorder {
+        fn take(&self) -> Vec<&'static str> {
+            std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+
+    impl PortLayer for CallRecorder {
+        async fn call<'a, T, F>(
+            &'a self,
+            operation: &'static str,
+            _about: impl Fn() -> String + Send + 'a,
+            mut call: F,
+        ) -> PortResult<T>
+        where
+            T: Send + 'a,
+            F: FnMut() -> BoxFuture<'a, PortResult<T>> + Send + 'a,
+        {
+            self.0.lock().unwrap().push(operation);
+            call().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_memory_has_read_no_object() {
+        let port: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+        let body = store::pages(&["# Part\ntext"]);
+        let facts = FactTable::default();
+        let about = FilingFacts::default();
+        store::publish_with_facts(port.as_ref(), "a.pdf", body, about, Some(&facts)).await;
+        let calls = CallRecorder::default();
+        let layer = calls.clone();
+        let documents = BlobDocumentStore {
+            blobs: Arc::new(Layered { layer, port }),
+            collection: Collection::default(),
+        };
+        let doc = store::version("a.pdf", 1).doc;
+        let (published, _) = documents.load_tree(doc, 1).await.unwrap().unwrap();
+        assert!(documents.load_facts(&published).await.unwrap().is_some());
+        calls.take();
+        let share = ClientShare::of_several();
+        let _others = WorkScope::new(&share).hold(usize::MAX).unwrap();
+        let request = WorkScope::new(&share);
+        let tree = request.enter(documents.load_tree(doc, 1)).await.err();
+        assert_eq!(tree.unwrap().operation, RESERVE_OPERATION);
+        assert_eq!(calls.take(), ["blobs.size"]);
+        // Of artifacts the header is read, which has the sizes.
+        let text = request.enter(documents.load_body(&published)).await.err();
+        assert_eq!(text.unwrap().operation, RESERVE_OPERATION);
+        assert_eq!(calls.take(), ["blobs.get_range"]);
+        let facts = request.enter(documents.load_facts(&published)).await.err();
+        assert_eq!(facts.unwrap().operation, RESERVE_OPERATION);
+        assert_eq!(calls.take(), ["blobs.get_range"]);
+    }
 }

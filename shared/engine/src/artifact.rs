@@ -20,6 +20,7 @@ use crate::blobs::{Blobs, PutOutcome};
 use crate::failure::Failure;
 use crate::key::{TaskKey, artifact_key};
 use crate::port_error::{PortError, PortResult};
+use crate::work;
 
 /// Maximum size of an outcome in bytes of JSON: outcomes travel through the ledger.
 pub const MAX_OUTCOME_BYTES: usize = 64 * 1024;
@@ -225,10 +226,10 @@ pub(crate) async fn readable_outcome(
     }
 }
 
-/// A blob of an artifact; `None` when either does not exist, or is torn.
+/// A blob of an artifact, whose memory is reserved before it is read; `None` when either does not exist, or is torn.
 ///
 /// # Errors
-/// As [`outcome`].
+/// As [`outcome`] and [`work::reserve`].
 pub async fn blob(
     blobs: &dyn Blobs,
     scope: &str,
@@ -250,6 +251,7 @@ pub async fn blob(
         let Some(entry) = entry else {
             return Ok(None);
         };
+        work::reserve(usize::try_from(entry.bytes).unwrap_or(usize::MAX)).await?;
         let bytes = blobs
             .get_range(&name, at..at + entry.bytes)
             .await?

@@ -38,11 +38,16 @@ pub fn encode_facts(table: &FactTable) -> Result<Vec<u8>, FactsCodecError> {
     Ok([&[VERSION][..], &raw_bytes.to_le_bytes(), &packed].concat())
 }
 
-/// Decodes a table and checks that its columns fit together.
+/// The size of an encoded table before compression.
 ///
 /// # Errors
 /// [`FactsCodecError`].
-pub fn decode_facts(bytes: &[u8]) -> Result<FactTable, FactsCodecError> {
+pub fn raw_facts_bytes(bytes: &[u8]) -> Result<usize, FactsCodecError> {
+    let (size, _) = split_size(bytes)?;
+    Ok(size as usize)
+}
+
+fn split_size(bytes: &[u8]) -> Result<(u32, &[u8]), FactsCodecError> {
     let (version, rest) = bytes
         .split_first()
         .ok_or(FactsCodecError::Damaged("it is empty"))?;
@@ -56,6 +61,15 @@ pub fn decode_facts(bytes: &[u8]) -> Result<FactTable, FactsCodecError> {
     if size > MAX_RAW_BYTES {
         return Err(FactsCodecError::Damaged("it is larger than allowed"));
     }
+    Ok((size, packed))
+}
+
+/// Decodes a table and checks that its columns fit together.
+///
+/// # Errors
+/// [`FactsCodecError`].
+pub fn decode_facts(bytes: &[u8]) -> Result<FactTable, FactsCodecError> {
+    let (size, packed) = split_size(bytes)?;
     let mut raw = Vec::with_capacity(size.min(MAX_RESERVE_BYTES) as usize);
     zstd::stream::read::Decoder::with_buffer(packed)
         .and_then(|decoder| {

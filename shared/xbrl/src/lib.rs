@@ -27,7 +27,7 @@ mod reader;
 mod table;
 mod transform;
 
-pub use codec::{FactsCodecError, decode_facts, encode_facts};
+pub use codec::{FactsCodecError, decode_facts, encode_facts, raw_facts_bytes};
 pub use concept_words::concept_words;
 pub use date::Date;
 pub use fact::{Decimals, FactValue, Period, TaggedFact};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::page_locator;
-use stemma_engine::PortResult;
+use stemma_engine::{PortResult, work};
 use stemma_xbrl::{Date, Decimals, FactTable, FactValue, Period, TaggedFact};
 use utoipa::ToSchema;
 
@@ -249,9 +249,6 @@ impl Archive {
         let Some(published) = self.load_tree(listed).await? else {
             return Ok(None);
         };
-        let Some(table) = self.load_facts(&published).await? else {
-            return Ok(None);
-        };
         let filed = published
             .tree
             .facts
@@ -263,18 +260,17 @@ impl Archive {
         let doc_id = version.doc.to_string();
         let seq = version.seq;
         let names = names.to_vec();
-        Ok(Some(
-            spawn_cpu(move || {
-                read_values(
-                    &table,
-                    &names,
-                    label,
-                    doc_id,
-                    (filed.unwrap_or_default(), seq),
-                )
-            })
-            .await?,
-        ))
+        // Tables of several documents are in memory at once.
+        let read = async {
+            let Some(table) = self.load_facts(&published).await? else {
+                return Ok(None);
+            };
+            let order = (filed.unwrap_or_default(), seq);
+            spawn_cpu(move || read_values(&table, &names, label, doc_id, order))
+                .await
+                .map(Some)
+        };
+        Ok(work::part(read).await?)
     }
 }
 

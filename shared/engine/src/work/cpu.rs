@@ -90,7 +90,7 @@ pub async fn compute<T: Send + 'static>(
         .map_err(|error| ComputeError::Panicked(error.to_string()))
 }
 
-/// The CPU threads in use, for metrics and tests.
+/// The CPU threads in use, for tests of servers.
 pub fn busy_threads() -> usize {
     POOL.as_ref()
         .map_or(0, |pool| 2 * cores() - pool.permits.available_permits())

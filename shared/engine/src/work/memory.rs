@@ -78,18 +78,27 @@ impl ClientShare {
     }
 }
 
-/// Reserves memory for the current request, which keeps the largest of its reservations. Waits up to five seconds. Work
-/// without a scope, and work that outlives its request, reserve nothing.
+/// Whether [`reserve`] counts here: not for work without a scope, and not for work that outlives its request.
+pub fn is_limited() -> bool {
+    limited_scope().is_some()
+}
+
+fn limited_scope() -> Option<WorkScope> {
+    let scope = SCOPE.try_with(Clone::clone).ok();
+    scope.filter(|scope| !scope.0.outlives_request)
+}
+
+/// Reserves memory for the current request, which keeps the largest of its reservations. Waits up to five seconds for other
+/// requests.
 ///
 /// # Errors
 /// A transient [`PortError`] of [`RESERVE_OPERATION`] while other requests hold the memory.
 pub async fn reserve(bytes: usize) -> PortResult<()> {
-    let Ok(scope) = SCOPE.try_with(Clone::clone) else {
+    let Some(scope) = limited_scope() else {
         return Ok(());
     };
-    if scope.0.outlives_request {
-        return Ok(());
-    }
+    // Of two reads at once, what the first waits for may suffice for the second.
+    let _turn = scope.0.reserving.lock().await;
     let share = &scope.0.share;
     let missing = share.units(bytes).saturating_sub(scope.held_units());
     if missing == 0 {
@@ -102,6 +111,15 @@ pub async fn reserve(bytes: usize) -> PortResult<()> {
     };
     scope.add_memory(permit);
     Ok(())
+}
+
+/// Runs one of the parts of a request that run at once. What it reserves counts beside the request and its other parts, and
+/// is released when it ends.
+pub async fn part<F: Future>(work: F) -> F::Output {
+    match limited_scope() {
+        Some(scope) => WorkScope::new(&scope.0.share).enter(work).await,
+        None => work.await,
+    }
 }
 
 impl WorkScope {
@@ -162,6 +180,43 @@ mod tests {
         assert!(WorkScope::new(&first).hold(MIB).is_none());
         drop(response);
         assert!(WorkScope::new(&first).hold(MIB).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reads_of_one_request_do_not_wait_for_each_other() {
+        let share = ClientShare::of_several();
+        let other = WorkScope::new(&share).hold(128 * MIB);
+        let scope = WorkScope::new(&share);
+        let release = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            drop(other);
+        };
+        let reads = async { tokio::try_join!(reserve(100 * MIB), reserve(90 * MIB)) };
+        let (read, ()) = tokio::join!(scope.enter(reads), release);
+        read.unwrap();
+        assert_eq!(share.memory.available_permits(), (128 - 100) * 16);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn parts_of_a_request_add_up_and_release_what_they_reserved() {
+        let share = ClientShare::of_several();
+        let second = async {
+            for mib in [50, 58] {
+                part(reserve(mib * MIB)).await.unwrap();
+            }
+            assert_eq!(share.memory.available_permits(), (128 - 70) * 16);
+            part(reserve(60 * MIB)).await
+        };
+        let first = async {
+            reserve(70 * MIB).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        };
+        let both = async { tokio::join!(part(first), second).1 };
+        let refused = WorkScope::new(&share).enter(both).await.unwrap_err();
+        assert_eq!(refused.operation, RESERVE_OPERATION);
+        assert_eq!(share.memory.available_permits(), 128 * 16);
+        // Without a request nothing is counted.
+        part(reserve(1 << 40)).await.unwrap();
     }
 
     #[tokio::test]

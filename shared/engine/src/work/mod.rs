@@ -9,11 +9,11 @@ mod memory;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use cpu::{Cancellation, ComputeError, busy_threads, compute};
-pub use memory::{MemoryPermit, RESERVE_OPERATION, reserve};
+pub use memory::{MemoryPermit, RESERVE_OPERATION, is_limited, part, reserve};
 
 tokio::task_local! {
     static SCOPE: WorkScope;
@@ -41,8 +41,8 @@ impl ClientShare {
         Self::with_memory(memory::TOTAL_UNITS / 2)
     }
 
-    /// The CPU threads that the client uses.
-    pub fn busy_threads(&self) -> usize {
+    #[cfg(test)]
+    fn busy_threads(&self) -> usize {
         cpu::cores() - self.cpu.available_permits()
     }
 
@@ -74,6 +74,8 @@ struct ScopeInner {
     ended: CancellationToken,
     // What the request holds for documents and its response.
     memory: Mutex<Option<MemoryPermit>>,
+    // Held while the request waits for more.
+    reserving: AsyncMutex<()>,
     outlives_request: bool,
 }
 
@@ -87,6 +89,7 @@ impl WorkScope {
             share,
             ended: CancellationToken::new(),
             memory: Mutex::new(None),
+            reserving: AsyncMutex::default(),
             outlives_request,
         }))
     }
