@@ -20,6 +20,10 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const UNCOUNTED_BYTES: usize = 64 << 10;
 const PART_BYTES: usize = 64 << 10;
 
+/// In the extensions of a response with a streamed body: how many bytes the body has in memory at once.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamBuffer(pub usize);
+
 /// The body of a request, and what it holds of the client's memory.
 pub(crate) struct ReceivedBody {
     pub bytes: Bytes,
@@ -74,10 +78,16 @@ async fn receive_all(body: Body, limit: usize, scope: &WorkScope) -> Result<Rece
     })
 }
 
-/// The response, whose body holds the client's memory until it is sent. A body that is streamed holds nothing here.
+/// The response, whose body holds the client's memory until it is sent: its size, or [`StreamBuffer`] if it is streamed. Parts
+/// of streams without one, such as events, are small.
 pub(crate) fn hold_memory(scope: &WorkScope, response: Response) -> Result<Response, Problem> {
-    let size = response.body().size_hint().exact().unwrap_or(0);
-    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let size = match response.body().size_hint().exact() {
+        Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
+        None => {
+            let buffer = response.extensions().get::<StreamBuffer>();
+            buffer.map_or(0, |buffer| buffer.0)
+        }
+    };
     let counted = if size > UNCOUNTED_BYTES { size } else { 0 };
     let memory = scope.hold_response(counted).ok_or(AdmissionError::Busy)?;
     if counted == 0 {

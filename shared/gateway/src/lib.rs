@@ -22,5 +22,6 @@ pub mod sse;
 pub mod state;
 pub mod uploads;
 
+pub use bodies::StreamBuffer;
 pub use settings::QuerySettings;
 pub use state::{AppState, ServerDeps};

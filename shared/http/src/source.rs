@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -12,15 +13,15 @@ use http_range_header::{RangeUnsatisfiableError, parse_range_header};
 use stemma_archive::ApiError;
 use stemma_archive::archive::OriginalFile;
 use stemma_document::DocumentVersion;
-use stemma_gateway::AppState;
 use stemma_gateway::extract::{CollectionQuery, HandlerResult, Path, QueryParams, find_document};
 use stemma_gateway::problem::Problem;
 use stemma_gateway::rights::CollectionScope;
+use stemma_gateway::{AppState, StreamBuffer};
 
 use crate::etag;
 
-// Large files are streamed in chunks, never read whole.
-const CHUNK_BYTES: u64 = 1 << 20;
+// Large files are streamed in chunks, never read whole. One is in memory for each response.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// The file a document was read from
 ///
@@ -90,7 +91,10 @@ pub(crate) async fn source(
         let value = format!("bytes {}-{}/{size_bytes}", range.start, range.end - 1);
         [(header::CONTENT_RANGE, value)]
     });
-    Ok((status, fixed, entity, part, body(original, range)).into_response())
+    let size = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    let buffer = Extension(StreamBuffer(size.min(CHUNK_BYTES)));
+    let body = body(original, range);
+    Ok((status, fixed, entity, part, buffer, body).into_response())
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
@@ -125,7 +129,7 @@ fn body(original: OriginalFile, range: Range<u64>) -> Body {
                 return Ok::<_, std::io::Error>(None);
             }
             let read = original
-                .read(at..end.min(at + CHUNK_BYTES))
+                .read(at..end.min(at + CHUNK_BYTES as u64))
                 .await
                 .map_err(std::io::Error::other)?;
             let bytes: Bytes = read

@@ -8,7 +8,7 @@ mod pdf;
 
 pub use inline_xbrl::InlineFiling;
 pub use monospaced::{monospaced_page, spaced_page};
-pub use pdf::{pdf, publish_pdf, publish_scan};
+pub use pdf::{pdf, publish_file, publish_pdf, publish_scan};
 
 use std::sync::Arc;
 

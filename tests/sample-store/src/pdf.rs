@@ -55,7 +55,8 @@ async fn read(path: &str, file: &[u8]) -> SourceBody {
     body
 }
 
-async fn publish_file(
+/// Publishes a document with this text as read from `file`.
+pub async fn publish_file(
     blobs: &dyn Blobs,
     path: &str,
     file: Vec<u8>,
