@@ -17,10 +17,10 @@ use super::prompt::{DraftAnswer, DraftCitation, DraftClaim};
 use super::quote::{DisputedQuote, QuoteCheck, check_quote};
 use super::request::CitationPolicy;
 use super::sight::{Picture, SeenPage};
-use super::table::SourceLines;
 use super::verdict::judge_claim;
 use crate::tree_search::one_line;
 use stemma_catalog::locator::page_locator;
+use stemma_reading::tables::page::SourceLines;
 
 #[derive(Debug, Default)]
 pub(super) struct ComposedAnswer {

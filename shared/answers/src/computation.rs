@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
+use stemma_reading::numbers::{NumberMention, NumberRole, numbers};
+use stemma_reading::period::StatedPeriod;
 
 use super::figures::CitedText;
 use super::formula::{Formula, Operator};
 use super::meaning::{Meaning, Sense, Unit, meanings};
-use super::numbers::{NumberMention, NumberRole, numbers};
 use super::operand::{FoundOperand, Rivals, find_operand};
-use super::period::StatedPeriod;
 use super::polarity::direction_of;
 use super::prompt::{DraftComputation, DraftOperand};
 use super::row_names::RowNames;

@@ -6,8 +6,6 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 use stemma_xbrl::{FactTable, FactValue, Period, TaggedFact, concept_words};
 
-use super::numbers::NumberMention;
-use super::period::StatedPeriod;
 use super::statement::Statement;
 use super::terms::{name_words, phrase, position};
 
@@ -16,6 +14,8 @@ mod part_name;
 
 pub use part_name::member_name;
 use part_name::{StatementText, member_words};
+use stemma_reading::numbers::NumberMention;
+use stemma_reading::period::StatedPeriod;
 
 // What a word of a label counts that the statement lacks.
 const MISSING_COST: f64 = 0.5;

@@ -9,12 +9,12 @@ use stemma_document::DocId;
 
 use super::document_scope::documents_in_scope;
 use super::request::AskRequest;
-use super::text_words::says;
 use stemma_catalog::catalog::{Catalog, CatalogDocument};
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 use stemma_engine::PortResult;
-use stemma_retrieval::dates::QueryPeriod;
+use stemma_reading::dates::QueryPeriod;
+use stemma_reading::text_words::says;
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
 

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use stemma_reading::numbers::{Bound, Money, NumberMention, QuotedNumbers, mentions_gain, numbers};
+use stemma_reading::period::StatedPeriod;
+use stemma_reading::tables::page::{Cell, RowLabel, TablePage};
+use stemma_reading::text_words::{says, without_parentheses};
+
 use super::normalize::CharPosition;
-use super::numbers::{Bound, Money, NumberMention, QuotedNumbers, numbers};
-use super::period::StatedPeriod;
 use super::prose::{QuotedSentences, check_sentence};
 use super::quote_target::QuoteTarget;
 use super::row_names::{RowNames, literal_length};
 use super::statement::Statement;
-use super::table::{Cell, RowLabel, TablePage};
 use super::terms::{Terms, label_words, phrase, position};
-use super::text_words::{says, without_parentheses};
 
 // What a word counts that rows of different meaning share.
 const WEAK_WEIGHT: f64 = 0.25;
@@ -206,7 +207,7 @@ pub(super) fn check_figure(
     cited: &[&CitedText<'_>],
 ) -> FigureCheck {
     let number = &statement.figures[figure];
-    let gain = super::numbers::mentions_gain(statement.text);
+    let gain = mentions_gain(statement.text);
     let bound = Bound::before(statement.text, number);
     let mut differs: Option<String> = None;
     for text in cited {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use stemma_reading::numbers::{Money, NumberMention};
+
 use super::answer::{Claim, FinalAnswer};
-use super::numbers::{Money, NumberMention};
 use super::statement::Statement;
 use super::telling_words::is_neutral;
 use super::verify_claim::has_words_of;

@@ -62,7 +62,6 @@ mod verify_claim;
 
 use async_trait::async_trait;
 use stemma_engine::{PortError, PortResult};
-use stemma_tables::{numbers, page as table, period, text_words};
 
 pub use answer::{
     Answer, AnswerOutcome, Claim, ClaimState, Computation, Degradation, FinalAnswer,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rust_decimal::Decimal;
+use stemma_reading::text_words::says;
 
 use super::figures::{is_outflow, says_negative};
 use super::formula::{Formula, Function, Operator};
@@ -12,7 +13,6 @@ use super::polarity::direction_of;
 use super::row_names::RowNames;
 use super::statement::Statement;
 use super::terms::{Terms, phrase};
-use super::text_words::says;
 
 const MEAN_WORDS: [&str; 3] = ["average", "mean", "averaged"];
 const SUM_WORDS: [&str; 8] = [

@@ -1,18 +1,18 @@
 //! Operands of computed claims: the cell or sentence in which each stands as the model says.
 
 use rust_decimal::Decimal;
+use stemma_reading::numbers::{NumberMention, numbers};
+use stemma_reading::period::{StatedPeriod, head_period};
+use stemma_reading::tables::page::{Cell, RowLabel, TablePage};
+use stemma_reading::text_words::{without_parentheses, words};
 
 use super::figures::{CitedText, best_row, cell_scales, check_column};
-use super::numbers::{NumberMention, numbers};
-use super::period::{StatedPeriod, head_period};
 use super::prompt::DraftOperand;
 use super::prose::FigureClauses;
 use super::row_names::RowNames;
 use super::statement::Statement;
-use super::table::{Cell, TablePage};
 use super::telling_words::is_neutral;
 use super::terms::{Terms, phrase};
-use super::text_words::{without_parentheses, words};
 
 /// An operand that stands on its page as the model says.
 #[derive(Debug)]
@@ -205,7 +205,7 @@ fn printed_number(value: &str) -> Option<NumberMention> {
 }
 
 // Whether the words the model gives for a row are those of its label: its own line, or with the lines beside it that belong to it.
-fn is_row(stated: &str, label: &super::table::RowLabel, cell: &Cell) -> bool {
+fn is_row(stated: &str, label: &RowLabel, cell: &Cell) -> bool {
     let words = |text: &str| phrase(&without_parentheses(text));
     let stated = words(stated);
     let above = label.above.join(" ");

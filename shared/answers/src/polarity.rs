@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::numbers::without_bounds;
+use stemma_reading::numbers::without_bounds;
+
 use super::telling_words::{DECREASES, INCREASES};
 
 // When a statement has a word of a group, its quotes must have one of the same group.

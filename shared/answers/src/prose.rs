@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use stemma_reading::numbers::{QuotedNumbers, mentions_gain};
+use stemma_reading::tables::page::TablePage;
+use stemma_reading::text_words::{says, words};
+
 use super::normalize::CharPosition;
-use super::numbers::{QuotedNumbers, mentions_gain};
 use super::statement::Statement;
-use super::table::TablePage;
 use super::telling_words::{direction_words, has_synonym, is_neutral};
-use super::text_words::{says, words};
 
 // Lines beside a quote in which its sentence may begin or end, and words of a line that is no heading.
 const MAX_SENTENCE_LINES: usize = 4;

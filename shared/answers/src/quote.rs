@@ -1,8 +1,9 @@
 //! Locates quotes on their pages and rates how well they match.
 
+use stemma_reading::numbers::{NumberRole, numbers};
+
 use super::citation::{CitedRect, QuoteMatch};
 use super::normalize::{CharPosition, MatchRange, NormalizedText};
-use super::numbers::{NumberRole, numbers};
 use super::quote_target::QuoteTarget;
 
 // A quote with more omissions (`…`) is not looked for.

@@ -1,9 +1,9 @@
 //! A page, or lines of a document without pages, in which quotes are searched.
 
 use stemma_document::{Line, Page, Rect, Word, WordReading};
+use stemma_reading::tables::page::SourceLines;
 
 use super::citation::CitedRect;
-use super::table::SourceLines;
 
 // A gap between words wider than this many line heights separates columns.
 const COLUMN_GAP: f32 = 0.8;

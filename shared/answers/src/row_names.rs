@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::text_words::{blank, without_parentheses, words};
+use stemma_reading::text_words::{blank, without_parentheses, words};
 
 /// The labels of a statement's operands in its text.
 pub(super) struct RowNames<'a> {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::numbers::{NumberMention, numbers};
-use super::period::{PeriodMention, StatedPeriod, period_mentions};
+use stemma_reading::numbers::{NumberMention, numbers};
+use stemma_reading::period::{PeriodMention, StatedPeriod, period_mentions};
+
 use super::row_names::RowNames;
 use super::terms::for_each_meaning;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use stemma_document::english_words::MONTHS;
+use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::lexicon::Lexicon;
-use stemma_retrieval::tokenizer::content_words;
 
 // Words about the form of a statement, as stems. They support nothing.
 pub(super) const FRAMING_WORDS: [&str; 26] = [

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
-use stemma_retrieval::tokenizer::for_each_word;
+use stemma_reading::text_words::without_parentheses;
+use stemma_reading::tokenizer::for_each_word;
 
 use super::formula::Formula;
-use super::text_words::without_parentheses;
 
 // Words of a label that do not tell lines apart.
 const NEUTRAL_WORDS: [&str; 4] = ["total", "consolid", "compani", "our"];

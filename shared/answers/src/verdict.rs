@@ -5,18 +5,18 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
+use stemma_reading::numbers::{NumberMention, NumberRole, numbers};
+use stemma_reading::period::period_mentions;
+use stemma_reading::tables::page::Cell;
 
 use super::claims::CheckedCitation;
 use super::computation::{Computed, check_computation};
 use super::declared::{DeclaredCheck, check_declared, foreign_company};
 use super::figures::{CitedText, FigureCheck, check_figure};
-use super::numbers::{NumberMention, NumberRole, numbers};
-use super::period::period_mentions;
 use super::polarity::direction_of;
 use super::prompt::DraftClaim;
 use super::row_names::RowNames;
 use super::statement::Statement;
-use super::table::Cell;
 use super::terms::{Terms, phrase};
 use super::verify_claim::{ClaimEvidence, is_supported, is_supported_computation};
 

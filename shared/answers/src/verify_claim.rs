@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::numbers::numbers;
 use super::polarity;
 use super::row_names::{RowNames, literal_length};
 use super::telling_words::{COMPUTING_WORDS, FRAMING_WORDS, direction_words, synonym_words};
 use stemma_document::english_words::MONTHS;
-use stemma_retrieval::tokenizer::{content_words, tokenize};
+use stemma_reading::numbers::numbers;
+use stemma_reading::tokenizer::{content_words, tokenize};
 
 // Minimum words of a quote that supports a statement without figures, or as many as a shorter statement has.
 const MIN_WORDS: usize = 4;

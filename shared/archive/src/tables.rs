@@ -6,7 +6,7 @@ use serde::Serialize;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::locator::{Fragment, section_locator};
 use stemma_document::{PageSpan, PublishedTree, SectionId, SectionTree, SourceBody};
-use stemma_tables::{CellFact, FigureTable, TableColumn, tables_of_pages};
+use stemma_reading::tables::{CellFact, FigureTable, TableColumn, tables_of_pages};
 use stemma_xbrl::{FactTable, FactValue, TaggedFact};
 use utoipa::ToSchema;
 

@@ -2,7 +2,7 @@
 
 use stemma_document::english_words::{self, MONTHS};
 
-use stemma_retrieval::tokenizer::{content_words, tokenize};
+use stemma_reading::tokenizer::{content_words, tokenize};
 
 // Words that introduce a number at the beginning of a title.
 const LEADERS: [&str; 14] = [

@@ -1,6 +1,6 @@
 //! Removes from a question what is no part of its subject: roles, sources, and the form of the answer.
 
-use crate::tokenizer::content_words;
+use stemma_reading::tokenizer::content_words;
 
 // Sentences with one of these first words and one of these objects say how to write the answer.
 const FORM_VERBS: [&str; 17] = [

@@ -9,9 +9,8 @@ use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use serde::Deserialize;
-
-use crate::statement_pages::StatementKind;
-use crate::tokenizer::content_words;
+use stemma_reading::statement_pages::StatementKind;
+use stemma_reading::tokenizer::content_words;
 
 const TEXT: &str = include_str!("lexicon.toml");
 

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::dates::QueryPeriod;
-use crate::figures::FigureQuery;
+use stemma_reading::dates::QueryPeriod;
+use stemma_reading::figures::FigureQuery;
+use stemma_reading::statement_pages::StatementKind;
+use stemma_reading::tokenizer::{content_words, is_stop_word, tokenize};
+
 use crate::instructions::strip_instructions;
 use crate::lexicon::{EntryKind, Lexicon, TriggeredEntry};
 use crate::references::QueryReferences;
 use crate::search::ItemRef;
-use crate::statement_pages::StatementKind;
-use crate::tokenizer::{content_words, is_stop_word, tokenize};
 
 // Later words are ignored, which bounds the work per query.
 const MAX_WORDS: usize = 40;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
+use stemma_reading::page_features::{is_number, year};
+use stemma_reading::tokenizer::{for_each_word, is_stop_word};
 
-use crate::page_features::{is_number, year};
 use crate::parsed_query::ParsedQuery;
 use crate::snippet::WordWeights;
-use crate::tokenizer::{for_each_word, is_stop_word};
 
 /// The words and phrases of a query.
 #[derive(Debug, Clone, Default)]

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use stemma_document::{Page, Rect};
+use stemma_reading::text_blocks::{
+    LineKind, TextBlock, column_heads, line_kinds, sentence_ranges, text_blocks,
+};
+use stemma_reading::tokenizer::for_each_word;
 
 use crate::query_terms::{QueryTerms, TermMatches};
 use crate::search::{PageRect, Snippet};
-use crate::text_blocks::{
-    LineKind, TextBlock, column_heads, line_kinds, sentence_ranges, text_blocks,
-};
-use crate::tokenizer::for_each_word;
 
 const SNIPPET_CHARS: usize = 240;
 // More highlights than this do not help a reader.

@@ -25,6 +25,7 @@ mod fonts;
 mod kinds;
 mod line_model;
 mod manuscript;
+mod monospaced;
 mod pdf;
 mod plan;
 mod random;
@@ -42,6 +43,7 @@ pub use manuscript::{
     Block, FigureTable, Manuscript, ManuscriptHeading, Numbering, PageFooter, Paragraph, TextStyle,
     Typography,
 };
+pub use monospaced::{monospaced_page, spaced_page};
 pub use spec::{ContentsMode, Edit, Encryption, FilingKind, Spec};
 pub use text::{GeneratedTextTruth, HeadingLine, TextKind, markdown, plain_text};
 pub use truth::{CoverFacts, Filing, HeadingTruth, PlantedAnswer, ReferenceTruth, Truth};

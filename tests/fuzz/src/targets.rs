@@ -11,7 +11,7 @@ use stemma_extract::{EncodedSource, ExtractJob, Limits, pdf};
 use stemma_outline::{enrich, structure};
 use stemma_pipeline::filing_facts::index_facts;
 use stemma_pipeline::stages;
-use stemma_tables::tables_of_pages;
+use stemma_reading::tables::tables_of_pages;
 use stemma_xbrl::FactTable;
 
 use crate::{inputs, invariants, seeds};

@@ -3,11 +3,9 @@
 
 mod inline_xbrl;
 pub mod model;
-mod monospaced;
 mod pdf;
 
 pub use inline_xbrl::InlineFiling;
-pub use monospaced::{monospaced_page, spaced_page};
 pub use pdf::{pdf, publish_file, publish_pdf, publish_scan};
 
 use std::sync::Arc;

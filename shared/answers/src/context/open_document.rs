@@ -15,8 +15,8 @@ use super::passage_source::TextLine;
 use crate::scope::matches_item;
 use stemma_catalog::catalog::CatalogDocument;
 use stemma_catalog::items;
+use stemma_reading::text_blocks::is_unit;
 use stemma_retrieval::search::ItemRef;
-use stemma_retrieval::text_blocks::is_unit;
 
 // Pages of a section that are read when nothing says which of them fit.
 const FIRST_PAGES: usize = 3;

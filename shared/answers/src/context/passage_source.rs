@@ -6,10 +6,10 @@ use std::ops::Range;
 use stemma_document::text::normalize_key;
 use stemma_document::{DocId, SectionId};
 use stemma_llm::tokens;
+use stemma_reading::text_blocks::{LineKind, TextBlock, column_heads, line_kinds, text_blocks};
+use stemma_reading::tokenizer::for_each_word;
 use stemma_retrieval::query_terms::{QueryTerms, TermMatches, TermRarity};
 use stemma_retrieval::search::Snippet;
-use stemma_retrieval::text_blocks::{LineKind, TextBlock, column_heads, line_kinds, text_blocks};
-use stemma_retrieval::tokenizer::for_each_word;
 
 /// Stands on a line of its own where lines are left out. A quote may contain it as an omission.
 pub(super) const CUT_MARK: &str = "…";

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_document::{DocId, Section, SectionTree};
+use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::search::{DocumentScope, SearchError};
-use stemma_retrieval::tokenizer::content_words;
 
 use super::{AnswerBuilder, FIRST_HITS, LIMIT_CODE};
 use crate::AnswerError;

@@ -26,7 +26,7 @@ use stemma_llm::request::OutputSchema;
 
 use super::llm_session::{LlmSession, Prompt, SessionError};
 use super::result::AppliedKnowledge;
-use stemma_retrieval::tokenizer::content_words;
+use stemma_reading::tokenizer::content_words;
 
 const BUILT_IN: &str = include_str!("sec.toml");
 const MAX_CHOSEN: usize = 4;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use stemma_document::{DocId, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree};
 
+use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::search::SearchHit;
-use stemma_retrieval::tokenizer::content_words;
 
 const TITLE_CHARS: usize = 120;
 

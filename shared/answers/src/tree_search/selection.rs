@@ -8,8 +8,8 @@ use super::result::{Relation, SectionRelation};
 use super::search_tree::SearchNode;
 use super::searcher::DocumentWalk;
 use super::settings::TreeSearchSettings;
+use stemma_reading::tokenizer::content_words;
 use stemma_retrieval::search::SearchHit;
-use stemma_retrieval::tokenizer::content_words;
 
 const SHINGLE_WORDS: usize = 5;
 // Share of a section's score that a section it refers to gets.

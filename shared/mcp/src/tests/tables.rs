@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use stemma_document::{FilingFacts, SourceBody};
 use stemma_engine::Env;
+use stemma_filings::monospaced_page;
 use stemma_sample_store as store;
 
 use super::{TestClient, text};
@@ -28,7 +29,7 @@ async fn client_with_tables() -> TestClient {
     let mut client = TestClient::start(Preset::All).await;
     let blobs = client.blobs.clone();
     let path = "10-K/TABLES_2023.pdf";
-    let body = SourceBody::Pages([BALANCE, SEGMENTS].map(store::monospaced_page).into());
+    let body = SourceBody::Pages([BALANCE, SEGMENTS].map(monospaced_page).into());
     store::publish(blobs.as_ref(), path, body, FilingFacts::default()).await;
     store::announce(blobs.as_ref(), path, Env::system().now_ms()).await;
     let began = Instant::now();

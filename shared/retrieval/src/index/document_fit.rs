@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stemma_reading::dates::LatestPeriod;
 use tantivy::Term;
 
 use super::ranking::PassageSet;
 use super::schema::{DocumentKind, Fields};
-use crate::dates::LatestPeriod;
 use crate::parsed_query::ParsedQuery;
 
 // Documents of the requested year, quarter and form.

@@ -15,16 +15,16 @@ use super::item_index::ItemIndex;
 use super::passage::{Passage, SectionLine, split_lines};
 use super::schema::{DocumentKind, Fields, IndexEntryKind};
 use crate::aliases::{Alias, aliases};
-use crate::figures::DisplayedFigures;
 use crate::lexicon::Lexicon;
-use crate::page_features::{PageFeatures, PageText};
 use crate::references::caption;
-use crate::statement_pages::Confidence;
-use crate::tokenizer::{SEPARATOR, TokenizedText};
 use stemma_catalog::catalog::DocumentState;
 use stemma_catalog::document_store::OpenDocument;
 use stemma_catalog::facets::{FacetField, normalize_value};
 use stemma_catalog::items;
+use stemma_reading::figures::DisplayedFigures;
+use stemma_reading::page_features::{PageFeatures, PageText};
+use stemma_reading::statement_pages::Confidence;
+use stemma_reading::tokenizer::{SEPARATOR, TokenizedText};
 
 // Bounds for damaged trees.
 const MAX_PATH: usize = 12;

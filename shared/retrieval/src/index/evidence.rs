@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use stemma_reading::question_words::is_question_word;
+use stemma_reading::tokenizer::{content_words, is_stop_word};
 use tantivy::Term;
 use tantivy::query::Bm25StatisticsProvider;
 
@@ -14,8 +16,6 @@ use super::schema::Fields;
 use super::searcher::IndexSearcher;
 use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
-use crate::question_words::is_question_word;
-use crate::tokenizer::{content_words, is_stop_word};
 
 /// Best passages that are looked at.
 pub(super) const PASSAGES: usize = 10;

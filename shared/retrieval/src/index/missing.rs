@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use stemma_document::english_words::MONTHS;
 
+use stemma_reading::question_words::is_question_word;
+use stemma_reading::tokenizer::{content_words, for_each_word, is_stop_word, tokenize};
 use tantivy::collector::TopDocs;
 use tantivy::query::{PhraseQuery, Query as IndexQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
@@ -21,9 +23,7 @@ use super::searcher::IndexSearcher;
 use crate::lexicon::Lexicon;
 use crate::parsed_query::ParsedQuery;
 use crate::query_words::QueryWords;
-use crate::question_words::is_question_word;
 use crate::search::{MissingTerm, SearchNote};
-use crate::tokenizer::{content_words, for_each_word, is_stop_word, tokenize};
 
 const MAX_MISSING: usize = 8;
 const MAX_NEAREST: usize = 3;

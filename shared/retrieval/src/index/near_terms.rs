@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stemma_reading::tokenizer::for_each_word;
 use tantivy::collector::TopDocs;
 use tantivy::query::{BooleanQuery, FuzzyTermQuery, Occur, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption, Value};
@@ -10,7 +11,6 @@ use tantivy::{TantivyDocument, Term};
 use super::document_filter::all_of;
 use super::schema::Fields;
 use super::searcher::IndexSearcher;
-use crate::tokenizer::for_each_word;
 
 // A spelling is looked up in this many passages.
 const MAX_TEXTS: usize = 32;

@@ -5,6 +5,7 @@
 
 use std::ops::Bound;
 
+use stemma_reading::tokenizer::tokenize;
 use tantivy::query::{
     AllQuery, BooleanQuery, Occur, PhraseQuery, Query as IndexQuery, RangeQuery, TermQuery,
 };
@@ -17,7 +18,6 @@ use super::searcher::IndexSearcher;
 use super::stored_passage::StoredPassage;
 use crate::query_syntax::{Requirement, TextField, TextMatch, TextOperators};
 use crate::search::{AppliedFilter, SearchHit, SearchNote};
-use crate::tokenizer::tokenize;
 
 /// The operators that hits are tested with.
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! Passages: pages, sections of documents without pages, and parts of either with very much text.
 
 use stemma_document::text;
-
-use crate::page_features::PageLine;
+use stemma_reading::page_features::PageLine;
 
 // A page has 3,000 to 8,000 bytes. Sections of documents without pages can be much longer, and are several passages.
 const MAX_PASSAGE_BYTES: usize = 48 << 10;

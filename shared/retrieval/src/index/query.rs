@@ -23,7 +23,6 @@ use super::route::{self, IssuerRouting};
 use super::schema::{Fields, IndexEntryKind};
 use super::searcher::IndexSearcher;
 use crate::alias_file::AliasFile;
-use crate::dates::QueryPeriod;
 use crate::parsed_query::ParsedQuery;
 use crate::query_terms::QueryTerms;
 use crate::query_words::QueryWords;
@@ -31,8 +30,9 @@ use crate::search::{
     DocumentScope, ItemRef, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, Query, RankingFeature,
     RankingStrategy, SearchError, SearchHit, SearchNote, SearchResults, SearchStats,
 };
-use crate::tokenizer::tokenize;
 use stemma_catalog::filter::FilterField;
+use stemma_reading::dates::QueryPeriod;
+use stemma_reading::tokenizer::tokenize;
 
 // Passages that are scored together. The hits of the best ones come before those of the next ones, so that a list stays the
 // same from page to page, however far it is read.

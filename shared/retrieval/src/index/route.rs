@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use stemma_reading::tokenizer::{is_stop_word, tokenize};
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{BooleanQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
@@ -22,7 +23,6 @@ use crate::alias_file::AliasFile;
 use crate::aliases::{Alias, AliasStrength, MAX_WORDS};
 use crate::query_words::{QueryWord, QueryWords};
 use crate::search::AppliedFilter;
-use crate::tokenizer::{is_stop_word, tokenize};
 
 // A name of more documents than this means nothing in particular.
 const MAX_DOCUMENTS: usize = 5_000;

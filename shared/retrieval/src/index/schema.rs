@@ -121,7 +121,7 @@ fields! {
     phrases: present;
     /// Phrases of the lexicon in row labels.
     row_phrases: present;
-    /// Entries of the declared figures that it displays, with their periods ([`figures`](crate::figures)), by section.
+    /// Entries of the declared figures that it displays, with their periods ([`figures`](stemma_reading::figures)), by section.
     figures: positioned;
     /// Statements on the page.
     statements: present;

@@ -1,8 +1,7 @@
 //! Splits fields of words that are tokenized already.
 
+use stemma_reading::tokenizer::SEPARATOR;
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
-
-use crate::tokenizer::SEPARATOR;
 
 /// Splits a text at each [`SEPARATOR`]. Fields are tokenized when an entry is made, because several share one tokenization.
 #[derive(Clone, Default)]
@@ -53,7 +52,7 @@ impl TokenStream for WordStream<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokenizer::TokenizedText;
+    use stemma_reading::tokenizer::TokenizedText;
 
     #[test]
     fn words_keep_their_order_and_count() {

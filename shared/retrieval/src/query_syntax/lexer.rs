@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use stemma_catalog::filter::FilterField;
+use stemma_reading::tokenizer::tokenize;
 
 use super::{TextField, TextMatch};
-use crate::tokenizer::tokenize;
 
 // Longer quotations are searched as words. The limit keeps the search for closing marks short.
 const MAX_PHRASE_BYTES: usize = 400;

@@ -1,9 +1,9 @@
 //! Tests of the query syntax.
 
 use proptest::prelude::*;
+use stemma_reading::tokenizer::tokenize;
 
 use super::*;
-use crate::tokenizer::tokenize;
 
 // The plain text, then each operator as a response shows it.
 fn parsed(text: &str) -> String {

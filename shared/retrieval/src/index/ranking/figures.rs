@@ -1,11 +1,11 @@
 //! Compares the figure that a query asks for with those that passages display.
 
+use stemma_reading::figures::{ENTRY_START, FigureQuery, WORDS_END};
 use tantivy::Term;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 
 use super::candidates::{PassageSet, ScopeStatistics};
-use crate::figures::{ENTRY_START, FigureQuery, WORDS_END};
 use crate::index::schema::Fields;
 
 // A figure of the name but not of the period: its table may have the period in another column.

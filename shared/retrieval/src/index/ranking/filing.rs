@@ -1,6 +1,7 @@
 //! Scores what only filings have: the phrases of statements, the statements themselves, and the period and form of the document.
 //! Other documents get nothing from these rules but the phrases of clauses, since a contract is no filing.
 
+use stemma_reading::statement_pages::StatementKind;
 use tantivy::Term;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
@@ -12,7 +13,6 @@ use crate::index::schema::Fields;
 use crate::lexicon::EntryKind;
 use crate::parsed_query::ParsedQuery;
 use crate::search::RankingFeature;
-use crate::statement_pages::StatementKind;
 
 // Phrases relative to a word as rare, in the text and in row labels.
 pub(super) const PHRASE_WEIGHT: f32 = 0.8;

@@ -13,6 +13,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use stemma_reading::statement_pages::StatementKind;
 use tantivy::query::TermQuery;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Term};
@@ -27,7 +28,6 @@ use super::schema::{DocumentKind, Fields};
 use super::searcher::IndexSearcher;
 use crate::parsed_query::ParsedQuery;
 use crate::search::RankingFeature;
-use crate::statement_pages::StatementKind;
 
 // Shares of the best word score for a named caption, and for a named page or the table of contents.
 const CAPTION_WEIGHT: f32 = 0.5;

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use stemma_document::Page;
 
-use crate::grid::GridTable;
-use crate::page::TablePage;
 use crate::period::is_only_period;
-use crate::table::FigureTable;
+use crate::tables::grid::GridTable;
+use crate::tables::page::TablePage;
+use crate::tables::table::FigureTable;
 
 // Lines above the first row in which unit and title are looked for.
 const MAX_LINES_ABOVE: usize = 12;

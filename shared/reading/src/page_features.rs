@@ -202,7 +202,7 @@ fn is_number_cell(word: &str) -> bool {
 }
 
 // `1,749`, `(2.3)`, `$5` and `12%`, but not `—`.
-pub(crate) fn is_number(word: &str) -> bool {
+pub fn is_number(word: &str) -> bool {
     let bare = word.trim_matches(['$', '(', ')', '%', ',', '*', '€', '£', '¥', '+', '-', '–']);
     bare.starts_with(|c: char| c.is_ascii_digit())
         && bare
@@ -210,7 +210,7 @@ pub(crate) fn is_number(word: &str) -> bool {
             .all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'.'))
 }
 
-pub(crate) fn year(word: &str) -> Option<u16> {
+pub fn year(word: &str) -> Option<u16> {
     let bare = word.trim_matches([',', '.', '(', ')', '*', ':']);
     let year = bare.parse::<u16>().ok().filter(|_| bare.len() == 4)?;
     (1980..2050).contains(&year).then_some(year)

@@ -40,16 +40,16 @@ fn line(spaced: &str, top: f32) -> Line {
     let mut line = Line::default();
     let mut from = 0;
     for word in spaced.split_whitespace() {
-        let column = from + spaced[from..].find(word).unwrap();
+        let column = from + spaced[from..].find(word).unwrap_or_default();
         from = column + word.len();
         if !line.text.is_empty() {
             line.text.push(' ');
         }
-        let start = u32::try_from(line.text.len()).unwrap();
+        let start = line.text.len() as u32;
         line.text.push_str(word);
         line.words.push(Word {
             start,
-            end: u32::try_from(line.text.len()).unwrap(),
+            end: line.text.len() as u32,
             x0: Pt::new(x(column)),
             x1: Pt::new(x(from)),
         });

@@ -2,10 +2,10 @@
 
 use stemma_document::Page;
 
-use crate::grid::{GridTable, grids};
-use crate::page::{SourceLines, TablePage};
-use crate::placed::placed_grids;
-use crate::table::FigureTable;
+use crate::tables::grid::{GridTable, grids};
+use crate::tables::page::{SourceLines, TablePage};
+use crate::tables::placed::placed_grids;
+use crate::tables::table::FigureTable;
 
 /// Reads the tables of consecutive pages. `first` is the number of the first page. Stops at a page where `is_cancelled`.
 pub fn tables_of_pages(
@@ -53,10 +53,10 @@ pub fn tables_of_pages(
 
 #[cfg(test)]
 mod tests {
-    use stemma_sample_store::monospaced_page as page;
+    use stemma_filings::monospaced_page as page;
 
     use super::*;
-    use crate::table::TableRow;
+    use crate::tables::table::TableRow;
 
     fn texts(row: &TableRow) -> Vec<&str> {
         row.cells

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::tokenizer::is_stop_word;
 use stemma_document::english_words::{self, MONTHS};
-use stemma_retrieval::tokenizer::is_stop_word;
 
 use super::currency::Currency;
 use super::{NumberMention, NumberRole};

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::grid::Piece;
-use crate::surroundings::unit_of;
+use crate::tables::grid::Piece;
+use crate::tables::surroundings::unit_of;
 
 /// Left and right edge: of a head, or of what stands in a column.
 pub(super) type Extent = (f32, f32);

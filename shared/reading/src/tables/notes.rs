@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stemma_document::Page;
 
-use crate::table::{FigureTable, TableNote};
+use crate::tables::table::{FigureTable, TableNote};
 
 // Lines below a table in which its footnotes are looked for.
 const MAX_NOTE_LINES: usize = 30;

@@ -3,8 +3,8 @@
 use stemma_document::Page;
 use stemma_document::english_words::MONTHS;
 
-use crate::page::TablePage;
-use crate::surroundings::unit_of;
+use crate::tables::page::TablePage;
+use crate::tables::surroundings::unit_of;
 use crate::text_words::words;
 
 use super::chunks::{Chunk, chunks};

@@ -14,11 +14,11 @@ pub(crate) use self::columns::Columns;
 pub(crate) use self::pieces::{Kind, Piece, with_signs};
 use self::pieces::{attach_marks, row_pieces};
 use crate::numbers::numbers;
-use crate::page::without_breaks;
 use crate::period::{head_period, period_mentions};
-use crate::placement::{shares_of_page, text_rect};
-use crate::surroundings::{is_title, unit_of};
-use crate::table::{FigureTable, TableCell, TableColumn, TableNote, TableRow};
+use crate::tables::page::without_breaks;
+use crate::tables::placement::{shares_of_page, text_rect};
+use crate::tables::surroundings::{is_title, unit_of};
+use crate::tables::table::{FigureTable, TableCell, TableColumn, TableNote, TableRow};
 
 // A single figure in a table is a page number, or text that is laid out.
 const MIN_FIGURES: usize = 2;

@@ -2,7 +2,7 @@
 
 use stemma_document::{ByteSpan, GridCell, GridLine, Line, Page, Pt, Rect, Word};
 
-use crate::{CellFact, FigureTable, TableRow, tables_of_pages};
+use crate::tables::{CellFact, FigureTable, TableRow, tables_of_pages};
 
 // A cell: its first column, how many columns and rows it covers, and its text.
 type Cell<'a> = (u16, u16, u16, &'a str);

@@ -1,8 +1,8 @@
 //! Made-up pages: six points for each character, lines ten points high.
 
-use stemma_sample_store::spaced_page as page;
+use stemma_filings::spaced_page as page;
 
-use crate::{FigureTable, TableRow, tables_of_pages};
+use crate::tables::{FigureTable, TableRow, tables_of_pages};
 
 // Lines of one cell are ten points apart, rows fourteen.
 const WRAPPED: f32 = 10.0;

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 
 use stemma_document::Page;
 
-use crate::grid::{Columns, Grid, GridRow, Kind, Piece, Place, with_signs};
-use crate::page::TablePage;
-use crate::placement::text_rect;
+use crate::tables::grid::{Columns, Grid, GridRow, Kind, Piece, Place, with_signs};
+use crate::tables::page::TablePage;
+use crate::tables::placement::text_rect;
 
 use self::chunks::{Chunk, chunks, loose_parts, space_of};
 use self::heads::{Extent, HeadLine, pitch, place_heads};

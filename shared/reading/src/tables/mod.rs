@@ -1,0 +1,16 @@
+//! Tables of filings: rows with their cells, and whole tables.
+//!
+//! A [`TablePage`](page::TablePage) reads the rows of one page; what it cannot read for certain is left empty. Tables that an
+//! HTML file declares are read from their cells.
+
+mod document;
+mod grid;
+mod notes;
+pub mod page;
+mod placed;
+mod placement;
+mod surroundings;
+mod table;
+
+pub use document::tables_of_pages;
+pub use table::{CellFact, FigureTable, TableCell, TableColumn, TableNote, TableRow};
