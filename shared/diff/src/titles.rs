@@ -3,12 +3,7 @@
 use stemma_document::english_words::{self, MONTHS};
 
 use stemma_reading::tokenizer::{content_words, tokenize};
-
-// Words that introduce a number at the beginning of a title.
-const LEADERS: [&str; 14] = [
-    "item", "items", "note", "notes", "part", "article", "section", "chapter", "schedule", "annex",
-    "appendix", "exhibit", "step", "§",
-];
+use stemma_reading::vocabulary::NUMBERED_PARTS;
 
 // The stemmed words of a title without number, dates and years, which change every year. A title that is only a number is
 // kept as it is.
@@ -19,7 +14,7 @@ pub(super) fn title_key(title: &str) -> Vec<String> {
         .filter(|word: &String| word.chars().any(char::is_alphabetic) && !is_month(word))
         .collect();
     let only_numbered = words.len() <= 1
-        && LEADERS
+        && NUMBERED_PARTS
             .iter()
             .any(|leader| first_word(title).eq_ignore_ascii_case(leader));
     if words.is_empty() || only_numbered && bare == title.trim() {
@@ -41,7 +36,7 @@ pub(super) fn strip_number(title: &str) -> &str {
     let title = title.trim();
     let mut rest = title;
     let first = first_word(rest);
-    if LEADERS
+    if NUMBERED_PARTS
         .iter()
         .any(|leader| first.eq_ignore_ascii_case(leader))
     {

@@ -9,21 +9,12 @@ use std::ops::Range;
 
 use stemma_document::english_words::MONTHS;
 
+use crate::vocabulary::{
+    END_MARKS, FISCAL_FILLERS, FISCAL_PREFIXES, LAST_WORDS, NEWEST_WORDS, ORDINALS,
+};
+
 // Other numbers of four digits are hardly years.
 const YEARS: Range<u16> = 1980..2050;
-const ORDINALS: [[&str; 2]; 4] = [
-    ["first", "1st"],
-    ["second", "2nd"],
-    ["third", "3rd"],
-    ["fourth", "4th"],
-];
-// Words between a prefix such as `fiscal` and its year.
-const FISCAL_FILLERS: [&str; 4] = ["year", "years", "yr", "ending"];
-const FISCAL_PREFIXES: [&str; 5] = ["fy", "fye", "fiscal", "cy", "fys"];
-// Words before the last day of a period that is named by its month.
-const END_MARKS: [&str; 5] = ["ended", "ending", "end", "as", "at"];
-const NEWEST_WORDS: [&str; 4] = ["latest", "newest", "current", "recent"];
-const LAST_WORDS: [&str; 4] = ["last", "past", "previous", "prior"];
 
 /// The period a query asks about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -229,8 +220,8 @@ impl Reader<'_> {
                 self.add_end(year, month, numbers[1]);
                 return 3;
             }
-            let is_end = at > 0 && END_MARKS.contains(&self.word(at - 1))
-                || at > 1 && self.word(at - 1) == "of" && END_MARKS.contains(&self.word(at - 2));
+            let is_end = at > 0 && END_MARKS.contains(self.word(at - 1))
+                || at > 1 && self.word(at - 1) == "of" && END_MARKS.contains(self.word(at - 2));
             if let Some(year) = year(self.digits(at + 1)).filter(|_| is_end) {
                 self.add_end(year, month, 30);
                 return 2;
@@ -269,7 +260,7 @@ impl Reader<'_> {
         let is_word = self.word(at).len() > 2 && self.pieces[at].kind == PieceKind::Letters
             || ORDINALS
                 .iter()
-                .any(|[_, short]| self.text[start..end].to_lowercase().starts_with(short));
+                .any(|(ordinal, _)| self.text[start..end].to_lowercase().starts_with(ordinal));
         match (is_word, written) {
             (true, _) => {}
             (false, Some(year)) => self
@@ -316,10 +307,8 @@ impl Reader<'_> {
             PieceKind::Digits if joined_next => (format!("{word}{}", self.word(at + 1)), 2),
             PieceKind::Digits => return None,
         };
-        let place = ORDINALS
-            .iter()
-            .position(|names| names.contains(&ordinal.as_str()))?;
-        let number = u8::try_from(place + 1).ok()?;
+        let number: u8 = ORDINALS.get(&ordinal)?.parse().ok()?;
+        let number = Some(number).filter(|number| *number <= 4)?;
         // `second fiscal quarter`
         let skipped = usize::from(self.word(at + count) == "fiscal");
         match self.word(at + count + skipped) {
@@ -353,11 +342,11 @@ impl Reader<'_> {
 
     // `FY23`, `FY 2023`, `FY'23`, `fiscal '23`, `fiscal year 2023`, `FYE 2022`, and the end of `FY21-23`.
     fn read_fiscal_year(&mut self, at: usize) -> usize {
-        if !FISCAL_PREFIXES.contains(&self.word(at)) {
+        if !FISCAL_PREFIXES.contains(self.word(at)) {
             return 0;
         }
         let mut next = at + 1;
-        while FISCAL_FILLERS.contains(&self.word(next)) {
+        while FISCAL_FILLERS.contains(self.word(next)) {
             next += 1;
         }
         let gap = self.gap(next).trim();

@@ -5,7 +5,7 @@
 //! two names, the words of its technical name and its label; the members of its dimensions belong to both.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use stemma_document::english_words::MONTHS;
 use stemma_xbrl::{Date, FactTable, Period, TaggedFact, concept_words};
@@ -13,20 +13,13 @@ use stemma_xbrl::{Date, FactTable, Period, TaggedFact, concept_words};
 use crate::dates::QueryPeriod;
 use crate::question_words::is_question_word;
 use crate::tokenizer::{SEPARATOR, is_stop_word, tokenize};
+use crate::vocabulary::{MEMBER_WORDS, PERIOD_WORDS, TELLING_STOP_WORDS};
 
 /// Before the words of a figure. No word is one of these signs.
 pub const ENTRY_START: &str = "[";
 /// Between the words of a figure and its periods.
 pub const WORDS_END: &str = "|";
 
-// Stop words that tell one concept from another: `OtherAssets`, `IncomeBeforeTax`. Stems.
-const TELLING_STOP_WORDS: [&str; 6] = ["after", "befor", "not", "other", "over", "under"];
-// Words of periods, which are compared as such, beside the names of months.
-const PERIOD_WORDS: [&str; 8] = [
-    "annual", "ended", "fiscal", "half", "month", "quarter", "week", "year",
-];
-// Words that end names of members without a meaning of their own. Stems.
-const MEMBER_WORDS: [&str; 2] = ["domain", "member"];
 // The lengths of periods that filings report, in months; 0 for a day.
 const REPORTED_MONTHS: [u32; 5] = [0, 3, 6, 9, 12];
 const DAYS_PER_MONTH: f32 = 365.25 / 12.0;
@@ -104,7 +97,7 @@ fn names(fact: &TaggedFact<'_>) -> BTreeSet<String> {
     let members = tokenize(&members.join(" "));
     let members: Vec<String> = members
         .into_iter()
-        .filter(|word| !MEMBER_WORDS.contains(&word.as_str()))
+        .filter(|word| !MEMBER_WORDS.contains(word.as_str()))
         .collect();
     let written = [concept_words(fact.concept), fact.label.to_owned()];
     let names = written.iter().map(|name| {
@@ -116,7 +109,7 @@ fn names(fact: &TaggedFact<'_>) -> BTreeSet<String> {
 }
 
 fn is_telling(word: &str) -> bool {
-    !is_stop_word(word) || TELLING_STOP_WORDS.contains(&word)
+    !is_stop_word(word) || TELLING_STOP_WORDS.contains(word)
 }
 
 // The month at whose end a period ends, and its length in months. Fiscal periods of whole weeks end some days before or after
@@ -175,12 +168,11 @@ impl FigureQuery {
 }
 
 fn is_period_word(stem: &str) -> bool {
-    static STEMS: OnceLock<HashSet<String>> = OnceLock::new();
-    let stems = STEMS.get_or_init(|| {
-        let words = PERIOD_WORDS.into_iter().chain(MONTHS);
-        words.flat_map(tokenize).collect()
+    static STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let words = PERIOD_WORDS.iter().chain(&MONTHS);
+        words.flat_map(|word| tokenize(word)).collect()
     });
-    stems.contains(stem)
+    STEMS.contains(stem)
 }
 
 fn period_terms(period: &QueryPeriod, words: &[String]) -> Vec<String> {

@@ -19,3 +19,4 @@ pub mod tables;
 pub mod text_blocks;
 pub mod text_words;
 pub mod tokenizer;
+pub mod vocabulary;

@@ -13,6 +13,7 @@ use rust_decimal::Decimal;
 use stemma_document::english_words::NUMBER_WORDS;
 
 use crate::text_words::says;
+use crate::vocabulary::PERCENT_WORDS;
 pub use bounds::{Bound, without_bounds};
 pub use comparing::{QuotedNumbers, mentions_gain};
 pub use currency::scales;
@@ -22,8 +23,6 @@ pub use lexing::numbers;
 
 // No filing prints more digits after the point. A reply is untrusted input: half a unit of its last digit must be a decimal.
 const MAX_DECIMALS: u32 = 12;
-// Words that make a column one of percentages.
-const PERCENT_WORDS: [&str; 4] = ["%", "percent", "percentage", "percentages"];
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumberMention {

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use stemma_document::english_words::{MONTHS, parse_number_word};
 
+use crate::vocabulary::HEAD_WORDS;
+
 // Words between a period's length or month and its year: `three months ended September 30, 2022`.
 const WORDS_BEFORE_YEAR: usize = 7;
 
@@ -170,12 +172,6 @@ fn length_mention(open: StatedPeriod, at: Option<Range<usize>>) -> Option<Period
     Some(PeriodMention { period: open, at })
 }
 
-// What stands beside dates and years in the heads of statements: `Years ended December 31`, `2018 versus 2017`.
-const PERIOD_WORDS: [&str; 21] = [
-    "and", "as", "at", "day", "days", "ended", "ending", "fiscal", "for", "in", "month", "months",
-    "of", "quarter", "quarters", "the", "to", "versus", "vs", "week", "weeks",
-];
-
 /// Whether a text consists of periods alone, as the heads above columns do.
 pub(crate) fn is_only_period(text: &str) -> bool {
     let text = text.to_lowercase();
@@ -186,7 +182,7 @@ pub(crate) fn is_only_period(text: &str) -> bool {
     words.peek().is_some()
         && words.all(|word| {
             matches!(word, "year" | "years")
-                || PERIOD_WORDS.contains(&word)
+                || HEAD_WORDS.contains(word)
                 || MONTHS.iter().any(|month| month.eq_ignore_ascii_case(word))
                 || parse_number_word(word).is_some()
                 || word.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,8 +1,9 @@
 //! Recognizes pages of financial statements by titles and rows, and tables of contents.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use crate::tokenizer::content_words;
+use crate::vocabulary::{self, LOOK_ALIKES, WordList};
 
 /// One of the four financial statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,190 +55,14 @@ pub enum Confidence {
     Strong,
 }
 
-// A statement by its titles and row labels, matched after normalization.
-struct StatementRule {
-    kind: StatementKind,
-    titles: &'static [&'static str],
-    rows: &'static [&'static str],
-    // One of them closes the statement, or a page of it: a note that breaks a line down has the title and other rows.
-    totals: &'static [&'static str],
-}
-
 // Fewer rows or numbers mean a page that only mentions the statement.
 const MIN_ROWS: usize = 4;
 const MIN_NUMBERS: usize = 15;
 // The title is among the first lines of the page.
 const TITLE_LINES: usize = 8;
 
-const STATEMENTS: [StatementRule; 4] = [
-    StatementRule {
-        kind: StatementKind::Balance,
-        titles: &[
-            "balance sheet",
-            "statement of financial position",
-            "statement of financial condition",
-            "statement of condition",
-        ],
-        rows: &[
-            "total current assets",
-            "total assets",
-            "total current liabilities",
-            "total liabilities",
-            "retained earnings",
-            "accounts payable",
-            "total stockholders equity",
-            "total shareholders equity",
-            "total equity",
-            "receivables",
-            "inventories",
-            "cash and cash equivalents",
-            "goodwill",
-            "long-term debt",
-            "deposits",
-            "accumulated other comprehensive",
-        ],
-        totals: &[
-            "total assets",
-            "total liabilities",
-            "total equity",
-            "total stockholders equity",
-            "total shareholders equity",
-            "total shareowners equity",
-            "total liabilities and",
-        ],
-    },
-    StatementRule {
-        kind: StatementKind::Income,
-        titles: &[
-            "statement of income",
-            "statement of operations",
-            "statement of earnings",
-            "income statement",
-            "statement of consolidated income",
-            "statement of consolidated operations",
-            "statement of consolidated earnings",
-            "statement of loss",
-            "statement of comprehensive income",
-            "statement of profit",
-            "results of operations and comprehensive",
-        ],
-        rows: &[
-            "net sales",
-            "total revenue",
-            "revenue",
-            "total net revenue",
-            "cost of sales",
-            "cost of revenue",
-            "cost of goods sold",
-            "gross profit",
-            "gross margin",
-            "operating income",
-            "income from operations",
-            "earnings from operations",
-            "operating profit",
-            "interest expense",
-            "income before",
-            "earnings before",
-            "provision for income taxes",
-            "income tax expense",
-            "net income",
-            "net earnings",
-            "net loss",
-            "selling general administrative",
-            "research development",
-            "basic",
-            "diluted",
-            "total operating expenses",
-            "total expenses",
-        ],
-        totals: &[
-            "net income",
-            "net earnings",
-            "net loss",
-            "net profit",
-            "profit for the",
-            "loss for the",
-            "comprehensive income",
-            "comprehensive loss",
-        ],
-    },
-    StatementRule {
-        kind: StatementKind::CashFlow,
-        titles: &[
-            "statement of cash flow",
-            "cash flow statement",
-            "statement of consolidated cash flow",
-        ],
-        rows: &[
-            "operating activities",
-            "investing activities",
-            "financing activities",
-            "depreciation",
-            "purchases of property",
-            "capital expenditures",
-            "expenditures for property",
-            "additions to property",
-            "dividends",
-            "repurchase",
-            "purchase of treasury",
-            "increase decrease in cash",
-            "net change in cash",
-            "effect of exchange",
-            "cash and cash equivalents at",
-            "proceeds",
-        ],
-        totals: &[
-            "operating activities",
-            "investing activities",
-            "financing activities",
-        ],
-    },
-    StatementRule {
-        kind: StatementKind::Equity,
-        titles: &[
-            "statement of stockholders equity",
-            "statement of shareholders equity",
-            "statement of changes in stockholders equity",
-            "statement of changes in shareholders equity",
-            "statement of equity",
-            "statement of changes in equity",
-            "statement of shareholders investment",
-        ],
-        rows: &[
-            "balance at",
-            "balance december",
-            "balance as of",
-            "net income",
-            "other comprehensive",
-            "dividends",
-            "repurchase",
-            "stock-based compensation",
-            "issuance of",
-            "treasury",
-            "noncontrolling",
-        ],
-        totals: &["balance"],
-    },
-];
-
 // Longer lines are text that mentions the title.
 const TITLE_WORDS: usize = 14;
-
-// Words above statements that are not the filer's own for the period.
-const LOOK_ALIKES: [&str; 12] = [
-    "parent company",
-    "parent only",
-    "schedule",
-    "guarantor",
-    "guarantee",
-    "pro forma",
-    "condensed consolidating",
-    "supplemental",
-    "selected",
-    "segment",
-    "obligor",
-    "deconsolidated",
-];
 
 // A normalized phrase.
 struct WordPattern(Vec<String>);
@@ -256,33 +81,56 @@ impl WordPattern {
     }
 }
 
-// Patterns of titles, rows and totals.
-type StatementPatterns = (
-    StatementKind,
-    Vec<WordPattern>,
-    Vec<WordPattern>,
-    Vec<WordPattern>,
-);
-
-// The tables above, tokenized once.
-struct PatternTable {
-    statements: Vec<StatementPatterns>,
-    look_alikes: Vec<WordPattern>,
+// A statement by its titles, rows and totals.
+struct StatementRule {
+    kind: StatementKind,
+    titles: Vec<WordPattern>,
+    rows: Vec<WordPattern>,
+    totals: Vec<WordPattern>,
 }
 
-fn patterns() -> &'static PatternTable {
-    static PATTERNS: OnceLock<PatternTable> = OnceLock::new();
-    PATTERNS.get_or_init(|| PatternTable {
-        statements: STATEMENTS
-            .iter()
-            .map(|one| {
-                let [titles, rows, totals] = [one.titles, one.rows, one.totals].map(compile);
-                (one.kind, titles, rows, totals)
-            })
-            .collect(),
-        look_alikes: compile(&LOOK_ALIKES),
-    })
+impl StatementRule {
+    fn new(kind: StatementKind, titles: &WordList, rows: &WordList, totals: &WordList) -> Self {
+        Self {
+            kind,
+            titles: compile(titles),
+            rows: compile(rows),
+            totals: compile(totals),
+        }
+    }
 }
+
+static RULES: LazyLock<[StatementRule; 4]> = LazyLock::new(|| {
+    use StatementKind::{Balance, CashFlow, Equity, Income};
+    use vocabulary as words;
+    [
+        StatementRule::new(
+            Balance,
+            &words::BALANCE_TITLES,
+            &words::BALANCE_ROWS,
+            &words::BALANCE_TOTALS,
+        ),
+        StatementRule::new(
+            Income,
+            &words::INCOME_TITLES,
+            &words::INCOME_ROWS,
+            &words::INCOME_TOTALS,
+        ),
+        StatementRule::new(
+            CashFlow,
+            &words::CASH_FLOW_TITLES,
+            &words::CASH_FLOW_ROWS,
+            &words::CASH_FLOW_TOTALS,
+        ),
+        StatementRule::new(
+            Equity,
+            &words::EQUITY_TITLES,
+            &words::EQUITY_ROWS,
+            &words::EQUITY_TOTALS,
+        ),
+    ]
+});
+static LOOK_ALIKE_PATTERNS: LazyLock<Vec<WordPattern>> = LazyLock::new(|| compile(&LOOK_ALIKES));
 
 fn compile(texts: &[&str]) -> Vec<WordPattern> {
     texts.iter().map(WordPattern::new).collect()
@@ -302,24 +150,20 @@ pub fn classify_statements(
         return Vec::new();
     }
     let head = title_candidates(&lines[..lines.len().min(TITLE_LINES)]);
-    let weak = patterns()
-        .look_alikes
-        .iter()
-        .any(|like| any_line(lines, like));
+    let weak = LOOK_ALIKE_PATTERNS.iter().any(|like| any_line(lines, like));
     let confidence = if weak {
         Confidence::Weak
     } else {
         Confidence::Strong
     };
-    patterns()
-        .statements
+    RULES
         .iter()
-        .filter(|(_, titles, rows, totals): &&StatementPatterns| {
-            titles.iter().any(|title| any_line(&head, title))
-                && rows.iter().filter(|row| any_line(labels, row)).count() >= MIN_ROWS
-                && totals.iter().any(|total| any_line(labels, total))
+        .filter(|rule| {
+            rule.titles.iter().any(|title| any_line(&head, title))
+                && rule.rows.iter().filter(|row| any_line(labels, row)).count() >= MIN_ROWS
+                && rule.totals.iter().any(|total| any_line(labels, total))
         })
-        .map(|(kind, ..)| (*kind, confidence))
+        .map(|rule| (rule.kind, confidence))
         .collect()
 }
 

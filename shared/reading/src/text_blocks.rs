@@ -7,6 +7,7 @@ use std::ops::Range;
 use stemma_document::english_words::MONTHS;
 
 use crate::page_features::{is_number, year};
+use crate::vocabulary::{COLUMN_PERIODS, STATED_SCALES};
 
 /// What a line is within a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +43,6 @@ const SHORT_LINE: f32 = 0.85;
 const MAX_LABEL_LINES: usize = 8;
 // Lines of column heads above one row.
 const MAX_HEAD_LINES: usize = 3;
-
-const SCALES: [&str; 4] = ["thousands", "millions", "billions", "000s"];
-// Beside the months.
-const PERIOD_WORDS: [&str; 5] = ["ended", "ending", "fiscal", "as of", "months"];
 
 /// The kinds of all lines.
 pub fn line_kinds(lines: &[&str]) -> Vec<LineKind> {
@@ -138,7 +135,7 @@ fn is_column_head(line: &str, words: &[&str]) -> bool {
         .count();
     // `December 31,` stands above the years.
     let is_open_period = || {
-        let mut period_words = MONTHS.iter().chain(&PERIOD_WORDS);
+        let mut period_words = MONTHS.iter().chain(COLUMN_PERIODS.iter());
         (lower.trim_end().ends_with(',') || lower.contains("ended"))
             && period_words.any(|word| lower.contains(word))
     };
@@ -153,7 +150,7 @@ pub fn is_unit(line: &str) -> bool {
 }
 
 fn states_scale(lower: &str, words: &[&str]) -> bool {
-    SCALES.iter().any(|scale| lower.contains(scale))
+    STATED_SCALES.iter().any(|scale| lower.contains(scale))
         && (lower.contains("in ") || lower.starts_with('(') || words.len() <= 4)
         && !lower.trim_end().ends_with('.')
         && !words

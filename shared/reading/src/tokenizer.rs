@@ -11,9 +11,9 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 
@@ -21,48 +21,10 @@ use jieba_rs::{Jieba, TokenizeMode};
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
+use crate::vocabulary::{COMPOUNDS, IRREGULAR_PLURALS, STOP_WORDS};
+
 // Longer runs are data, such as base64, rather than words.
 const MAX_WORD_BYTES: usize = 64;
-
-// Written both ways in filings; indexed as two words so that either spelling matches.
-const COMPOUNDS: [(&str, [&str; 2]); 4] = [
-    ("cashflow", ["cash", "flow"]),
-    ("cashflows", ["cash", "flow"]),
-    ("topline", ["top", "line"]),
-    ("bottomline", ["bottom", "line"]),
-];
-
-// Plurals that have another stem than their singular.
-const IRREGULAR_PLURALS: [(&str, &str); 16] = [
-    ("analyses", "analysis"),
-    ("appendices", "appendix"),
-    ("children", "child"),
-    ("crises", "crisis"),
-    ("criteria", "criterion"),
-    ("diagnoses", "diagnosis"),
-    ("hypotheses", "hypothesis"),
-    ("indices", "index"),
-    ("matrices", "matrix"),
-    ("men", "man"),
-    ("phenomena", "phenomenon"),
-    ("syntheses", "synthesis"),
-    ("theses", "thesis"),
-    ("vertices", "vertex"),
-    ("vortices", "vortex"),
-    ("women", "woman"),
-];
-
-// After stemming.
-const STOP_WORDS: [&str; 100] = [
-    "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "as", "at", "be",
-    "been", "befor", "being", "between", "both", "but", "by", "can", "could", "did", "do", "doe",
-    "dure", "each", "for", "from", "fy", "had", "has", "have", "how", "i", "if", "in", "into",
-    "is", "it", "itself", "like", "may", "me", "more", "most", "much", "mani", "my", "no", "nor",
-    "not", "of", "on", "one", "onli", "or", "other", "our", "out", "over", "per", "pleas", "s",
-    "should", "so", "some", "such", "t", "tell", "than", "that", "the", "their", "them", "then",
-    "there", "these", "they", "this", "those", "through", "to", "under", "up", "us", "was", "we",
-    "were", "what", "when", "where", "which", "while", "who", "whom", "whi", "will", "with", "you",
-];
 
 // Bounds of the cache of a thread: about 2 MB.
 const MAX_CACHED_WORDS: usize = 1 << 14;
@@ -73,9 +35,7 @@ pub const SEPARATOR: char = '\u{1F}';
 
 /// Whether a normalized word is a stop word.
 pub fn is_stop_word(word: &str) -> bool {
-    static WORDS: LazyLock<HashSet<&str, RandomState>> =
-        LazyLock::new(|| STOP_WORDS.into_iter().collect());
-    WORDS.contains(word)
+    STOP_WORDS.contains(word)
 }
 
 /// Calls `visit` with each normalized word of `text` and its byte range. All parts of a compound share one range.
@@ -355,14 +315,13 @@ fn word_terms(word: &str, visit: &mut impl FnMut(&str)) {
     if let Some(year) = bare.strip_prefix("fy").and_then(normalize_year) {
         return visit(&year);
     }
-    if let Some((_, parts)) = COMPOUNDS.iter().find(|(compound, _)| *compound == bare) {
-        return parts.iter().for_each(|part| visit(part));
+    if let Some(parts) = COMPOUNDS.get(bare) {
+        return parts.split(' ').for_each(visit);
     }
     if bare.contains('-') {
         return compound_terms(bare, visit);
     }
-    let plural = IRREGULAR_PLURALS.iter().find(|(plural, _)| *plural == bare);
-    let bare = plural.map_or(bare, |(_, singular)| singular);
+    let bare = IRREGULAR_PLURALS.get(bare).unwrap_or(bare);
     if bare.starts_with(|c: char| c.is_ascii_digit()) {
         return visit(&remove_char(bare, ','));
     }

@@ -6,6 +6,7 @@ use stemma_document::{CatalogEntry, FilingFacts, SourceBody};
 use crate::stated_names::{self, StatedNames};
 
 use stemma_catalog::facets::{FacetField, normalize_value};
+use stemma_reading::vocabulary::SMALL_WORDS;
 
 /// How reliably an alias identifies the issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,8 +64,6 @@ const MAX_ALIASES: usize = 256;
 pub const MAX_WORDS: usize = 6;
 
 const CONNECTORS: [&str; 2] = ["&", "and"];
-// Words of a name that may be left out of its initials.
-const SMALL_WORDS: [&str; 5] = ["of", "the", "for", "de", "in"];
 
 /// Normalized words of a name or query: `J.P. Morgan` is `jp morgan`, `Amazon.com's` is `amazon com`. `&` and `and` between
 /// words are left out, because either may be written.

@@ -1,64 +1,9 @@
 //! Removes from a question what is no part of its subject: roles, sources, and the form of the answer.
 
 use stemma_reading::tokenizer::content_words;
-
-// Sentences with one of these first words and one of these objects say how to write the answer.
-const FORM_VERBS: [&str; 17] = [
-    "answer",
-    "directly",
-    "express",
-    "format",
-    "give",
-    "list",
-    "output",
-    "please",
-    "present",
-    "provide",
-    "report",
-    "represent",
-    "respond",
-    "return",
-    "show",
-    "state",
-    "write",
-];
-const FORM_OBJECTS: [&str; 4] = ["answer", "decimal", "format", "response"];
-// Words between a preposition and the unit or format of an answer: "in USD millions", "to two decimal places".
-const FORM_FILLERS: [&str; 22] = [
-    "a",
-    "an",
-    "decimal",
-    "dollar",
-    "dollars",
-    "float",
-    "int",
-    "integer",
-    "json",
-    "list",
-    "number",
-    "of",
-    "one",
-    "percent",
-    "percentage",
-    "plain",
-    "string",
-    "the",
-    "three",
-    "two",
-    "us",
-    "usd",
-];
-const FORM_ENDS: [&str; 9] = [
-    "billions",
-    "decimal",
-    "decimals",
-    "format",
-    "hundreds",
-    "millions",
-    "places",
-    "thousands",
-    "usd",
-];
+use stemma_reading::vocabulary::{
+    FORM_ENDS, FORM_FILLERS, FORM_OBJECTS, FORM_VERBS, INSTRUCTIONS, SOURCE_CLAUSES,
+};
 
 // Splits at sentence ends, but not within "U.S. net".
 fn sentences(text: &str) -> Vec<&str> {
@@ -87,45 +32,6 @@ fn sentences(text: &str) -> Vec<&str> {
         .filter(|sentence| !sentence.is_empty())
         .collect()
 }
-
-// Sentences that start like this instruct the model instead of describing the subject.
-const INSTRUCTIONS: [&str; 22] = [
-    "you are",
-    "your only",
-    "answer in",
-    "answer the",
-    "answer with",
-    "please answer",
-    "round",
-    "give your",
-    "give a",
-    "give the answer",
-    "express",
-    "respond",
-    "state your",
-    "use only",
-    "here's the question",
-    "here is the question",
-    "base your",
-    "basing your",
-    "assume you",
-    "adopt the",
-    "we are",
-    "provide your",
-];
-
-// Clauses that say where to look. They suggest statements, but their words are not search terms.
-const SOURCES: [&str; 9] = [
-    "based on",
-    "basing your",
-    "based off",
-    "by relying on",
-    "relying on",
-    "using only",
-    "according to",
-    "from the perspective",
-    "by using",
-];
 
 /// Removes instructions, unless fewer than two content words would remain.
 pub fn strip_instructions(text: &str) -> String {
@@ -175,7 +81,10 @@ fn has_question_word(text: &str) -> bool {
 // Removes `based on …` up to the next comma or the end, unless fewer than two content words would remain.
 fn strip_sources(sentence: &str) -> String {
     let lower = sentence.to_ascii_lowercase();
-    let start = SOURCES.iter().filter_map(|source| lower.find(source)).min();
+    let start = SOURCE_CLAUSES
+        .iter()
+        .filter_map(|source| lower.find(source))
+        .min();
     let Some(at) = start.filter(|at| sentence.is_char_boundary(*at)) else {
         return sentence.to_owned();
     };
@@ -197,7 +106,7 @@ fn is_about_form(sentence: &str) -> bool {
         .next()
         .unwrap_or("");
     let asks =
-        FORM_VERBS.contains(&first) && FORM_OBJECTS.iter().any(|object| sentence.contains(object));
+        FORM_VERBS.contains(first) && FORM_OBJECTS.iter().any(|object| sentence.contains(object));
     asks || [
         "the answer should",
         "the answer shall",
@@ -224,13 +133,13 @@ fn strip_form(sentence: &str) -> String {
         let starts = matches!(bare[at].as_str(), "as" | "in" | "into" | "to" | "with");
         let rest = bare[at + 1..].iter().take(5);
         let clause = rest.take_while(|word| {
-            FORM_FILLERS.contains(&word.as_str())
-                || FORM_ENDS.contains(&word.as_str())
+            FORM_FILLERS.contains(word.as_str())
+                || FORM_ENDS.contains(word.as_str())
                 || word.parse::<u8>().is_ok()
         });
         let length = clause
             .enumerate()
-            .filter(|(_, word)| FORM_ENDS.contains(&word.as_str()))
+            .filter(|(_, word)| FORM_ENDS.contains(word.as_str()))
             .last();
         match length.filter(|_| starts) {
             Some((length, _)) => at += length + 2,

@@ -6,6 +6,7 @@ use stemma_reading::dates::QueryPeriod;
 use stemma_reading::figures::FigureQuery;
 use stemma_reading::statement_pages::StatementKind;
 use stemma_reading::tokenizer::{content_words, is_stop_word, tokenize};
+use stemma_reading::vocabulary::QUERIED_FORMS;
 
 use crate::instructions::strip_instructions;
 use crate::lexicon::{EntryKind, Lexicon, TriggeredEntry};
@@ -191,29 +192,9 @@ fn statements(triggered: &[TriggeredEntry<'_>], text: &str) -> BTreeMap<Statemen
     statements
 }
 
-// Forms as people write them, and as the form facet has them. Amendments come first, since `10-k` would match them, too.
-const FORMS: [(&str, &str); 16] = [
-    ("10-k/a", "10-k/a"),
-    ("10-q/a", "10-q/a"),
-    ("8-k/a", "8-k/a"),
-    ("10-k", "10-k"),
-    ("10k", "10-k"),
-    ("10-q", "10-q"),
-    ("10q", "10-q"),
-    ("8-k", "8-k"),
-    ("8k", "8-k"),
-    ("20-f", "20-f"),
-    ("40-f", "40-f"),
-    ("6-k", "6-k"),
-    ("s-1", "s-1"),
-    ("def 14a", "def 14a"),
-    ("earnings release", "earnings_release"),
-    ("press release", "earnings_release"),
-];
-
 fn parse_form(text: &str) -> Option<String> {
     let lower = format!(" {} ", text.to_lowercase());
-    FORMS
+    QUERIED_FORMS
         .iter()
         .find(|(name, _)| contains_whole_word(&lower, name))
         .map(|(_, form)| (*form).to_owned())

@@ -1,5 +1,8 @@
 //! Parts of a document that a question names by number or place: `page 14`, `the last page`, `Table 3`, `Section 4.2`.
 
+use stemma_document::english_words::parse_number_word;
+use stemma_reading::vocabulary::{DOCUMENT_NAMES, FRONT_MATTER, FRONTS, ORDINALS, REFERENCE_PARTS};
+
 /// What a question refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueryReferences {
@@ -15,76 +18,6 @@ pub struct QueryReferences {
     pub captions: Vec<String>,
 }
 
-// Parts that carry a number or letter.
-const PARTS: [&str; 22] = [
-    "algorithm",
-    "annex",
-    "appendix",
-    "article",
-    "box",
-    "chapter",
-    "equation",
-    "example",
-    "exhibit",
-    "figure",
-    "lecture",
-    "lesson",
-    "listing",
-    "note",
-    "part",
-    "rule",
-    "schedule",
-    "section",
-    "step",
-    "table",
-    "theorem",
-    "unit",
-];
-const ORDINALS: [&str; 10] = [
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
-];
-const NUMBERS: [&str; 10] = [
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-];
-// Names of a document's front, as they stand before "page" or "slide", and alone.
-const FRONTS: [&str; 3] = ["cover", "front", "title"];
-// What the front of a document says about it, and what a question calls the document: `the authors of this paper`, `the
-// defendant of the case`.
-const FRONT_MATTER: [&str; 16] = [
-    "author",
-    "authors",
-    "appellant",
-    "appellee",
-    "court",
-    "defendant",
-    "defendants",
-    "judge",
-    "petitioner",
-    "plaintiff",
-    "plaintiffs",
-    "published",
-    "publisher",
-    "respondent",
-    "title",
-    "wrote",
-];
-const DOCUMENT_NAMES: [&str; 15] = [
-    "article",
-    "book",
-    "brochure",
-    "case",
-    "document",
-    "guide",
-    "lawsuit",
-    "manual",
-    "opinion",
-    "paper",
-    "presentation",
-    "report",
-    "slides",
-    "study",
-    "whitepaper",
-];
 // Longer numbered lines are text or table rows.
 const HEADING_WORDS: usize = 12;
 
@@ -110,7 +43,7 @@ impl QueryReferences {
             match word.as_str() {
                 "page" | "pages" | "slide" | "slides" => {
                     references.last_page |= before == "last" || before == "final";
-                    references.cover |= FRONTS.contains(&before);
+                    references.cover |= FRONTS.contains(before);
                     references.pages.extend(ordinal(before));
                     references.add_pages(&lower[at + 1..]);
                 }
@@ -200,19 +133,20 @@ fn part_name(word: &str) -> Option<&'static str> {
         word => word,
     };
     let singular = word.strip_suffix('s').unwrap_or(word);
-    PARTS
-        .into_iter()
+    REFERENCE_PARTS
+        .iter()
+        .copied()
         .find(|part| *part == word || *part == singular)
 }
 
 // Whether the rest of a question is about the document as a whole, and what its front says: `is the defendant of this case`.
 fn names_front_matter(after: &[String]) -> bool {
     let is_document = |two: &[String]| {
-        matches!(two[0].as_str(), "this" | "the") && DOCUMENT_NAMES.contains(&two[1].as_str())
+        matches!(two[0].as_str(), "this" | "the") && DOCUMENT_NAMES.contains(two[1].as_str())
     };
     after
         .iter()
-        .any(|word| FRONT_MATTER.contains(&word.as_str()))
+        .any(|word| FRONT_MATTER.contains(word.as_str()))
         && after.windows(2).any(is_document)
 }
 
@@ -230,17 +164,16 @@ fn part_number(word: &str) -> Option<String> {
 }
 
 fn page_number(word: &str) -> Option<u32> {
-    let named = NUMBERS.iter().position(|number| *number == word);
-    named.map_or_else(|| word.parse().ok(), |at| u32::try_from(at + 1).ok())
+    parse_number_word(word).or_else(|| word.parse().ok())
 }
 
 // `first`, `2nd`.
 fn ordinal(word: &str) -> Option<u32> {
-    let named = ORDINALS.iter().position(|ordinal| *ordinal == word);
-    let digits = ["st", "nd", "rd", "th"]
-        .iter()
-        .find_map(|ending| word.strip_suffix(ending));
-    named.map_or_else(|| digits?.parse().ok(), |at| u32::try_from(at + 1).ok())
+    let digits = || {
+        let endings = ["st", "nd", "rd", "th"];
+        endings.iter().find_map(|ending| word.strip_suffix(ending))
+    };
+    ORDINALS.get(word).or_else(digits)?.parse().ok()
 }
 
 fn is_joiner(word: &str) -> bool {

@@ -5,6 +5,7 @@ use stemma_document::SourceBody;
 
 use crate::aliases::name_words;
 use stemma_catalog::facets::{FacetField, normalize_value};
+use stemma_reading::vocabulary::GENERIC_NAMES;
 
 // Short forms are defined where an issuer is first named: on the cover and in the first pages of the business section.
 const FRONT_PAGES: usize = 12;
@@ -22,36 +23,6 @@ const MAX_SYMBOL_BYTES: usize = 6;
 const MAX_SHORT_FORMS: usize = 16;
 const MAX_FORMER_NAMES: usize = 8;
 const MAX_SYMBOLS: usize = 8;
-
-// Defined terms that name any company.
-const GENERIC: [&str; 26] = [
-    "annual",
-    "bank",
-    "company",
-    "companies",
-    "corporation",
-    "corp",
-    "firm",
-    "fund",
-    "group",
-    "guarantor",
-    "holding",
-    "holdings",
-    "issuer",
-    "limited",
-    "management",
-    "operator",
-    "our",
-    "parent",
-    "partnership",
-    "plc",
-    "registrant",
-    "report",
-    "trust",
-    "us",
-    "we",
-    "inc",
-];
 
 /// Names as the text has them, each once, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -143,7 +114,7 @@ fn is_short_form(name: &str, issuer: &[String]) -> bool {
     }
     let own: Vec<&String> = words
         .iter()
-        .filter(|word| !GENERIC.contains(&word.as_str()))
+        .filter(|word| !GENERIC_NAMES.contains(word.as_str()))
         .collect();
     let shares_word = own
         .iter()
@@ -193,7 +164,7 @@ fn add_former_names(text: &str, issuer: &str, names: &mut Vec<String>) {
         if is_name
             && name_words(&name.join(" "))
                 .iter()
-                .any(|word| !GENERIC.contains(&word.as_str()))
+                .any(|word| !GENERIC_NAMES.contains(word.as_str()))
         {
             add_name(names, &name.join(" "), MAX_FORMER_NAMES);
         }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{NumberMention, numbers};
+use crate::vocabulary::BOUNDS;
 
 /// A number that another is above or below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,27 +14,17 @@ pub enum Bound {
     AtMost,
 }
 
-// The longest first: `no more than` ends with `more than`.
-const BOUNDS: [(&str, Bound); 16] = [
-    ("not more than", Bound::AtMost),
-    ("not less than", Bound::AtLeast),
-    ("no more than", Bound::AtMost),
-    ("no less than", Bound::AtLeast),
-    ("greater than", Bound::Over),
-    ("in excess of", Bound::Over),
-    ("fewer than", Bound::Under),
-    ("more than", Bound::Over),
-    ("less than", Bound::Under),
-    ("exceeding", Bound::Over),
-    ("exceeded", Bound::Over),
-    ("at least", Bound::AtLeast),
-    ("at most", Bound::AtMost),
-    ("up to", Bound::AtMost),
-    ("above", Bound::Over),
-    ("over", Bound::Over),
-];
-
 impl Bound {
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "over" => Some(Self::Over),
+            "at least" => Some(Self::AtLeast),
+            "under" => Some(Self::Under),
+            "at most" => Some(Self::AtMost),
+            _ => None,
+        }
+    }
+
     /// What the words before a number make of it.
     pub fn before(text: &str, number: &NumberMention) -> Option<Self> {
         bound_words(text, number).map(|(bound, _)| bound)
@@ -57,7 +48,8 @@ fn bound_words(text: &str, number: &NumberMention) -> Option<(Bound, Range<usize
         let start = before.len().checked_sub(words.len())?;
         let found = before.get(start..)?.eq_ignore_ascii_case(words);
         let is_word = !before[..start].ends_with(char::is_alphanumeric);
-        (found && is_word).then_some((*bound, start..before.len()))
+        let bound = Bound::from_name(bound).filter(|_| found && is_word)?;
+        Some((bound, start..before.len()))
     })
 }
 

@@ -4,6 +4,7 @@ use super::bounds::Bound;
 use super::currency::{Currency, Money, scales};
 use super::{NumberMention, NumberRole, PERCENT_WORDS, numbers};
 use crate::text_words::says;
+use crate::vocabulary::{GAINS, LOSSES};
 
 /// The numbers of a quote, and what its page says about them.
 #[derive(Debug, Clone, Default)]
@@ -32,47 +33,14 @@ impl QuotedNumbers {
     }
 }
 
-// When a claim has one of these, a number written as negative cannot support it ...
-const GAINS: [&str; 12] = [
-    "income",
-    "profit",
-    "profits",
-    "earnings",
-    "gain",
-    "gains",
-    "increase",
-    "increased",
-    "rose",
-    "grew",
-    "growth",
-    "inflow",
-];
-// ... unless the claim also has one of these.
-const LOSSES: [&str; 14] = [
-    "loss",
-    "losses",
-    "decrease",
-    "decreased",
-    "declined",
-    "decline",
-    "fell",
-    "negative",
-    "outflow",
-    "used",
-    "expense",
-    "lower",
-    "less",
-    "down",
-];
-
 /// Whether a claim speaks of a gain, which a number written as negative cannot support.
 pub fn mentions_gain(claim: &str) -> bool {
     let words: Vec<String> = claim
         .split(|c: char| !c.is_alphanumeric())
         .map(str::to_lowercase)
         .collect();
-    words.iter().any(|word| GAINS.contains(&word.as_str()))
-        && !words.iter().any(|word| LOSSES.contains(&word.as_str()))
+    words.iter().any(|word| GAINS.contains(word.as_str()))
+        && !words.iter().any(|word| LOSSES.contains(word.as_str()))
 }
 
 impl NumberMention {

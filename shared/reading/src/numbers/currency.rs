@@ -1,6 +1,7 @@
 //! Currencies and scales, as pages declare them.
 
 use super::NumberMention;
+use crate::vocabulary::CURRENCIES;
 
 /// A currency, as far as signs tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,30 +13,15 @@ pub enum Currency {
     Yen,
 }
 
-const CURRENCIES: [(&str, Currency); 17] = [
-    ("$", Currency::Dollar),
-    ("dollar", Currency::Dollar),
-    ("dollars", Currency::Dollar),
-    ("usd", Currency::Dollar),
-    ("€", Currency::Euro),
-    ("euro", Currency::Euro),
-    ("euros", Currency::Euro),
-    ("eur", Currency::Euro),
-    ("£", Currency::Pound),
-    ("pounds", Currency::Pound),
-    ("sterling", Currency::Pound),
-    ("gbp", Currency::Pound),
-    ("¥", Currency::Yen),
-    ("yen", Currency::Yen),
-    ("jpy", Currency::Yen),
-    ("rmb", Currency::Yen),
-    ("yuan", Currency::Yen),
-];
-
 impl Currency {
     pub(super) fn from_word(word: &str) -> Option<Self> {
-        let known = CURRENCIES.iter().find(|(name, _)| *name == word);
-        known.map(|(_, currency)| *currency)
+        match CURRENCIES.get(word)? {
+            "dollar" => Some(Self::Dollar),
+            "euro" => Some(Self::Euro),
+            "pound" => Some(Self::Pound),
+            "yen" => Some(Self::Yen),
+            _ => None,
+        }
     }
 
     /// The currencies that a text names: of those beside a declared scale (`in millions of euros`) alone, if there are any.

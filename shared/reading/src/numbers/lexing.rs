@@ -7,31 +7,10 @@ use stemma_document::english_words::{self, MONTHS};
 
 use super::currency::Currency;
 use super::{NumberMention, NumberRole};
+use crate::vocabulary::{NUMBER_LABELS, NUMBER_SCALES};
 
 // Words after a number that may name what it counts.
 const COUNTED_WORDS: usize = 3;
-
-const SCALES: [(&str, f64); 12] = [
-    ("thousand", 1e3),
-    ("thousands", 1e3),
-    ("million", 1e6),
-    ("millions", 1e6),
-    ("mn", 1e6),
-    ("mm", 1e6),
-    ("m", 1e6),
-    ("billion", 1e9),
-    ("billions", 1e9),
-    ("bn", 1e9),
-    ("b", 1e9),
-    ("trillion", 1e12),
-];
-
-// Words before a number that make it a label.
-const LABELS: [&str; 21] = [
-    "item", "items", "note", "notes", "page", "pages", "part", "exhibit", "section", "form",
-    "table", "figure", "quarter", "chapter", "number", "no", "rule", "topic", "level", "tier",
-    "phase",
-];
 
 // Number words that are parsed. `one` is left out: it is mostly a pronoun.
 pub(super) const SPELLED: RangeInclusive<u32> = 2..=20;
@@ -125,10 +104,7 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         .collect::<String>()
         .to_lowercase();
     let currency_at = currency_start(chars, start);
-    let glued = SCALES
-        .iter()
-        .find(|(word, _)| *word == suffix)
-        .map(|(_, scale)| *scale);
+    let glued = scale_of(&suffix);
     let scale = match suffix.as_str() {
         "" => None,
         "x" | "th" | "st" | "nd" | "rd" | "s" => None,
@@ -148,10 +124,7 @@ fn parse_number(chars: &[char], start: usize, end: usize) -> (Option<NumberMenti
         return (None, suffix_end);
     };
     let (word, word_end) = next_word(chars, suffix_end);
-    let spelled_scale = SCALES
-        .iter()
-        .find(|(name, _)| *name == word && word.len() > 2)
-        .map(|(_, scale)| *scale);
+    let spelled_scale = scale_of(&word).filter(|_| word.len() > 2);
     // `5%`, `5 %`, `(5)%`.
     let rest: String = chars[suffix_end..].iter().take(3).collect();
     let rest = rest.trim_start_matches([' ', ')']);
@@ -292,8 +265,12 @@ fn previous_word(chars: &[char], at: usize) -> String {
         .to_lowercase()
 }
 
+fn scale_of(word: &str) -> Option<f64> {
+    NUMBER_SCALES.get(word)?.parse().ok()
+}
+
 fn is_label(word: &str) -> bool {
-    LABELS.contains(&word) || MONTHS.contains(&word)
+    NUMBER_LABELS.contains(word) || MONTHS.contains(&word)
 }
 
 fn spelled_number(word: &[char]) -> Option<NumberMention> {

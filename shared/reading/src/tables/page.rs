@@ -17,6 +17,7 @@ use stemma_document::{Line, Page};
 use crate::numbers::{NumberMention, NumberRole, numbers, scales};
 use crate::period::{PeriodMention, StatedPeriod, head_period, period_mentions};
 use crate::text_words::says;
+use crate::vocabulary::COLUMN_WORDS;
 
 // Lines above a row in which the head of its table is looked for.
 const MAX_LINES_UP: usize = 90;
@@ -577,16 +578,3 @@ impl<'a> TableLine<'a> {
             .collect()
     }
 }
-
-// Words over a column beside those of periods.
-const COLUMN_WORDS: [&str; 9] = [
-    "change",
-    "changes",
-    "%",
-    "increase",
-    "increases",
-    "decrease",
-    "variance",
-    "total",
-    "totals",
-];

@@ -10,6 +10,7 @@ use stemma_document::english_words::MONTHS;
 
 use stemma_reading::question_words::is_question_word;
 use stemma_reading::tokenizer::{content_words, for_each_word, is_stop_word, tokenize};
+use stemma_reading::vocabulary::{BEFORE_NAMES, PART_WORDS};
 use tantivy::collector::TopDocs;
 use tantivy::query::{PhraseQuery, Query as IndexQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
@@ -29,20 +30,12 @@ const MAX_MISSING: usize = 8;
 const MAX_NEAREST: usize = 3;
 // Shorter words are near too many others.
 const NEAR_LETTERS: usize = 4;
-// Words before the subject of a question.
-const BEFORE_NAMES: [&str; 9] = [
-    "about", "at", "by", "did", "does", "for", "from", "has", "of",
-];
 // A filing shows five years at most (Item 301 of Regulation S-K), and speaks of the next.
 const EARLIER_YEARS: u64 = 4;
 const LATER_YEARS: u64 = 1;
 // A word that no document has says that the answer is not there if it is this much of what the query asks about: many
 // questions say a thing in other words than the documents (docs/SEARCH.md has the measurement).
 const MISSING_SHARE: f32 = 0.4;
-// Words before a number that names a part of a document.
-const PART_WORDS: [&str; 10] = [
-    "appendix", "chapter", "exhibit", "figure", "item", "note", "page", "part", "section", "table",
-];
 // Words at the end of a company's name.
 const LEGAL_ENDS: [&str; 9] = [
     "co",
@@ -252,8 +245,8 @@ impl MissingTerms<'_> {
             .is_ok_and(|year| self.parsed.period.years.contains(&year));
         let is_period =
             year || matches!(text, "q1" | "q2" | "q3" | "q4" | "fy") || MONTHS.contains(&text);
-        let is_part = PART_WORDS.contains(&text)
-            || is_number && (PART_WORDS.contains(&before) || MONTHS.contains(&before));
+        let is_part = PART_WORDS.contains(text)
+            || is_number && (PART_WORDS.contains(before) || MONTHS.contains(&before));
         // `737 MAX` is a name, `500 MHz` is not.
         let starts_as_name = at > start
             || !is_number
@@ -301,8 +294,8 @@ impl MissingTerms<'_> {
                     .start
                     .checked_sub(1)
                     .map(|at| self.words.words[at].word.as_str());
-                let is_subject = before.is_some_and(|word| BEFORE_NAMES.contains(&word))
-                    && self.names.is_empty();
+                let is_subject =
+                    before.is_some_and(|word| BEFORE_NAMES.contains(word)) && self.names.is_empty();
                 let is_company = LEGAL_ENDS.contains(&last.word.as_str());
                 let is_phrase_missing = !self.has_phrase(&stems)?;
                 Ok((is_possessive || is_subject || is_company)

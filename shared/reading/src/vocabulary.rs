@@ -1,0 +1,196 @@
+//! The words of a language that rules look for. Rules are code; words are data: a file of `data/en` has a word or phrase a
+//! line, below the `[name]` of its list. `#` starts a comment.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
+
+/// Words or phrases, in the order of their file.
+#[derive(Debug)]
+pub struct WordList {
+    words: Vec<&'static str>,
+    set: HashSet<&'static str, RandomState>,
+}
+
+impl WordList {
+    fn read(file: &'static str, name: &str) -> Self {
+        let words: Vec<&str> = entries(file, name).collect();
+        let set = words.iter().copied().collect();
+        Self { words, set }
+    }
+
+    pub fn contains(&self, word: &str) -> bool {
+        self.set.contains(word)
+    }
+}
+
+impl Deref for WordList {
+    type Target = [&'static str];
+
+    fn deref(&self) -> &Self::Target {
+        &self.words
+    }
+}
+
+/// Words with what they stand for, in the order of their file: `cashflow = cash flow`.
+#[derive(Debug)]
+pub struct WordMap {
+    pairs: Vec<(&'static str, &'static str)>,
+    meanings: HashMap<&'static str, &'static str, RandomState>,
+}
+
+impl WordMap {
+    fn read(file: &'static str, name: &str) -> Self {
+        let pairs: Vec<_> = entries(file, name)
+            .filter_map(|line| line.split_once(" = "))
+            .collect();
+        let meanings = pairs.iter().copied().collect();
+        Self { pairs, meanings }
+    }
+
+    pub fn get(&self, word: &str) -> Option<&'static str> {
+        self.meanings.get(word).copied()
+    }
+}
+
+impl Deref for WordMap {
+    type Target = [(&'static str, &'static str)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.pairs
+    }
+}
+
+// The lines of a list.
+fn entries(file: &'static str, name: &str) -> impl Iterator<Item = &'static str> {
+    file.lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim())
+        .skip_while(move |line| list_name(line).is_none_or(|list| !list.eq_ignore_ascii_case(name)))
+        .skip(1)
+        .take_while(|line| list_name(line).is_none())
+        .filter(|line| !line.is_empty())
+}
+
+fn list_name(line: &str) -> Option<&str> {
+    line.strip_prefix('[')?.strip_suffix(']')
+}
+
+macro_rules! word_lists {
+    ($($file:literal { $($name:ident: $kind:ident,)* })*) => {
+        $($(
+            pub static $name: LazyLock<$kind> = LazyLock::new(|| {
+                $kind::read(include_str!(concat!("../data/en/", $file)), stringify!($name))
+            });
+        )*)*
+
+        // Each file with the lists that are read from it, and their lengths.
+        #[cfg(test)]
+        fn files() -> Vec<(&'static str, Vec<(&'static str, usize)>)> {
+            vec![$((
+                include_str!(concat!("../data/en/", $file)),
+                vec![$((stringify!($name), $name.len())),*],
+            )),*]
+        }
+    };
+}
+
+word_lists! {
+    "companies.txt" {
+        SMALL_WORDS: WordList,
+        GENERIC_NAMES: WordList,
+    }
+    "forms.txt" {
+        QUERIED_FORMS: WordMap,
+    }
+    "numbers.txt" {
+        PERCENT_WORDS: WordList,
+        NUMBER_LABELS: WordList,
+        GAINS: WordList,
+        LOSSES: WordList,
+        NUMBER_SCALES: WordMap,
+        BOUNDS: WordMap,
+        CURRENCIES: WordMap,
+    }
+    "periods.txt" {
+        FISCAL_PREFIXES: WordList,
+        FISCAL_FILLERS: WordList,
+        END_MARKS: WordList,
+        NEWEST_WORDS: WordList,
+        LAST_WORDS: WordList,
+        HEAD_WORDS: WordList,
+        COLUMN_PERIODS: WordList,
+        PERIOD_WORDS: WordList,
+        ORDINALS: WordMap,
+    }
+    "questions.txt" {
+        BEFORE_NAMES: WordList,
+        FORM_VERBS: WordList,
+        FORM_OBJECTS: WordList,
+        FORM_FILLERS: WordList,
+        FORM_ENDS: WordList,
+        INSTRUCTIONS: WordList,
+        SOURCE_CLAUSES: WordList,
+        QUESTION_WORDS: WordList,
+    }
+    "references.txt" {
+        NUMBERED_PARTS: WordList,
+        REFERENCE_PARTS: WordList,
+        FRONTS: WordList,
+        FRONT_MATTER: WordList,
+        DOCUMENT_NAMES: WordList,
+        PART_WORDS: WordList,
+    }
+    "statements.txt" {
+        BALANCE_TITLES: WordList,
+        BALANCE_ROWS: WordList,
+        BALANCE_TOTALS: WordList,
+        INCOME_TITLES: WordList,
+        INCOME_ROWS: WordList,
+        INCOME_TOTALS: WordList,
+        CASH_FLOW_TITLES: WordList,
+        CASH_FLOW_ROWS: WordList,
+        CASH_FLOW_TOTALS: WordList,
+        EQUITY_TITLES: WordList,
+        EQUITY_ROWS: WordList,
+        EQUITY_TOTALS: WordList,
+        LOOK_ALIKES: WordList,
+    }
+    "tables.txt" {
+        STATED_SCALES: WordList,
+        COLUMN_WORDS: WordList,
+    }
+    "words.txt" {
+        STOP_WORDS: WordList,
+        COMPOUNDS: WordMap,
+        IRREGULAR_PLURALS: WordMap,
+        TELLING_STOP_WORDS: WordList,
+        MEMBER_WORDS: WordList,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_list_is_read_and_has_no_word_twice() {
+        for (file, lists) in files() {
+            let named: Vec<String> = file
+                .lines()
+                .filter_map(|line| list_name(line).map(str::to_uppercase))
+                .collect();
+            let read: Vec<&str> = lists.iter().map(|(name, _)| *name).collect();
+            assert_eq!(named, read);
+            for (name, length) in lists {
+                let lines: Vec<&str> = entries(file, name).collect();
+                let words: HashSet<&str> = lines
+                    .iter()
+                    .map(|line| line.split(" = ").next().unwrap_or(line))
+                    .collect();
+                assert!(length > 0 && words.len() == length, "{name}");
+            }
+        }
+    }
+}
