@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use stemma_reading::numbers::{QuotedNumbers, mentions_gain};
+use stemma_reading::sentences::sentence_ranges;
 use stemma_reading::tables::page::TablePage;
 use stemma_reading::text_words::{says, words};
 
@@ -14,11 +15,6 @@ use super::telling_words::{direction_words, has_synonym, is_neutral};
 // Lines beside a quote in which its sentence may begin or end, and words of a line that is no heading.
 const MAX_SENTENCE_LINES: usize = 4;
 const MIN_LINE_WORDS: usize = 6;
-// Words before a full stop that ends no sentence.
-const SHORT_FORMS: [&str; 12] = [
-    "inc", "corp", "co", "ltd", "no", "nos", "vs", "approx", "mr", "ms", "dr", "st",
-];
-const MAX_SHORT_FORM: usize = 6;
 // A page is untrusted input: the work on a sentence grows with the square of its length. No sentence of a filing is as long.
 const MAX_SENTENCE_BYTES: usize = 8 << 10;
 const MAX_FIGURES: usize = 100;
@@ -494,29 +490,8 @@ fn clause_start(
     start.unwrap_or(sentence.start)
 }
 
-// Where sentences end, after the white space behind them: at a stop before a capital letter, except after initials and short forms.
+// Where sentences end, after the white space behind them.
 fn sentence_ends(text: &str) -> Vec<usize> {
-    let mut ends = Vec::new();
-    for (at, c) in text.match_indices(['.', '!', '?']) {
-        let rest = &text[at + c.len()..];
-        // Runs of stops or of white space are read once.
-        if !rest.starts_with(char::is_whitespace) {
-            continue;
-        }
-        let next = rest.trim_start();
-        let begins = next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || c == '(');
-        let start = text[..at]
-            .char_indices()
-            .rev()
-            .take(MAX_SHORT_FORM + 1)
-            .take_while(|(_, c)| c.is_alphanumeric())
-            .last();
-        let word = &text[start.map_or(at, |(start, _)| start)..at];
-        let is_initial = word.chars().count() == 1 && word.starts_with(char::is_alphabetic);
-        let is_short = is_initial || SHORT_FORMS.contains(&word.to_lowercase().as_str());
-        if begins && !is_short {
-            ends.push(text.len() - next.len());
-        }
-    }
-    ends
+    let sentences = sentence_ranges(text).into_iter();
+    sentences.skip(1).map(|sentence| sentence.start).collect()
 }

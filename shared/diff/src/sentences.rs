@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use stemma_document::text::BodyLine;
+use stemma_reading::sentences::ends_sentence;
 use unicode_normalization::UnicodeNormalization;
 
 // Index of a word in the [`Lexicon`].
@@ -18,12 +19,6 @@ pub(super) const MAX_SENTENCE_WORDS: usize = 120;
 const LONG_SENTENCE_WORDS: usize = 60;
 // Longer runs of characters are cut, in bytes.
 const MAX_WORD_BYTES: usize = 128;
-// A full stop after these does not end a sentence.
-const ABBREVIATIONS: [&str; 22] = [
-    "inc", "corp", "co", "no", "nos", "mr", "mrs", "ms", "dr", "vs", "e.g", "i.e", "st", "ltd",
-    "jr", "sr", "approx", "fig", "u.s", "cf", "al", "etc",
-];
-
 // All words of both documents, numbered by first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
@@ -170,6 +165,7 @@ pub(super) fn split_sentences(
         sentences: Vec::new(),
     };
     let mut hyphenated: Option<String> = None;
+    let mut before = "";
     for (number, line) in lines.iter().enumerate() {
         let row = is_table_row(line.text);
         let after = lines
@@ -184,6 +180,9 @@ pub(super) fn split_sentences(
             let last = tokens.peek().is_none();
             if raw.starts_with(['•', '●', '▪', '■', '◦', '·']) {
                 cutter.close(words.len());
+            }
+            if cutter.open.is_none() {
+                before = "";
             }
             if last
                 && !row
@@ -201,9 +200,10 @@ pub(super) fn split_sentences(
                 None => lexicon.tokenize(raw, words),
             }
             cutter.extend(number, at + raw.len());
-            if !row && (ends_sentence(raw, next) || cutter.is_long(words)) {
+            if !row && (ends_sentence(before, raw, next) || cutter.is_long(words)) {
                 cutter.close(words.len());
             }
+            before = raw;
         }
         let short = line.text.len() * 5 < widest * 3 && hyphenated.is_none();
         if row || short && !after.starts_with(char::is_lowercase) {
@@ -292,23 +292,6 @@ fn is_table_row(line: &str) -> bool {
 fn is_hyphenated(raw: &str) -> bool {
     let bare = raw.trim_end_matches(['-', '\u{2010}', '\u{AD}']);
     bare.len() < raw.len() && bare.ends_with(char::is_alphabetic)
-}
-
-fn ends_sentence(raw: &str, next: &str) -> bool {
-    let bare = raw.trim_end_matches(['"', '\'', '”', '’', ')', ']']);
-    if bare.ends_with(['。', '！', '？', '；']) {
-        return true;
-    }
-    let Some(word) = bare.strip_suffix(['.', '?', '!']) else {
-        return false;
-    };
-    let goes_on = next.starts_with(|c: char| c.is_lowercase() || matches!(c, ',' | ';'));
-    let initial = word.chars().count() <= 1;
-    let is_abbreviation = bare.ends_with('.')
-        && ABBREVIATIONS
-            .iter()
-            .any(|short| word.eq_ignore_ascii_case(short));
-    !(goes_on || initial || is_abbreviation)
 }
 
 #[cfg(test)]

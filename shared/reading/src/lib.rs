@@ -3,6 +3,7 @@
 //! - [`tokenizer`]: the normalized words that index, queries and comparisons share; [`question_words`]: words of asking.
 //! - [`text_words`]: the words of a text as written; [`numbers`]: numbers with scale, unit and sign; [`period`]: the periods
 //!   that a text names; [`dates`]: the period that a query asks about.
+//! - [`sentences`]: where sentences end; [`vocabulary`]: the words of the language, which are data.
 //! - [`page_features`]: headings, row labels and columns of a page; [`text_blocks`]: its tables and paragraphs;
 //!   [`statement_pages`]: the financial statement that it is.
 //! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
@@ -14,6 +15,7 @@ pub mod numbers;
 pub mod page_features;
 pub mod period;
 pub mod question_words;
+pub mod sentences;
 pub mod statement_pages;
 pub mod tables;
 pub mod text_blocks;

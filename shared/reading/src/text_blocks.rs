@@ -207,13 +207,13 @@ fn paragraph_end(lines: &[&str], kinds: &[LineKind], start: usize, longest: usiz
     for at in start..lines.len() {
         let may_begin_table = match kinds[at] {
             LineKind::Prose => false,
-            LineKind::Label => ends_sentence(lines, kinds, at),
+            LineKind::Label => is_after_sentence(lines, kinds, at),
             LineKind::Row | LineKind::ColumnHead => true,
         };
         let begins_other = may_begin_table && table_end(lines, kinds, at).is_some();
         if at > start
             && (begins_other
-                || has_text && kinds[at] == LineKind::Label && ends_sentence(lines, kinds, at))
+                || has_text && kinds[at] == LineKind::Label && is_after_sentence(lines, kinds, at))
         {
             return at;
         }
@@ -231,7 +231,7 @@ fn paragraph_end(lines: &[&str], kinds: &[LineKind], start: usize, longest: usiz
 }
 
 // Whether the line before `at` ends a sentence or is no text.
-fn ends_sentence(lines: &[&str], kinds: &[LineKind], at: usize) -> bool {
+fn is_after_sentence(lines: &[&str], kinds: &[LineKind], at: usize) -> bool {
     at == 0
         || lines[at - 1]
             .trim_end()
@@ -255,50 +255,6 @@ pub fn column_heads(kinds: &[LineKind], table: &TextBlock, at: usize) -> Range<u
         .take(MAX_HEAD_LINES)
         .count();
     last + 1 - count..last + 1
-}
-
-// Words before a full stop that ends no sentence.
-const ABBREVIATIONS: [&str; 18] = [
-    "inc", "corp", "co", "ltd", "no", "nos", "vs", "mr", "mrs", "ms", "dr", "st", "e.g", "i.e",
-    "approx", "u.s", "fig", "sec",
-];
-
-/// Byte ranges of the sentences of a text, without the white space between them.
-pub fn sentence_ranges(text: &str) -> Vec<Range<usize>> {
-    let mut sentences = Vec::new();
-    let mut start = 0;
-    for (at, c) in text.char_indices() {
-        let next = at + c.len_utf8();
-        if !matches!(c, '.' | '!' | '?') || next == text.len() {
-            continue;
-        }
-        let rest = &text[next..];
-        let closing = rest.len() - rest.trim_start_matches(['”', '"', '’', ')']).len();
-        let after = &rest[closing..];
-        let begins = after.trim_start().chars().next();
-        let is_end = after.starts_with(char::is_whitespace)
-            && begins.is_some_and(|c| !c.is_lowercase())
-            && !(c == '.' && is_abbreviation(&text[start..at]));
-        if is_end {
-            sentences.push(start..next + closing);
-            start = text.len() - after.trim_start().len();
-        }
-    }
-    if start < text.len() {
-        sentences.push(start..text.trim_end().len().max(start));
-    }
-    sentences
-}
-
-// Whether the text ends with an abbreviation or an initial.
-fn is_abbreviation(before: &str) -> bool {
-    let word = before
-        .rsplit(|c: char| c.is_whitespace() || c == '(')
-        .next()
-        .unwrap_or_default();
-    let lower = word.to_lowercase();
-    ABBREVIATIONS.contains(&lower.as_str())
-        || word.chars().count() == 1 && word.chars().all(char::is_alphabetic)
 }
 
 #[cfg(test)]
@@ -351,23 +307,6 @@ mod tests {
         assert_eq!(
             line_kind("net sales of $1,749 million in the year that ended on May 31 and sales of"),
             LineKind::Prose
-        );
-    }
-
-    #[test]
-    fn sentences_do_not_end_at_abbreviations() {
-        let text = "Acme Inc. sold U.S. mills. It paid $1.5 million (see Note 3). No. 5 remains.";
-        let found: Vec<&str> = sentence_ranges(text)
-            .into_iter()
-            .map(|range| &text[range])
-            .collect();
-        assert_eq!(
-            found,
-            [
-                "Acme Inc. sold U.S. mills.",
-                "It paid $1.5 million (see Note 3).",
-                "No. 5 remains."
-            ]
         );
     }
 }

@@ -142,6 +142,9 @@ word_lists! {
         DOCUMENT_NAMES: WordList,
         PART_WORDS: WordList,
     }
+    "sentences.txt" {
+        ABBREVIATIONS: WordList,
+    }
     "statements.txt" {
         BALANCE_TITLES: WordList,
         BALANCE_ROWS: WordList,

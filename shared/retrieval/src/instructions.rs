@@ -5,38 +5,34 @@ use stemma_reading::vocabulary::{
     FORM_ENDS, FORM_FILLERS, FORM_OBJECTS, FORM_VERBS, INSTRUCTIONS, SOURCE_CLAUSES,
 };
 
-// Splits at sentence ends, but not within "U.S. net".
-fn sentences(text: &str) -> Vec<&str> {
-    let mut sentences = Vec::new();
-    let mut start = 0;
-    for (at, c) in text.char_indices() {
-        let rest = &text[at + c.len_utf8()..];
-        let ends = match c {
-            '?' | '!' | '\n' => true,
-            '.' => {
-                rest.starts_with(char::is_whitespace)
-                    && rest.trim_start().starts_with(char::is_uppercase)
-            }
-            ':' => rest.starts_with(char::is_whitespace),
-            _ => false,
-        };
-        if ends {
-            sentences.push(&text[start..at + c.len_utf8()]);
-            start = at + c.len_utf8();
-        }
-    }
-    sentences.push(&text[start..]);
-    sentences
-        .into_iter()
+// Where an instruction may begin: also after the full stop of `Inc.`, since what is no instruction is joined again.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let next = move || {
+        let mut marks = rest.match_indices(['?', '!', '\n', '.', ':']);
+        let end = marks.find_map(|(at, mark)| {
+            let after = &rest[at + mark.len()..];
+            let is_spaced = after.starts_with(char::is_whitespace);
+            let ends = match mark {
+                "." => is_spaced && after.trim_start().starts_with(char::is_uppercase),
+                ":" => is_spaced,
+                _ => true,
+            };
+            ends.then_some(at + mark.len())
+        });
+        let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    };
+    std::iter::from_fn(next)
         .map(str::trim)
-        .filter(|sentence| !sentence.is_empty())
-        .collect()
+        .filter(|part| !part.is_empty())
 }
 
 /// Removes instructions, unless fewer than two content words would remain.
 pub fn strip_instructions(text: &str) -> String {
     let mut remaining: Vec<String> = Vec::new();
-    for sentence in sentences(text) {
+    for sentence in parts(text) {
         let lower = sentence.to_lowercase();
         let is_form = is_about_form(&lower);
         let conditional = lower.starts_with("if ")

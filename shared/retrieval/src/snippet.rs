@@ -5,9 +5,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use stemma_document::{Page, Rect};
-use stemma_reading::text_blocks::{
-    LineKind, TextBlock, column_heads, line_kinds, sentence_ranges, text_blocks,
-};
+use stemma_reading::sentences::sentence_ranges;
+use stemma_reading::text_blocks::{LineKind, TextBlock, column_heads, line_kinds, text_blocks};
 use stemma_reading::tokenizer::for_each_word;
 
 use crate::query_terms::{QueryTerms, TermMatches};

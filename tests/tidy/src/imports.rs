@@ -9,7 +9,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ("stemma-engine", &[]),
     ("stemma-extract", &["stemma-document", "stemma-edgar"]),
     ("stemma-llm", &["stemma-engine"]),
-    ("stemma-outline", &["stemma-document"]),
+    ("stemma-outline", &["stemma-document", "stemma-reading"]),
     (
         "stemma-ocr",
         &["stemma-document", "stemma-extract", "stemma-render"],
@@ -26,6 +26,7 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
             "stemma-extract",
             "stemma-llm",
             "stemma-outline",
+            "stemma-reading",
             "stemma-xbrl",
         ],
     ),

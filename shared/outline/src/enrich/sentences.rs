@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use stemma_document::Line;
+use stemma_reading::sentences::{CLOSING, STOPS, sentence_ranges};
 
 use super::section_text::BodyLine;
 use super::words::is_cjk;
@@ -148,7 +149,8 @@ impl ProseReader<'_> {
     fn end_paragraph(&mut self) {
         let paragraph = std::mem::take(&mut self.paragraph);
         let bullet = std::mem::take(&mut self.bullet);
-        for text in split_sentences(&paragraph) {
+        for range in sentence_ranges(&paragraph) {
+            let text = &paragraph[range];
             let starts = text.starts_with(|c: char| {
                 !c.is_lowercase() && (c.is_alphanumeric() || "“\"‘'($€£¥「《".contains(c))
             });
@@ -163,8 +165,6 @@ impl ProseReader<'_> {
 }
 
 const BULLETS: [char; 9] = ['•', '◦', '▪', '■', '●', '–', '·', '►', '✓'];
-const STOPS: [char; 8] = ['.', '!', '?', '。', '！', '？', '；', '…'];
-const CLOSING: [char; 8] = ['”', '"', '’', '\'', ')', ']', '」', '》'];
 
 fn is_cjk_or_stop(c: char) -> bool {
     is_cjk(c) || ('\u{3000}'..='\u{303F}').contains(&c) || ('\u{FF00}'..='\u{FFEF}').contains(&c)
@@ -337,60 +337,6 @@ fn has_space_above(line: &BodyLine<'_>, above: Option<&BodyLine<'_>>) -> bool {
         return false;
     };
     line.rect.y0.points() - above.rect.y1.points() > 0.8 * line.rect.height().max(1.0)
-}
-
-/// Splits a paragraph into sentences.
-fn split_sentences(paragraph: &str) -> Vec<&str> {
-    let mut sentences = Vec::new();
-    let mut start = 0;
-    let mut rest = paragraph.char_indices().peekable();
-    while let Some((at, c)) = rest.next() {
-        if !STOPS.contains(&c) {
-            continue;
-        }
-        while rest.next_if(|(_, next)| CLOSING.contains(next)).is_some() {}
-        let end = rest.peek().map_or(paragraph.len(), |(end, _)| *end);
-        let wide = matches!(c, '。' | '！' | '？' | '；');
-        if wide
-            || (paragraph[end..].starts_with(' ')
-                && ends_sentence(&paragraph[start..at], &paragraph[end..], c))
-        {
-            sentences.push(paragraph[start..end].trim());
-            start = end;
-        }
-    }
-    sentences.push(paragraph[start..].trim());
-    sentences.retain(|sentence| !sentence.is_empty());
-    sentences
-}
-
-/// Abbreviations that are followed by a capital inside a sentence.
-const ABBREVIATIONS: [&str; 30] = [
-    "inc", "corp", "co", "ltd", "llc", "u.s", "u.k", "no", "nos", "mr", "mrs", "ms", "dr", "st",
-    "vs", "v", "e.g", "i.e", "etc", "jr", "sr", "fig", "sec", "approx", "p", "pp", "art", "al",
-    "gen", "messrs",
-];
-
-/// Whether the punctuation mark after `before` ends a sentence.
-fn ends_sentence(before: &str, after: &str, stop: char) -> bool {
-    let next = after.trim_start().chars().next();
-    if next.is_some_and(char::is_lowercase) {
-        return false;
-    }
-    if stop != '.' {
-        return true;
-    }
-    let last = before
-        .rsplit([' ', '(', '“'])
-        .next()
-        .unwrap_or_default()
-        .to_lowercase();
-    // `J.`, `I.R.S.` and the `1.` of a list do not end sentences.
-    let initial = last
-        .split('.')
-        .all(|part| part.chars().count() == 1 && part.chars().all(char::is_alphabetic));
-    let counter = last.len() <= 2 && last.bytes().all(|b| b.is_ascii_digit());
-    !initial && !counter && !ABBREVIATIONS.contains(&last.as_str())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use stemma_document::ShareCount;
 use stemma_document::text::normalize_key;
+use stemma_reading::sentences::ends_sentence;
 
 use super::dates;
 use super::front_page::FrontPage;
@@ -89,20 +90,9 @@ fn sentences<'w, 'a>(words: &'w [Word<'a>]) -> Vec<&'w [Word<'a>]> {
     let mut sentences = Vec::new();
     let mut start = 0;
     for (at, word) in words.iter().enumerate() {
-        let next = words.get(at + 1);
-        let capital = next.is_none_or(|next| {
-            next.text
-                .starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || "☐☒(".contains(c))
-        });
-        let abbreviation = matches!(
-            normalize_key(word.text).as_str(),
-            "no" | "inc" | "corp" | "co" | "ltd" | "us" | "lp" | "mr" | "par"
-        );
-        let ends = word
-            .text
-            .trim_end_matches(['”', '"', '’', ')', ']'])
-            .ends_with('.');
-        if ends && word.text.len() > 2 && capital && !abbreviation {
+        let before = words[start..at].last().map_or("", |word| word.text);
+        let next = words.get(at + 1).map_or("", |next| next.text);
+        if ends_sentence(before, word.text, next) {
             sentences.push(&words[start..=at]);
             start = at + 1;
         }

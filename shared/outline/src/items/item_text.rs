@@ -2,6 +2,7 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, Source, text};
+use stemma_reading::sentences::ends_sentence;
 
 // Lines split into sentences; words are counted in all lines.
 const MAX_LINES: usize = 400;
@@ -124,41 +125,18 @@ fn is_furniture(normalized: &str) -> bool {
             .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Words with a full stop that do not end a sentence.
-const ABBREVIATIONS: [&str; 12] = [
-    "no.", "nos.", "inc.", "corp.", "co.", "ltd.", "u.s.", "mr.", "ms.", "st.", "jr.", "i.e.",
-];
-
 fn sentences(words: &[&str]) -> Vec<String> {
     let mut sentences = Vec::new();
-    let mut sentence = String::new();
+    let mut start = 0;
     for (at, word) in words.iter().enumerate() {
-        if !sentence.is_empty() {
-            sentence.push(' ');
+        let before = words[start..at].last().copied().unwrap_or_default();
+        let next = words.get(at + 1).copied().unwrap_or_default();
+        // Clauses between semicolons refer to different places.
+        let ends_clause = word.ends_with(';') && !next.starts_with(char::is_lowercase);
+        if ends_clause || at + 1 == words.len() || ends_sentence(before, word, next) {
+            sentences.push(words[start..=at].join(" "));
+            start = at + 1;
         }
-        sentence.push_str(word);
-        let bare = word.trim_end_matches(['”', '"', '’', ')', ']']);
-        let number = bare
-            .strip_suffix('.')
-            .is_some_and(|bare| bare.bytes().all(|b| b.is_ascii_digit()));
-        let ends = bare.ends_with(['.', ';', '?', '!'])
-            && !ABBREVIATIONS.contains(&bare.to_lowercase().as_str())
-            && words
-                .get(at + 1)
-                .is_none_or(|next| !next.starts_with(char::is_lowercase));
-        // `Item 7. “Title”` is one reference, so the dot after the number does not end the sentence.
-        let is_item_reference = number
-            && at > 0
-            && matches!(normalize_key(words[at - 1]).as_str(), "item" | "note")
-            && words
-                .get(at + 1)
-                .is_some_and(|next| next.starts_with(['“', '"', '–', '—', '-']));
-        if ends && !is_item_reference {
-            sentences.push(std::mem::take(&mut sentence));
-        }
-    }
-    if !sentence.is_empty() {
-        sentences.push(sentence);
     }
     sentences
 }

@@ -4,6 +4,7 @@ use stemma_document::text::normalize_key;
 use stemma_document::{Digest, Page, Section};
 use stemma_engine::{Failure, TaskKey};
 use stemma_llm::tokens;
+use stemma_reading::sentences::{is_abbreviation, sentence_ranges};
 
 use crate::FilingTask;
 
@@ -17,11 +18,6 @@ const LONG_BYTES: usize = 60;
 const PROSE_WORDS: usize = 5;
 // A stretch may end early at a paragraph, within its last quarter.
 const SLACK: usize = 4;
-// Words with a full stop that do not end a sentence.
-const ABBREVIATIONS: [&str; 19] = [
-    "no.", "nos.", "inc.", "corp.", "co.", "ltd.", "u.s.", "u.k.", "e.u.", "mr.", "mrs.", "ms.",
-    "dr.", "st.", "jr.", "i.e.", "e.g.", "vs.", "approx.",
-];
 /// Tokens reserved in a prompt for instructions, delimiters and child titles.
 pub(crate) const PROMPT_OVERHEAD_TOKENS: u32 = 1_000;
 
@@ -121,12 +117,8 @@ fn is_prose(line: &str) -> bool {
 /// The part of a summary in the prompt of its parent: the first sentence. One that is too long ends after a clause, else
 /// after a word that is neither an abbreviation nor a figure, whose unit would be missing.
 pub(crate) fn first_sentence(summary: &str) -> &str {
-    let ends_in_text = summary
-        .match_indices(". ")
-        .map(|(at, _)| at + 1)
-        .filter(|end| ends_sentence(&summary[..*end], &summary[*end..]));
-    let end = ends_in_text.chain(summary.find('。').map(|at| at + '。'.len_utf8()));
-    let sentence = &summary[..end.min().unwrap_or(summary.len())];
+    let first = sentence_ranges(summary).into_iter().next();
+    let sentence = &summary[first.unwrap_or_default()];
     if sentence.len() <= LEAD_BYTES {
         return sentence;
     }
@@ -148,20 +140,6 @@ pub(crate) fn first_sentence(summary: &str) -> &str {
         start = shorter;
     }
     start
-}
-
-// Whether the full stop at the end of `text` ends a sentence.
-fn ends_sentence(text: &str, after: &str) -> bool {
-    let word = text.rsplit(' ').next().unwrap_or_default();
-    !is_abbreviation(word) && !after.trim_start().starts_with(char::is_lowercase)
-}
-
-// `U.S.`, `Inc.`, and initials such as `J.`.
-fn is_abbreviation(word: &str) -> bool {
-    let word = word.trim_start_matches(['(', '“', '"']).to_lowercase();
-    let initial =
-        word.chars().count() == 2 && word.ends_with('.') && word.starts_with(char::is_alphabetic);
-    initial || ABBREVIATIONS.contains(&word.as_str())
 }
 
 fn truncate_at_space(line: &str, most: usize) -> &str {

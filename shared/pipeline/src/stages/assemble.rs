@@ -46,7 +46,7 @@ impl Stage for Assemble {
     type Outcome = TreeOutcome;
 
     const NAME: &'static str = "assemble";
-    const REVISION: u32 = 5;
+    const REVISION: u32 = 6;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {

@@ -34,7 +34,7 @@ impl Stage for Correct {
     type Outcome = TreeOutcome;
 
     const NAME: &'static str = "correct";
-    const REVISION: u32 = 2;
+    const REVISION: u32 = 3;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &RunSettings, identity: &mut TaskKeyBuilder) {
