@@ -14,6 +14,7 @@ mod part_name;
 
 pub use part_name::member_name;
 use part_name::{StatementText, member_words};
+use stemma_reading::companies::ends_company_name;
 use stemma_reading::numbers::NumberMention;
 use stemma_reading::period::StatedPeriod;
 
@@ -78,20 +79,6 @@ pub fn check_declared_figures(text: &str, facts: &DeclaredFacts<'_>) -> Vec<Decl
 /// A company that a statement names as its subject, with a legal form or a possessive, although neither the cover of the
 /// filing nor `around`, the cited text, names it.
 pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Option<&'t str> {
-    const LEGAL_FORMS: [&str; 12] = [
-        "inc",
-        "corp",
-        "corporation",
-        "company",
-        "co",
-        "ltd",
-        "plc",
-        "llc",
-        "group",
-        "holdings",
-        "incorporated",
-        "limited",
-    ];
     let registrants: Vec<String> = table
         .facts()
         .filter(|fact| {
@@ -111,7 +98,7 @@ pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Op
         let name = name.to_lowercase();
         let mut words = name.split(|c: char| !c.is_alphanumeric());
         words.all(|word| {
-            LEGAL_FORMS.contains(&word)
+            ends_company_name(word)
                 || known
                     .split(|c: char| !c.is_alphanumeric())
                     .any(|other| other == word)
@@ -123,8 +110,9 @@ pub fn foreign_company<'t>(text: &'t str, table: &FactTable, around: &str) -> Op
         let possessive = word
             .strip_suffix("'s")
             .or_else(|| word.strip_suffix("\u{2019}s"));
-        let is_form = LEGAL_FORMS.contains(&bare(word).to_lowercase().as_str());
-        let name = possessive.map(bare).or(before.filter(|_| is_form));
+        let name = possessive
+            .map(bare)
+            .or(before.filter(|_| ends_company_name(word)));
         let is_name = |name: &&str| name.len() > 1 && name.starts_with(|c: char| c.is_uppercase());
         if let Some(name) = name.filter(is_name).filter(|name| !is_known(name)) {
             return Some(name);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stemma_document::{Fact, FilingFacts};
 use stemma_engine::{PortError, PortResult};
+use stemma_reading::companies::company_key;
 
 use crate::catalog::{Catalog, CatalogDocument};
 use crate::display_names::{escape, unescape};
@@ -446,47 +447,11 @@ pub fn path_below<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(folder)?.strip_prefix('/')
 }
 
-// Dropped at the end of company names, because the same company appears with different ones.
-const LEGAL_FORMS: [&str; 16] = [
-    "inc",
-    "incorporated",
-    "corp",
-    "corporation",
-    "co",
-    "company",
-    "ltd",
-    "limited",
-    "plc",
-    "llc",
-    "lp",
-    "sa",
-    "ag",
-    "nv",
-    "se",
-    "the",
-];
-
-/// Normalizes a value for comparison: lower case; companies without punctuation and legal form (`3M COMPANY` is `3m`).
+/// Normalizes a value for comparison: lower case; of companies the [`company_key`].
 pub fn normalize_value(facet: FacetField, value: &str) -> String {
-    if facet != FacetField::Company {
-        return value.trim().to_lowercase();
-    }
-    let lower = value.to_lowercase().replace(['.', '\'', '’'], "");
-    let mut words: Vec<&str> = lower
-        .split(|c: char| !c.is_alphanumeric() && c != '&')
-        .filter(|w| !w.is_empty())
-        .collect();
-    let all = words.clone();
-    while words.last().is_some_and(|word| LEGAL_FORMS.contains(word)) {
-        words.pop();
-    }
-    if words.first() == Some(&"the") {
-        words.remove(0);
-    }
-    if words.is_empty() {
-        all.join(" ")
-    } else {
-        words.join(" ")
+    match facet {
+        FacetField::Company => company_key(value),
+        _ => value.trim().to_lowercase(),
     }
 }
 

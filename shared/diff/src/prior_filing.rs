@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use stemma_document::{CatalogEntry, Fact, FilingFacts};
 use stemma_engine::{PortError, PortResult};
+use stemma_reading::companies::company_key;
 
 use super::titles::form_family;
 use stemma_catalog::catalog::{Catalog, CatalogDocument, DocumentSet};
@@ -251,8 +252,8 @@ fn may_be_issued_by(catalog: &Catalog, facts: &FilingFacts) -> PortResult<Docume
         documents = documents.or(&catalog.matching(&has_cik)?);
     }
     if let Some(issuer) = fact_value(&facts.issuer) {
-        let name = issuer_name(issuer);
-        let is_same = |other: &str| issuer_name(other) == name;
+        let name = company_key(issuer);
+        let is_same = |other: &str| company_key(other) == name;
         documents = documents.or(&catalog.with_spelling(FacetField::Company, &is_same)?);
     }
     Ok(documents)
@@ -268,7 +269,7 @@ fn is_issued_by(other: &CatalogDocument, facts: &FilingFacts) -> bool {
         .or_else(|| same_number(&facts.irs_number, &theirs.irs_number).filter(|same| *same))
         .unwrap_or_else(
             || match (fact_value(&facts.issuer), fact_value(&theirs.issuer)) {
-                (Some(one), Some(other)) => issuer_name(one) == issuer_name(other),
+                (Some(one), Some(other)) => company_key(one) == company_key(other),
                 _ => false,
             },
         )
@@ -277,30 +278,6 @@ fn is_issued_by(other: &CatalogDocument, facts: &FilingFacts) -> bool {
 fn same_number(one: &Option<Fact>, other: &Option<Fact>) -> Option<bool> {
     let [one, other] = [fact_value(one)?, fact_value(other)?].map(FilingFacts::normalize_number);
     Some(one == other)
-}
-
-fn issuer_name(issuer: &str) -> String {
-    const ENDINGS: [&str; 11] = [
-        "inc",
-        "incorporated",
-        "corp",
-        "corporation",
-        "co",
-        "company",
-        "ltd",
-        "limited",
-        "plc",
-        "llc",
-        "the",
-    ];
-    let lower = issuer.to_lowercase();
-    let words = lower
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty());
-    words
-        .filter(|word| !ENDINGS.contains(word))
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 // End of the period, else the fiscal year. ISO dates and years compare as text.

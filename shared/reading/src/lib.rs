@@ -3,12 +3,13 @@
 //! - [`tokenizer`]: the normalized words that index, queries and comparisons share; [`question_words`]: words of asking.
 //! - [`text_words`]: the words of a text as written; [`numbers`]: numbers with scale, unit and sign; [`period`]: the periods
 //!   that a text names; [`dates`]: the period that a query asks about.
-//! - [`sentences`]: where sentences end; [`vocabulary`]: the words of the language, which are data.
+//! - [`sentences`]: where sentences end; [`companies`]: names of companies; [`vocabulary`]: the words of the language, which are data.
 //! - [`page_features`]: headings, row labels and columns of a page; [`text_blocks`]: its tables and paragraphs;
 //!   [`statement_pages`]: the financial statement that it is.
 //! - [`figures`]: figures that filings declare, as passages display them and as queries ask for them.
 //! - [`tables`]: rows and cells for claims, and whole tables for people.
 
+pub mod companies;
 pub mod dates;
 pub mod figures;
 pub mod numbers;

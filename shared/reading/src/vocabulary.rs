@@ -98,6 +98,8 @@ macro_rules! word_lists {
 
 word_lists! {
     "companies.txt" {
+        LEGAL_FORMS: WordList,
+        COMPANY_WORDS: WordList,
         SMALL_WORDS: WordList,
         GENERIC_NAMES: WordList,
     }

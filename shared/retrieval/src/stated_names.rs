@@ -5,6 +5,7 @@ use stemma_document::SourceBody;
 
 use crate::aliases::name_words;
 use stemma_catalog::facets::{FacetField, normalize_value};
+use stemma_reading::companies::ends_company_name;
 use stemma_reading::vocabulary::GENERIC_NAMES;
 
 // Short forms are defined where an issuer is first named: on the cover and in the first pages of the business section.
@@ -112,16 +113,17 @@ fn is_short_form(name: &str, issuer: &[String]) -> bool {
     {
         return false;
     }
-    let own: Vec<&String> = words
-        .iter()
-        .filter(|word| !GENERIC_NAMES.contains(word.as_str()))
-        .collect();
+    let own: Vec<&String> = words.iter().filter(|word| !is_generic(word)).collect();
     let shares_word = own
         .iter()
         .any(|word| word.len() >= 3 && issuer.contains(word));
     let is_abbreviation =
         words.len() == 1 && own.len() == 1 && is_made_of(&words[0], &issuer.concat());
     shares_word || is_abbreviation
+}
+
+fn is_generic(word: &str) -> bool {
+    ends_company_name(word) || GENERIC_NAMES.contains(word)
 }
 
 // Whether `short` has letters of `long` in their order, and starts as it does: `fdx` and `fedex`.
@@ -164,7 +166,7 @@ fn add_former_names(text: &str, issuer: &str, names: &mut Vec<String>) {
         if is_name
             && name_words(&name.join(" "))
                 .iter()
-                .any(|word| !GENERIC_NAMES.contains(word.as_str()))
+                .any(|word| !is_generic(word))
         {
             add_name(names, &name.join(" "), MAX_FORMER_NAMES);
         }

@@ -32,7 +32,12 @@ pub const WORKSPACE_CRATES: &[(&str, &[&str])] = &[
     ),
     (
         "stemma-catalog",
-        &["stemma-document", "stemma-engine", "stemma-xbrl"],
+        &[
+            "stemma-document",
+            "stemma-engine",
+            "stemma-reading",
+            "stemma-xbrl",
+        ],
     ),
     (
         "stemma-retrieval",

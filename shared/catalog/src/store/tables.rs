@@ -8,7 +8,7 @@ use redb::{ReadOnlyTable, TableDefinition};
 use stemma_engine::PortError;
 
 /// Changed with any change of tables, terms or stored documents: a store of another format is built anew.
-pub(super) const FORMAT: u32 = 4;
+pub(super) const FORMAT: u32 = 5;
 
 /// Operation of errors that only a new store mends.
 pub(crate) const DAMAGED: &str = "catalog.damaged";

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, PageNo, Source, SourceBody};
+use stemma_reading::companies::is_legal_form;
 
 use super::dates;
 use super::front_page::FrontPage;
@@ -14,38 +15,6 @@ const NAME_LINES: usize = 4;
 // The name stands within these many lines after the sentence of a signature block.
 const SIGNED_LINES: usize = 6;
 const NAME_BYTES: usize = 200;
-/// Last words of company names.
-const LEGAL_FORMS: [&str; 27] = [
-    "inc",
-    "incorporated",
-    "corp",
-    "corporation",
-    "company",
-    "co",
-    "plc",
-    "ltd",
-    "limited",
-    "llc",
-    "lp",
-    "llp",
-    "trust",
-    "nv",
-    "sa",
-    "se",
-    "ag",
-    "ab",
-    "asa",
-    "oyj",
-    "spa",
-    "bv",
-    "bancorp",
-    "bancshares",
-    "partnership",
-    "partners",
-    "holdings",
-];
-// The first of them are legal forms and nothing else; the others are also ordinary words.
-const PLAIN_FORMS: usize = 12;
 /// Words of the titles under which persons sign.
 const OFFICES: [&str; 12] = [
     "officer",
@@ -192,14 +161,16 @@ fn name_in_row(line: &str) -> Option<String> {
     is_name(&name).then_some(name)
 }
 
-/// Whether a line ends with a legal form that is no ordinary word, and is more than that.
+/// Whether a line ends with a legal form, and is more than that.
 pub(super) fn ends_with_legal_form(line: &str) -> bool {
     let words: Vec<String> = words_of(line).collect();
     let [before @ .., last] = words.as_slice() else {
         return false;
     };
-    LEGAL_FORMS[..PLAIN_FORMS].contains(&last.as_str())
-        && before.iter().any(|word| !is_legal_form(word))
+    is_legal_form(last)
+        && before
+            .iter()
+            .any(|word| word != "and" && !is_legal_form(word))
 }
 
 /// Whether a cover line can be a name: not a caption, rule, sentence or bare number.
@@ -335,10 +306,6 @@ fn words_of(text: &str) -> impl Iterator<Item = String> {
         .filter(|word| !word.is_empty())
 }
 
-fn is_legal_form(word: &str) -> bool {
-    LEGAL_FORMS.contains(&word) || word == "and"
-}
-
 /// The most frequent name in the document that consists of `short` and a legal form.
 // Only the legal form may be added: `Acme` becomes `Acme plc`, while `Acme Anvils, Inc.` may be a subsidiary.
 pub(super) fn full_name(source: &Source, short: &str) -> Option<Fact> {
@@ -356,10 +323,7 @@ pub(super) fn full_name(source: &Source, short: &str) -> Option<Fact> {
                 .all(|(short_words, word)| *short_words == normalize_key(word));
             let ending = words[at + short_words.len()].trim_end_matches([',', ';', ')', '’', '”']);
             let closed = !words[at + short_words.len() - 1].ends_with(['.', ';', ':']);
-            if same
-                && closed
-                && LEGAL_FORMS[..PLAIN_FORMS].contains(&normalize_key(ending).as_str())
-            {
+            if same && closed && is_legal_form(ending) {
                 let name = format!("{} {ending}", words[at..at + short_words.len()].join(" "));
                 names
                     .entry(normalize_key(&name))

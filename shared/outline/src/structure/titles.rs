@@ -1,5 +1,6 @@
 //! Normal form and similarity of titles.
 
+use stemma_reading::companies::ends_company_name;
 use unicode_normalization::UnicodeNormalization;
 
 use super::numbering::{self, is_cjk};
@@ -147,36 +148,15 @@ pub(super) fn fold_whitespace(text: &str) -> String {
 
 /// Whether a line is the name of a company, that is, ends in a legal form.
 pub(super) fn is_company_name(text: &str) -> bool {
-    const FORMS: [&str; 20] = [
-        "inc",
-        "incorporated",
-        "corp",
-        "corporation",
-        "company",
-        "companies",
-        "co",
-        "ltd",
-        "limited",
-        "plc",
-        "llc",
-        "lp",
-        "llp",
-        "nv",
-        "sa",
-        "ag",
-        "se",
-        "group",
-        "holdings",
-        "subsidiaries",
-    ];
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c == ',')
         .filter(|word| !word.is_empty())
         .collect();
-    let last = words.last().copied().map(normalize_key).unwrap_or_default();
+    let last = words.last().copied().unwrap_or_default();
     words.len() >= 2
         && text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
-        && FORMS.contains(&last.as_str())
+        && (ends_company_name(last)
+            || matches!(normalize_key(last).as_str(), "companies" | "subsidiaries"))
 }
 
 /// Whether a normalized line is the heading of a table of contents.

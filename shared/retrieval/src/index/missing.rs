@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use stemma_document::english_words::MONTHS;
 
+use stemma_reading::companies::is_legal_form;
 use stemma_reading::question_words::is_question_word;
 use stemma_reading::tokenizer::{content_words, for_each_word, is_stop_word, tokenize};
 use stemma_reading::vocabulary::{BEFORE_NAMES, PART_WORDS};
@@ -36,19 +37,6 @@ const LATER_YEARS: u64 = 1;
 // A word that no document has says that the answer is not there if it is this much of what the query asks about: many
 // questions say a thing in other words than the documents (docs/SEARCH.md has the measurement).
 const MISSING_SHARE: f32 = 0.4;
-// Words at the end of a company's name.
-const LEGAL_ENDS: [&str; 9] = [
-    "co",
-    "corp",
-    "corporation",
-    "inc",
-    "incorporated",
-    "limited",
-    "llc",
-    "ltd",
-    "plc",
-];
-
 /// A query and the documents in its scope.
 pub(super) struct MissingTerms<'s> {
     pub(super) searcher: &'s IndexSearcher,
@@ -296,7 +284,7 @@ impl MissingTerms<'_> {
                     .map(|at| self.words.words[at].word.as_str());
                 let is_subject =
                     before.is_some_and(|word| BEFORE_NAMES.contains(word)) && self.names.is_empty();
-                let is_company = LEGAL_ENDS.contains(&last.word.as_str());
+                let is_company = is_legal_form(&last.word);
                 let is_phrase_missing = !self.has_phrase(&stems)?;
                 Ok((is_possessive || is_subject || is_company)
                     && is_phrase_missing

@@ -17,7 +17,7 @@ use super::word_splitter::WordSplitter;
 use crate::lexicon::Lexicon;
 
 // Increase this when entries or tokens change; a changed lexicon changes the index revision by itself.
-const REVISION: u32 = 13;
+const REVISION: u32 = 14;
 
 // Name of the tokenizer that splits tokenized texts.
 const WORDS: &str = "words";

@@ -1,0 +1,37 @@
+//! Names of companies: their legal forms, and what is compared of them.
+
+use stemma_document::text::normalize_key;
+
+use crate::vocabulary::{COMPANY_WORDS, LEGAL_FORMS};
+
+/// Whether a word is a legal form and nothing else, however it is written: `Inc.`, `S.A.`, `COMPANY`.
+pub fn is_legal_form(word: &str) -> bool {
+    LEGAL_FORMS.contains(&normalize_key(word))
+}
+
+/// Whether a word ends names of companies: a legal form, or an ordinary word such as `Holdings`.
+pub fn ends_company_name(word: &str) -> bool {
+    let key = normalize_key(word);
+    LEGAL_FORMS.contains(&key) || COMPANY_WORDS.contains(&key)
+}
+
+/// A name without case, punctuation, legal form and article: `3M COMPANY` is `3m`.
+///
+/// ```
+/// use stemma_reading::companies::company_key;
+/// assert_eq!(company_key("The Travelers Companies, Inc."), company_key("TRAVELERS COMPANIES INC"));
+/// ```
+pub fn company_key(name: &str) -> String {
+    let lower = name.to_lowercase().replace(['.', '\'', '’'], "");
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_alphanumeric() && c != '&')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_name = |word: &&str| *word != "the" && !LEGAL_FORMS.contains(word);
+    let end = words.iter().rposition(is_name).map_or(0, |last| last + 1);
+    match &words[..end] {
+        [] => words.join(" "),
+        ["the", name @ ..] => name.join(" "),
+        name => name.join(" "),
+    }
+}
