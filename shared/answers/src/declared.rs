@@ -17,6 +17,7 @@ use part_name::{StatementText, member_words};
 use stemma_reading::companies::ends_company_name;
 use stemma_reading::numbers::NumberMention;
 use stemma_reading::period::StatedPeriod;
+use stemma_reading::vocabulary::{NEGATIVE_STEMS, POSITIVE_STEMS, SHARE_WORDS};
 
 // What a word of a label counts that the statement lacks.
 const MISSING_COST: f64 = 0.5;
@@ -24,24 +25,8 @@ const MISSING_COST: f64 = 0.5;
 const LONGEST_OVERHANG_DAYS: u32 = 7;
 const DAYS_PER_MONTH: f64 = 30.44;
 
-// Stems that say that a figure is negative, and those of the other side in the same labels: `Net income (loss)`.
-const NEGATIVE: [&str; 14] = [
-    "loss", "negat", "deficit", "outflow", "use", "expens", "decreas", "declin", "fell", "lower",
-    "drop", "reduc", "reduct", "benefit",
-];
-const POSITIVE: [&str; 8] = [
-    "incom", "gain", "increas", "provid", "earn", "profit", "inflow", "provis",
-];
 const MONTHS: &str =
     "January February March April May June July August September October November December";
-// What follows an amount of one share.
-const SHARE_WORDS: [&str; 5] = [
-    "per share",
-    "a share",
-    "per common share",
-    "per diluted share",
-    "per basic share",
-];
 
 /// The tagged facts of a cited document, and the lines of the quote.
 pub struct DeclaredFacts<'a> {
@@ -384,13 +369,14 @@ impl ClaimContext<'_> {
             words.iter().any(|word| stems.contains(&word.as_str()))
         };
         // `Net income loss` names both sides; a statement that takes only one of them says which.
-        let names_positive = has(&self.words, &POSITIVE);
-        let is_two_sided = has(&label, &POSITIVE) && has(&label, &NEGATIVE);
+        let names_positive = has(&self.words, &POSITIVE_STEMS);
+        let is_two_sided = has(&label, &POSITIVE_STEMS) && has(&label, &NEGATIVE_STEMS);
         let says_negative = self.words.iter().any(|word| {
-            NEGATIVE.contains(&word.as_str())
+            NEGATIVE_STEMS.contains(word.as_str())
                 && (!label.contains(word) || (is_two_sided && !names_positive))
         });
-        let takes_negative_side = is_two_sided && !names_positive && has(&self.words, &NEGATIVE);
+        let takes_negative_side =
+            is_two_sided && !names_positive && has(&self.words, &NEGATIVE_STEMS);
         let fits = match (
             number.is_sign_negative() && !number.is_zero(),
             self.claimed.number.is_negative(),

@@ -15,6 +15,7 @@ use stemma_catalog::filter::{Condition, Filter, FilterField, FilterOp};
 use stemma_engine::PortResult;
 use stemma_reading::dates::QueryPeriod;
 use stemma_reading::text_words::says;
+use stemma_reading::vocabulary::{COMPARISON_WORDS, ITEM_NAMES};
 use stemma_retrieval::parsed_query::ParsedQuery;
 use stemma_retrieval::search::{AppliedFilter, DocumentScope, ItemRef, SearchResults};
 
@@ -24,58 +25,6 @@ const MAX_PARTS: usize = 8;
 const MAX_YEARS: u16 = 6;
 // A scope of at most this many documents is compared document by document.
 const MAX_SCOPE_DOCUMENTS: usize = 6;
-
-const COMPARISON_WORDS: [&str; 36] = [
-    "vs",
-    "versus",
-    "compare",
-    "compared",
-    "compares",
-    "comparing",
-    "comparison",
-    "differ",
-    "differs",
-    "differed",
-    "difference",
-    "differences",
-    "different",
-    "change",
-    "changes",
-    "changed",
-    "changing",
-    "between",
-    "each",
-    "both",
-    "trend",
-    "trends",
-    "year to year",
-    "year over year",
-    "over time",
-    "evolve",
-    "evolved",
-    "evolution",
-    "grew",
-    "grow",
-    "growth",
-    "increase",
-    "increased",
-    "decrease",
-    "decreased",
-    "respectively",
-];
-
-// Sections by their common names, with their Items in annual reports.
-const SECTIONS: [(&str, &str); 9] = [
-    ("risk factor", "1A"),
-    ("legal proceeding", "3"),
-    ("management's discussion", "7"),
-    ("management’s discussion", "7"),
-    ("md&a", "7"),
-    ("market risk disclosure", "7A"),
-    ("controls and procedures", "9A"),
-    ("cybersecurity", "1C"),
-    ("unresolved staff comments", "1B"),
-];
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubQuestion {
@@ -171,7 +120,7 @@ fn is_comparison(text: &str) -> bool {
 
 fn named_section(text: &str) -> Option<ItemRef> {
     let lower = text.to_lowercase();
-    let (_, item) = SECTIONS.iter().find(|(name, _)| lower.contains(name))?;
+    let (_, item) = ITEM_NAMES.iter().find(|(name, _)| lower.contains(name))?;
     item.parse().ok()
 }
 

@@ -6,6 +6,10 @@ use stemma_reading::numbers::{Bound, Money, NumberMention, QuotedNumbers, mentio
 use stemma_reading::period::StatedPeriod;
 use stemma_reading::tables::page::{Cell, RowLabel, TablePage};
 use stemma_reading::text_words::{says, without_parentheses};
+use stemma_reading::vocabulary::{
+    ALTERNATIVE_STEMS, CHANGE_HEADS, DECREASE_STEMS, FIGURE_SOURCES, INFLOW_STEMS, NEGATIVE_LEVELS,
+    OUTFLOW_STEMS,
+};
 
 use super::normalize::CharPosition;
 use super::prose::{QuotedSentences, check_sentence};
@@ -23,78 +27,6 @@ const MISSING_COST: f64 = 0.5;
 const ABOVE_WEIGHT: f64 = 0.3;
 // Least share of a label's words that a statement must have.
 const MIN_LABEL_SHARE: f64 = 0.5;
-
-// What a figure is taken from, after `per`.
-const SOURCES: [&str; 6] = [
-    "consolidated",
-    "balance",
-    "statement",
-    "statements",
-    "the",
-    "our",
-];
-// Heads of columns that compare others.
-const CHANGE_WORDS: [&str; 9] = [
-    "change", "changes", "variance", "increase", "decrease", "inc", "dec", "%", "growth",
-];
-
-// A row of outflows prints them in parentheses; a statement names their amount. `invest` and `interest` are no outflows: income may come of both.
-const OUTFLOWS: [&str; 37] = [
-    "purchas",
-    "payment",
-    "paid",
-    "pay",
-    "repay",
-    "repurchas",
-    "addit",
-    "expenditur",
-    "acquisit",
-    "acquir",
-    "dividend",
-    "cost",
-    "expens",
-    "tax",
-    "deduct",
-    "accumul",
-    "treasuri",
-    "depreci",
-    "amort",
-    "decreas",
-    "loss",
-    "use",
-    "reduct",
-    "allow",
-    "write",
-    "retir",
-    "distribut",
-    "contribut",
-    "charg",
-    "impair",
-    "elimin",
-    "less",
-    "deficit",
-    "provis",
-    "negat",
-    "outflow",
-    "shortfal",
-];
-// A row of one of these is negative where it is printed so, whatever else its label says: `Income before income taxes`.
-const INFLOWS: [&str; 9] = [
-    "incom", "profit", "earn", "gain", "provid", "receipt", "proce", "benefit", "margin",
-];
-// Words that say that a level is negative. `Fell` and `lower` say nothing about its sign.
-const NEGATIVES: [&str; 7] = [
-    "loss", "negat", "deficit", "outflow", "use", "expens", "shortfal",
-];
-// Words that say that a change is negative.
-const DECREASES: [&str; 9] = [
-    "decreas", "declin", "fell", "fall", "down", "lower", "drop", "reduc", "reduct",
-];
-// What stands in parentheses after a label for the other sign: `Net income (loss)`, `provided by (used in)`.
-const ALTERNATIVES: [&str; 14] = [
-    "loss", "use", "decreas", "deficit", "expens", "provis", "benefit", "incom", "gain", "outflow",
-    "earn", "profit", "increas", "credit",
-];
 
 /// The pages of a citation.
 pub(super) struct CitedPages<'t, 'a> {
@@ -275,7 +207,7 @@ fn is_per_share(page: &TablePage<'_>, cell: &Cell) -> bool {
         let lower = text.to_lowercase();
         let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
         // `Cash per consolidated balance sheets`
-        let is_unit = |pair: &[&str]| pair[0] == "per" && !SOURCES.contains(&pair[1]);
+        let is_unit = |pair: &[&str]| pair[0] == "per" && !FIGURE_SOURCES.contains(pair[1]);
         // `(in millions, except per share amounts)` may stand over one column alone.
         words.windows(2).any(is_unit) && !lower.contains("except")
     };
@@ -331,7 +263,7 @@ pub(super) fn check_column(
     let has_year = cell.period.year.is_some();
     if has_years && !has_year {
         let is_change = cell.number.as_ref().is_some_and(NumberMention::is_percent)
-            || says(&cell.head, &CHANGE_WORDS);
+            || says(&cell.head, &CHANGE_HEADS);
         if !is_change {
             return Err(format!("the period of {} could not be read", cell.text));
         }
@@ -598,8 +530,8 @@ pub(super) fn is_outflow(label: &str) -> bool {
     let is_taxes =
         |at: usize| words[at] == "incom" && words.get(at + 1).is_some_and(|next| next == "tax");
     let is_inflow =
-        (0..words.len()).any(|at| INFLOWS.contains(&words[at].as_str()) && !is_taxes(at));
-    !is_inflow && has_any(&words, &OUTFLOWS)
+        (0..words.len()).any(|at| INFLOW_STEMS.contains(words[at].as_str()) && !is_taxes(at));
+    !is_inflow && has_any(&words, &OUTFLOW_STEMS)
 }
 
 fn has_any(words: &[String], group: &[&str]) -> bool {
@@ -611,7 +543,7 @@ fn alternatives(label: &str) -> Vec<String> {
     let inside = label.split('(').skip(1);
     let inside = inside.flat_map(|inside| phrase(inside.split(')').next().unwrap_or_default()));
     inside
-        .filter(|word| ALTERNATIVES.contains(&word.as_str()))
+        .filter(|word| ALTERNATIVE_STEMS.contains(word.as_str()))
         .collect()
 }
 
@@ -622,11 +554,11 @@ pub(super) fn says_negative(text: &str, label: &str) -> bool {
     let alternatives = alternatives(label);
     let is_decrease = has_any(&alternatives, &["decreas"]);
     match alternatives.is_empty() {
-        true => has_any(&words, &NEGATIVES),
+        true => has_any(&words, &NEGATIVE_LEVELS),
         false => {
             alternatives.iter().any(|word| words.contains(word))
                 || has_any(&words, &["negat", "outflow"])
-                || (is_decrease && has_any(&words, &DECREASES))
+                || (is_decrease && has_any(&words, &DECREASE_STEMS))
         }
     }
 }
@@ -641,7 +573,7 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
     let names_loss = label
         .iter()
         .take(2)
-        .any(|word| NEGATIVES.contains(&word.as_str()));
+        .any(|word| NEGATIVE_LEVELS.contains(word.as_str()));
     let rest = RowNames::new(text, &[&cell.label]).rest();
     let text = if names_loss { text } else { &rest };
     let has_alternative = !alternatives(&cell.label).is_empty();
@@ -650,7 +582,7 @@ fn check_sign(text: &str, number: &NumberMention, cell: &Cell) -> Result<(), Str
     let row = phrase(&format!("{} {}", cell.label, cell.head));
     let is_change = cell.period.year.is_none()
         || has_any(&row, &["chang", "increas", "decreas", "varianc", "growth"]);
-    let is_fall = is_change && has_any(&phrase(text), &DECREASES);
+    let is_fall = is_change && has_any(&phrase(text), &DECREASE_STEMS);
     let is_amount = !has_alternative && is_outflow(&cell.label);
     let fits = match (printed.is_negative(), number.is_negative()) {
         (true, false) => says_negative || is_fall || is_amount,

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use rust_decimal::Decimal;
 use stemma_reading::text_words::says;
+use stemma_reading::vocabulary::{MEAN_WORDS, SUM_WORDS, UNDER_CUES};
 
 use super::figures::{is_outflow, says_negative};
 use super::formula::{Formula, Function, Operator};
@@ -13,18 +14,6 @@ use super::polarity::direction_of;
 use super::row_names::RowNames;
 use super::statement::Statement;
 use super::terms::{Terms, phrase};
-
-const MEAN_WORDS: [&str; 3] = ["average", "mean", "averaged"];
-const SUM_WORDS: [&str; 8] = [
-    "total",
-    "totaled",
-    "totals",
-    "sum",
-    "combined",
-    "together",
-    "aggregate",
-    "altogether",
-];
 
 /// What a statement means: a value, how it is written, and whether words such as "grew" are about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -485,17 +474,6 @@ fn row_place(row: &str, statement: &Statement<'_>, names: &RowNames<'_>) -> Opti
     let all = all.and_then(|places| places.into_iter().min());
     named.or(all).map(|at| places[at])
 }
-
-// Words that a statement says before what is divided by.
-const UNDER_CUES: [&str; 7] = [
-    "percentage of ",
-    "percent of ",
-    "% of ",
-    "share of ",
-    "divided by ",
-    "relative to ",
-    " per ",
-];
 
 // In `12% of revenue was cost of sales` what follows the cue is divided by: its index.
 fn named_after_cue(text: &str, places: [usize; 2]) -> Option<usize> {

@@ -5,6 +5,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use stemma_reading::numbers::without_bounds;
+use stemma_reading::vocabulary::{
+    BEFORE_MONTHS, DENIALS, DENYING_VERBS, NEGATIONS, NEGATIVE_PREFIXES, SINGLE_WORDS,
+};
 
 use super::telling_words::{DECREASES, INCREASES};
 
@@ -134,105 +137,6 @@ const MODAL_GROUPS: [&[&str]; 3] = [
     &["except", "excluding", "excludes", "excluded", "adjusted"],
 ];
 
-// Phrases that are read as a word of a group.
-const PHRASES: [(&str, &str); 18] = [
-    ("exclusive of", "excluding"),
-    ("discontinued operations", "operations"),
-    ("due to", "because"),
-    ("owing to", "because"),
-    ("thanks to", "because"),
-    ("led to", "because"),
-    ("as a result", "because"),
-    ("the result of", "because"),
-    ("declined to", "refused"),
-    ("declines to", "refused"),
-    ("declined the", "refused"),
-    ("declined an", "refused"),
-    ("declined any", "refused"),
-    ("rather than", "not"),
-    ("instead of", "not"),
-    ("plan to", "intend"),
-    ("plans to", "intend"),
-    // No possibility.
-    ("if any", ""),
-];
-
-const NEGATIONS: [&str; 25] = [
-    "not", "no", "never", "none", "neither", "nor", "without", "cannot", "nothing", "nobody",
-    "isn't", "aren't", "wasn't", "weren't", "don't", "doesn't", "didn't", "won't", "can't",
-    "hasn't", "haven't", "lacks", "lack", "lacked", "hardly",
-];
-// Verbs that deny what follows them, in all their forms. `Not` before one of them affirms it. `Decline` is mostly a fall.
-const DENYING_VERBS: [&str; 34] = [
-    "fail",
-    "deny",
-    "refuse",
-    "cease",
-    "reject",
-    "abandon",
-    "prevent",
-    "withdraw",
-    "cancel",
-    "terminate",
-    "suspend",
-    "revoke",
-    "rescind",
-    "dismiss",
-    "halt",
-    "stop",
-    "eliminate",
-    "discontinue",
-    "omit",
-    "miss",
-    "skip",
-    "waive",
-    "breach",
-    "violate",
-    "avoid",
-    "lapse",
-    "expire",
-    "forgo",
-    "decertify",
-    "void",
-    "nullify",
-    "overturn",
-    "vacate",
-    "repeal",
-];
-// Nouns and irregular forms. `Eliminations` are lines of a table.
-const DENIALS: [&str; 29] = [
-    "failure",
-    "unable",
-    "inability",
-    "denial",
-    "refusal",
-    "unlikely",
-    "impossible",
-    "withdrew",
-    "withdrawn",
-    "withdrawal",
-    "forwent",
-    "forgone",
-    "rejection",
-    "abandonment",
-    "cancellation",
-    "cancelation",
-    "termination",
-    "suspension",
-    "revocation",
-    "rescission",
-    "dismissal",
-    "discontinuation",
-    "discontinuance",
-    "omission",
-    "waiver",
-    "violation",
-    "avoidance",
-    "expiration",
-    "cessation",
-];
-// `Unsecured` is not `secured`.
-const NEGATIVE_PREFIXES: [&str; 6] = ["un", "in", "non", "im", "dis", "ir"];
 // Shorter words begin like others by chance: `tend` and `intend`.
 const MIN_PREFIXED: usize = 6;
 
@@ -260,12 +164,6 @@ const OPPOSITES: [[&[&str]; 2]; 7] = [
         &["lends", "lent", "repays", "repaid"],
     ],
     [&["issued"], &["redeemed", "repurchased", "retired"]],
-];
-
-// Words before the month of May.
-const BEFORE_MONTHS: [&str; 14] = [
-    "in", "of", "since", "until", "by", "early", "late", "mid", "through", "last", "during",
-    "before", "after", "from",
 ];
 
 /// The direction that a statement speaks of, up (`Greater`) or down (`Less`); `None` for neither or both.
@@ -312,7 +210,7 @@ fn negations(words: &BTreeSet<String>) -> usize {
 }
 
 fn is_denial(word: &str) -> bool {
-    DENIALS.contains(&word) || DENYING_VERBS.iter().any(|verb| is_form_of(word, verb))
+    DENIALS.contains(word) || DENYING_VERBS.iter().any(|verb| is_form_of(word, verb))
 }
 
 // `stopped`, `denies`, `waiving` are forms of `stop`, `deny` and `waive`.
@@ -352,7 +250,7 @@ fn plain_words(text: &str) -> BTreeSet<String> {
     let is_month = |at: usize| {
         let before = at.checked_sub(1).map(|before| words[before]);
         let is_date = before.is_some_and(|before| {
-            is_number(before) || BEFORE_MONTHS.contains(&before.to_lowercase().as_str())
+            is_number(before) || BEFORE_MONTHS.contains(before.to_lowercase().as_str())
         });
         let next = words.get(at + 1);
         words[at].eq_ignore_ascii_case("may")
@@ -370,7 +268,7 @@ fn plain_words(text: &str) -> BTreeSet<String> {
         .map(|at| words[at].to_lowercase())
         .collect();
     let text = format!(" {} ", plain.join(" "));
-    let text = PHRASES.iter().fold(text, |text, (phrase, word)| {
+    let text = SINGLE_WORDS.iter().fold(text, |text, (phrase, word)| {
         text.replace(&format!(" {phrase} "), &format!(" {word} "))
     });
     text.split_whitespace().map(str::to_owned).collect()

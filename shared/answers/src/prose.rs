@@ -7,6 +7,10 @@ use stemma_reading::numbers::{QuotedNumbers, mentions_gain};
 use stemma_reading::sentences::sentence_ranges;
 use stemma_reading::tables::page::TablePage;
 use stemma_reading::text_words::{says, words};
+use stemma_reading::vocabulary::{
+    CHANGE_WORDS, CLAUSE_PREPOSITIONS, CLAUSE_SEPARATORS, CLAUSE_VERBS, CONTRASTIVE_CONJUNCTIONS,
+    LEVEL_WORDS,
+};
 
 use super::normalize::CharPosition;
 use super::statement::Statement;
@@ -18,47 +22,6 @@ const MIN_LINE_WORDS: usize = 6;
 // A page is untrusted input: the work on a sentence grows with the square of its length. No sentence of a filing is as long.
 const MAX_SENTENCE_BYTES: usize = 8 << 10;
 const MAX_FIGURES: usize = 100;
-// Words that begin a clause with a meaning of its own.
-const CONTRASTIVE_CONJUNCTIONS: [&str; 7] = [
-    "but", "although", "though", "while", "whereas", "however", "yet",
-];
-// Verbs that tell a clause from a list: `sales were 5 and costs fell`.
-const VERBS: [&str; 14] = [
-    "was",
-    "were",
-    "is",
-    "are",
-    "rose",
-    "fell",
-    "grew",
-    "increased",
-    "decreased",
-    "declined",
-    "dropped",
-    "had",
-    "has",
-    "remained",
-];
-// Between two figures these part what is said of each.
-const CLAUSE_SEPARATORS: [&str; 9] = [
-    "and", "but", "while", "whereas", "although", "compared", "versus", "or", "plus",
-];
-// `… in Europe and $4 million in Asia`: the second figure has the subject of the first up to the preposition.
-const PREPOSITIONS: [&str; 5] = ["of", "in", "for", "at", "from"];
-// Words before a figure that say that it is a level, or how much something changed.
-const LEVELS: [&str; 3] = ["to", "from", "at"];
-const CHANGES: [&str; 10] = [
-    "increase",
-    "decrease",
-    "growth",
-    "rise",
-    "decline",
-    "change",
-    "reduction",
-    "improvement",
-    "higher",
-    "lower",
-];
 // Words before a figure that are looked at, such as `increased by approximately`.
 const WORDS_BEFORE: usize = 4;
 // The same after it: `5% higher`, `$7 million increase`.
@@ -122,7 +85,7 @@ impl QuotedSentences {
         let words = words(&self.text);
         let contrasts = words
             .iter()
-            .filter(|(word, _)| CONTRASTIVE_CONJUNCTIONS.contains(&word.as_str()));
+            .filter(|(word, _)| CONTRASTIVE_CONJUNCTIONS.contains(word.as_str()));
         let stops = self.text.match_indices(';').map(|(at, _)| at);
         let edges: Vec<usize> = contrasts.map(|(_, at)| at.start).chain(stops).collect();
         let start = edges.iter().filter(|at| **at <= self.quote.start).max();
@@ -272,8 +235,8 @@ impl<'s> FigureClauses<'s> {
         }
         let text = &self.source.text[self.windows[figure][0].clone()];
         let mut plain = words(text).into_iter().map(|(word, _)| word);
-        let first = plain.find(|word| !CLAUSE_SEPARATORS.contains(&word.as_str()));
-        let preposition = first.filter(|word| PREPOSITIONS.contains(&word.as_str()));
+        let first = plain.find(|word| !CLAUSE_SEPARATORS.contains(word.as_str()));
+        let preposition = first.filter(|word| CLAUSE_PREPOSITIONS.contains(word.as_str()));
         if let (Some(previous), Some(preposition)) = (previous(figure), preposition) {
             let [before, _] = &self.windows[previous];
             let words = words(&self.source.text[before.clone()]);
@@ -345,20 +308,22 @@ impl<'s> FigureClauses<'s> {
         let before = plain(before);
         let directions = direction_words();
         let is_direction = |word: &str| {
-            CHANGES.contains(&word) || directions.split(' ').any(|direction| direction == word)
+            CHANGE_WORDS.contains(word) || directions.split(' ').any(|direction| direction == word)
         };
         let mut next = plain(after).into_iter().take(WORDS_AFTER);
-        if next.any(|word| CHANGES.contains(&word.as_str())) {
+        if next.any(|word| CHANGE_WORDS.contains(word.as_str())) {
             return Sense::Change;
         }
-        let is_named = before.iter().any(|word| CHANGES.contains(&word.as_str()));
+        let is_named = before
+            .iter()
+            .any(|word| CHANGE_WORDS.contains(word.as_str()));
         for (at, word) in before.iter().enumerate().rev().take(WORDS_BEFORE) {
             let is_of_change = |word: &str| match word {
-                "of" => at > 0 && CHANGES.contains(&before[at - 1].as_str()),
+                "of" => at > 0 && CHANGE_WORDS.contains(before[at - 1].as_str()),
                 "by" => before[..at].iter().any(|word| is_direction(word)),
                 word => is_direction(word),
             };
-            if LEVELS.contains(&word.as_str()) {
+            if LEVEL_WORDS.contains(word.as_str()) {
                 return Sense::Level;
             }
             if is_of_change(word) {
@@ -397,8 +362,8 @@ fn clause_gap(text: &str, between: Range<usize>) -> [usize; 2] {
     if joints.is_empty() {
         let words = words(gap).into_iter();
         let parting = words.filter(|(word, _)| {
-            CLAUSE_SEPARATORS.contains(&word.as_str())
-                || CONTRASTIVE_CONJUNCTIONS.contains(&word.as_str())
+            CLAUSE_SEPARATORS.contains(word.as_str())
+                || CONTRASTIVE_CONJUNCTIONS.contains(word.as_str())
         });
         let all: Vec<Range<usize>> = parting.map(|(_, at)| at).collect();
         let has_comma = |at: &&Range<usize>| gap[..at.start].trim_end().ends_with(',');
@@ -434,8 +399,8 @@ fn clause_edges(sentence: &str) -> Vec<(Range<usize>, [bool; 2])> {
         .map(|(at, _)| (at..at + 1, [true; 2]))
         .collect();
     // `Costs fell and sales were 5`: two clauses, where what is beside the figure has a verb of its own.
-    let first_verb = (0..words.len()).find(|at| is(&VERBS, *at));
-    let last_verb = (0..words.len()).rfind(|at| is(&VERBS, *at));
+    let first_verb = (0..words.len()).find(|at| is(&CLAUSE_VERBS, *at));
+    let last_verb = (0..words.len()).rfind(|at| is(&CLAUSE_VERBS, *at));
     for (at, (word, range)) in words.iter().enumerate() {
         if is(&CONTRASTIVE_CONJUNCTIONS, at) {
             edges.push((range.clone(), [true; 2]));

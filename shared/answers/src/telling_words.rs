@@ -5,85 +5,8 @@ use std::sync::OnceLock;
 
 use stemma_document::english_words::MONTHS;
 use stemma_reading::tokenizer::content_words;
+use stemma_reading::vocabulary::{COMPUTING_WORDS, FRAMING_WORDS};
 use stemma_retrieval::lexicon::Lexicon;
-
-// Words about the form of a statement, as stems. They support nothing.
-pub(super) const FRAMING_WORDS: [&str; 26] = [
-    "accord", "amount", "approxim", "billion", "compani", "corpor", "dollar", "end", "fiscal",
-    "inc", "item", "million", "note", "page", "percent", "quarter", "registr", "report", "section",
-    "state", "thousand", "total", "trillion", "usd", "year", "fy",
-];
-
-// Words that say how a figure is computed.
-pub(super) const COMPUTING_WORDS: [&str; 66] = [
-    "ratio",
-    "average",
-    "averaged",
-    "mean",
-    "difference",
-    "differs",
-    "change",
-    "changed",
-    "compound",
-    "compounded",
-    "annual",
-    "rate",
-    "cagr",
-    "percentage",
-    "percent",
-    "point",
-    "points",
-    "basis",
-    "share",
-    "divided",
-    "relative",
-    "times",
-    "sum",
-    "combined",
-    "together",
-    "aggregate",
-    "cumulative",
-    "less",
-    "minus",
-    "excess",
-    "exceeded",
-    "exceed",
-    "greater",
-    "compared",
-    "computed",
-    "calculated",
-    "equals",
-    "equal",
-    "about",
-    "roughly",
-    "respectively",
-    "period",
-    "month",
-    "months",
-    "grew",
-    "days",
-    "day",
-    "represented",
-    "came",
-    "stood",
-    "reached",
-    "totaled",
-    "amounted",
-    "recorded",
-    "represents",
-    "yields",
-    "result",
-    "gives",
-    // Periods are compared by themselves.
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "three",
-    "six",
-    "nine",
-    "half",
-];
 
 pub(super) const INCREASES: [&str; 16] = [
     "rose",
@@ -140,7 +63,7 @@ pub(super) fn is_neutral(word: &str) -> bool {
         content_words(&words).into_iter().collect()
     });
     neutral.contains(word)
-        || FRAMING_WORDS.contains(&word)
+        || FRAMING_WORDS.contains(word)
         || word.contains(|c: char| c.is_ascii_digit())
         || content_words(word).is_empty()
 }

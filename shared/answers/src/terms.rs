@@ -7,24 +7,9 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use stemma_reading::text_words::without_parentheses;
 use stemma_reading::tokenizer::for_each_word;
+use stemma_reading::vocabulary::{FUNCTION_WORDS, NEUTRAL_LABEL_WORDS, OF_OTHERS};
 
 use super::formula::Formula;
-
-// Words of a label that do not tell lines apart.
-const NEUTRAL_WORDS: [&str; 4] = ["total", "consolid", "compani", "our"];
-
-// Words between those that carry meaning, as the tokenizer writes them. Fewer than the stop words of a search: "other revenue" is not revenue.
-const FUNCTION_WORDS: [&str; 26] = [
-    "a", "an", "and", "as", "at", "be", "been", "by", "for", "from", "had", "has", "have", "in",
-    "is", "it", "of", "on", "or", "s", "that", "the", "to", "was", "were", "with",
-];
-
-const OF_OTHERS: [&str; 4] = [
-    "to noncontrolling",
-    "to non-controlling",
-    "to minority",
-    "to redeemable",
-];
 
 /// The lexicon of `terms.toml`.
 pub(super) struct Terms {
@@ -194,7 +179,7 @@ fn marked_words(text: &str, on_both_sides: bool) -> Vec<String> {
             words.extend(before.take().map(|before| format!("{before} {word}")));
             mark = (is_start || on_both_sides).then(|| word.to_owned());
             is_start = false;
-        } else if FUNCTION_WORDS.contains(&word) {
+        } else if FUNCTION_WORDS.contains(word) {
             before = None;
             mark = None;
             is_start = true;
@@ -211,7 +196,7 @@ fn marked_words(text: &str, on_both_sides: bool) -> Vec<String> {
 /// Calls `visit` with each word of [`phrase`] and its byte range.
 pub(super) fn for_each_meaning(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
     for_each_word(text, |word, at| {
-        if word.chars().any(char::is_alphabetic) && !FUNCTION_WORDS.contains(&word) {
+        if word.chars().any(char::is_alphabetic) && !FUNCTION_WORDS.contains(word) {
             visit(word, at);
         }
     });
@@ -244,7 +229,7 @@ pub(super) fn label_words(label: &str) -> BTreeSet<String> {
     }
     let words: BTreeSet<String> = phrase(&bare).into_iter().collect();
     let mut own = words.clone();
-    own.retain(|word| !NEUTRAL_WORDS.contains(&word.as_str()));
+    own.retain(|word| !NEUTRAL_LABEL_WORDS.contains(word.as_str()));
     // `Total Company` has no other words.
     if own.is_empty() { words } else { own }
 }

@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 
 use super::polarity;
 use super::row_names::{RowNames, literal_length};
-use super::telling_words::{COMPUTING_WORDS, FRAMING_WORDS, direction_words, synonym_words};
+use super::telling_words::{direction_words, synonym_words};
 use stemma_document::english_words::MONTHS;
 use stemma_reading::numbers::numbers;
 use stemma_reading::tokenizer::{content_words, tokenize};
+use stemma_reading::vocabulary::{COMPUTING_WORDS, FRAMING_WORDS, PERIOD_LENGTHS};
 
 // Minimum words of a quote that supports a statement without figures, or as many as a shorter statement has.
 const MIN_WORDS: usize = 4;
@@ -24,11 +25,6 @@ const MIN_SHARE_WITH_FIGURES: f64 = 0.4;
 
 // Begins the label of a row of debts.
 const DUE_TO: &str = "due to";
-
-// Words that say how long a period is, as stems.
-const PERIOD_WORDS: [&str; 10] = [
-    "three", "six", "nine", "twelv", "month", "first", "second", "third", "fourth", "half",
-];
 
 #[derive(Debug, Default)]
 pub(super) struct ClaimEvidence {
@@ -47,7 +43,7 @@ pub(super) struct ClaimEvidence {
 pub(super) fn is_supported(statement: &str, figures: bool, evidence: &ClaimEvidence) -> bool {
     let mut own = own_words(statement, &evidence.location);
     // The periods of figures are compared by themselves.
-    own.retain(|word| !figures || !PERIOD_WORDS.contains(&word.as_str()));
+    own.retain(|word| !figures || !PERIOD_LENGTHS.contains(word.as_str()));
     let quotes = evidence.quotes.join("\n");
     agrees_apart_from_labels(statement, &quotes, evidence)
         && match figures {
@@ -105,7 +101,7 @@ fn own_words(statement: &str, place: &str) -> Vec<String> {
     let mut own = content_words(statement);
     own.retain(|word| {
         word.chars().any(char::is_alphabetic)
-            && !FRAMING_WORDS.contains(&word.as_str())
+            && !FRAMING_WORDS.contains(word.as_str())
             && !place.contains(word)
     });
     own

@@ -1,5 +1,6 @@
 //! The words of a language that rules look for. Rules are code; words are data: a file of `data/en` has a word or phrase a
-//! line, below the `[name]` of its list. `#` starts a comment.
+//! line, below the `[name]` of its list. `#` starts a comment, and quotes keep
+//! the spaces at the ends of a phrase.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -71,6 +72,7 @@ fn entries(file: &'static str, name: &str) -> impl Iterator<Item = &'static str>
         .skip(1)
         .take_while(|line| list_name(line).is_none())
         .filter(|line| !line.is_empty())
+        .map(|line| line.trim_matches('"'))
 }
 
 fn list_name(line: &str) -> Option<&str> {
@@ -97,14 +99,57 @@ macro_rules! word_lists {
 }
 
 word_lists! {
+    "claims.txt" {
+        NEGATIVE_STEMS: WordList,
+        POSITIVE_STEMS: WordList,
+        SHARE_WORDS: WordList,
+        PART_NAME_ENDS: WordList,
+        FIGURE_SOURCES: WordList,
+        CHANGE_HEADS: WordList,
+        OUTFLOW_STEMS: WordList,
+        INFLOW_STEMS: WordList,
+        NEGATIVE_LEVELS: WordList,
+        DECREASE_STEMS: WordList,
+        ALTERNATIVE_STEMS: WordList,
+        MEAN_WORDS: WordList,
+        SUM_WORDS: WordList,
+        UNDER_CUES: WordList,
+        SINGLE_WORDS: WordMap,
+        NEGATIONS: WordList,
+        DENYING_VERBS: WordList,
+        DENIALS: WordList,
+        NEGATIVE_PREFIXES: WordList,
+        BEFORE_MONTHS: WordList,
+        CONTRASTIVE_CONJUNCTIONS: WordList,
+        CLAUSE_VERBS: WordList,
+        CLAUSE_SEPARATORS: WordList,
+        CLAUSE_PREPOSITIONS: WordList,
+        LEVEL_WORDS: WordList,
+        CHANGE_WORDS: WordList,
+        FRAMING_WORDS: WordList,
+        COMPUTING_WORDS: WordList,
+        NEUTRAL_LABEL_WORDS: WordList,
+        FUNCTION_WORDS: WordList,
+        OF_OTHERS: WordList,
+        PERIOD_LENGTHS: WordList,
+    }
     "companies.txt" {
         LEGAL_FORMS: WordList,
         COMPANY_WORDS: WordList,
         SMALL_WORDS: WordList,
         GENERIC_NAMES: WordList,
+        ANNOUNCING_VERBS: WordList,
+        OFFICES: WordList,
+        COVER_CAPTIONS: WordList,
+    }
+    "countries.txt" {
+        COUNTRIES: WordMap,
     }
     "forms.txt" {
         QUERIED_FORMS: WordMap,
+        COVER_FORMS: WordMap,
+        AFTER_FORM: WordList,
+        OTHER_FORMS: WordMap,
     }
     "numbers.txt" {
         PERCENT_WORDS: WordList,
@@ -125,6 +170,11 @@ word_lists! {
         COLUMN_PERIODS: WordList,
         PERIOD_WORDS: WordList,
         ORDINALS: WordMap,
+        YEAR_END_WORDS: WordList,
+        YEAR_FILLERS: WordList,
+        YEAR_VERBS: WordList,
+        QUARTER_WORDS: WordList,
+        BEFORE_PERIOD: WordList,
     }
     "questions.txt" {
         BEFORE_NAMES: WordList,
@@ -135,6 +185,8 @@ word_lists! {
         INSTRUCTIONS: WordList,
         SOURCE_CLAUSES: WordList,
         QUESTION_WORDS: WordList,
+        COMPARISON_WORDS: WordList,
+        ITEM_NAMES: WordMap,
     }
     "references.txt" {
         NUMBERED_PARTS: WordList,
@@ -143,9 +195,22 @@ word_lists! {
         FRONT_MATTER: WordList,
         DOCUMENT_NAMES: WordList,
         PART_WORDS: WordList,
+        REFERRING_PHRASES: WordList,
+        OTHER_DOCUMENTS: WordMap,
     }
     "sentences.txt" {
         ABBREVIATIONS: WordList,
+        BOILERPLATE: WordList,
+        DEPENDENT_OPENINGS: WordList,
+        OPEN_ENDS: WordList,
+        AUXILIARIES: WordList,
+    }
+    "shares.txt" {
+        CLAUSE_OPENERS: WordList,
+        SHARE_KINDS: WordList,
+        SHARE_NOUNS: WordList,
+        EXCHANGE_PREFIXES: WordList,
+        EXCHANGE_NAMES: WordList,
     }
     "statements.txt" {
         BALANCE_TITLES: WordList,
@@ -165,6 +230,21 @@ word_lists! {
     "tables.txt" {
         STATED_SCALES: WordList,
         COLUMN_WORDS: WordList,
+    }
+    "titles.txt" {
+        EXHIBIT_INDEXES: WordList,
+        LIGHT_WORDS: WordList,
+        INSTRUMENTS: WordList,
+        CONTRACTS: WordList,
+        FRONT_MATTER_TITLES: WordList,
+        UNNUMBERED_CHAPTERS: WordList,
+        CONTENTS_COLUMNS: WordList,
+        LIST_TITLES: WordList,
+        OPEN_TITLE_WORDS: WordList,
+        NOTE_VERBS: WordList,
+        DATE_WORDS: WordList,
+        UNFINISHED_ENDS: WordList,
+        SMALL_TITLE_WORDS: WordList,
     }
     "words.txt" {
         STOP_WORDS: WordList,

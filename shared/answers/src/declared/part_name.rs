@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
+use stemma_reading::vocabulary::PART_NAME_ENDS;
 use stemma_xbrl::concept_words;
 
 use super::super::terms::{name_words, phrase, words_with_names};
 use super::country_name::country_name;
-
-// Stems of member names that tell no member from another.
-const MEMBER_WORDS: [&str; 3] = ["member", "segment", "domain"];
 
 /// Words in which parts of a company may be named.
 pub(super) struct StatementText<'a> {
@@ -67,6 +65,6 @@ pub fn member_name(member: &str) -> String {
 /// The words of its name that tell it from other parts.
 pub(super) fn member_words(member: &str) -> Vec<String> {
     let mut words = name_words(member_name(member).trim_end_matches(" member"));
-    words.retain(|word| !MEMBER_WORDS.contains(&word.as_str()));
+    words.retain(|word| !PART_NAME_ENDS.contains(word.as_str()));
     words
 }

@@ -5,6 +5,7 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, FilingFacts};
+use stemma_reading::vocabulary::{AFTER_FORM, COVER_FORMS};
 
 use super::dates::{self, Date};
 use super::front_page::{FrontPage, find_caption};
@@ -89,57 +90,6 @@ fn form_fact(cover: &FrontPage<'_>, form: String) -> Fact {
         .with_evidence(line.copied().unwrap_or_default())
 }
 
-/// Forms by their normalized names; a name stands before its own prefixes.
-const FORMS: [(&str, &str); 31] = [
-    ("10k405", "10-K405"),
-    ("10ksb40", "10-KSB40"),
-    ("10ksb", "10-KSB"),
-    ("10kt", "10-KT"),
-    ("10k", "10-K"),
-    ("10qsb", "10-QSB"),
-    ("10qt", "10-QT"),
-    ("10q", "10-Q"),
-    ("10", "10"),
-    ("11k", "11-K"),
-    ("12b25", "NT"),
-    ("18k", "18-K"),
-    ("20f", "20-F"),
-    ("40f", "40-F"),
-    ("6k", "6-K"),
-    ("8k12b", "8-K12B"),
-    ("8a12b", "8-A12B"),
-    ("8k", "8-K"),
-    ("s11", "S-11"),
-    ("s1", "S-1"),
-    ("s3asr", "S-3ASR"),
-    ("s3", "S-3"),
-    ("s4", "S-4"),
-    ("s8", "S-8"),
-    ("f10", "F-10"),
-    ("f1", "F-1"),
-    ("f3", "F-3"),
-    ("f4", "F-4"),
-    ("ncsr", "N-CSR"),
-    ("ncen", "N-CEN"),
-    ("d", "D"),
-];
-
-/// Normalized text that may follow the name of the form on its line.
-const AFTER_NAME: [&str; 12] = [
-    "annualreport",
-    "quarterlyreport",
-    "currentreport",
-    "transitionreport",
-    "reportof",
-    "registrationstatement",
-    "pursuantto",
-    "forthe",
-    "markone",
-    "underthesecurities",
-    "generalform",
-    "notification",
-];
-
 /// The form whose cover the page is, with `/A` for amendments.
 // Filings mention forms on every page. A cover has the name of the Commission (or the caption of the registrant) nearby, and
 // the name of the form alone on its line.
@@ -189,14 +139,14 @@ fn cover_form(page: &FrontPage<'_>) -> Option<String> {
 
 /// The form that a line names, and whether the line marks an amendment.
 fn form_name(line: &str, normalized: &str) -> Option<(&'static str, bool)> {
-    let start = AFTER_NAME
+    let start = AFTER_FORM
         .iter()
         .find_map(|report| normalized.strip_prefix(report)?.strip_prefix("on"));
     let name = start
         .unwrap_or(normalized)
         .strip_prefix("form")
         .filter(|name| name.len() < 160)?;
-    let (key, form) = FORMS.iter().find(|(key, _)| fits(name, key))?;
+    let (key, form) = COVER_FORMS.iter().find(|(key, _)| fits(name, key))?;
     let rest = &name[key.len()..];
     let slash = line
         .split_once('/')
@@ -218,7 +168,7 @@ fn fits(name: &str, key: &str) -> bool {
         .filter(|rest| !rest.starts_with("nnual"));
     [Some(rest), marked].into_iter().flatten().any(|rest| {
         rest.is_empty()
-            || AFTER_NAME.iter().any(|after| rest.starts_with(after))
+            || AFTER_FORM.iter().any(|after| rest.starts_with(after))
             || rest.starts_with("amendmentno")
     })
 }

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{FactSource, FilingFacts, PageNo, Source};
+use stemma_reading::vocabulary::{YEAR_END_WORDS, YEAR_FILLERS, YEAR_VERBS};
 
 use super::dates::{self, Date};
 use super::front_page::find_caption;
@@ -397,70 +398,6 @@ fn binding_words(words: &[&str], year: NamedYear, end: Date) -> Option<String> {
 
 /// Whether words between a fiscal year and a date only say that the one ended on the other.
 fn binds(between: &[&str], year_first: bool) -> bool {
-    const ENDS: &[&str] = &[
-        "ended",
-        "ending",
-        "ends",
-        "end",
-        "which",
-        "refers",
-        "refer",
-        "relates",
-        "relate",
-        "means",
-        "represents",
-        "represented",
-        "reflects",
-        "reflected",
-        "consists",
-        "consisted",
-        "comprised",
-        "is",
-        "was",
-        "weeks",
-        "week",
-    ];
-    const FILL: &[&str] = &[
-        "the",
-        "a",
-        "on",
-        "to",
-        "of",
-        "in",
-        "our",
-        "its",
-        "as",
-        "and",
-        "or",
-        "we",
-        "year",
-        "years",
-        "fiscal",
-        "52",
-        "53",
-        "52-week",
-        "53-week",
-        "52week",
-        "53week",
-        "period",
-        "hereinafter",
-        "herein",
-        "referred",
-        "defined",
-        "called",
-        "twelve",
-        "months",
-        "company’s",
-        "company's",
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "quarter",
-        "13-week",
-        "14-week",
-        "thirteen",
-    ];
     // A list pairs `fiscal 2022, 2021 and 2020` with as many dates; its first members belong together.
     let listed = |key: &str| {
         key.bytes().all(|byte| byte.is_ascii_digit())
@@ -471,8 +408,8 @@ fn binds(between: &[&str], year_first: bool) -> bool {
         let key = word
             .trim_matches(|c: char| !c.is_alphanumeric())
             .to_lowercase();
-        says_end |= ENDS.contains(&key.as_str());
-        let known = ENDS.contains(&key.as_str()) || FILL.contains(&key.as_str());
+        says_end |= YEAR_END_WORDS.contains(key.as_str());
+        let known = YEAR_END_WORDS.contains(key.as_str()) || YEAR_FILLERS.contains(key.as_str());
         if word.ends_with(['.', ';']) || !(known || listed(&key)) {
             return false;
         }
@@ -483,15 +420,10 @@ fn binds(between: &[&str], year_first: bool) -> bool {
 
 /// Whether a bare number is explained as a year: `2022 refers to the 52 weeks ended …`.
 fn is_explained(words: &[&str], at: usize) -> bool {
-    const VERBS: [&str; 6] = [
-        "refers",
-        "relates",
-        "represents",
-        "represented",
-        "means",
-        "consisted",
-    ];
-    words[at].starts_with("20") && words.get(at + 1).is_some_and(|verb| VERBS.contains(verb))
+    words[at].starts_with("20")
+        && words
+            .get(at + 1)
+            .is_some_and(|verb| YEAR_VERBS.contains(verb))
 }
 
 fn is_fiscal(word: &str) -> bool {

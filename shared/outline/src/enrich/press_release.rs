@@ -2,6 +2,7 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{FactSource, FilingFacts, Source};
+use stemma_reading::vocabulary::{ANNOUNCING_VERBS, BEFORE_PERIOD, QUARTER_WORDS};
 
 use super::dates::{self, Date};
 use super::front_page::FrontPage;
@@ -48,18 +49,7 @@ pub(super) fn release_or_report_facts(front: &[FrontPage<'_>], source: &Source) 
     facts
 }
 
-const VERBS: [&str; 8] = [
-    "reports",
-    "announces",
-    "reported",
-    "announced",
-    "delivers",
-    "posts",
-    "releases",
-    "achieves",
-];
 const RESULTS: [&str; 2] = ["results", "earnings"];
-const QUARTERS: [&str; 5] = ["quarter", "q1", "q2", "q3", "q4"];
 
 /// Two neighboring lines that report or announce the results or earnings of a period, or a line that names a company and
 /// the results of its quarter: `Acme Corp. Third Quarter 2023 Results`.
@@ -70,14 +60,14 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
         .map(|pair| pair.join(" "))
         .chain(top.last().map(|line| (*line).to_owned()));
     let announced = pairs.into_iter().find(|text| {
-        has_any(text, &VERBS)
+        has_any(text, &ANNOUNCING_VERBS)
             && has_any(text, &RESULTS)
-            && (has_any(text, &QUARTERS) || has_any(text, &["fiscal", "year", "half"]))
+            && (has_any(text, &QUARTER_WORDS) || has_any(text, &["fiscal", "year", "half"]))
     });
     let titled = || {
         let title = top.iter().find(|line| {
             has_any(line, &RESULTS)
-                && has_any(line, &QUARTERS)
+                && has_any(line, &QUARTER_WORDS)
                 && line.split_whitespace().count() <= TITLE_WORDS
                 && !line.ends_with('.')
                 && before_period(line).is_some()
@@ -167,23 +157,19 @@ fn before_verb(headline: &str) -> Option<String> {
     let words: Vec<&str> = headline.split_whitespace().collect();
     let at = words
         .iter()
-        .position(|word| VERBS.contains(&word.to_lowercase().as_str()))?;
+        .position(|word| ANNOUNCING_VERBS.contains(word.to_lowercase().as_str()))?;
     name_before(&words[..at])
 }
 
 /// The name before the quarter in a title: `Acme Corp. Third Quarter 2023 Results`, `Acme Q3 2023 Earnings`.
 fn before_period(title: &str) -> Option<String> {
-    const BEFORE: [&str; 12] = [
-        "first", "second", "third", "fourth", "1st", "2nd", "3rd", "4th", "fiscal", "fy", "full",
-        "the",
-    ];
     let words: Vec<&str> = title.split_whitespace().collect();
     let keys: Vec<String> = words.iter().map(|word| normalize_key(word)).collect();
     let mut end = keys
         .iter()
-        .position(|key| QUARTERS.contains(&key.as_str()))?;
+        .position(|key| QUARTER_WORDS.contains(key.as_str()))?;
     while end > 0
-        && (BEFORE.contains(&keys[end - 1].as_str()) || four_digits(words[end - 1]).is_some())
+        && (BEFORE_PERIOD.contains(keys[end - 1].as_str()) || four_digits(words[end - 1]).is_some())
     {
         end -= 1;
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use stemma_document::text::normalize_key;
 use stemma_document::{Fact, PageNo, Source, SourceBody};
 use stemma_reading::companies::is_legal_form;
+use stemma_reading::vocabulary::{COVER_CAPTIONS, OFFICES};
 
 use super::dates;
 use super::front_page::FrontPage;
@@ -15,21 +16,6 @@ const NAME_LINES: usize = 4;
 // The name stands within these many lines after the sentence of a signature block.
 const SIGNED_LINES: usize = 6;
 const NAME_BYTES: usize = 200;
-/// Words of the titles under which persons sign.
-const OFFICES: [&str; 12] = [
-    "officer",
-    "president",
-    "treasurer",
-    "secretary",
-    "director",
-    "controller",
-    "chairman",
-    "counsel",
-    "attorneyinfact",
-    "signatory",
-    "manager",
-    "accountant",
-];
 
 /// The name at its caption; on covers without the caption, the line below the file number; otherwise the signed name.
 pub(super) fn registrant_on_cover(
@@ -175,32 +161,6 @@ pub(super) fn ends_with_legal_form(line: &str) -> bool {
 
 /// Whether a cover line can be a name: not a caption, rule, sentence or bare number.
 pub(super) fn is_name(line: &str) -> bool {
-    const CAPTIONS: [&str; 24] = [
-        "commission",
-        "form",
-        "markone",
-        "forthe",
-        "transition",
-        "annualreport",
-        "quarterlyreport",
-        "currentreport",
-        "dateofreport",
-        "dateofearliest",
-        "pursuant",
-        "orthe",
-        "stateof",
-        "stateor",
-        "washington",
-        "unitedstates",
-        "of19",
-        "actof",
-        "thesecurities",
-        "tableofcontents",
-        "signature",
-        "exactname",
-        "amendment",
-        "translation",
-    ];
     let line = line.trim();
     let normalized = normalize_key(line);
     let first = line.trim_start_matches(|c: char| !c.is_alphanumeric());
@@ -224,7 +184,7 @@ pub(super) fn is_name(line: &str) -> bool {
                 .is_some_and(|word| is_legal_form(&word)))
         && !line.starts_with(['(', '$', '□', '☐', '☒'])
         && normalized != "or"
-        && !CAPTIONS
+        && !COVER_CAPTIONS
             .iter()
             .any(|caption| normalized.starts_with(caption))
         && !phrases.iter().any(|words| normalized.contains(words))
@@ -267,7 +227,7 @@ fn signature_name(lines: &[&str]) -> Option<String> {
         !mark && is_name(line)
     })?;
     // An officer's name has the office on its line or below it.
-    let has_office = |line: &&String| words_of(line).any(|word| OFFICES.contains(&word.as_str()));
+    let has_office = |line: &&String| words_of(line).any(|word| OFFICES.contains(word.as_str()));
     let person = !words_of(&block[at]).any(|word| is_legal_form(&word) && word != "and")
         && block.iter().skip(at).take(2).any(|line| has_office(&line));
     let name = clean_name(&block[at]);

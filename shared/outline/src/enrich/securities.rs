@@ -2,6 +2,7 @@
 
 use stemma_document::Ticker;
 use stemma_document::text::normalize_key;
+use stemma_reading::vocabulary::{EXCHANGE_NAMES, EXCHANGE_PREFIXES};
 
 use super::front_page::FrontPage;
 
@@ -10,26 +11,6 @@ const MAX_TICKERS: usize = 64;
 const MAX_CLASSES: usize = 6;
 // `New York Stock Exchange, Inc. / Chicago Stock Exchange, Inc.` has ten.
 const MAX_EXCHANGE_WORDS: usize = 10;
-
-/// Normalized prefixes of the names of exchanges.
-const EXCHANGES: [&str; 16] = [
-    "newyorkstock",
-    "nyse",
-    "nasdaq",
-    "chicagostock",
-    "cboe",
-    "american",
-    "boston",
-    "philadelphia",
-    "pacificexchange",
-    "torontostock",
-    "tsx",
-    "londonstock",
-    "otc",
-    "bats",
-    "longtermstock",
-    "investorsexchange",
-];
 
 /// Symbols in the table of securities registered under Section 12(b) of the Act; empty if it has none.
 pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
@@ -84,7 +65,7 @@ fn parse_row(line: &str) -> Option<(String, Vec<String>)> {
     let words: Vec<&str> = line.split_whitespace().take(80).collect();
     let at = (1..words.len()).find(|at| {
         let rest = normalize_key(&words[*at..words.len().min(at + 4)].concat());
-        EXCHANGES.iter().any(|name| rest.starts_with(name)) && !is_caption(&words[*at..])
+        EXCHANGE_PREFIXES.iter().any(|name| rest.starts_with(name)) && !is_caption(&words[*at..])
     })?;
     let article = at > 1 && words[at - 1].eq_ignore_ascii_case("the");
     let end = if article { at - 1 } else { at };
@@ -110,7 +91,9 @@ fn is_exchange(line: &str) -> bool {
     }
     let key = normalize_key(line);
     let name = key.strip_prefix("the").unwrap_or(&key);
-    EXCHANGES.iter().any(|exchange| name.starts_with(exchange))
+    EXCHANGE_PREFIXES
+        .iter()
+        .any(|exchange| name.starts_with(exchange))
         && ["exchange", "exchangeinc", "exchangellc"]
             .iter()
             .any(|end| name.ends_with(end))
@@ -124,7 +107,7 @@ fn split_exchanges(text: &str) -> Vec<String> {
         let joins = matches!(*word, "/" | "and" | "&");
         let next = words[at + 1..].iter().take(3).copied().collect::<String>();
         let next = normalize_key(&next);
-        let named = EXCHANGES
+        let named = EXCHANGE_PREFIXES
             .iter()
             .any(|name| next.strip_prefix("the").unwrap_or(&next).starts_with(name));
         if joins && named {
@@ -190,14 +173,10 @@ fn is_symbol(word: &str) -> bool {
 
 /// The exchange in `(NYSE:`, as written.
 fn exchange_before_symbol(word: &str) -> Option<String> {
-    const EXCHANGES: [&str; 12] = [
-        "NYSE", "NASDAQ", "NasdaqGS", "TSX", "LSE", "ASX", "AMEX", "OTC", "OTCQB", "OTCQX", "HKEX",
-        "SEHK",
-    ];
     let name = word
         .trim_start_matches(['(', '[', '“', '"'])
         .strip_suffix(':')?;
-    EXCHANGES
+    EXCHANGE_NAMES
         .iter()
         .any(|exchange| exchange.eq_ignore_ascii_case(name))
         .then(|| name.to_owned())

@@ -3,6 +3,7 @@
 use foldhash::{HashMap, HashSet, HashSetExt};
 
 use stemma_document::text::normalize_key;
+use stemma_reading::vocabulary::{BOILERPLATE, DEPENDENT_OPENINGS};
 
 use super::sentences::ProseSentence;
 use super::words;
@@ -188,53 +189,6 @@ fn distinct_terms(text: &str) -> Vec<String> {
     terms.sort_unstable();
     terms
 }
-
-/// Phrases of sentences without content of their own.
-const BOILERPLATE: [&str; 25] = [
-    "accompanying notes",
-    "see note",
-    "see item",
-    "see part",
-    "see the ",
-    "refer to",
-    "following table",
-    "table below",
-    "tables below",
-    "as follows",
-    "incorporated by reference",
-    "incorporated herein",
-    "set forth in",
-    "in conjunction with",
-    "integral part of",
-    "not applicable",
-    "forward-looking statement",
-    "check mark",
-    "described in note",
-    "discussed in note",
-    "may be found",
-    "we do not undertake",
-    "is included in",
-    "are included in",
-    "appears under",
-];
-
-/// Openings of sentences that depend on the one before.
-const DEPENDENT_OPENINGS: [&str; 14] = [
-    "this ",
-    "these ",
-    "it ",
-    "they ",
-    "such ",
-    "however",
-    "in addition",
-    "additionally",
-    "for example",
-    "as a result",
-    "accordingly",
-    "therefore",
-    "those ",
-    "further",
-];
 
 /// Score factor of a sentence apart from its terms, in hundredths: position, amounts, no boilerplate.
 // First sentences introduce their section. One to four amounts make a sentence concrete; more are a table read as prose.

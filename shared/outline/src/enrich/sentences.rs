@@ -8,6 +8,7 @@ use stemma_reading::sentences::{CLOSING, STOPS, sentence_ranges};
 use super::section_text::BodyLine;
 use super::words::is_cjk;
 use stemma_document::english_words::MONTHS;
+use stemma_reading::vocabulary::OPEN_ENDS;
 
 // Limits per section; a summary of 60 words needs no more.
 const MAX_BYTES: usize = 200_000;
@@ -224,13 +225,8 @@ fn row_name(text: &str) -> &str {
 
 /// Whether no name ends with this word; the rest is on the next line or is a date.
 fn is_open_word(word: &str) -> bool {
-    OPEN_WORDS.contains(&word) || MONTHS.contains(&word)
+    OPEN_ENDS.contains(word) || MONTHS.contains(&word)
 }
-
-const OPEN_WORDS: [&str; 22] = [
-    "a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "than",
-    "the", "to", "with", "note", "item", "page", "part", "section",
-];
 
 fn is_figure(word: &str) -> bool {
     let letters = word.chars().filter(|c| c.is_alphabetic()).count();

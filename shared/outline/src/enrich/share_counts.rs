@@ -6,6 +6,7 @@
 use stemma_document::ShareCount;
 use stemma_document::text::normalize_key;
 use stemma_reading::sentences::ends_sentence;
+use stemma_reading::vocabulary::{CLAUSE_OPENERS, SHARE_KINDS, SHARE_NOUNS};
 
 use super::dates;
 use super::front_page::FrontPage;
@@ -191,10 +192,9 @@ fn is_outstanding(count: &Count<'_, '_>, sentence: &[Word<'_>], heading: &[Word<
 
 /// The words from the last one that opens a sentence about shares; not every sentence ends with a full stop.
 fn clause_start<'w, 'a>(words: &'w [Word<'a>]) -> &'w [Word<'a>] {
-    const OPENERS: [&str; 8] = [
-        "As", "At", "On", "There", "Number", "Indicate", "Class", "Title",
-    ];
-    let start = words.iter().rposition(|word| OPENERS.contains(&word.text));
+    let start = words
+        .iter()
+        .rposition(|word| CLAUSE_OPENERS.contains(word.text));
     &words[start.unwrap_or(0)..]
 }
 
@@ -295,26 +295,6 @@ fn class_in(words: &[Word<'_>], last: bool) -> Option<(String, usize, usize)> {
 
 /// The end of the name of a class that begins at a word: `Class A`, `Series B`, kinds of stock, and the noun.
 fn class_at(words: &[Word<'_>], at: usize) -> Option<usize> {
-    const KINDS: [&str; 17] = [
-        "common",
-        "ordinary",
-        "capital",
-        "preferred",
-        "preference",
-        "voting",
-        "nonvoting",
-        "subordinate",
-        "limited",
-        "partnership",
-        "depositary",
-        "american",
-        "multiple",
-        "exchangeable",
-        "membership",
-        "restricted",
-        "special",
-    ];
-    const NOUNS: [&str; 6] = ["stock", "stocks", "share", "shares", "units", "interests"];
     let key = |at: usize| {
         words
             .get(at)
@@ -332,10 +312,10 @@ fn class_at(words: &[Word<'_>], at: usize) -> Option<usize> {
         end += 2;
     }
     let kinds = end;
-    while KINDS.contains(&key(end).as_str()) {
+    while SHARE_KINDS.contains(key(end).as_str()) {
         end += 1;
     }
-    if !NOUNS.contains(&key(end).as_str()) || (end == kinds && !series) {
+    if !SHARE_NOUNS.contains(key(end).as_str()) || (end == kinds && !series) {
         // `Class A 5,000,000`
         return (series && end == kinds).then_some(end);
     }

@@ -3,6 +3,7 @@
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, Source, text};
 use stemma_reading::sentences::ends_sentence;
+use stemma_reading::vocabulary::REFERRING_PHRASES;
 
 // Lines split into sentences; words are counted in all lines.
 const MAX_LINES: usize = 400;
@@ -144,50 +145,9 @@ fn sentences(words: &[&str]) -> Vec<String> {
 /// Whether a sentence refers the reader to another place.
 fn is_reference(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    const PHRASES: [&str; 41] = [
-        "by reference",
-        "is set forth",
-        "are set forth",
-        "set forth in",
-        "set forth under",
-        "is included in",
-        "are included in",
-        "included under",
-        "is included under",
-        "is contained in",
-        "are contained in",
-        "contained under",
-        "appears in",
-        "appear in",
-        "appears on",
-        "appear on",
-        "appears under",
-        "appearing under",
-        "is presented in",
-        "are presented in",
-        "can be found",
-        "may be found",
-        "is provided in",
-        "is provided under",
-        "will be supplied by",
-        "will be included in",
-        "will be contained in",
-        "will be set forth in",
-        "see ",
-        "refer to",
-        "reference is made",
-        "is hereby made to",
-        "begin on page",
-        "begins on page",
-        "is discussed in",
-        "is described in",
-        "is included above",
-        "under the caption",
-        "under the heading",
-        "captioned",
-        "summarized in",
-    ];
-    PHRASES.iter().any(|phrase| lower.contains(phrase))
+    REFERRING_PHRASES
+        .iter()
+        .any(|phrase| lower.contains(phrase))
 }
 
 /// Text with single spaces, truncated for display.

@@ -2,6 +2,7 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{ItemLink, ItemTarget, ReferenceTarget, Section, SectionId, SectionTree};
+use stemma_reading::vocabulary::{OTHER_DOCUMENTS, OTHER_FORMS};
 
 use super::targets::{TargetFinder, link};
 
@@ -104,21 +105,6 @@ fn is_foreign_item(text: &str, sentence: &str, form: &str) -> bool {
                 .any(|quoted| quoted.contains(text)))
 }
 
-/// Other documents that Items refer to, by normalized name.
-const OTHER_DOCUMENTS: [(&str, &str); 5] = [
-    ("proxystatement", "proxy statement"),
-    (
-        "annualreporttoshareholders",
-        "annual report to shareholders",
-    ),
-    (
-        "annualreporttostockholders",
-        "annual report to shareholders",
-    ),
-    ("annualreporttoshareowners", "annual report to shareholders"),
-    ("informationstatement", "information statement"),
-];
-
 /// Words of other documents in lower case, for a filing on `form`.
 pub(super) fn foreign_marks(form: &str) -> Vec<String> {
     let mut marks: Vec<String> = [
@@ -145,18 +131,12 @@ pub(super) fn other_document(sentence: &str, form: &str) -> Option<&'static str>
     other.or_else(|| other_form(sentence, form))
 }
 
-const OTHER_FORMS: [(&str, &str); 3] = [
-    ("10-K", "annual report on Form 10-K"),
-    ("10-Q", "quarterly report on Form 10-Q"),
-    ("8-K", "current report on Form 8-K"),
-];
-
 /// A filing on another form.
 fn other_form(sentence: &str, form: &str) -> Option<&'static str> {
     OTHER_FORMS
-        .into_iter()
+        .iter()
         .find(|(name, _)| *name != form && sentence.contains(name))
-        .map(|(_, document)| document)
+        .map(|(_, document)| *document)
 }
 
 /// The normalized title without `Item 7.`, `Note 3 –` or `3.` before it.

@@ -4,17 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::text::normalize_key;
 use stemma_document::{Section, SectionId, SectionKind, SectionTree};
+use stemma_reading::vocabulary::EXHIBIT_INDEXES;
 
 use crate::structure::form_items::KnownForm;
 
 const MAX_SECTIONS: usize = 50_000;
-/// Titles of the list of exhibits, normalized.
-pub(super) const EXHIBIT_INDEXES: [&str; 4] = [
-    "exhibitindex",
-    "exhibitsindex",
-    "indextoexhibits",
-    "indexofexhibits",
-];
 
 /// A section that is an Item.
 #[derive(Debug, Clone, Copy)]

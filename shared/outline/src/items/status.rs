@@ -4,6 +4,7 @@
 
 use stemma_document::text::normalize_key;
 use stemma_document::{ItemStatus, Section};
+use stemma_reading::vocabulary::AUXILIARIES;
 
 use super::item_text::ItemText;
 use crate::structure::form_items::FormEntry;
@@ -24,11 +25,6 @@ const NEGATION_WITHIN: usize = 30;
 const HEADED_ANSWER_WORDS: usize = 12;
 // Table rows have no full stops; the cap keeps a table from counting as one long referring sentence.
 const SENTENCE_WORDS: usize = 60;
-
-/// Verbs whose negation says that something is not the case.
-const AUXILIARIES: [&str; 10] = [
-    "is", "are", "was", "were", "do", "does", "did", "has", "have", "had",
-];
 
 /// Items that always have a long answer, with their minimum words.
 const LONG_ITEMS: [(&str, u8, &str, usize); 6] = [
@@ -164,7 +160,7 @@ fn only_negates(body: &ItemText) -> bool {
         words.any(|word| {
             let word = normalize_key(word);
             // `decided not to stand for election` is an event.
-            let negated = word == "not" && AUXILIARIES.contains(&before.as_str());
+            let negated = word == "not" && AUXILIARIES.contains(before.as_str());
             let found = negated || matches!(word.as_str(), "no" | "none" | "neither" | "nothing");
             before = word;
             found

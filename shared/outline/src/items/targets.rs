@@ -10,10 +10,11 @@ use stemma_document::text::{all_lines, normalize_key};
 use stemma_document::{
     ItemLink, ItemTarget, PageNo, PageSpan, Section, SectionId, SectionTree, Source,
 };
+use stemma_reading::vocabulary::{EXHIBIT_INDEXES, LIGHT_WORDS};
 
 use super::item_text::truncate_text;
 use super::links::{foreign_marks, quoted_phrases, title_core, title_text};
-use super::match_sections::{EXHIBIT_INDEXES, ItemSection};
+use super::match_sections::ItemSection;
 use crate::structure::form_items::KnownForm;
 
 const MAX_SECTIONS: usize = 50_000;
@@ -584,23 +585,10 @@ fn push_page(pages: &mut HashMap<String, Vec<PageNo>>, key: String, page: PageNo
 
 /// The normalized words of a title that have a meaning of their own.
 fn heavy_words(title: &str) -> Vec<String> {
-    const LIGHT: [&str; 11] = [
-        "information",
-        "about",
-        "our",
-        "of",
-        "the",
-        "registrant",
-        "and",
-        "company",
-        "regarding",
-        "its",
-        "",
-    ];
     title
         .split_whitespace()
         .map(normalize_key)
-        .filter(|word| !LIGHT.contains(&word.as_str()))
+        .filter(|word| !LIGHT_WORDS.contains(word.as_str()))
         .collect()
 }
 

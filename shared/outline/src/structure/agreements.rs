@@ -4,37 +4,13 @@ mod clauses;
 
 use std::ops::Range;
 
+use stemma_reading::vocabulary::{CONTRACTS, INSTRUMENTS};
+
 use super::line_features::{LineFeatures, LineTable};
 use super::numbering::{self, NumberClass, TitleNumber};
 use super::titles;
 
 pub(super) use clauses::find_clauses;
-
-/// Last words in titles of legal instruments, normalized.
-const INSTRUMENTS: [&str; 22] = [
-    "agreement",
-    "amendment",
-    "indenture",
-    "note",
-    "notes",
-    "guaranty",
-    "guarantee",
-    "lease",
-    "plan",
-    "warrant",
-    "deed",
-    "mortgage",
-    "bylaws",
-    "incorporation",
-    "supplement",
-    "waiver",
-    "consent",
-    "joinder",
-    "contract",
-    "trust",
-    "letter",
-    "settlement",
-];
 
 // The title of an instrument stands among the first lines of a page; the same words further down are a mention.
 const TOP_LINES: usize = 14;
@@ -137,7 +113,7 @@ fn is_title(sheet: &LineTable<'_>, at: usize) -> bool {
         .unwrap_or_default();
     let form_of = row.key.starts_with("formof");
     let amends = row.key.contains("amendmentto") || row.key.contains("amendmentno");
-    let names_instrument = INSTRUMENTS.contains(&last.as_str()) || amends;
+    let names_instrument = INSTRUMENTS.contains(last.as_str()) || amends;
     stands_out
         && near_top
         && !sentence
@@ -191,7 +167,6 @@ fn is_titled(row: &LineFeatures<'_>, number: &TitleNumber<'_>) -> bool {
 }
 
 fn names_contract(title: &LineFeatures<'_>) -> bool {
-    const CONTRACTS: [&str; 5] = ["agreement", "amendment", "lease", "contract", "deed"];
     CONTRACTS.iter().any(|name| title.key.ends_with(name))
 }
 

@@ -6,14 +6,10 @@
 use super::line_features::{self, LineFeatures, LineTable};
 use super::{numbering, titles};
 use stemma_document::english_words::MONTHS;
+use stemma_reading::vocabulary::{DATE_WORDS, NOTE_VERBS, OPEN_TITLE_WORDS, UNFINISHED_ENDS};
 
 /// Whether a line consists of date words only: `Three and Six Months Ended June 2, 2023`.
 pub(super) fn is_date_line(text: &str) -> bool {
-    const WORDS: [&str; 22] = [
-        "year", "years", "month", "months", "quarter", "quarters", "ended", "ending", "and",
-        "three", "six", "nine", "twelve", "fiscal", "for", "the", "as", "of", "at", "first",
-        "week", "weeks",
-    ];
     let words = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty());
@@ -28,7 +24,7 @@ pub(super) fn is_date_line(text: &str) -> bool {
         number
             || MONTHS
                 .iter()
-                .chain(&WORDS)
+                .chain(DATE_WORDS.iter())
                 .any(|date_word| word.eq_ignore_ascii_case(date_word))
     });
     // The stub head of a table may leave out the date: `Three Months Ended`.
@@ -47,27 +43,16 @@ pub(super) fn is_dateline(text: &str) -> bool {
 
 /// Whether a title that ends at row `last` is a label, a footnote or a fragment.
 pub(super) fn is_label(sheet: &LineTable<'_>, last: usize, title: &str) -> bool {
-    // `BY AND BETWEEN`, `DATED AS OF:` on the cover of an agreement.
-    const OPEN: [&str; 3] = ["between", "among", "by"];
-    // `(a) Refer to Note 5`, below a table.
-    const NOTES: [&str; 6] = [
-        "Refer",
-        "See",
-        "Includes",
-        "Excludes",
-        "Represents",
-        "Reflects",
-    ];
     let words = title.trim_end_matches(':');
     let final_word = words.rsplit(' ').next().unwrap_or("");
     let fragment = ends_with_connector(words)
-        || OPEN
+        || OPEN_TITLE_WORDS
             .iter()
             .any(|word| final_word.eq_ignore_ascii_case(word));
     let footnote = title.starts_with('(')
         && numbering::after_number(title)
             .and_then(|rest| rest.split(' ').next())
-            .is_some_and(|word| NOTES.contains(&word));
+            .is_some_and(|word| NOTE_VERBS.contains(word));
     let amount = final_word.contains([',', '.', '$'])
         && final_word.ends_with(|c: char| c.is_ascii_digit())
         && numbering::after_number(title).is_none();
@@ -92,12 +77,11 @@ pub(super) fn ends_mid_sentence(row: &LineFeatures<'_>) -> bool {
 
 /// Whether a line ends in a word that cannot end a title.
 pub(super) fn ends_with_connector(text: &str) -> bool {
-    const WORDS: [&str; 11] = [
-        "of", "and", "the", "to", "for", "in", "a", "by", "with", "or", "under",
-    ];
-    text.rsplit(' ')
-        .next()
-        .is_some_and(|last| WORDS.iter().any(|word| last.eq_ignore_ascii_case(word)))
+    text.rsplit(' ').next().is_some_and(|last| {
+        UNFINISHED_ENDS
+            .iter()
+            .any(|word| last.eq_ignore_ascii_case(word))
+    })
 }
 
 /// Units, dates, continuations, signatures, definitions and rules of dashes.

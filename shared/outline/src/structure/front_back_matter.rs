@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::EvidenceSource;
+use stemma_reading::vocabulary::FRONT_MATTER_TITLES;
 
 use super::candidates;
 use super::heading_style::{HeadingStyle, style_of};
@@ -110,17 +111,7 @@ fn is_release(sheet: &LineTable<'_>) -> bool {
 
 /// Whether the heading has the usual title of a first section.
 fn opens_text(head: &OutlineHead) -> bool {
-    const NAMES: [&str; 8] = [
-        "abstract",
-        "summary",
-        "executivesummary",
-        "introduction",
-        "overview",
-        "摘要",
-        "引言",
-        "前言",
-    ];
-    NAMES.contains(&titles::normalize_key(&head.title).as_str())
+    FRONT_MATTER_TITLES.contains(titles::normalize_key(&head.title).as_str())
 }
 
 /// How often each style occurs on the cover and behind it.

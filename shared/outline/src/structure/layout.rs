@@ -3,6 +3,8 @@
 //! First each row is judged by itself and its neighbors (`is_candidate`), then headings are compared with each other
 //! (`heading_filters`). The filters need the full list, so nothing is dropped early for being too frequent.
 
+use stemma_reading::vocabulary::SMALL_TITLE_WORDS;
+
 use super::false_headings::{
     ends_mid_sentence, ends_with_connector, inside_paragraph, is_boilerplate, is_dateline,
     is_label, stands_on_table,
@@ -315,10 +317,9 @@ fn is_plain_numbered(
 
 /// Whether at least 60 % of the words of four and more letters, prepositions apart, start with a capital.
 fn is_title_case(text: &str) -> bool {
-    const SMALL: [&str; 6] = ["with", "from", "into", "over", "under", "upon"];
     let long = text
         .split_whitespace()
-        .filter(|word| word.chars().count() >= 4 && !SMALL.contains(word));
+        .filter(|word| word.chars().count() >= 4 && !SMALL_TITLE_WORDS.contains(word));
     let mut all = 0;
     let mut capital = 0;
     for word in long.take(30) {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::EvidenceSource;
+use stemma_reading::vocabulary::UNNUMBERED_CHAPTERS;
 
 use super::heading_style::{HeadingStyle, style_of};
 use super::line_features::LineTable;
@@ -134,23 +135,7 @@ fn counts_chapters(class: NumberClass) -> bool {
 
 /// Whether a title is usual before the first chapter or after the last.
 fn is_end_matter(title: &str) -> bool {
-    const NAMES: [&str; 14] = [
-        "abstract",
-        "preface",
-        "foreword",
-        "references",
-        "bibliography",
-        "acknowledgement",
-        "acknowledgements",
-        "acknowledgment",
-        "acknowledgments",
-        "limitations",
-        "ethicsstatement",
-        "ethicalconsiderations",
-        "appendix",
-        "appendices",
-    ];
-    NAMES.contains(&titles::normalize_key(title).as_str())
+    UNNUMBERED_CHAPTERS.contains(titles::normalize_key(title).as_str())
 }
 
 #[cfg(test)]

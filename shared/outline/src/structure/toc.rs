@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stemma_document::Destination;
+use stemma_reading::vocabulary::{CONTENTS_COLUMNS, LIST_TITLES};
 
 use super::item_grammar::parse_heading;
 use super::line_features::{LineFeatures, LineTable};
@@ -44,31 +45,8 @@ impl TableOfContents {
     }
 }
 
-// Words above the columns of a contents page, normalized.
-const COLUMN_WORDS: [&str; 10] = [
-    "page",
-    "pageno",
-    "pagenumber",
-    "pages",
-    "itemnumberpage",
-    "itempage",
-    "item",
-    "itemno",
-    "descriptionpage",
-    "form10k",
-];
 // Lines of prose that are enough to find the right margin.
 const PROSE_ROWS: usize = 200;
-const LIST_TITLES: [&str; 8] = [
-    "listoffigures",
-    "listoftables",
-    "figures",
-    "tables",
-    "listofabbreviations",
-    "listofcharts",
-    "notation",
-    "listofboxes",
-];
 
 /// Finds the first table of contents that begins on the first `look_at` of `pages` (from 0), ignoring `excluded` rows.
 pub(super) fn find_toc(
@@ -283,12 +261,12 @@ impl<'a> TocReader<'_, 'a> {
             let row = &self.sheet.rows[piece.at];
             let key = titles::normalize_key(piece.title);
             if titles::is_toc_title(&key)
-                || (COLUMN_WORDS.contains(&key.as_str()) && piece.target.is_none())
+                || (CONTENTS_COLUMNS.contains(key.as_str()) && piece.target.is_none())
             {
                 listing = false;
                 continue;
             }
-            listing |= LIST_TITLES.contains(&key.as_str());
+            listing |= LIST_TITLES.contains(key.as_str());
             let figure = numbering::parse_numbers(piece.title)
                 .first()
                 .is_some_and(|n| n.class == NumberClass::Figure);
