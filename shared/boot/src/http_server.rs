@@ -83,8 +83,14 @@ pub(crate) async fn serve(
                     continue;
                 };
                 let stream = WriteTimeout::new(stream, limits.write_timeout);
-                let (http, router, stop) = (http.clone(), router.clone(), stop.clone());
-                drop(tasks.spawn(serve_connection(http, stream, router, connection, stop)));
+                let served = serve_connection(
+                    http.clone(),
+                    stream,
+                    router.clone(),
+                    connection,
+                    stop.clone(),
+                );
+                drop(tasks.spawn(served));
             }
             Err(error) if is_of_connection(&error) => {}
             Err(error) => {
