@@ -54,6 +54,8 @@ const HIT_BYTES: usize = 600;
 
 // A document and its version.
 type TreeKey = (DocId, u64);
+// Locked by the request that reads the tree.
+type TreeLoad = Weak<AsyncMutex<()>>;
 
 /// Index and caches of a collection for the lifetime of the process.
 pub struct CollectionCache {
@@ -74,7 +76,7 @@ pub struct CollectionCache {
     alignments: Cache<AlignmentKey, Arc<AlignedDocuments>>,
     tree_searcher: Option<Arc<TreeSearcher>>,
     // Requests wait for others of their client that read the same tree: one that waits for its share keeps out no other client.
-    tree_loads: Mutex<HashMap<(ClientId, DocId), Weak<AsyncMutex<()>>>>,
+    tree_loads: Mutex<HashMap<(ClientId, DocId), TreeLoad>>,
 }
 
 impl CollectionCache {
