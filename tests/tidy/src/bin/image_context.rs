@@ -31,6 +31,7 @@ fn copy(root: &Path, folder: &Path) -> std::io::Result<usize> {
     for stale in paths(folder)?.iter().filter(|path| !files.contains(*path)) {
         fs::remove_file(folder.join(stale))?;
     }
+    remove_empty_folders(folder)?;
     for path in &files {
         let (from, to) = (root.join(path), folder.join(path));
         let modified = fs::metadata(&from)?.modified()?;
@@ -47,4 +48,18 @@ fn copy(root: &Path, folder: &Path) -> std::io::Result<usize> {
             .set_modified(modified)?;
     }
     Ok(files.len())
+}
+
+// The workspace would take the empty folder of a crate that is gone for a member.
+fn remove_empty_folders(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_empty_folders(&entry.path())?;
+            if fs::read_dir(entry.path())?.next().is_none() {
+                fs::remove_dir(entry.path())?;
+            }
+        }
+    }
+    Ok(())
 }
