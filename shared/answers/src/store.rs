@@ -143,7 +143,7 @@ impl AnswerStore {
         match self.create(&saved.id, json.clone().into()).await {
             Ok(Some(PutOutcome::Exists)) => match self.get(&saved.id).await {
                 Ok(Some(winner)) => {
-                    // The reason shown is that of this run.
+                    // Show why this run degraded, not why the stored one did.
                     return Answer {
                         usage: answer.usage,
                         degradation: answer.degradation,

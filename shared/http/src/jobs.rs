@@ -32,7 +32,7 @@ pub(crate) struct JobsQuery {
 /// List jobs, newest first
 ///
 /// `states` counts the newest 200 jobs by state, on the first page only. A key of some collections does not see unreadable
-/// jobs of which nobody can tell whose they are.
+/// jobs whose collection is unknown.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(JobsQuery), responses((status = 200, body = Object)))]
 pub(crate) async fn jobs(
     State(state): State<AppState>,

@@ -177,7 +177,7 @@ impl LlmRequest {
     }
 }
 
-// Whether a prompt of which the server read so many tokens may have filled its context. Contexts are set in powers of two.
+// Whether a prompt may have filled the server's context, by the number of tokens that the server read. Contexts are powers of two.
 pub(crate) fn is_full_context(read: u32) -> bool {
     let context = read.saturating_sub(read / 32).next_power_of_two();
     read >= context - context / 32

@@ -24,7 +24,7 @@ pub struct JobListRequest {
     /// The last job of the previous page.
     pub after: Option<JobId>,
     pub limit: usize,
-    /// Also jobs of which nobody can tell whose they are: their manifests cannot be read.
+    /// Also jobs whose collection is unknown, because their manifests cannot be read.
     pub all: bool,
 }
 

@@ -251,7 +251,7 @@ async fn unread_responses_hold_a_bounded_memory() {
     let server = start(blobs, 64).await;
     let before = peak_memory_mib();
     let large = "/v1/documents/large.pdf/pages?range=1";
-    // A file is read in chunks, of which each response holds one.
+    // Each response holds one chunk of its file in memory.
     let open = leave_unread(&server, "/v1/documents/file.pdf/source", 150).await;
     assert_served(&server, "other", large).await;
     drop(open);

@@ -113,7 +113,7 @@ pub async fn reserve(bytes: usize) -> PortResult<()> {
     Ok(())
 }
 
-/// Runs one of the parts of a request that run at once. What it reserves counts beside the request and its other parts, and
+/// Runs one of several concurrent parts of a request. What it reserves is added to what the request and its other parts hold, and
 /// is released when it ends.
 pub async fn part<F: Future>(work: F) -> F::Output {
     match limited_scope() {

@@ -146,7 +146,7 @@ async fn flush_starts_new_epoch_and_grants_at_most_a_burst() {
         return;
     };
     let ledger = RedisLedger::new(server.client(""));
-    // Its clock stands still, so nothing is earned beside the burst.
+    // The clock is paused, so no tokens are added to the burst.
     let limiter = RedisLimiter::with_caller_clock(server.client(""));
     let quota = Quota {
         burst_seconds: 3,
