@@ -1,4 +1,4 @@
-//! All metrics of the engine; `docs/METRICS.md` documents each name. Without a recorder nothing is counted. Labels are
+//! All metrics of the engine; `docs/OBSERVING.md` documents each name. Without a recorder nothing is counted. Labels are
 //! few and bounded: never a document, run, job or task.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Metrics of model calls; see `docs/METRICS.md`. A bucket is a model at a provider.
+//! Metrics of model calls; see `docs/OBSERVING.md`. A bucket is a model at a provider.
 
 use metrics::{counter, histogram};
 use stemma_engine::env::Millis;

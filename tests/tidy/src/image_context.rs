@@ -143,10 +143,10 @@ mod tests {
         assert_eq!(violations(&files), [""; 0]);
         let ignore = files.iter_mut().find(|file| file.path == IGNORE_FILE);
         let ignore = ignore.unwrap();
-        ignore.text = ignore.text.replace("!docs/METRICS.md\n", "");
+        ignore.text = ignore.text.replace("!docs/OBSERVING.md\n", "");
         let complaints = violations(&files);
         assert_eq!(complaints.len(), 1, "{complaints:?}");
-        assert!(complaints[0].contains("includes docs/METRICS.md"));
+        assert!(complaints[0].contains("includes docs/OBSERVING.md"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! The table of metrics (`docs/METRICS.md`) matches the source: names, kinds and labels.
+//! The table of metrics (`docs/OBSERVING.md`) matches the source: names, kinds and labels.
 
 use std::collections::BTreeMap;
 
 use crate::File;
 
-pub const METRICS_DOC: &str = "docs/METRICS.md";
+pub const METRICS_DOC: &str = "docs/OBSERVING.md";
 
 // Labels whose number of values grows with the amount of work.
 const UNBOUNDED: [&str; 6] = ["doc", "document", "run", "job", "task", "key"];

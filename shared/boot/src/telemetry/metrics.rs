@@ -1,4 +1,4 @@
-//! The metrics recorder of a process, with help texts from `docs/METRICS.md`.
+//! The metrics recorder of a process, with help texts from `docs/OBSERVING.md`.
 
 use ::metrics::{KeyName, Recorder, gauge, with_recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -6,7 +6,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use super::process;
 
 // The table of metrics: its last column is the help text. Another list would differ from it some day.
-const TABLE: &str = include_str!("../../../../docs/METRICS.md");
+const TABLE: &str = include_str!("../../../../docs/OBSERVING.md");
 
 // Upper bounds of the duration buckets, in seconds.
 const DURATION_BUCKETS_S: [f64; 15] = [
