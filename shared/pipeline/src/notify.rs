@@ -1,5 +1,5 @@
 //! Publishes change events to external listeners. Events are hints; the change records are the truth
-//! (`docs/REINDEX.md`).
+//! (`docs/OPERATING.md`).
 
 use serde::Serialize;
 use stemma_document::{Change, ChangeKind, Collection, DocId};

@@ -139,7 +139,7 @@ async fn a_client_that_triggers_reindexing_reaches_no_other_queue() {
     with_own_server(async |url, services| {
         let logins = add_roles(services, &url).await;
         let coordinator = connect(&logins[0], "stemma").await;
-        // As docs/REINDEX.md says.
+        // As docs/OPERATING.md says.
         let operator = Connection::connect(&url, ConnectionProperties::default());
         let operator = operator.await.unwrap();
         let channel = operator.create_channel().await.unwrap();

@@ -474,7 +474,7 @@ async fn failures_go_when_a_later_version_was_published() {
     );
 }
 
-// The unit costs in docs/OPERATING.md.
+// The requests from which docs/OPERATING.md computes the cost of a run.
 #[tokio::test]
 async fn requests_per_document_and_job_are_bounded() {
     // Of a document that was published `versions` times: requests to find, and to remove.
