@@ -143,7 +143,7 @@ fn knowledge(
                 .map_err(|problem| {
                     let message = format!("{}: {problem}", file.display());
                     CommandError::new("config.knowledge", message)
-                        .with_next("correct the file; docs/REASONING.md describes its format")
+                        .with_next("correct the file; docs/guide/search.md describes its format")
                 })?;
             Ok((collection.clone(), knowledge))
         })

@@ -1,7 +1,7 @@
 //! Decides whether quotes support a statement: they must contain enough of its words, and agree with it on every word that
 //! would turn its meaning around ([`polarity`]).
 //!
-//! Words are compared, not meaning: docs/ANSWERS.md says what that cannot detect.
+//! Words are compared, not meaning: docs/guide/ask.md says what that cannot detect.
 
 use std::collections::BTreeSet;
 

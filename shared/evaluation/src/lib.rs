@@ -1,4 +1,4 @@
-//! Scores section trees, texts, facts, search and answers against gold data (`docs/EVAL.md`).
+//! Scores section trees, texts, facts, search and answers against gold data (`docs/guide/evaluate.md`).
 //!
 //! Gold entries are matched to the documents of a collection by name. An entry without a document is skipped with a
 //! reason and left out of all means, unless the caller counts missing documents.

@@ -29,7 +29,7 @@ pub const INDEX_BEHIND: &str = "search.index_behind";
 /// Code of the note of a search of a scope with documents that cannot be read.
 pub const UNREADABLE: &str = "search.unreadable";
 
-/// Below this share of evidence the answer is hardly in the results (docs/SEARCH.md has the measurement).
+/// Below this share of evidence the answer is hardly in the results (docs/guide/search.md has the measurement).
 pub const LOW_EVIDENCE: f32 = 0.1;
 
 /// Searches one collection.

@@ -7,7 +7,7 @@ use super::SectionRequest;
 // Tokens of a passage's heading and delimiters.
 pub(super) const PASSAGE_OVERHEAD_TOKENS: u32 = 55;
 // What is read of a page that is not read whole: a paragraph or two, or some rows of a table. Larger extracts leave no room for
-// pages that rank low (measured in docs/ANSWERS.md).
+// pages that rank low: with 250 tokens .84 of the right pages of general documents reach the prompt, with 150 .89.
 const EXTRACT_TOKENS: u32 = 150;
 /// Least room for what is read of one filing: a passage of it.
 pub(crate) const MIN_PART_TOKENS: u32 = EXTRACT_TOKENS + PASSAGE_OVERHEAD_TOKENS;

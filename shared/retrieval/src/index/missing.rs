@@ -35,7 +35,8 @@ const NEAR_LETTERS: usize = 4;
 const EARLIER_YEARS: u64 = 4;
 const LATER_YEARS: u64 = 1;
 // A word that no document has says that the answer is not there if it is this much of what the query asks about: many
-// questions say a thing in other words than the documents (docs/SEARCH.md has the measurement).
+// questions say a thing in other words than the documents. Without this bound 30 of 65 questions of half A of `more` had a
+// missing term although their page is known; with it 9 have one.
 const MISSING_SHARE: f32 = 0.4;
 /// A query and the documents in its scope.
 pub(super) struct MissingTerms<'s> {

@@ -29,7 +29,7 @@ const MAX_FILES: usize = 100_000;
 
 /// Measure trees, texts and facts of ingested documents against gold data.
 ///
-/// GOLD is JSON files, or folders of them; gold entries and documents are paired by name. docs/EVAL.md has the formats and
+/// GOLD is JSON files, or folders of them; gold entries and documents are paired by name. docs/guide/evaluate.md has the formats and
 /// defines each figure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -153,7 +153,7 @@ impl GoldArgs {
             let text = text_of(&file)?;
             let entries = parse_gold(&text).map_err(|error| {
                 input_error(&file, "eval.truth", &error.to_string())
-                    .with_next("see the formats in docs/EVAL.md")
+                    .with_next("see the formats in docs/guide/evaluate.md")
             })?;
             gold.extend(entries);
         }
@@ -165,7 +165,7 @@ impl GoldArgs {
                 .collect();
             let message = format!("no gold entries in {}", names.join(", "));
             return Err(CommandError::new("eval.no_truth", message)
-                .with_next("see the formats in docs/EVAL.md"));
+                .with_next("see the formats in docs/guide/evaluate.md"));
         }
         Ok(gold)
     }

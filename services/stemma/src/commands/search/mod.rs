@@ -26,7 +26,7 @@ use crate::table::counted;
 An issuer, year, quarter, form or Item in the question narrows the search; the last line shows
 what was recognized. `--in` with one document searches only that document.
 
-Operators (docs/SEARCH.md):
+Operators (docs/guide/search.md):
   \"raw material costs\"     pages with this phrase
   hedging OR swaps         pages with one of them
   -freight                 pages without it (put -- before a query that starts with it)
@@ -44,7 +44,7 @@ Examples:
   stemma search --batch questions.jsonl > answers.jsonl
 
 Strategies without a model: auto, ranked (the same), lexical (plain baseline). With a model
-(docs/REASONING.md): single sends the whole tree, best_first opens the best section next, beam
+(docs/guide/search.md): single sends the whole tree, best_first opens the best section next, beam
 descends level by level, mcts is a Monte Carlo tree search, auto-with-model chooses. Earlier
 replies are reused.
 
