@@ -1,6 +1,6 @@
 //! The `stemma` binary: parses arguments, starts the runtime and telemetry, and reports errors.
 
-// glibc gives each thread an arena of its own, which keeps what one document needed: ADR 0039.
+// glibc gives each thread an arena of its own, which keeps what one document needed: ADR 0031.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

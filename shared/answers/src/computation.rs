@@ -1,7 +1,7 @@
 //! Checks a computed figure: operands on their pages, the formula against what the statement says it is, the result against its rounding.
 //!
 //! A statement decides which formula is right, not the model: a measure with a name has the definitions of `terms.toml`, and words such as
-//! "grew", "average" or "as a percentage of" have a meaning of their own. The model's formula must give the same value (ADR 0029).
+//! "grew", "average" or "as a percentage of" have a meaning of their own. The model's formula must give the same value (ADR 0020).
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

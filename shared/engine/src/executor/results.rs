@@ -21,7 +21,7 @@ const MAX_HELD_BYTES: usize = 256 * 1024;
 
 impl<W: Work> TaskExecutor<W> {
     // A process may end at any moment, and the store may be slow or away: what was paid for is in the ledger until it is
-    // stored, so that the next process stores it (ADR 0032).
+    // stored, so that the next process stores it (ADR 0031).
     pub(super) async fn store_or_hand_on(
         &self,
         task: &TaskMessage,
